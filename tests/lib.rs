@@ -1,4 +1,4 @@
-//! Nothing of its own: the tests are in `it/`, and the README's example is compiled here.
+//! Empty: the tests are in `it/`, and the README's example is compiled here.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,17 +1,17 @@
-//! How something grows, as a small table and a drawing.
+//! Growth curves, as a list and as a drawing.
 
 mod svg;
 
 use std::fmt::Write as _;
 
-/// How something grows with something else, with its floor beside it.
+/// Growth of a quantity with another one, beside its baseline.
 pub(crate) struct Curve {
-    /// The name of the drawing's file, without its extension.
+    /// File name of the drawing, without extension.
     pub(crate) file: &'static str,
     pub(crate) title: &'static str,
-    /// What grows, to the right.
+    /// Name of the x axis.
     pub(crate) x: &'static str,
-    /// What it takes, upwards, with the unit.
+    /// Name of the y axis, with the unit.
     pub(crate) y: &'static str,
     pub(crate) lines: Vec<Line>,
 }
@@ -23,12 +23,12 @@ pub(crate) struct Line {
 }
 
 impl Curve {
-    /// The drawing, both axes logarithmic.
+    /// Draws the curve with logarithmic axes.
     pub(crate) fn svg(&self) -> String {
         svg::draw(self)
     }
 
-    /// The drawing's place in the page, the ends of each line, and the slope between them.
+    /// Renders the image link, and the first point, the last point and the final slope of each line.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!("\n![{}]({}.svg)\n\n", self.title, self.file);
         for line in &self.lines {
@@ -53,14 +53,14 @@ impl Curve {
 }
 
 impl Line {
-    /// The exponent between the last two points: 0 is flat, 1 linear, 2 quadratic.
+    /// Returns the exponent between the last two points: 0 is constant, 1 linear, 2 quadratic.
     fn slope(&self) -> f64 {
         let [.., from, to] = self.points.as_slice() else { return 0.0 };
         (to.1 / from.1).ln() / (to.0 / from.0).ln()
     }
 }
 
-/// A number in few characters.
+/// Formats a number with three digits and a suffix.
 fn short(value: f64) -> String {
     let (scaled, suffix) = match value {
         value if value >= 1e6 => (value / 1e6, "M"),

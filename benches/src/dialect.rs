@@ -1,4 +1,4 @@
-//! Answers of a model as each dialect streams them, made from the same parts.
+//! Model responses as streamed in each dialect, made from the same parts.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub(crate) enum Dialect {
     Chat,
 }
 
-/// A part of an answer.
+/// A part of a response.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     Text {
@@ -22,7 +22,7 @@ pub(crate) enum Part {
         name: String,
         deltas: Vec<String>,
     },
-    /// A call whose input is plain text, which only the Responses API has.
+    /// A call with plain text input, which only the Responses API supports.
     Custom {
         id: String,
         name: String,
@@ -46,7 +46,7 @@ impl Dialect {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// The whole stream of an answer with these parts.
+    /// Returns the complete stream of a response with these parts.
     pub(crate) fn stream(self, parts: &[Part]) -> Vec<u8> {
         let mut events = Events::default();
         match self {
@@ -58,7 +58,7 @@ impl Dialect {
         events.bytes
     }
 
-    /// Whether an event of a recorded answer may come several times without making the answer another one.
+    /// Returns whether an event of a recorded response may be repeated without making the response invalid.
     pub(crate) fn may_repeat(self, payload: &Value) -> bool {
         let is_text = |path: &str| payload.pointer(path).is_some_and(Value::is_string);
         match self {
@@ -112,7 +112,7 @@ impl Events {
         self.count += 1;
     }
 
-    /// With the number that the Responses API gives each event.
+    /// Pushes an event with a sequence number, as in the Responses API.
     fn numbered(&mut self, mut payload: Value) {
         if let Some(fields) = payload.as_object_mut() {
             fields.insert("sequence_number".to_owned(), self.count.into());
@@ -132,7 +132,7 @@ fn responses(parts: &[Part], events: &mut Events) {
     let mut output = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         let whole = part.whole();
-        let (item_id, begun, done) = match part {
+        let (item_id, started, done) = match part {
             Part::Text { .. } => {
                 let id = format!("msg_{index}");
                 let item = |status: &str, content: Value| json!({"id": id, "type": "message", "status": status, "role": "assistant", "content": content});
@@ -156,7 +156,8 @@ fn responses(parts: &[Part], events: &mut Events) {
                 (id.clone(), item("in_progress", ""), item("completed", &whole))
             }
         };
-        events.numbered(json!({"type": "response.output_item.added", "output_index": index, "item": begun}));
+        events
+            .numbered(json!({"type": "response.output_item.added", "output_index": index, "item": started}));
         match part {
             Part::Text { deltas } => {
                 for delta in deltas {
@@ -235,7 +236,7 @@ fn gemini(parts: &[Part], events: &mut Events) {
             Part::Text { deltas } => {
                 deltas.iter().for_each(|delta| events.push(&chunk(json!({"text": delta}), false)));
             }
-            // Gemini sends a call whole.
+            // Gemini sends a call in one piece.
             Part::Call { name, .. } | Part::Custom { name, .. } => {
                 let args: Value = serde_json::from_str(&part.whole()).unwrap_or_default();
                 events.push(&chunk(json!({"functionCall": {"name": name, "args": args}}), false));

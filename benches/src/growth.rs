@@ -1,23 +1,23 @@
-//! How the processor time of sessions grows, with the loop by hand beside it.
+//! Growth of the CPU time of sessions, beside that of the loop written by hand.
 
 use std::sync::Arc;
 
 use crate::curve::{Curve, Line};
-use crate::lab::{self, Moments, Note};
 use crate::measure::{Moment, Spread, milliseconds};
 use crate::plan::{PARENT, Plan};
 use crate::report::Report;
-use crate::round::{Bench, Setup, Trip, work, work_by_hand};
+use crate::round::{Harness, RoundPlan, Setup, work, work_by_hand};
+use crate::sessions::{self, CallTimes, NoopTool};
 
-/// Measures one curve.
-type Draw = fn(&Bench) -> Curve;
+/// Function that measures one curve.
+type Draw = fn(&Harness) -> Curve;
 
 const CURVES: [(&str, Draw); 6] = [
     ("rounds", rounds),
     ("history", history),
     ("tools", tools),
     ("calls", calls),
-    ("sessions", sessions),
+    ("sessions", concurrent_sessions),
     ("subagents", subagents),
 ];
 
@@ -29,26 +29,29 @@ const SESSIONS: [usize; 6] = [1, 4, 16, 64, 250, 1_000];
 const SUBAGENTS: [usize; 6] = [1, 3, 8, 20, 50, 100];
 
 const OURS: &str = "Pintle";
-const FLOOR: &str = "by hand";
+const BASELINE: &str = "by hand";
 
-/// How often each point is measured.
+/// Number of measurements per point.
 const REPEATS: usize = 3;
 
 pub(crate) fn run(wanted: &str) -> Report {
-    let bench = Bench::new();
+    let harness = Harness::new();
     let wanted = CURVES.iter().filter(|(name, _)| name.contains(wanted));
-    Report { curves: wanted.map(|(_, draw)| draw(&bench)).collect(), ..Report::default() }
+    Report { curves: wanted.map(|(_, draw)| draw(&harness)).collect(), ..Report::default() }
 }
 
-fn rounds(bench: &Bench) -> Curve {
-    let trip = Trip { tool: "note", rounds: 2_000 };
-    let head = bench.head(Setup::default);
-    let ours: Vec<_> = (0..REPEATS).map(|_| bench.subject(&bench.place(trip), Setup::default())).collect();
-    let floors: Vec<_> = (0..REPEATS).map(|_| bench.floor(&head, &bench.place(trip))).collect();
+fn rounds(harness: &Harness) -> Curve {
+    let rounds_plan = RoundPlan { tool: "note", rounds: 2_000 };
+    let head = harness.head(Setup::default);
+    let ours: Vec<_> =
+        (0..REPEATS).map(|_| harness.subject(&harness.endpoint(rounds_plan), Setup::default())).collect();
+    let baselines: Vec<_> =
+        (0..REPEATS).map(|_| harness.baseline(&head, &harness.endpoint(rounds_plan))).collect();
     let line = |name, runs: &[Vec<Moment>]| {
         let point = |round: usize| {
-            // Around the round, a tenth to both sides.
-            let (from, to) = ((round - round.div_ceil(10)).max(1) - 1, (round + round / 10).min(trip.rounds));
+            // The average over rounds within a tenth of this one.
+            let (from, to) =
+                ((round - round.div_ceil(10)).max(1) - 1, (round + round / 10).min(rounds_plan.rounds));
             median(runs.iter().filter_map(|moments| each(moments.get(from)?, moments.get(to)?, to - from)))
         };
         Line { name, points: ROUNDS.into_iter().map(|round| (number(round), point(round))).collect() }
@@ -58,13 +61,13 @@ fn rounds(bench: &Bench) -> Curve {
         title: "CPU of a round, by its number",
         x: "round of the session",
         y: "µs of CPU",
-        lines: vec![line(OURS, &ours), line(FLOOR, &floors)],
+        lines: vec![line(OURS, &ours), line(BASELINE, &baselines)],
     }
 }
 
-fn history(bench: &Bench) -> Curve {
-    let setup = |bytes| Setup { start: Some(lab::history(bytes)), ..Setup::default() };
-    let lines = both(bench, &HISTORIES, 6, |bytes| (setup(bytes), 1));
+fn history(harness: &Harness) -> Curve {
+    let setup = |bytes| Setup { start: Some(sessions::history(bytes)), ..Setup::default() };
+    let lines = both(harness, &HISTORIES, 6, |bytes| (setup(bytes), 1));
     Curve {
         file: "growth-history",
         title: "CPU of a round, by the history that it sends",
@@ -74,16 +77,16 @@ fn history(bench: &Bench) -> Curve {
     }
 }
 
-fn tools(bench: &Bench) -> Curve {
+fn tools(harness: &Harness) -> Curve {
     let setup = |count| {
         let mut setup = Setup::default();
         let registry = &mut setup.profile.tool_registry;
         for index in 1..count {
-            registry.register(Note::new(format!("note_{index}"))).expect("the tool is well formed");
+            registry.register(NoopTool::new(format!("note_{index}"))).expect("the tool is well formed");
         }
         setup
     };
-    let lines = both(bench, &TOOLS, 20, |count| (setup(count), 1));
+    let lines = both(harness, &TOOLS, 20, |count| (setup(count), 1));
     Curve {
         file: "growth-tools",
         title: "CPU of a round, by the tools that it offers besides the profile's",
@@ -93,8 +96,8 @@ fn tools(bench: &Bench) -> Curve {
     }
 }
 
-fn calls(bench: &Bench) -> Curve {
-    let lines = both(bench, &CALLS, 6, |count| (Setup::default(), count));
+fn calls(harness: &Harness) -> Curve {
+    let lines = both(harness, &CALLS, 6, |count| (Setup::default(), count));
     Curve {
         file: "growth-calls",
         title: "CPU of a round, by the calls that it has at once",
@@ -104,38 +107,53 @@ fn calls(bench: &Bench) -> Curve {
     }
 }
 
-/// Both sides over so many rounds; a setup also says how many calls each round has.
-fn both(bench: &Bench, xs: &[usize], rounds: usize, setup: impl Fn(usize) -> (Setup, usize)) -> Vec<Line> {
+/// Measures both sides over `rounds`. `setup` also returns the number of calls per round.
+fn both(
+    harness: &Harness,
+    xs: &[usize],
+    rounds: usize,
+    setup: impl Fn(usize) -> (Setup, usize),
+) -> Vec<Line> {
     let points = xs.iter().map(|x| {
         let calls = setup(*x).1;
         let plan = Plan::Rounds { tool: "note".to_owned(), rounds: rounds + 1, calls };
-        let head = bench.head(|| setup(*x).0);
+        let head = harness.head(|| setup(*x).0);
         let cost = |moments: Vec<Moment>| {
-            // From the end of the first round to that of the last.
+            // From the end of the first round to the end of the last one.
             each(moments.get(calls - 1)?, moments.last()?, rounds)
         };
-        let ours = (0..REPEATS).filter_map(|_| cost(bench.subject(&bench.model.place(&plan), setup(*x).0)));
+        let ours =
+            (0..REPEATS).filter_map(|_| cost(harness.subject(&harness.model.endpoint(&plan), setup(*x).0)));
         let ours = median(ours);
-        let floor = median((0..REPEATS).filter_map(|_| cost(bench.floor(&head, &bench.model.place(&plan)))));
-        (number(*x), ours, floor)
+        let baseline = median(
+            (0..REPEATS).filter_map(|_| cost(harness.baseline(&head, &harness.model.endpoint(&plan)))),
+        );
+        (number(*x), ours, baseline)
     });
     let points: Vec<_> = points.collect();
     vec![
         Line { name: OURS, points: points.iter().map(|(x, ours, _)| (*x, *ours)).collect() },
-        Line { name: FLOOR, points: points.iter().map(|(x, _, floor)| (*x, *floor)).collect() },
+        Line { name: BASELINE, points: points.iter().map(|(x, _, baseline)| (*x, *baseline)).collect() },
     ]
 }
 
-fn sessions(bench: &Bench) -> Curve {
+fn concurrent_sessions(harness: &Harness) -> Curve {
     let plan = Plan::rounds("note", 3);
-    let head: Arc<[u8]> = bench.head(Setup::default).into();
+    let head: Arc<[u8]> = harness.head(Setup::default).into();
     let ours = |count: usize| {
-        at_once(bench, count, || {
-            work(bench.model.place(&plan), bench.folder().to_path_buf(), Setup::default(), Moments::default())
+        at_once(harness, count, || {
+            work(
+                harness.model.endpoint(&plan),
+                harness.directory().to_path_buf(),
+                Setup::default(),
+                CallTimes::default(),
+            )
         })
     };
-    let floor = |count: usize| {
-        at_once(bench, count, || work_by_hand(bench.model.place(&plan), head.to_vec(), Moments::default()))
+    let baseline = |count: usize| {
+        at_once(harness, count, || {
+            work_by_hand(harness.model.endpoint(&plan), head.to_vec(), CallTimes::default())
+        })
     };
     let point = |count: usize, side: &dyn Fn(usize) -> f64| {
         (number(count), median((0..REPEATS).map(|_| side(count))) / number(count))
@@ -147,25 +165,28 @@ fn sessions(bench: &Bench) -> Curve {
         y: "µs of CPU each",
         lines: vec![
             Line { name: OURS, points: SESSIONS.into_iter().map(|count| point(count, &ours)).collect() },
-            Line { name: FLOOR, points: SESSIONS.into_iter().map(|count| point(count, &floor)).collect() },
+            Line {
+                name: BASELINE,
+                points: SESSIONS.into_iter().map(|count| point(count, &baseline)).collect(),
+            },
         ],
     }
 }
 
-fn subagents(bench: &Bench) -> Curve {
-    let head: Arc<[u8]> = bench.head(Setup::default).into();
+fn subagents(harness: &Harness) -> Curve {
+    let head: Arc<[u8]> = harness.head(Setup::default).into();
     let ours = |count: usize| {
-        let place = bench.model.place(&Plan::Subagents { count });
-        let begun = Moment::now();
-        bench.subject(&place, Setup { prompt: PARENT, ..Setup::default() });
-        let asked = place.sent().len();
-        assert_eq!(asked, count + 3, "each subagent has asked once, and the parent three times");
-        microseconds(begun) / number(count)
+        let endpoint = harness.model.endpoint(&Plan::Subagents { count });
+        let start = Moment::now();
+        harness.subject(&endpoint, Setup { prompt: PARENT, ..Setup::default() });
+        let requests = endpoint.sent().len();
+        assert_eq!(requests, count + 3, "each subagent sends one request, and the parent three");
+        microseconds(start) / number(count)
     };
     let text = Plan::text();
-    let floor = |count: usize| {
-        let run = || work_by_hand(bench.model.place(&text), head.to_vec(), Moments::default());
-        at_once(bench, count, run) / number(count)
+    let baseline = |count: usize| {
+        let run = || work_by_hand(harness.model.endpoint(&text), head.to_vec(), CallTimes::default());
+        at_once(harness, count, run) / number(count)
     };
     let line = |name, side: &dyn Fn(usize) -> f64| Line {
         name,
@@ -179,31 +200,31 @@ fn subagents(bench: &Bench) -> Curve {
         title: "CPU of a session with subagents of one answer, by their number",
         x: "subagents",
         y: "µs of CPU each",
-        lines: vec![line(OURS, &ours), line(FLOOR, &floor)],
+        lines: vec![line(OURS, &ours), line(BASELINE, &baseline)],
     }
 }
 
-/// The processor time of so many at once, in microseconds.
+/// Returns the CPU time of `count` concurrent tasks, in microseconds.
 fn at_once<F: Future<Output = ()> + Send + 'static>(
-    bench: &Bench,
+    harness: &Harness,
     count: usize,
     work: impl Fn() -> F,
 ) -> f64 {
-    let begun = Moment::now();
+    let start = Moment::now();
     let mut all: tokio::task::JoinSet<()> = tokio::task::JoinSet::new();
     for _ in 0..count {
-        all.spawn_on(work(), bench.runtime().handle());
+        all.spawn_on(work(), harness.runtime().handle());
     }
-    bench.runtime().block_on(all.join_all());
-    microseconds(begun)
+    harness.runtime().block_on(all.join_all());
+    microseconds(start)
 }
 
-/// Processor time since then, in microseconds.
-fn microseconds(begun: Moment) -> f64 {
-    milliseconds(begun.until(Moment::now()).cpu) * 1_000.0
+/// Returns the CPU time since then, in microseconds.
+fn microseconds(start: Moment) -> f64 {
+    milliseconds(start.until(Moment::now()).cpu) * 1_000.0
 }
 
-/// The processor time of each of some rounds between two moments, in microseconds.
+/// Returns the CPU time per round between two moments, in microseconds.
 fn each(from: &Moment, to: &Moment, rounds: usize) -> Option<f64> {
     (rounds > 0).then(|| milliseconds(from.until(*to).cpu) * 1_000.0 / number(rounds))
 }

@@ -1,22 +1,21 @@
-//! What Pintle costs, each time as a ratio of two things that are measured in one run.
+//! Benchmarks of Pintle, each the ratio of two measurements in one run.
 //!
-//! `cargo xtask bench [NAME [ROW]] [--write]` runs all suites, or the one with that name, in release; of its rows
-//! those that have `ROW` in their name. With `--write`, what is found replaces what the page said of these suites.
+//! `cargo xtask bench [NAME [ROW]] [--write]` runs all suites, or the one with that name, in release; with `ROW`, only
+//! the rows whose names contain it. With `--write` the results replace those on the page.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::expect_used,
-    reason = "a developer's program that talks to a terminal; its own inputs are valid or it must stop"
+    reason = "a developer's program with a terminal; its own inputs are valid, or it must stop"
 )]
 
+#[path = "../baseline/baseline.rs"]
+mod baseline;
 mod curve;
 mod dialect;
 mod env;
-#[path = "../floor/floor.rs"]
-mod floor;
 mod growth;
-mod lab;
 mod measure;
 mod memory;
 mod model;
@@ -25,6 +24,7 @@ mod patch;
 mod plan;
 mod report;
 mod round;
+mod sessions;
 mod start;
 mod status;
 mod stream;
@@ -35,10 +35,10 @@ use tokio::runtime::Runtime;
 
 use crate::report::Report;
 
-/// Some rows that belong together.
+/// A group of rows.
 struct Suite {
     name: &'static str,
-    /// Measures the rows whose names have this in them.
+    /// Measures the rows whose names contain this text.
     run: fn(&str) -> Report,
 }
 
@@ -55,12 +55,12 @@ const SUITES: &[Suite] = &[
 fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     status::open_many_files();
-    // This program is its own helper, in a process apart.
+    // This program is also its own helper, in a separate process.
     if let Some((first, rest)) = words.split_first() {
         let helped = match first.as_str() {
             model::SERVE => Some(model::serve(rest.first().map(PathBuf::from))),
             start::WATCH => Some(start::watch(rest)),
-            memory::HOLD => Some(memory::tell(rest)),
+            memory::HOLD => Some(memory::print_growth(rest)),
             _ => None,
         };
         if let Some(helped) = helped {
@@ -76,13 +76,11 @@ fn main() -> ExitCode {
     if suites.is_empty() {
         let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
         let name = name.map_or("", String::as_str);
-        eprintln!("error: no suite is called `{name}`; the suites are: {}", names.join(", "));
+        eprintln!("error: unknown suite `{name}`; the suites are: {}", names.join(", "));
         return ExitCode::FAILURE;
     }
     if write && !row.is_empty() {
-        eprintln!(
-            "error: the page has whole suites: `--write` goes with a suite's name, and not with a row's"
-        );
+        eprintln!("error: `--write` needs complete suites; it cannot be combined with a row");
         return ExitCode::FAILURE;
     }
     for suite in suites {
@@ -107,12 +105,12 @@ fn exit_code(result: std::io::Result<()>) -> ExitCode {
     }
 }
 
-/// The runtime that both sides use.
+/// Returns the runtime that both sides use.
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts")
 }
 
-/// Runs a future where a host runs its tasks: on a thread that also waits for pipes and processes.
+/// Runs a future on a worker thread, like the tasks of an application.
 fn on_a_worker<T: Send + 'static>(runtime: &Runtime, future: impl Future<Output = T> + Send + 'static) -> T {
     runtime.block_on(runtime.spawn(future)).expect("it does not panic")
 }

@@ -1,4 +1,4 @@
-//! Two things timed in turns, so that a noisy machine disturbs both alike.
+//! Measures two alternatives in turns, so that noise affects both alike.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -8,31 +8,31 @@ use nix::sys::{
     time::TimeValLike,
 };
 
-/// Rounds for each row if it does not say; the median of an odd number is one of them.
+/// Default number of rounds per row; odd, so that the median is one of the values.
 const ROUNDS: usize = 31;
 
-/// One line of a suite's table: something against its floor.
+/// One line of a suite's table: a subject compared with its baseline.
 pub(crate) struct Row {
-    /// What is measured.
+    /// Name of the subject.
     pub(crate) what: String,
-    /// What it is measured against.
-    pub(crate) floor: &'static str,
-    /// How near it should come.
+    /// Name of the baseline.
+    pub(crate) baseline: &'static str,
+    /// How close the subject should come.
     pub(crate) aim: Aim,
     rounds: Vec<Round>,
     pub(crate) note: Option<String>,
 }
 
-/// How near something should come to its floor.
+/// How close a subject should come to its baseline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Aim {
-    /// At most so many times its wall time.
+    /// At most this multiple of its wall time.
     Wall(f64),
-    /// At most so many times its processor time.
+    /// At most this multiple of its CPU time.
     Cpu(f64),
-    /// At most so many times both.
+    /// At most this multiple of both.
     Both(f64),
-    /// At most so much wall time more.
+    /// At most this much more wall time.
     More(Duration),
 }
 
@@ -42,10 +42,10 @@ impl From<f64> for Aim {
     }
 }
 
-/// How a row is measured.
-pub(crate) struct Contest<'a> {
+/// A comparison to be measured.
+pub(crate) struct Comparison<'a> {
     what: String,
-    floor: &'static str,
+    baseline: &'static str,
     aim: Aim,
     rounds: usize,
     before: Option<&'a dyn Fn()>,
@@ -54,18 +54,18 @@ pub(crate) struct Contest<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Round {
     subject: Cost,
-    floor: Cost,
+    baseline: Cost,
 }
 
-/// What one run took.
+/// Cost of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     pub(crate) wall: Duration,
-    /// Of this process and of those that it has waited for; not of servers, nor of what they run.
+    /// CPU time of this process and of the children that it waited for, but not of servers and their children.
     pub(crate) cpu: Duration,
 }
 
-/// A point in a run.
+/// A point in time of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     at: Instant,
@@ -77,52 +77,52 @@ impl Moment {
         Self { at: Instant::now(), used: cpu() }
     }
 
-    /// What was spent between the two.
+    /// Returns the cost between the two.
     pub(crate) fn until(self, later: Self) -> Cost {
         Cost { wall: later.at.saturating_duration_since(self.at), cpu: later.used.saturating_sub(self.used) }
     }
 }
 
 impl Cost {
-    /// A share of it.
+    /// Divides the cost.
     pub(crate) fn per(self, parts: f64) -> Self {
         Self { wall: self.wall.div_f64(parts), cpu: self.cpu.div_f64(parts) }
     }
 
-    /// What it is beyond `other`.
+    /// Subtracts `other`.
     pub(crate) fn less(self, other: Self) -> Self {
         Self { wall: self.wall.saturating_sub(other.wall), cpu: self.cpu.saturating_sub(other.cpu) }
     }
 }
 
 impl Round {
-    /// The ratio of wall times.
+    /// Returns the ratio of wall times.
     pub(crate) fn wall(self) -> f64 {
-        ratio(self.subject.wall, self.floor.wall)
+        ratio(self.subject.wall, self.baseline.wall)
     }
 
-    /// The ratio of processor times.
+    /// Returns the ratio of CPU times.
     pub(crate) fn cpu(self) -> f64 {
-        ratio(self.subject.cpu, self.floor.cpu)
+        ratio(self.subject.cpu, self.baseline.cpu)
     }
 
-    /// The wall time beyond the floor's, in milliseconds.
+    /// Returns the wall time in excess of the baseline, in milliseconds.
     pub(crate) fn more(self) -> f64 {
-        milliseconds(self.subject.wall) - milliseconds(self.floor.wall)
+        milliseconds(self.subject.wall) - milliseconds(self.baseline.wall)
     }
 
-    /// The floor's wall time in milliseconds.
-    pub(crate) fn floor_wall(self) -> f64 {
-        milliseconds(self.floor.wall)
+    /// Returns the wall time of the baseline in milliseconds.
+    pub(crate) fn baseline_wall(self) -> f64 {
+        milliseconds(self.baseline.wall)
     }
 
-    /// The floor's processor time in milliseconds.
-    pub(crate) fn floor_cpu(self) -> f64 {
-        milliseconds(self.floor.cpu)
+    /// Returns the CPU time of the baseline in milliseconds.
+    pub(crate) fn baseline_cpu(self) -> f64 {
+        milliseconds(self.baseline.cpu)
     }
 }
 
-/// The least, the median and the most of some numbers.
+/// Minimum, median and maximum of some numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
     pub(crate) least: f64,
@@ -141,14 +141,14 @@ impl Spread {
 }
 
 impl Row {
-    /// Times `floor` and `subject` in turns.
+    /// Times `baseline` and `subject` in turns.
     pub(crate) fn measure<F, S>(
         what: impl Into<String>,
-        floor: (&'static str, impl Fn() -> F),
+        baseline: (&'static str, impl Fn() -> F),
         aim: impl Into<Aim>,
         subject: impl Fn() -> S,
     ) -> Self {
-        Contest::new(what, floor.0, aim).measure(floor.1, subject)
+        Comparison::new(what, baseline.0, aim).measure(baseline.1, subject)
     }
 
     /// Has a line printed below the table.
@@ -162,7 +162,7 @@ impl Row {
         Spread::of(self.rounds.iter().copied().map(of))
     }
 
-    /// Whether the median is within the aim.
+    /// Returns whether the median is within the aim.
     pub(crate) fn is_reached(&self) -> bool {
         let within =
             |of: fn(Round) -> f64, most: f64| self.spread(of).is_some_and(|spread| spread.median <= most);
@@ -175,40 +175,40 @@ impl Row {
     }
 }
 
-impl<'a> Contest<'a> {
-    /// `what` against `floor`, in 31 rounds.
-    pub(crate) fn new(what: impl Into<String>, floor: &'static str, aim: impl Into<Aim>) -> Self {
-        Self { what: what.into(), floor, aim: aim.into(), rounds: ROUNDS, before: None }
+impl<'a> Comparison<'a> {
+    /// Creates a comparison of `what` with `baseline`, in 31 rounds.
+    pub(crate) fn new(what: impl Into<String>, baseline: &'static str, aim: impl Into<Aim>) -> Self {
+        Self { what: what.into(), baseline, aim: aim.into(), rounds: ROUNDS, before: None }
     }
 
-    /// Says how many rounds there are, best an odd number.
+    /// Sets the number of rounds, preferably odd.
     pub(crate) fn with_rounds(mut self, rounds: usize) -> Self {
         self.rounds = rounds;
         self
     }
 
-    /// Calls `before` ahead of each of the two in each round, outside of the time measured.
+    /// Calls `before` ahead of each measurement, outside of the measured time.
     pub(crate) fn with_before(mut self, before: &'a dyn Fn()) -> Self {
         self.before = Some(before);
         self
     }
 
-    /// Times both in turns.
-    pub(crate) fn measure<F, S>(self, floor: impl Fn() -> F, subject: impl Fn() -> S) -> Row {
+    /// Measures both in turns.
+    pub(crate) fn measure<F, S>(self, baseline: impl Fn() -> F, subject: impl Fn() -> S) -> Row {
         let before = self.before.unwrap_or(&|| ());
-        self.compare(|| time(before, &floor), || time(before, &subject))
+        self.compare(|| time(before, &baseline), || time(before, &subject))
     }
 
-    /// Has both say in turns what they took, because only a part of what they do is measured.
-    pub(crate) fn compare(self, floor: impl Fn() -> Cost, subject: impl Fn() -> Cost) -> Row {
+    /// Compares costs that both sides measure themselves, in turns.
+    pub(crate) fn compare(self, baseline: impl Fn() -> Cost, subject: impl Fn() -> Cost) -> Row {
         // The first round warms caches and the allocator.
-        let rounds = (0..=self.rounds).map(|_| Round { floor: floor(), subject: subject() });
-        let Self { what, floor, aim, .. } = self;
-        Row { what, floor, aim, rounds: rounds.skip(1).collect(), note: None }
+        let rounds = (0..=self.rounds).map(|_| Round { baseline: baseline(), subject: subject() });
+        let Self { what, baseline, aim, .. } = self;
+        Row { what, baseline, aim, rounds: rounds.skip(1).collect(), note: None }
     }
 }
 
-/// What `run` takes.
+/// Measures the cost of `run`.
 pub(crate) fn cost_of<T>(run: impl FnOnce() -> T) -> Cost {
     let start = Moment::now();
     let result = black_box(run());
@@ -226,11 +226,11 @@ fn time<T>(before: impl Fn(), run: impl Fn() -> T) -> Cost {
     cost_of(run)
 }
 
-fn ratio(subject: Duration, floor: Duration) -> f64 {
-    subject.as_secs_f64() / floor.as_secs_f64().max(1e-9)
+fn ratio(subject: Duration, baseline: Duration) -> f64 {
+    subject.as_secs_f64() / baseline.as_secs_f64().max(1e-9)
 }
 
-/// What this process and its children have used of the processors.
+/// Returns the CPU time of this process and of the children that it waited for.
 fn cpu() -> Duration {
     let used = [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN].map(|who| {
         let usage = getrusage(who).expect("the system knows it");

@@ -1,8 +1,5 @@
-//! What sessions hold, each time in a process of its own.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this program is started once more, to begin with little memory"
-)]
+//! Memory of sessions, each measured in a separate process.
+#![expect(clippy::disallowed_methods, reason = "runs this program again, to start with little memory")]
 
 use std::{io, path::Path, process::Command, sync::Arc};
 
@@ -12,13 +9,13 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::dialect::Dialect;
-use crate::lab;
-use crate::model::{ModelServer, Place};
+use crate::model::{Endpoint, ModelServer};
 use crate::plan::Plan;
 use crate::report::{Bound, Fact, Report};
+use crate::sessions;
 use crate::status::{memory, reset_peak};
 
-/// The arguments that make this program hold sessions and tell what they take.
+/// Argument with which this program holds sessions and prints their memory.
 pub(crate) const HOLD: &str = "hold";
 
 const SESSIONS: usize = 1_000;
@@ -32,11 +29,11 @@ const APART: &str = "1,000 idle sessions, each with a profile made for it";
 const HELD: &str = "a history of 20 MB: resident memory against its bytes";
 const PEAK: &str = "a history of 20 MB: the most while a request is sent";
 
-/// The bytes of a long patch.
+/// Bytes of a long patch.
 const PATCH: usize = 10_000_000;
 const PATCH_AIM: f64 = 6.0;
 
-/// How a patch can come: the dialect, and whether it is a call in free form.
+/// Forms of a patch: the dialect, and whether the call is free-form.
 const PATCHES: [(Dialect, bool); 5] = [
     (Dialect::Responses, true),
     (Dialect::Responses, false),
@@ -79,7 +76,7 @@ pub(crate) fn run(wanted: &str) -> Report {
     report
 }
 
-/// The numbers that the other process tells, in bytes.
+/// Returns the numbers that the other process prints, in bytes.
 fn hold(model: &ModelServer, what: &str, number: usize) -> Vec<f64> {
     let output = Command::new(std::env::current_exe().expect("this program has a file"))
         .args([HOLD, what, &number.to_string(), model.address()])
@@ -89,46 +86,50 @@ fn hold(model: &ModelServer, what: &str, number: usize) -> Vec<f64> {
     String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// In the other process: prints how much more memory is resident than before.
-pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
+/// Runs in the other process: prints the growth of resident memory.
+pub(crate) fn print_growth(arguments: &[String]) -> io::Result<()> {
     let [what, number, address] = arguments else { return Err(io::ErrorKind::InvalidInput.into()) };
     let number: usize = number.parse().map_err(io::Error::other)?;
-    let (name, folder) = (format!("hold-{}", std::process::id()), TempDir::new()?);
-    let place = Place::at(address, &Plan::text(), &name);
+    let (name, directory) = (format!("hold-{}", std::process::id()), TempDir::new()?);
+    let endpoint = Endpoint::at(address, &Plan::text(), &name);
     let runtime = crate::runtime();
-    let mut host =
-        Host { client: lab::client(&place), profile: lab::profile(), folder: folder.path().into() };
+    let mut factory = SessionFactory {
+        client: sessions::client(&endpoint),
+        profile: sessions::profile(),
+        directory: directory.path().into(),
+    };
     let patch = what.split_once('~').and_then(|(name, form)| Some((Dialect::of_name(name)?, form == "true")));
     if let Some((dialect, is_custom)) = patch {
-        host.profile = lab::patching(dialect, is_custom);
-        // A short patch first, which has all made that is made once.
+        factory.profile = sessions::patching_profile(dialect, is_custom);
+        // A short patch first, to initialize everything that is created once.
         let plan = |bytes: usize| Plan::Patch { dialect, bytes, is_custom };
-        host.client = lab::client_of(dialect, &Place::at(address, &plan(1), &format!("{name}-short")));
-        drop(runtime.block_on(host.clone().ask(0)));
-        std::fs::remove_file(folder.path().join("long.txt"))?;
-        host.client = lab::client_of(dialect, &Place::at(address, &plan(number), &name));
+        factory.client =
+            sessions::client_of(dialect, &Endpoint::at(address, &plan(1), &format!("{name}-short")));
+        drop(runtime.block_on(factory.clone().ask(0)));
+        std::fs::remove_file(directory.path().join("long.txt"))?;
+        factory.client = sessions::client_of(dialect, &Endpoint::at(address, &plan(number), &name));
     } else {
-        // Made once and shared by all of them.
-        drop(runtime.block_on(host.clone().ask(0)));
+        // Initializes everything that the sessions share.
+        drop(runtime.block_on(factory.clone().ask(0)));
     }
     let before = memory("VmRSS");
     let _ = reset_peak();
     let sessions = runtime.block_on(async {
         let mut sessions = Vec::new();
         match what.as_str() {
-            _ if patch.is_some() => sessions.push(host.ask(0).await),
-            "history" => sessions.push(host.ask(number).await),
+            _ if patch.is_some() => sessions.push(factory.ask(0).await),
+            "history" => sessions.push(factory.ask(number).await),
             "at-once" => {
-                let asking: JoinSet<Session> = (0..number).map(|_| host.clone().ask(0)).collect();
+                let asking: JoinSet<Session> = (0..number).map(|_| factory.clone().ask(0)).collect();
                 sessions = asking.join_all().await;
             }
             _ => {
                 for _ in 0..number {
-                    let mut host = host.clone();
+                    let mut factory = factory.clone();
                     if what == "apart" {
-                        host.profile = lab::profile();
+                        factory.profile = sessions::profile();
                     }
-                    sessions.push(host.ask(0).await);
+                    sessions.push(factory.ask(0).await);
                 }
             }
         }
@@ -136,7 +137,7 @@ pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
     });
     let (after, peak) = (memory("VmRSS"), memory("VmHWM"));
     if patch.is_some() {
-        let written = std::fs::metadata(folder.path().join("long.txt"))?.len();
+        let written = std::fs::metadata(directory.path().join("long.txt"))?.len();
         assert!(written > 9_000_000, "the patch was applied: {written}");
     }
     println!("{}\n{}", after.saturating_sub(before), peak.saturating_sub(before));
@@ -144,22 +145,22 @@ pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// What a host makes once.
+/// Creates sessions that share a client and a profile.
 #[derive(Clone)]
-struct Host {
+struct SessionFactory {
     client: Client,
     profile: ProviderProfile,
-    folder: Arc<Path>,
+    directory: Arc<Path>,
 }
 
-impl Host {
-    /// A session that begins with so many bytes of history and has answered once.
+impl SessionFactory {
+    /// Returns a session with `history` bytes of history that has completed one input.
     async fn ask(self, history: usize) -> Session {
-        let environment = lab::environment(&self.folder);
-        let builder = Session::builder(self.client, self.profile, environment).config(lab::config());
-        let builder = if history > 0 { builder.start(lab::history(history)) } else { builder };
+        let environment = sessions::environment(&self.directory);
+        let builder = Session::builder(self.client, self.profile, environment).config(sessions::config());
+        let builder = if history > 0 { builder.start(sessions::history(history)) } else { builder };
         let session = builder.build().expect("it is complete");
-        lab::submit(&session, "Say hello.").await;
+        sessions::submit(&session, "Say hello.").await;
         session
     }
 }

@@ -1,9 +1,9 @@
-//! A model server in a process of its own, so that what it takes is counted on neither side.
+//! A model server in a separate process, so that its cost counts on neither side.
 //!
-//! The path of a base URL is a [`Plan`] and the name of a conversation; the server counts the requests of each.
+//! The path of a base URL consists of a [`Plan`] and the name of a conversation. The server records the requests of each.
 #![expect(
     clippy::disallowed_methods,
-    reason = "this process is started once more as the server, which reads what it is told to"
+    reason = "this program runs itself as the server, which reads recordings"
 )]
 
 use std::{
@@ -30,20 +30,20 @@ use crate::plan::Plan;
 /// The argument that makes this program the server.
 pub(crate) const SERVE: &str = "serve-model";
 
-/// The bytes of one chunk of an answer.
+/// Bytes of one chunk of a response.
 const CHUNK: usize = 16 << 10;
 
-/// The server's process. It ends when its standard input does, that is with this one at the latest.
+/// The server process. It exits when its standard input is closed, at the latest when this process exits.
 pub(crate) struct ModelServer {
     address: String,
-    drawn: AtomicUsize,
+    next: AtomicUsize,
     child: Child,
     input: Option<ChildStdin>,
 }
 
-/// One conversation with the server.
+/// A conversation with the server.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Endpoint {
     pub(crate) address: String,
     plan: String,
     name: String,
@@ -51,25 +51,25 @@ pub(crate) struct Place {
 
 impl ModelServer {
     pub(crate) fn start(recordings: Option<&PathBuf>) -> Self {
-        let program = std::env::current_exe().expect("this program has a file");
+        let program = std::env::current_exe().expect("the path of this program is known");
         let mut command = Command::new(program);
         command.arg(SERVE).args(recordings).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("this program runs");
         let mut address = String::new();
         let output = child.stdout.take().expect("it has an output");
-        BufReader::new(output).read_line(&mut address).expect("the server says where it listens");
+        BufReader::new(output).read_line(&mut address).expect("the server prints its address");
         let input = child.stdin.take();
-        Self { address: address.trim().to_owned(), drawn: AtomicUsize::new(0), child, input }
+        Self { address: address.trim().to_owned(), next: AtomicUsize::new(0), child, input }
     }
 
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// A new conversation of this plan.
-    pub(crate) fn place(&self, plan: &Plan) -> Place {
-        let name = format!("{}-{}", std::process::id(), self.drawn.fetch_add(1, Ordering::Relaxed));
-        Place { address: self.address.clone(), plan: plan.to_string(), name }
+    /// Returns a new conversation with this plan.
+    pub(crate) fn endpoint(&self, plan: &Plan) -> Endpoint {
+        let name = format!("{}-{}", std::process::id(), self.next.fetch_add(1, Ordering::Relaxed));
+        Endpoint { address: self.address.clone(), plan: plan.to_string(), name }
     }
 }
 
@@ -80,13 +80,13 @@ impl Drop for ModelServer {
     }
 }
 
-impl Place {
-    /// The conversation of this plan and name at a server that another process has started.
+impl Endpoint {
+    /// Returns the conversation with this plan and name on a server that another process started.
     pub(crate) fn at(address: &str, plan: &Plan, name: &str) -> Self {
         Self { address: address.to_owned(), plan: plan.to_string(), name: name.to_owned() }
     }
 
-    /// The path that stands before the dialect's own.
+    /// Returns the path prefix before that of the dialect.
     pub(crate) fn path(&self) -> String {
         format!("/{}/{}", self.plan, self.name)
     }
@@ -95,13 +95,13 @@ impl Place {
         format!("http://{}{}", self.address, self.path())
     }
 
-    /// The bytes of each request's body.
+    /// Returns the size of each request's body, in bytes.
     pub(crate) fn sent(&self) -> Vec<u64> {
         let text = String::from_utf8_lossy(&self.ask("sent")).into_owned();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// The body of the first request.
+    /// Returns the body of the first request.
     pub(crate) fn first_body(&self) -> Vec<u8> {
         self.ask("first")
     }
@@ -115,12 +115,12 @@ impl Place {
     }
 }
 
-/// What the server remembers.
+/// State of the server.
 #[derive(Default)]
 struct State {
     recordings: Option<PathBuf>,
     conversations: Mutex<HashMap<String, Conversation>>,
-    /// Long answers, with their framing.
+    /// Long responses with their framing, by plan.
     framed: Mutex<HashMap<String, Arc<Vec<u8>>>>,
 }
 
@@ -130,7 +130,7 @@ struct Conversation {
     first: Vec<u8>,
 }
 
-/// Serves until standard input ends; the first line of output is the address.
+/// Serves until standard input is closed. The first line of output is the address.
 pub(crate) fn serve(recordings: Option<PathBuf>) -> io::Result<()> {
     let state = Arc::new(State { recordings, ..State::default() });
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
@@ -146,15 +146,15 @@ pub(crate) fn serve(recordings: Option<PathBuf>) -> io::Result<()> {
             let (stream, _) = listener.accept().await?;
             let state = Arc::clone(&state);
             connections.spawn(async move {
-                // A client that goes away in the middle is none that is measured.
-                let _ = converse(stream, &state).await;
+                // A client that disconnects early is not being measured.
+                let _ = serve_connection(stream, &state).await;
             });
             while connections.try_join_next().is_some() {}
         }
     })
 }
 
-async fn converse(mut stream: TcpStream, state: &State) -> io::Result<()> {
+async fn serve_connection(mut stream: TcpStream, state: &State) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(64 << 10);
     while let Some(head) = read_head(&mut stream, &mut buffer).await? {
@@ -205,7 +205,7 @@ impl State {
     }
 }
 
-/// An answer in chunks, with its head.
+/// Returns a chunked response with its head.
 fn framed(answer: &[u8]) -> Vec<u8> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let mut bytes = Vec::with_capacity(answer.len() + answer.len() / 1_000 + 256);
@@ -226,7 +226,7 @@ struct Head {
     is_chunked: bool,
 }
 
-/// `None` at the end of the connection.
+/// Reads the head of a request; `None` at the end of the connection.
 async fn read_head(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Head>> {
     let end = loop {
         if let Some(at) = find(buffer, b"\r\n\r\n") {

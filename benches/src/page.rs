@@ -1,4 +1,4 @@
-//! What was found, in the page that people read.
+//! Writes results to the performance page.
 #![expect(clippy::disallowed_methods, reason = "the page and its drawings are files of the repository")]
 
 use std::{
@@ -8,13 +8,13 @@ use std::{
 
 use crate::report::Report;
 
-/// Replaces what the page says between the markers of this suite, and draws its curves.
+/// Replaces the text between the markers of this suite and draws its curves.
 pub(crate) fn write(suite: &str, report: &Report) -> io::Result<()> {
     let docs = docs();
     let page = docs.join("performance.md");
     let text = fs::read_to_string(&page)?;
     let text = replaced(&text, suite, &report.markdown()).ok_or_else(|| {
-        io::Error::other(format!("docs/performance.md has no place for the suite `{suite}`"))
+        io::Error::other(format!("docs/performance.md has no markers for the suite `{suite}`"))
     })?;
     fs::write(&page, text)?;
     report
@@ -27,7 +27,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
 }
 
-/// `None` without both markers.
+/// Replaces the text between the markers; `None` if one is missing.
 fn replaced(text: &str, suite: &str, found: &str) -> Option<String> {
     let (begin, end) = (format!("<!-- bench {suite} -->\n"), format!("<!-- end of {suite} -->"));
     let (before, rest) = text.split_once(&begin)?;
@@ -40,7 +40,7 @@ mod tests {
     use super::replaced;
 
     #[test]
-    fn only_what_stands_between_the_markers_changes() {
+    fn only_text_between_the_markers_changes() {
         let page = "a\n<!-- bench x -->\nold\n<!-- end of x -->\nb\n";
         let new = "a\n<!-- bench x -->\n\nnew\n\n<!-- end of x -->\nb\n";
         assert_eq!(replaced(page, "x", "\nnew\n").as_deref(), Some(new));

@@ -1,4 +1,4 @@
-//! The patch engine against splitting the file into lines and comparing them once.
+//! The patch engine, compared with splitting the file into lines and comparing them once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ struct Case {
     what: &'static str,
     patch: String,
     files: BTreeMap<String, Vec<u8>>,
-    /// How many changes come out.
+    /// Number of changes in the plan.
     changes: usize,
 }
 
@@ -47,8 +47,8 @@ fn measure(case: &Case) -> Row {
     let texts = || case.files.values().map(Vec::as_slice).chain([case.patch.as_bytes()]);
     let copies: Vec<Vec<Vec<u8>>> =
         texts().map(|text| lines(text).into_iter().map(<[u8]>::to_vec).collect()).collect();
-    let floor = || texts().zip(&copies).filter(|(text, copy)| lines(text) == **copy).count();
-    Row::measure(case.what, ("split and compare file and patch", floor), AIM, || {
+    let baseline = || texts().zip(&copies).filter(|(text, copy)| lines(text) == **copy).count();
+    Row::measure(case.what, ("split and compare file and patch", baseline), AIM, || {
         let plan = apply(case);
         assert_eq!(plan.changes.len(), case.changes, "{}", case.what);
         plan
@@ -71,8 +71,8 @@ enum Hint {
     Start,
 }
 
-/// Hunks of five lines, spread over one file; `placed` says which comes when, `written` what a
-/// model makes of the old lines.
+/// Returns hunks of five lines, spread over one file. `placed` is their order, and `written` how a model writes the
+/// old lines.
 fn many_hunks(
     what: &'static str,
     hint: Hint,
@@ -106,7 +106,7 @@ fn many_hunks(
     Case { what, patch, files: BTreeMap::from([("a.rs".to_owned(), content.into_bytes())]), changes: 1 }
 }
 
-/// A file of composed accents under a patch of decomposed ones: no line matches but loosely.
+/// Returns a file with composed accents and a patch with decomposed ones, so that every line matches only loosely.
 fn accents() -> Case {
     let composed = |line: &str| line.replace("compute", "b\u{E9}\u{E8}");
     let what = "… with decomposed accents, all lines composed";
@@ -131,7 +131,7 @@ fn long_line() -> Case {
     Case { what: "one line of 4 MB replaced", patch, files, changes: 1 }
 }
 
-/// Additions, deletions, updates and moves in equal parts.
+/// Returns additions, deletions, updates and moves in equal parts.
 fn many_operations() -> Case {
     let mut patch = String::from("*** Begin Patch\n");
     let mut files = BTreeMap::new();
@@ -158,7 +158,7 @@ fn many_operations() -> Case {
     Case { what: "10,000 operations", patch, files, changes: 10_000 }
 }
 
-/// The context matches loosely at the end only, and at every line but for its last one.
+/// Returns context that matches loosely only at the end, and at every other line except for its last line.
 fn equal_lines() -> Case {
     let mut content = "    equal();\n".repeat(50_000);
     content.push_str("    last();\n");

@@ -1,6 +1,6 @@
-//! What the model server answers, as the first segment of a base URL's path.
+//! Plans of the model server's responses, encoded as the first segment of a base URL's path.
 
-#![expect(clippy::disallowed_methods, reason = "recorded answers are read from their files")]
+#![expect(clippy::disallowed_methods, reason = "reads recorded responses")]
 
 use std::{fmt, fs, path::Path};
 
@@ -8,36 +8,36 @@ use serde_json::{Value, json};
 
 use crate::dialect::{Dialect, Part};
 
-/// The text of a small event, as long as those of real models are.
+/// Text of a small event, as long as in real streams.
 const TOKEN: &str = " token";
 
-/// The bytes of each piece of long arguments.
+/// Bytes of each piece of long arguments.
 const PIECE: usize = 64;
 
-/// What a conversation's answers are.
+/// The responses of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// So many answers that call `tool`, `calls` times each; then a text.
+    /// Responses with `calls` calls of `tool` each, then a text.
     Rounds { tool: String, rounds: usize, calls: usize },
-    /// One answer of that many small events.
+    /// One response of many small events.
     Small { dialect: Dialect, events: usize },
-    /// One answer with one event of that many bytes.
+    /// One response with one event of this size.
     Large { dialect: Dialect, bytes: usize },
-    /// One answer with that many calls.
+    /// One response with many calls.
     Calls { dialect: Dialect, count: usize },
-    /// One answer with one call whose arguments are that long, in small pieces.
+    /// One response with one call with arguments of this size, in small pieces.
     Arguments { dialect: Dialect, bytes: usize },
-    /// A call of `apply_patch`, as a function or in free form, whose patch adds a file of that many bytes, in small
-    /// pieces; then a text.
+    /// A call of `apply_patch`, as a function or in free form, that adds a file of this size, in small pieces; then a
+    /// text.
     Patch { dialect: Dialect, bytes: usize, is_custom: bool },
-    /// A recorded answer whose small events come that often each.
+    /// A recorded response with each small event repeated.
     Recorded { dialect: Dialect, file: String, times: usize },
-    /// A subagent is started so many times at once and waited for; each says a text.
+    /// Concurrent subagents that each respond with a text, and a parent that waits for them.
     Subagents { count: usize },
 }
 
 impl Plan {
-    /// The opposite of `Display`.
+    /// Parses the `Display` form.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut words = text.split('~');
         let (kind, first) = (words.next()?, words.next()?);
@@ -63,22 +63,22 @@ impl Plan {
         })
     }
 
-    /// A conversation of one round of `tool` after the other.
+    /// Returns sequential rounds with one call of `tool` each.
     pub(crate) fn rounds(tool: &str, rounds: usize) -> Self {
         Self::Rounds { tool: tool.to_owned(), rounds, calls: 1 }
     }
 
-    /// A text at once.
+    /// Returns a single text.
     pub(crate) fn text() -> Self {
         Self::rounds("none", 0)
     }
 
-    /// Whether it is the same answer every time, and perhaps a long one.
+    /// Returns whether every response is the same; it may be long.
     pub(crate) fn is_one_answer(&self) -> bool {
         !matches!(self, Self::Rounds { .. } | Self::Patch { .. } | Self::Subagents { .. })
     }
 
-    /// The `index`th answer, from 0, to a request with this body.
+    /// Returns the response number `index`, from 0, to a request with this body.
     pub(crate) fn answer(&self, index: usize, body: &[u8], recordings: Option<&Path>) -> Vec<u8> {
         match self {
             Self::Rounds { tool, rounds, calls } if index < *rounds => {
@@ -103,7 +103,7 @@ impl Plan {
             }
             Self::Patch { dialect, .. } => dialect.stream(&[Part::text("Done.")]),
             Self::Recorded { dialect, file, times } => {
-                let path = recordings.map(|folder| folder.join(dialect.name()).join(file));
+                let path = recordings.map(|directory| directory.join(dialect.name()).join(file));
                 repeat(*dialect, &fs::read(path.unwrap_or_default()).unwrap_or_default(), *times)
             }
             Self::Subagents { count } => subagents(*count, body),
@@ -131,7 +131,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// What the tools of the benchmarks are called with.
+/// Returns the arguments of a call.
 fn arguments_of(tool: &str) -> &'static str {
     if tool == "shell" { r#"{"command":"true"}"# } else { r#"{"text":"noted"}"# }
 }
@@ -154,7 +154,7 @@ fn long_patch(bytes: usize, is_custom: bool) -> Part {
     if is_custom { Part::Custom { id, name, deltas } } else { Part::Call { id, name, deltas } }
 }
 
-/// A recorded stream with those of its events that may be repeated coming `times` times each.
+/// Repeats the repeatable events of a recorded stream `times` times each.
 fn repeat(dialect: Dialect, stream: &[u8], times: usize) -> Vec<u8> {
     let text = String::from_utf8_lossy(stream).replace("\r\n", "\n");
     let mut longer = String::new();
@@ -167,7 +167,7 @@ fn repeat(dialect: Dialect, stream: &[u8], times: usize) -> Vec<u8> {
     longer.into_bytes()
 }
 
-/// The parent starts them and waits; whoever has no such tool, or has waited, says a text.
+/// Returns the response for a parent, which spawns subagents and waits for them, or for a subagent.
 fn subagents(count: usize, body: &[u8]) -> Vec<u8> {
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
     let input = request.get("input").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -194,10 +194,10 @@ fn subagents(count: usize, body: &[u8]) -> Vec<u8> {
     Dialect::Responses.stream(&parts)
 }
 
-/// What the prompt of a session with subagents says.
+/// Prompt of the parent session.
 pub(crate) const PARENT: &str = "Start your subagents.";
 
-/// What `spawn_agent` says first.
+/// Returns the id in the output of `spawn_agent`.
 fn agent_id(output: &str) -> &str {
     output.lines().find_map(|line| line.strip_prefix("agent_id: ")).unwrap_or_default()
 }

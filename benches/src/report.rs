@@ -1,11 +1,11 @@
-//! What a suite has found, as Markdown.
+//! Results of a suite, as Markdown.
 
 use std::fmt::Write as _;
 
 use crate::curve::Curve;
 use crate::measure::{Aim, Round, Row, Spread, milliseconds};
 
-/// What a suite has found.
+/// Results of a suite.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
@@ -13,7 +13,7 @@ pub(crate) struct Report {
     pub(crate) curves: Vec<Curve>,
 }
 
-/// Something that has no floor: a number with a unit.
+/// A number with a unit, without a baseline.
 pub(crate) struct Fact {
     what: String,
     unit: &'static str,
@@ -21,12 +21,12 @@ pub(crate) struct Fact {
     spread: Spread,
 }
 
-/// Where a fact should lie.
+/// Expected range of a fact.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
     AtMost(f64),
     AtLeast(f64),
-    /// It is only told.
+    /// No expectation.
     None,
 }
 
@@ -37,7 +37,7 @@ impl From<Vec<Row>> for Report {
 }
 
 impl Fact {
-    /// `values` come of as many rounds.
+    /// Creates a fact from the values of several rounds.
     pub(crate) fn new(what: impl Into<String>, unit: &'static str, bound: Bound, values: Vec<f64>) -> Self {
         let spread = Spread::of(values).expect("something was measured");
         Self { what: what.into(), unit, bound, spread }
@@ -45,7 +45,7 @@ impl Fact {
 }
 
 impl Report {
-    /// Tables, curves and notes.
+    /// Renders tables, curves and notes.
     pub(crate) fn markdown(&self) -> String {
         let mut text = String::new();
         if !self.rows.is_empty() {
@@ -72,10 +72,10 @@ impl Report {
 
 fn row(row: &Row) -> Option<String> {
     let (wall, cpu) = (row.spread(Round::wall)?, row.spread(Round::cpu)?);
-    let (more, floor) = (row.spread(Round::more)?, row.spread(Round::floor_wall)?);
+    let (more, baseline) = (row.spread(Round::more)?, row.spread(Round::baseline_wall)?);
     let took = match row.aim {
-        Aim::Cpu(_) => format!("{} of CPU", time(row.spread(Round::floor_cpu)?.median)),
-        Aim::Wall(_) | Aim::Both(_) | Aim::More(_) => time(floor.median),
+        Aim::Cpu(_) => format!("{} of CPU", time(row.spread(Round::baseline_cpu)?.median)),
+        Aim::Wall(_) | Aim::Both(_) | Aim::More(_) => time(baseline.median),
     };
     let (first, aim) = match row.aim {
         Aim::Wall(most) => (ratio(wall), format!("{most:.2}")),
@@ -89,7 +89,7 @@ fn row(row: &Row) -> Option<String> {
     Some(format!(
         "| {} | {} ({took}) | {first} | {} | {aim} | {} |\n",
         row.what,
-        row.floor,
+        row.baseline,
         ratio(cpu),
         yes(row.is_reached())
     ))
@@ -124,7 +124,7 @@ fn time(milliseconds: f64) -> String {
     }
 }
 
-/// Three digits or more, with commas.
+/// Formats a number, with commas from 1,000 on.
 fn number(value: f64) -> String {
     if value.abs() < 100.0 {
         return format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned();

@@ -1,5 +1,5 @@
-//! `pintle run` with one answer, against a static program that asks the same.
-#![expect(clippy::disallowed_methods, reason = "both programs have to be started")]
+//! `pintle run` with one response, compared with a static program that sends the same request.
+#![expect(clippy::disallowed_methods, reason = "runs both programs")]
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -13,14 +13,14 @@ use std::{
 use tempfile::TempDir;
 
 use crate::dialect::{Dialect, Part};
-use crate::lab::MODEL;
-use crate::measure::{Aim, Contest, Cost, cost_of};
+use crate::measure::{Aim, Comparison, Cost, cost_of};
 use crate::report::{Bound, Fact, Report};
+use crate::sessions::MODEL;
 
-/// How much later than the floor.
+/// Allowed delay in excess of the baseline.
 const AIM: Duration = Duration::from_millis(20);
 
-/// The resident memory of the process, in MiB.
+/// Allowed resident memory of the process, in MiB.
 const MEMORY_AIM: f64 = 20.0;
 
 const WHOLE: &str = "pintle run, one answer: the whole process";
@@ -28,23 +28,23 @@ const FIRST: &str = "pintle run: from start to the first byte of a request";
 const MEMORY: &str = "pintle run, one answer: resident memory at most";
 const SIZE: &str = "size of the program pintle";
 
-/// The argument that makes this program start another and tell what it took.
+/// Argument with which this program runs another one and prints its memory.
 pub(crate) const WATCH: &str = "watch";
 
 pub(crate) fn run(wanted: &str) -> Report {
     let stage = Stage::new();
     let mut report = Report::default();
-    let floor = "a static program that connects, sends and prints";
+    let baseline = "a static program that connects, sends and prints";
     if WHOLE.contains(wanted) {
         report.rows.push(
-            Contest::new(WHOLE, floor, Aim::More(AIM))
-                .compare(|| stage.whole(&mut stage.floor()), || stage.whole(&mut stage.pintle())),
+            Comparison::new(WHOLE, baseline, Aim::More(AIM))
+                .compare(|| stage.whole(&mut stage.baseline()), || stage.whole(&mut stage.pintle())),
         );
     }
     if FIRST.contains(wanted) {
         report.rows.push(
-            Contest::new(FIRST, floor, Aim::More(AIM))
-                .compare(|| stage.first(&mut stage.floor()), || stage.first(&mut stage.pintle())),
+            Comparison::new(FIRST, baseline, Aim::More(AIM))
+                .compare(|| stage.first(&mut stage.baseline()), || stage.first(&mut stage.pintle())),
         );
     }
     if MEMORY.contains(wanted) {
@@ -58,7 +58,7 @@ pub(crate) fn run(wanted: &str) -> Report {
     report
 }
 
-/// Starts the program that the arguments name and prints the most memory that it held, in bytes.
+/// Runs the program in the arguments and prints its peak memory, in bytes.
 pub(crate) fn watch(arguments: &[String]) -> io::Result<()> {
     let mut words = arguments.iter();
     let status = Command::new(words.next().map_or("", String::as_str))
@@ -74,12 +74,12 @@ pub(crate) fn watch(arguments: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// A server that answers everything with one text, and an empty project.
+/// A server that answers every request with one text, and an empty project.
 struct Stage {
     address: String,
-    /// When the first byte of each request came.
+    /// Times at which the first byte of each request arrived.
     requests: Receiver<Instant>,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Stage {
@@ -90,7 +90,7 @@ impl Stage {
         let answer = Dialect::Responses.stream(&[Part::text("Hello.")]);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // The program may be gone before all of the answer is written.
+                // The program may exit before the whole response is written.
                 if let Ok(at) = answer_once(stream, &answer)
                     && sender.send(at).is_err()
                 {
@@ -98,11 +98,11 @@ impl Stage {
                 }
             }
         });
-        Self { address, requests, folder: TempDir::new().expect("there is room for a directory") }
+        Self { address, requests, directory: TempDir::new().expect("there is room for a directory") }
     }
 
-    fn floor(&self) -> Command {
-        let mut command = Command::new(program("floor-start"));
+    fn baseline(&self) -> Command {
+        let mut command = Command::new(program("baseline-start"));
         command.arg(&self.address);
         command
     }
@@ -113,7 +113,7 @@ impl Stage {
             .args(["run", "--provider", "openai", "--model", MODEL, "--base-url"])
             .arg(format!("http://{}/v1", self.address))
             .arg("Say hello.")
-            .current_dir(self.folder.path())
+            .current_dir(self.directory.path())
             .env("OPENAI_API_KEY", "sk-bench");
         command
     }
@@ -124,22 +124,22 @@ impl Stage {
         cost
     }
 
-    /// Its processor time is that of the whole process.
+    /// Measures the time to the first byte of the request. The CPU time is that of the whole process.
     fn first(&self, command: &mut Command) -> Cost {
-        let begun = Instant::now();
+        let start = Instant::now();
         let cost = cost_of(|| succeed(command));
-        let first = self.requests.recv().expect("it has asked");
-        Cost { wall: first.saturating_duration_since(begun), ..cost }
+        let first = self.requests.recv().expect("it sent a request");
+        Cost { wall: first.saturating_duration_since(start), ..cost }
     }
 
-    /// In MiB. The program is started by a small one, whose own memory would count otherwise.
+    /// Returns the peak memory in MiB. The program is run by a small one, since the peak of the parent counts.
     fn memory(&self) -> f64 {
         let pintle = self.pintle();
         let output = Command::new(std::env::current_exe().expect("this program has a file"))
             .arg(WATCH)
             .arg(pintle.get_program())
             .args(pintle.get_args())
-            .current_dir(self.folder.path())
+            .current_dir(self.directory.path())
             .env("OPENAI_API_KEY", "sk-bench")
             .stderr(Stdio::null())
             .output()
@@ -155,7 +155,7 @@ fn succeed(command: &mut Command) {
     assert!(status.expect("the program is built").success(), "{command:?} fails");
 }
 
-/// When the first byte came.
+/// Answers one request. Returns the time at which its first byte arrived.
 fn answer_once(mut stream: TcpStream, answer: &[u8]) -> io::Result<Instant> {
     let mut buffer = vec![0; 1 << 20];
     let mut length = stream.read(&mut buffer)?;
@@ -169,7 +169,7 @@ fn answer_once(mut stream: TcpStream, answer: &[u8]) -> io::Result<Instant> {
     Ok(at)
 }
 
-/// Whether a request with a stated length has come to its end.
+/// Returns whether a request is complete, by its content length.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request).to_ascii_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -177,7 +177,7 @@ fn is_whole(request: &[u8]) -> bool {
     length.and_then(|length| length.trim().parse().ok()).is_none_or(|length: usize| body.len() >= length)
 }
 
-/// Built beside this one.
+/// Returns the path of a program built beside this one.
 fn program(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("this program has a file");
     own.parent().unwrap_or(Path::new(".")).join(name)

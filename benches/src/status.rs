@@ -1,9 +1,9 @@
-//! What the system says of this process.
-#![expect(clippy::disallowed_methods, reason = "the system tells it in a file")]
+//! Memory and limits of this process, from the system.
+#![expect(clippy::disallowed_methods, reason = "reads files of the system")]
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// A line of this process's status, in bytes, such as `VmRSS`; 0 if there is none.
+/// Returns a value of this process's status in bytes, such as `VmRSS`; 0 if it is missing.
 pub(crate) fn memory(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -11,15 +11,15 @@ pub(crate) fn memory(name: &str) -> u64 {
     kibibytes.unwrap_or_default() << 10
 }
 
-/// Makes the peak of the resident memory, `VmHWM`, begin anew; only Linux can.
+/// Resets the peak of resident memory, `VmHWM`. Returns `false` on systems other than Linux.
 pub(crate) fn reset_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
-/// As many open files as the system lets this process have.
+/// Raises the limit of open files to the maximum.
 pub(crate) fn open_many_files() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // With fewer, the rows that need them fail and say so.
+        // If that fails, the rows that need many files fail.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }

@@ -1,7 +1,7 @@
-//! Decoding streams, against `serde_json` on the same payloads and nothing else.
+//! Decoding of streams, compared with parsing the same payloads by `serde_json`.
 //!
-//! The adapters' decoders have no door of their own, so that a stream comes over loopback. What hyper alone takes to
-//! read the same bytes is not counted; all else is, reqwest's part as well.
+//! The decoders of the adapters are not public, so the streams are read over loopback. The cost of reading the same
+//! bytes with hyper alone is subtracted; everything else counts, including reqwest.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use futures_util::StreamExt as _;
 use pintle_llm::{Client, Message, Request, StreamEvent};
 use tokio::runtime::Runtime;
 
+use crate::baseline::{self, Connection};
 use crate::dialect::Dialect;
-use crate::floor::{self, Connection};
-use crate::lab;
-use crate::measure::{Aim, Contest, Row, cost_of};
-use crate::model::{ModelServer, Place};
+use crate::measure::{Aim, Comparison, Row, cost_of};
+use crate::model::{Endpoint, ModelServer};
 use crate::plan::Plan;
 use crate::report::{Bound, Fact, Report};
+use crate::sessions;
 
 const AIM: f64 = 2.0;
 
-/// Once eight times as much may take so many times what eight times as little takes: a quadratic case takes eight times
-/// that, and large buffers take fresh pages, which small ones do not.
+/// Allowed ratio of one response to eight responses of an eighth of its size. It would be eight if decoding were
+/// quadratic. It may exceed one, since large buffers need fresh pages.
 const LINEAR_AIM: f64 = 2.0;
 const TIMES: usize = 8;
 
@@ -28,10 +28,10 @@ const EVENTS: usize = 50_000;
 const EVENTS_AIM: f64 = 100_000.0;
 const ROUNDS: usize = 7;
 
-/// How often each small event of a recorded answer comes.
+/// Number of repetitions of each small event of a recorded response.
 const REPEATS: usize = 1_000;
 
-/// Recorded answers that have text or reasoning, by dialect.
+/// Recorded responses with text or reasoning, by dialect.
 const RECORDINGS: [(Dialect, &str); 6] = [
     (Dialect::Responses, "otel-text.sse"),
     (Dialect::Responses, "rb-text-count.sse"),
@@ -43,14 +43,14 @@ const RECORDINGS: [(Dialect, &str); 6] = [
 
 pub(crate) fn run(wanted: &str) -> Report {
     let recordings = recordings();
-    let bench = Bench { runtime: crate::runtime(), model: ModelServer::start(recordings.as_ref()) };
+    let harness = Harness { runtime: crate::runtime(), model: ModelServer::start(recordings.as_ref()) };
     let mut report = Report::default();
     for dialect in Dialect::ALL {
         let what = format!("{}: {EVENTS} small events", dialect.name());
         if what.contains(wanted) {
             let plan = Plan::Small { dialect, events: EVENTS };
-            report.rows.push(bench.decode(&what, dialect, &plan));
-            report.facts.push(bench.events_a_second(&what, dialect, &plan));
+            report.rows.push(harness.decode(&what, dialect, &plan));
+            report.facts.push(harness.events_a_second(&what, dialect, &plan));
         }
     }
     for (dialect, file) in RECORDINGS {
@@ -59,11 +59,11 @@ pub(crate) fn run(wanted: &str) -> Report {
             continue;
         }
         if recordings.is_none() {
-            println!("SKIPPED: {what}, PINTLE_WIRE names no folder of recorded answers");
+            println!("SKIPPED: {what}, PINTLE_WIRE is not set to a directory of recordings");
             continue;
         }
         let plan = Plan::Recorded { dialect, file: file.to_owned(), times: REPEATS };
-        report.rows.push(bench.decode(&what, dialect, &plan));
+        report.rows.push(harness.decode(&what, dialect, &plan));
     }
     for dialect in Dialect::ALL {
         let growths = [
@@ -91,41 +91,41 @@ pub(crate) fn run(wanted: &str) -> Report {
         for (what, small, large) in growths {
             let what = format!("{}: {what}", dialect.name());
             if what.contains(wanted) {
-                report.rows.push(bench.growth(&what, dialect, &small, &large));
+                report.rows.push(harness.growth(&what, dialect, &small, &large));
             }
         }
     }
     report
 }
 
-/// Where recorded answers of providers are, if the person who measures has some.
-#[expect(clippy::disallowed_methods, reason = "a variable says where the recorded answers are")]
+/// Returns the directory of recorded responses, if there is one.
+#[expect(clippy::disallowed_methods, reason = "a variable names the directory of recordings")]
 fn recordings() -> Option<PathBuf> {
     std::env::var_os("PINTLE_WIRE").map(PathBuf::from)
 }
 
-struct Bench {
+struct Harness {
     runtime: Runtime,
     model: ModelServer,
 }
 
-impl Bench {
+impl Harness {
     fn decode(&self, what: &str, dialect: Dialect, plan: &Plan) -> Row {
-        let (client, place) = self.client(dialect, plan);
-        let stream = self.read(&place, dialect);
-        let payloads = floor::payloads(&stream);
+        let (client, endpoint) = self.client(dialect, plan);
+        let stream = self.read(&endpoint, dialect);
+        let payloads = baseline::payloads(&stream);
         let bytes: usize = payloads.iter().map(|payload| payload.len()).sum();
-        let row = Contest::new(what, "serde_json alone", Aim::Cpu(AIM)).with_rounds(ROUNDS).compare(
-            || cost_of(|| floor::parse_payloads(&payloads)),
+        let row = Comparison::new(what, "serde_json alone", Aim::Cpu(AIM)).with_rounds(ROUNDS).compare(
+            || cost_of(|| baseline::parse_payloads(&payloads)),
             || {
                 let whole = cost_of(|| self.decode_all(&client));
-                whole.less(cost_of(|| self.read(&place, dialect)))
+                whole.less(cost_of(|| self.read(&endpoint, dialect)))
             },
         );
         row.with_note(format!("{what}: {} payloads, {} KiB", payloads.len(), bytes >> 10))
     }
 
-    /// Of processor time, with all that it takes to read them.
+    /// Measures the events per second of CPU time, including HTTP.
     fn events_a_second(&self, what: &str, dialect: Dialect, plan: &Plan) -> Fact {
         let (client, _) = self.client(dialect, plan);
         let rate = |_| {
@@ -137,12 +137,12 @@ impl Bench {
         Fact::new(what, "a second and core", Bound::AtLeast(EVENTS_AIM), rates)
     }
 
-    /// Eight small answers against one that is eight times as large.
+    /// Compares one response with eight responses of an eighth of its size.
     fn growth(&self, what: &str, dialect: Dialect, small: &Plan, large: &Plan) -> Row {
         let (small, _) = self.client(dialect, small);
         let (large, _) = self.client(dialect, large);
-        let floor = "8 answers of an eighth each";
-        Contest::new(what, floor, Aim::Cpu(LINEAR_AIM)).with_rounds(ROUNDS).measure(
+        let baseline = "8 answers of an eighth each";
+        Comparison::new(what, baseline, Aim::Cpu(LINEAR_AIM)).with_rounds(ROUNDS).measure(
             || {
                 for _ in 0..TIMES {
                     self.decode_all(&small);
@@ -152,12 +152,12 @@ impl Bench {
         )
     }
 
-    fn client(&self, dialect: Dialect, plan: &Plan) -> (Client, Place) {
-        let place = self.model.place(plan);
-        (lab::client_of(dialect, &place), place)
+    fn client(&self, dialect: Dialect, plan: &Plan) -> (Client, Endpoint) {
+        let endpoint = self.model.endpoint(plan);
+        (sessions::client_of(dialect, &endpoint), endpoint)
     }
 
-    /// How many events came of it.
+    /// Decodes a response. Returns the number of events.
     fn decode_all(&self, client: &Client) -> usize {
         let client = client.clone();
         crate::on_a_worker(&self.runtime, async move {
@@ -174,11 +174,11 @@ impl Bench {
         })
     }
 
-    /// The bytes of the same answer, by hyper alone.
-    fn read(&self, place: &Place, dialect: Dialect) -> Vec<u8> {
-        let (place, path) = (place.clone(), format!("{}/{}", place.path(), dialect.name()));
+    /// Reads the bytes of the same response with hyper alone.
+    fn read(&self, endpoint: &Endpoint, dialect: Dialect) -> Vec<u8> {
+        let (endpoint, path) = (endpoint.clone(), format!("{}/{}", endpoint.path(), dialect.name()));
         crate::on_a_worker(&self.runtime, async move {
-            let mut connection = Connection::open(&place.address).await;
+            let mut connection = Connection::open(&endpoint.address).await;
             let mut stream = Vec::new();
             let body = hyper::body::Bytes::from_static(b"{}");
             connection.post(&path, body, |piece| stream.extend_from_slice(piece)).await;

@@ -1,6 +1,6 @@
-//! The patch from one file to another leads from the one to the other, byte for byte.
+//! A patch between two files turns one into the other, byte for byte.
 //!
-//! An edit script is both files and the patch at once, so what must come out is known without any search.
+//! Both files and the patch are derived from an edit script, so the expected result is known without any search.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use pintle_patch::{ApplyOptions, Hunk, HunkLine, Operation, Patch, UpdateFile, parse, plan};
 
-/// What lines are made of: few enough that equal and nearly equal lines are common.
+/// Texts of lines: few, so that equal and almost equal lines are common.
 const WORDS: [&str; 14] =
     ["a", "b", " a", "a ", "\ta", "", " ", "}", "x–y", "x-y", "caf\u{E9}", "cafe\u{301}", "“a”", "\u{A0}a"];
 
@@ -35,18 +35,18 @@ enum End {
     Cr,
 }
 
-/// How the patch is written.
+/// Form of the patch.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 enum Shape {
     /// One hunk of all lines.
     Whole,
-    /// The same, with blanks around the lines that must be found.
+    /// One hunk of all lines, with spaces around the old lines.
     Loose { before: bool, after: bool },
-    /// Hunks with so many lines of context.
+    /// Hunks with this number of lines of context.
     Hunks { context: u8 },
 }
 
-/// The file before, and after.
+/// The file before and after.
 struct Pair {
     old: Vec<u8>,
     new: Vec<u8>,
@@ -54,14 +54,14 @@ struct Pair {
 
 fuzz_target!(|case: Case| {
     for options in [ApplyOptions::default(), ApplyOptions::reference()] {
-        // A byte-order mark is a part of line 1 for the reference.
+        // For the reference, a byte-order mark is part of line 1.
         let mark = case.byte_order_mark && options.skip_byte_order_mark;
         let Some(Pair { old, new }) = case.pair(&options, mark) else { return };
         let hunks = case.hunks();
         if hunks.is_empty() {
             return;
         }
-        // Additions alone belong somewhere else than where they stand, unless the file is empty.
+        // Additions alone are inserted elsewhere, unless the file is empty.
         if !old.is_empty() && !hunks.iter().all(has_old_lines) {
             return;
         }
@@ -92,13 +92,14 @@ fuzz_target!(|case: Case| {
 });
 
 impl Case {
-    /// Both files, unless the old one has lines that run into each other.
+    /// Returns both files, or `None` if lines of the old one would merge or vanish.
     fn pair(&self, options: &ApplyOptions, mark: bool) -> Option<Pair> {
         let old = self.old_lines();
         let bytes: String = old.iter().map(|(text, end)| format!("{text}{end}")).collect();
-        let joins = old.windows(2).any(|pair| pair[0].1 == "\r" && pair[1].0.is_empty() && pair[1].1 == "\n");
+        let merges =
+            old.windows(2).any(|pair| pair[0].1 == "\r" && pair[1].0.is_empty() && pair[1].1 == "\n");
         let vanishes = old.last().is_some_and(|(text, end)| text.is_empty() && end.is_empty());
-        if joins || vanishes {
+        if merges || vanishes {
             return None;
         }
         let mark = if mark { "\u{FEFF}" } else { "" };
@@ -115,7 +116,7 @@ impl Case {
         lines
     }
 
-    /// The file after: what each step says, and for each new line the end that the format gives it.
+    /// Returns the new file: the result of each step, with the line end that the format specifies for each new line.
     fn new_text(&self, old: &[(&str, &'static str)], options: &ApplyOptions) -> String {
         let end_at = |at: usize| old.get(at).map(|(_, end)| *end).filter(|end| !end.is_empty());
         let first = end_at(0).unwrap_or("\n");
@@ -126,7 +127,7 @@ impl Case {
         };
         let new_end = |at: usize| if options.first_line_end { first } else { neighbour(at) };
         let (mut text, mut at) = (String::new(), 0);
-        // The end that the last line written lacks.
+        // The line end that the last line written lacks.
         let mut missing = None;
         for group in self.script.chunk_by(|left, right| (left.0 == Edit::Keep) == (right.0 == Edit::Keep)) {
             let removed = group.iter().filter(|(edit, ..)| *edit == Edit::Remove).count();
@@ -175,11 +176,11 @@ impl Case {
         }
     }
 
-    /// The text of an old line as the patch has it.
+    /// Returns the text of an old line as written in the patch.
     fn loose(&self, text: u8) -> String {
-        let blank = |wanted: bool| if wanted { " " } else { "" };
+        let space = |wanted: bool| if wanted { " " } else { "" };
         match self.shape {
-            Shape::Loose { before, after } => format!("{}{}{}", blank(before), word(text), blank(after)),
+            Shape::Loose { before, after } => format!("{}{}{}", space(before), word(text), space(after)),
             Shape::Whole | Shape::Hunks { .. } => word(text).to_owned(),
         }
     }
@@ -203,7 +204,7 @@ fn has_old_lines(hunk: &Hunk) -> bool {
     hunk.lines.iter().any(|line| !matches!(line, HunkLine::Add(_)))
 }
 
-/// The changes with `context` lines around each, joined where they touch.
+/// Returns hunks with `context` lines around each change, merged where they touch.
 fn hunks(lines: &[HunkLine], context: usize) -> Vec<Hunk> {
     let is_change = |line: &HunkLine| !matches!(line, HunkLine::Context(_));
     let is_near = |at: usize| {

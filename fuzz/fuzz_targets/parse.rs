@@ -1,4 +1,4 @@
-//! Any text: read as a whole, in pieces, and again from its rendering.
+//! Any text: parsed at once, in pieces, and again after rendering.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,18 +7,18 @@ use pintle_patch::{AddFile, DeleteFile, Operation, ParseError, Patch, PatchStrea
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     let whole = streamed([&*text]);
-    assert_eq!(whole.1, parse(&text), "the stream and the parser of the whole differ");
-    assert_eq!(streamed(pieces(&text)), whole, "a cut makes a difference");
+    assert_eq!(whole.1, parse(&text), "the stream differs from the parser of whole texts");
+    assert_eq!(streamed(pieces(&text)), whole, "the result depends on the pieces");
     match whole.1 {
         Ok(patch) => {
-            check_places(&patch, &text);
+            check_line_numbers(&patch, &text);
             check_rendering(&patch);
         }
         Err(error) => check_error(&error, &text),
     }
 });
 
-/// Everything that a text leads to.
+/// Streams a text and returns its items and result.
 fn streamed<'t>(pieces: impl IntoIterator<Item = &'t str>) -> (Vec<StreamItem>, Result<Patch, ParseError>) {
     let mut stream = PatchStream::new();
     let mut items = Vec::new();
@@ -34,7 +34,7 @@ fn streamed<'t>(pieces: impl IntoIterator<Item = &'t str>) -> (Vec<StreamItem>, 
     (items, end)
 }
 
-/// The text in pieces of one to eight characters; the text itself says how many.
+/// Splits the text into pieces of one to eight characters; the length is derived from the text itself.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -47,8 +47,8 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Operations, hunks and diagnostics name lines of the text, the first two in its order.
-fn check_places(patch: &Patch, text: &str) {
+/// Checks that operations, hunks and diagnostics name lines of the text, the first two in order.
+fn check_line_numbers(patch: &Patch, text: &str) {
     let lines = text.split('\n').count();
     let mut last = 0;
     let mut check_next = |line: usize| {
@@ -75,15 +75,19 @@ fn check_places(patch: &Patch, text: &str) {
     }
 }
 
-/// A patch reads back from its rendering as the same operations.
+/// Checks that a rendered patch parses to the same operations.
 fn check_rendering(patch: &Patch) {
     let text = patch.to_string();
     let again = parse(&text).unwrap_or_else(|error| panic!("its rendering is refused: {error}\n{text}"));
-    assert_eq!(without_places(&again), without_places(patch), "its rendering is another patch\n{text}");
+    assert_eq!(
+        without_line_numbers(&again),
+        without_line_numbers(patch),
+        "its rendering is another patch\n{text}"
+    );
     assert_eq!(again.to_string(), text, "the rendering is not stable");
 }
 
-fn without_places(patch: &Patch) -> Vec<Operation> {
+fn without_line_numbers(patch: &Patch) -> Vec<Operation> {
     let mut operations = patch.operations.clone();
     for operation in &mut operations {
         match operation {
@@ -97,12 +101,12 @@ fn without_places(patch: &Patch) -> Vec<Operation> {
     operations
 }
 
-/// An error quotes the line that it names, or names the one behind the last; its message is short.
+/// Checks that an error quotes the line that it names, or names the one past the last, and that its message is short.
 fn check_error(error: &ParseError, text: &str) {
     let lines: Vec<&str> = text.split('\n').collect();
     assert!((1..=lines.len() + 1).contains(&error.line), "{error}, of {} lines", lines.len());
     let quoted = lines.get(error.line - 1).copied().unwrap_or_default();
-    // Cut and escaped lines are shown otherwise than they are.
+    // Shortened and escaped lines are not quoted verbatim.
     let is_verbatim = !error.found.contains(['\\', '…']);
     assert!(!is_verbatim || quoted.contains(&error.found), "{error}\nthe line is `{quoted}`");
     assert!(error.to_string().chars().count() < 2_000, "{error}");

@@ -1,6 +1,6 @@
-//! A patch and files, both of any bytes: what is planned is consistent and can be undone.
+//! A patch and files, both of any bytes: plans are consistent and can be undone.
 //!
-//! The input is the patch and then the files, each behind a [`SEPARATOR`]: a path, a line feed and the content.
+//! The input is the patch, then the files, each preceded by a [`SEPARATOR`]: a path, a line feed and the content.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use pintle_patch::{ApplyError, ApplyOptions, Change, ChangeKind, Patch, Plan, pa
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// The record separator of ASCII.
+/// ASCII record separator.
 const SEPARATOR: u8 = 0x1E;
 
 fuzz_target!(|data: &[u8]| {
@@ -48,11 +48,11 @@ fn check_plan(planned: &Plan, patch: &Patch, files: &Files, options: &ApplyOptio
     let rendered = parse(&patch.to_string()).expect("a rendered patch parses");
     let again = plan(&rendered, files, options).expect("a rendered patch applies as the patch does");
     assert_eq!(again.changes, planned.changes, "the rendered patch does something else");
-    // What follows on it is open; that it ends is not.
+    // Planning the patch again may fail, but must not panic.
     let _any_end = plan(patch, &after, options);
 }
 
-/// Each change says what is at its path before and after, and nothing else changes.
+/// Checks that each change holds the contents at its path before and after, and that nothing else changes.
 fn check_changes(planned: &Plan, patch: &Patch, files: &Files, after: &Files) {
     let named: BTreeSet<&str> = patch.paths().into_iter().collect();
     let mut changed = BTreeSet::new();
@@ -80,13 +80,13 @@ fn check_changes(planned: &Plan, patch: &Patch, files: &Files, after: &Files) {
         }
     }
     for path in files.keys().chain(after.keys()).filter(|path| !changed.contains(path)) {
-        assert_eq!(files.get(path), after.get(path), "{path} changes, and no change says so");
+        assert_eq!(files.get(path), after.get(path), "{path} changes without a change in the plan");
     }
 }
 
-/// The same call gives the same error, whose message is short and names a place.
+/// Checks that errors are deterministic, short, and name a line of the patch.
 fn check_error(error: &ApplyError, patch: &Patch, files: &Files, options: &ApplyOptions) {
-    assert_eq!(plan(patch, files, options).as_ref(), Err(error), "the error is not always the same");
+    assert_eq!(plan(patch, files, options).as_ref(), Err(error), "the error is not deterministic");
     let message = error.to_string();
     assert!(message.chars().count() < 4_000, "{message}");
     assert!(error.line > 0, "{message}");

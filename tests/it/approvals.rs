@@ -1,4 +1,5 @@
-//! Gates and approvals in a whole session: what is denied does not happen, the model is told, the session goes on.
+//! Gates and approvals in a whole session: denied calls do not run, the model gets the reason, and the session
+//! continues.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,16 +13,16 @@ use pintle_tools::Effect;
 use pintle_tools::gate::{CommandGate, EffectGate, PathGate, Permission, ReadBeforeWrite};
 use tokio::sync::Notify;
 
-use crate::lab::{Lab, edit, in_each_dialect, kinds, outputs};
+use crate::harness::{Harness, edit, in_each_dialect, kinds, outputs};
 
 in_each_dialect![
-    an_edit_is_shown_and_waits_for_its_approval,
-    what_is_denied_does_not_happen_and_the_session_goes_on,
-    a_call_is_judged_by_what_the_calls_before_it_have_left,
-    an_abort_ends_a_session_whose_approver_waits,
+    an_edit_is_shown_before_its_approval,
+    denied_calls_do_not_run_and_the_session_continues,
+    a_call_is_gated_after_the_previous_ones_ran,
+    an_abort_does_not_wait_for_the_approver,
 ];
 
-/// Approves changes, denies commands, and remembers what it was asked.
+/// Approves changes, denies commands, and records the requests.
 #[derive(Clone, Debug, Default)]
 struct ChangesOnly(Arc<Mutex<Vec<ApprovalRequest>>>);
 
@@ -40,18 +41,18 @@ fn ask_about_all() -> EffectGate {
     EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Ask)
 }
 
-async fn an_edit_is_shown_and_waits_for_its_approval(dialect: Dialect) {
+async fn an_edit_is_shown_before_its_approval(dialect: Dialect) {
     let turns = format!("[[turn]]\n{}[[turn]]\ntext = \"Done.\"\n", edit(dialect, "a.txt", "old", "new"));
     let approver = ChangesOnly::default();
     let asked = approver.clone();
-    let lab = Lab::with(dialect, &turns, SessionConfig::default(), |builder| {
+    let harness = Harness::with(dialect, &turns, SessionConfig::default(), |builder| {
         builder.gate(ask_about_all()).approver(approver)
     })
     .await;
-    lab.write("a.txt", "first\nold\nlast\n");
-    let (events, outcome) = lab.run("Edit").await;
+    harness.write("a.txt", "first\nold\nlast\n");
+    let (events, outcome) = harness.run("Edit").await;
     assert_eq!(
-        (outcome.status, lab.read("a.txt").as_str()),
+        (outcome.status, harness.read("a.txt").as_str()),
         (OutcomeStatus::Completed, "first\nnew\nlast\n")
     );
     let requests = asked.0.lock().unwrap().clone();
@@ -68,10 +69,10 @@ async fn an_edit_is_shown_and_waits_for_its_approval(dialect: Dialect) {
         |kind: &str| seen.iter().position(|other| other == kind).unwrap_or_else(|| panic!("{seen:?}"));
     assert!(place("APPROVAL_REQUESTED") < place("APPROVAL_DECIDED"));
     assert!(place("APPROVAL_DECIDED") < place("TOOL_CALL_START"));
-    lab.finish().await;
+    harness.finish().await;
 }
 
-async fn what_is_denied_does_not_happen_and_the_session_goes_on(dialect: Dialect) {
+async fn denied_calls_do_not_run_and_the_session_continues(dialect: Dialect) {
     let turns = r#"
         [[turn]]
         [[turn.call]]
@@ -101,7 +102,7 @@ async fn what_is_denied_does_not_happen_and_the_session_goes_on(dialect: Dialect
         "#;
     let outside = tempfile::tempdir().unwrap();
     let approver = ChangesOnly::default();
-    let lab = Lab::within(dialect, turns, SessionConfig::default(), |builder, env| {
+    let harness = Harness::with_env(dialect, turns, SessionConfig::default(), |builder, env| {
         builder
             .gate(CommandGate::new().with("rm *", Permission::Deny).unwrap())
             .gate(PathGate::new(env.clone()))
@@ -109,27 +110,27 @@ async fn what_is_denied_does_not_happen_and_the_session_goes_on(dialect: Dialect
             .approver(approver)
     })
     .await;
-    std::os::unix::fs::symlink(outside.path(), lab.path("link")).unwrap();
-    lab.write("a.txt", "one\n");
-    let (events, outcome) = lab.run("Try").await;
+    std::os::unix::fs::symlink(outside.path(), harness.path("link")).unwrap();
+    harness.write("a.txt", "one\n");
+    let (events, outcome) = harness.run("Try").await;
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
-    let told = outputs(&events);
+    let outputs_seen = outputs(&events);
     for reason in [
         "The call of shell was denied: no commands today",
         "The call of shell was denied: the command matches the rule `rm *`",
         "outside of",
         "a.txt has not been read in this session; read it first",
     ] {
-        assert!(told.iter().any(|output| output.contains(reason)), "{reason} in {told:?}");
+        assert!(outputs_seen.iter().any(|output| output.contains(reason)), "{reason} in {outputs_seen:?}");
     }
-    assert!(!lab.path("asked").exists());
+    assert!(!harness.path("asked").exists());
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
-    assert_eq!(lab.read("a.txt"), "rewritten", "once it was read");
-    assert_eq!(lab.session.state(), SessionState::Idle);
-    lab.finish().await;
+    assert_eq!(harness.read("a.txt"), "rewritten", "once it was read");
+    assert_eq!(harness.session.state(), SessionState::Idle);
+    harness.finish().await;
 }
 
-async fn a_call_is_judged_by_what_the_calls_before_it_have_left(dialect: Dialect) {
+async fn a_call_is_gated_after_the_previous_ones_ran(dialect: Dialect) {
     let outside = tempfile::tempdir().unwrap();
     // All three calls are prepared before the command has run.
     let turns = format!(
@@ -153,47 +154,47 @@ async fn a_call_is_judged_by_what_the_calls_before_it_have_left(dialect: Dialect
         "#,
         outside.path().display()
     );
-    let lab = Lab::within(dialect, &turns, SessionConfig::default(), |builder, env| {
+    let harness = Harness::with_env(dialect, &turns, SessionConfig::default(), |builder, env| {
         builder.gate(PathGate::new(env.clone())).gate(ReadBeforeWrite::new(env))
     })
     .await;
-    lab.write("a.txt", "one\n");
-    let (events, outcome) = lab.run("Try").await;
+    harness.write("a.txt", "one\n");
+    let (events, outcome) = harness.run("Try").await;
     assert_eq!(outcome.status, OutcomeStatus::Completed);
-    let told = outputs(&events);
+    let outputs_seen = outputs(&events);
     for reason in ["late/x leads to ", "a.txt has changed on disk since it was read; read it again first"] {
-        assert!(told.iter().any(|output| output.contains(reason)), "{reason} in {told:?}");
+        assert!(outputs_seen.iter().any(|output| output.contains(reason)), "{reason} in {outputs_seen:?}");
     }
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
-    assert_eq!(lab.read("a.txt"), "theirs\n");
-    lab.finish().await;
+    assert_eq!(harness.read("a.txt"), "theirs\n");
+    harness.finish().await;
 }
 
 /// Never decides.
 #[derive(Clone, Debug, Default)]
-struct Silent(Arc<Notify>);
+struct NeverDecides(Arc<Notify>);
 
 #[async_trait]
-impl Approver for Silent {
+impl Approver for NeverDecides {
     async fn decide(&self, _request: &ApprovalRequest) -> Decision {
         self.0.notify_one();
         std::future::pending().await
     }
 }
 
-async fn an_abort_ends_a_session_whose_approver_waits(dialect: Dialect) {
+async fn an_abort_does_not_wait_for_the_approver(dialect: Dialect) {
     let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"touch made\" }\n";
-    let approver = Silent::default();
+    let approver = NeverDecides::default();
     let asked = Arc::clone(&approver.0);
-    let lab = Lab::with(dialect, turns, SessionConfig::default(), |builder| {
+    let harness = Harness::with(dialect, turns, SessionConfig::default(), |builder| {
         builder.gate(ask_about_all()).approver(approver)
     })
     .await;
-    let run = lab.session.submit("Go");
+    let run = harness.session.submit("Go");
     let soon = Duration::from_secs(20);
     tokio::time::timeout(soon, asked.notified()).await.expect("it is asked");
-    lab.session.handle().abort().unwrap();
+    harness.session.handle().abort().unwrap();
     let outcome = tokio::time::timeout(soon, run.outcome()).await.expect("it ends at once").unwrap();
-    assert_eq!((outcome.status, lab.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
-    assert!(!lab.path("made").exists());
+    assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
+    assert!(!harness.path("made").exists());
 }

@@ -1,5 +1,5 @@
-//! The client specification, section 8, over real HTTP: the real adapters against the scripted server, which judges
-//! every request by the provider's documented rules.
+//! The client specification, section 8, over real HTTP: the real adapters with the scripted server, which checks every
+//! request against the provider's documented rules.
 
 /// Declares each function as a test of each provider: `openai::name`, `anthropic::name`, `gemini::name` and
 /// `compatible::name`.
@@ -24,11 +24,11 @@ macro_rules! per_provider {
 }
 
 mod adapter;
-mod bench;
 mod caching;
 mod content;
 mod contract;
 mod failure;
+mod harness;
 mod infrastructure;
 mod parity;
 mod reasoning;

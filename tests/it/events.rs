@@ -1,11 +1,12 @@
-//! What every event of every session has to be: as the schema says, numbered without gaps, its starts and ends paired.
+//! Checks that hold for every event of every session: it matches the schema, numbers have no gaps, and starts and ends
+//! are paired.
 //!
-//! The lab and the kit hold each of their sessions to it, so that whatever a test makes happen is checked.
+//! The harnesses apply these checks to each of their sessions.
 
-mod law;
-mod noticed;
+mod event_order;
 mod page;
 mod spans;
+mod violations;
 
 use std::sync::LazyLock;
 
@@ -14,9 +15,9 @@ use jsonschema::Validator;
 use pintle_agent::{Session, SessionEvent, TreeEvents, event_schema};
 use serde_json::{Map, Value};
 
-pub(crate) use self::law::Law;
+pub(crate) use self::event_order::EventOrder;
 
-/// A subscriber that never reads before the end, and then holds all that happened, in subagents too, to schema and law.
+/// A subscriber that reads nothing until it is dropped, and then checks all events, including those of subagents.
 pub(crate) struct CheckedEvents {
     events: TreeEvents,
 }
@@ -32,16 +33,16 @@ impl Drop for CheckedEvents {
         if std::thread::panicking() {
             return;
         }
-        let mut law = Law::default();
-        // What has not happened by now is not waited for.
+        let mut order = EventOrder::default();
+        // Only events that have happened by now are checked.
         while let Some(Some(event)) = self.events.next().now_or_never() {
             assert_described(&event);
-            law.take(&event);
+            order.take(&event);
         }
     }
 }
 
-/// Panics unless the schema describes this event, with every field that it has.
+/// Panics unless the schema describes this event with all of its fields.
 pub(crate) fn assert_described(event: &SessionEvent) {
     let value = serde_json::to_value(event).unwrap();
     if let Err(error) = described(&value) {
@@ -52,7 +53,7 @@ pub(crate) fn assert_described(event: &SessionEvent) {
     }
 }
 
-/// Whether an event is as the schema says, with nothing besides.
+/// Returns whether an event matches the schema and has no other fields.
 fn described(event: &Value) -> Result<(), String> {
     static EXACT: LazyLock<Validator> = LazyLock::new(|| {
         let mut schema = event_schema();
@@ -62,9 +63,9 @@ fn described(event: &Value) -> Result<(), String> {
     EXACT.validate(event).map_err(|error| format!("at `{}`: {error}", error.instance_path()))
 }
 
-/// Makes a schema refuse fields that it does not name.
+/// Makes a schema reject fields that it does not name.
 ///
-/// Alternatives within an object describe a part of it, so it is the object that is `sealed`.
+/// Alternatives within an object describe parts of it, so only the object itself is `sealed`.
 fn seal(schema: &mut Value, sealed: bool) {
     match schema {
         Value::Object(schema) => seal_object(schema, sealed),

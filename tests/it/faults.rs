@@ -1,10 +1,11 @@
-//! The fault matrix: what a broken network and a broken server do, against each real adapter.
+//! The fault matrix: broken networks and broken servers, with each real adapter.
 //!
-//! Every attempt ends in one typed error of the provider, within its limit, without the key, and never in an answer.
+//! Every attempt ends with a typed error of the provider, within its time limit and without the key, and never with a
+//! response.
 //!
-//! Two things decide the rows on silence. Limits count raw bytes, so that a comment or half an event is a sign of
-//! life. And an answer is whole only with its terminal event: a connection that ends before is broken, however
-//! politely it was closed.
+//! Two rules decide the tests of silence. Limits count raw bytes, so a comment or half an event counts as activity. And
+//! a response is complete only with its terminal event: a connection that ends earlier is an error, even if it is
+//! closed cleanly.
 
 mod answer;
 mod attempt;

@@ -1,5 +1,5 @@
-//! The high-level functions of the client specification (sections 4.3 to 5), over real HTTP: the real adapters against
-//! the scripted server, which judges every request by the provider's documented rules.
+//! The high-level functions of the client specification (sections 4.3 to 5), over real HTTP: the real adapters with the
+//! scripted server, which checks every request against the provider's documented rules.
 
 mod default_client;
 mod limits;
@@ -16,25 +16,25 @@ use pintle_llm::{
 use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions, Turn};
 use serde_json::json;
 
-use crate::lab::{self, KEY};
+use crate::harness::{self, KEY};
 
-/// A provider's real adapter, and the server that plays the provider.
-struct Bench {
+/// A real adapter, and the server that plays the provider.
+struct GenerateHarness {
     dialect: Dialect,
     client: Client,
     server: ScriptedServer,
 }
 
-impl Bench {
-    /// A server that gives these answers.
+impl GenerateHarness {
+    /// Starts a server with these turns.
     async fn new(dialect: Dialect, turns: impl IntoIterator<Item = Turn>) -> Self {
         let script = turns.into_iter().fold(Script::new("generate"), Script::with_turn);
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
-        let client = lab::client(&server, dialect, KEY);
+        let client = harness::client(&server, dialect, KEY);
         Self { dialect, client, server }
     }
 
-    /// Options without anything to say, that wait only for moments between attempts.
+    /// Returns options without a prompt, with very short delays between attempts.
     fn bare(&self) -> GenerateOptions {
         let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
         GenerateOptions::new(model(self.dialect)).with_client(self.client.clone()).with_retry(quick)
@@ -44,7 +44,7 @@ impl Bench {
         self.bare().with_prompt("What is there?")
     }
 
-    /// The requests, none of which broke a rule of its dialect.
+    /// Returns the requests, none of which violates a rule of its dialect.
     fn requests(&self) -> Vec<RecordedRequest> {
         let requests = self.server.requests();
         for request in &requests {
@@ -58,7 +58,7 @@ impl Bench {
     }
 }
 
-/// Whole or streamed; both come to the same.
+/// Complete or streamed; the result is the same.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     Whole,
@@ -76,8 +76,8 @@ impl Mode {
     }
 }
 
-/// A current model of the provider; the one of Anthropic thinks within a budget, so that the server insists on getting
-/// its thinking back.
+/// Returns a current model of the provider. That of Anthropic has a thinking budget, so that the server insists on
+/// getting its thinking back.
 fn model(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::OpenAiResponses => "gpt-5.2",
@@ -93,7 +93,7 @@ fn definition() -> ToolDefinition {
     ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
 }
 
-/// A tool that says which file it was asked for, and knows no file that begins with `no`.
+/// Returns a tool that echoes the requested file name, and fails for names that start with `no`.
 fn read_file() -> Tool {
     Tool::active(definition(), |arguments, _| async move {
         let path = arguments["file_path"].as_str().unwrap();

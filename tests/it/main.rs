@@ -1,4 +1,4 @@
-//! Workspace-wide tests: real HTTP, real files, real processes.
+//! Tests of the whole workspace: real HTTP, real files, real processes.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -14,8 +14,7 @@ mod client;
 mod events;
 mod faults;
 mod generate;
-mod kit;
-mod lab;
+mod harness;
 mod looping;
 mod programs;
 mod prompts;
@@ -29,6 +28,7 @@ mod smoke;
 mod stability;
 mod subagents;
 mod switching;
+mod test_profile;
 mod text_tools;
 mod tools_bad_input;
 mod wrong_calls;

@@ -1,5 +1,5 @@
-//! What a session sends of the place that it works in: the same bytes for the same tree, and what changes with the tree
-//! behind all that does not.
+//! Prompts that depend on the working directory: the same bytes for the same tree, with the parts that change after
+//! those that do not.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,56 +13,56 @@ use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOpt
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::lab::{KEY, client, in_each_dialect, profile};
+use crate::harness::{KEY, client, in_each_dialect, profile};
 
 in_each_dialect![
-    two_sessions_over_one_tree_send_the_same_bytes,
-    another_day_moves_the_date_alone,
-    what_changes_with_the_tree_moves_nothing_before_it,
-    the_host_is_told_what_was_loaded,
+    equal_sessions_send_the_same_bytes,
+    another_day_changes_only_the_date,
+    facts_of_the_tree_follow_the_stable_prompt,
+    loaded_documents_are_reported,
 ];
 
-/// A repository with a document, a skill and a file that was changed.
+/// Creates a repository with a document, a skill and a modified file.
 fn repository() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    git(folder.path(), &["init", "--quiet", "--initial-branch", "main"]);
-    write(folder.path(), "AGENTS.md", "Run `make test`.\n");
+    let directory = tempfile::tempdir().unwrap();
+    git(directory.path(), &["init", "--quiet", "--initial-branch", "main"]);
+    write(directory.path(), "AGENTS.md", "Run `make test`.\n");
     write(
-        folder.path(),
+        directory.path(),
         ".agents/skills/forms/SKILL.md",
         "---\nname: forms\ndescription: Fill in forms.\n---\nUse pdftk.\n",
     );
-    commit(folder.path(), "Start");
-    write(folder.path(), "new.txt", "new\n");
-    folder
+    commit(directory.path(), "Start");
+    write(directory.path(), "new.txt", "new\n");
+    directory
 }
 
-fn write(folder: &Path, name: &str, content: &str) {
-    let path = folder.join(name);
+fn write(directory: &Path, name: &str, content: &str) {
+    let path = directory.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, content).unwrap();
 }
 
-fn commit(folder: &Path, subject: &str) {
-    git(folder, &["add", "--all"]);
+fn commit(directory: &Path, subject: &str) {
+    git(directory, &["add", "--all"]);
     git(
-        folder,
+        directory,
         &["-c", "user.name=A", "-c", "user.email=a@example.invalid", "commit", "--quiet", "-m", subject],
     );
 }
 
-fn git(folder: &Path, arguments: &[&str]) {
+fn git(directory: &Path, arguments: &[&str]) {
     let mut command = Command::new("git");
-    command.args(arguments).current_dir(folder);
+    command.args(arguments).current_dir(directory);
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     assert!(command.status().unwrap().success(), "git {arguments:?}");
 }
 
-/// A clock that stands.
+/// A clock with a fixed time.
 #[derive(Debug)]
-struct Standing(Timestamp);
+struct FixedClock(Timestamp);
 
-impl Clock for Standing {
+impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
         self.0
     }
@@ -74,22 +74,22 @@ const TOMORROW: &str = "2026-11-22T00:00:00Z";
 
 const TOOLSETS: [Toolset; 2] = [Toolset::Spec, Toolset::Native];
 
-/// The only request of a session in `folder`, and what it said that it loaded.
-async fn session(dialect: Dialect, folder: &Path) -> (RecordedRequest, Vec<LoadedProject>) {
-    session_at(MORNING, profile(dialect), dialect, folder).await
+/// Returns the only request of a session in `directory`, and the reported documents.
+async fn session(dialect: Dialect, directory: &Path) -> (RecordedRequest, Vec<LoadedProject>) {
+    session_at(MORNING, profile(dialect), dialect, directory).await
 }
 
 async fn session_at(
     time: &str,
     profile: ProviderProfile,
     dialect: Dialect,
-    folder: &Path,
+    directory: &Path,
 ) -> (RecordedRequest, Vec<LoadedProject>) {
     let script = Script::parse("name = \"one\"\n[[turn]]\ntext = \"Done.\"\n").unwrap();
     let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
-    let env = LocalEnvironment::with_host_env(folder, std::env::vars_os()).unwrap();
+    let env = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
     let builder = Session::builder(client(&server, dialect, KEY), profile, Arc::new(env));
-    let builder = builder.clock(Arc::new(Standing(time.parse().unwrap())));
+    let builder = builder.clock(Arc::new(FixedClock(time.parse().unwrap())));
     let config = SessionConfig::default().with_user_instructions("Be brief.");
     let session = builder.config(config).build().unwrap();
     let mut run = session.submit("Say hello");
@@ -108,7 +108,7 @@ async fn session_at(
     (request, loaded)
 }
 
-/// The system prompt as it stands in the body.
+/// Returns the system prompt in the body.
 fn prompt(dialect: Dialect, body: &Value) -> String {
     let texts = |list: &Value| -> String {
         list.as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap()).collect()
@@ -121,11 +121,11 @@ fn prompt(dialect: Dialect, body: &Value) -> String {
     }
 }
 
-async fn two_sessions_over_one_tree_send_the_same_bytes(dialect: Dialect) {
-    let folder = repository();
+async fn equal_sessions_send_the_same_bytes(dialect: Dialect) {
+    let directory = repository();
     for toolset in TOOLSETS {
         let at = async |time| {
-            session_at(time, profile(dialect).with_toolset(toolset), dialect, folder.path()).await.0
+            session_at(time, profile(dialect).with_toolset(toolset), dialect, directory.path()).await.0
         };
         let (morning, evening) = (at(MORNING).await, at(EVENING).await);
         let (one, other) = (morning.raw_body, evening.raw_body);
@@ -138,12 +138,12 @@ async fn two_sessions_over_one_tree_send_the_same_bytes(dialect: Dialect) {
     }
 }
 
-/// Nothing else in a prompt depends on when, or in which session, it is made.
-async fn another_day_moves_the_date_alone(dialect: Dialect) {
-    let folder = repository();
+/// Nothing else in a prompt depends on the time or the session.
+async fn another_day_changes_only_the_date(dialect: Dialect) {
+    let directory = repository();
     for toolset in TOOLSETS {
         let at = async |time| {
-            session_at(time, profile(dialect).with_toolset(toolset), dialect, folder.path()).await.0
+            session_at(time, profile(dialect).with_toolset(toolset), dialect, directory.path()).await.0
         };
         let (today, tomorrow) = (at(EVENING).await, at(TOMORROW).await);
         let (one, other) = (prompt(dialect, &today.body), prompt(dialect, &tomorrow.body));
@@ -153,15 +153,15 @@ async fn another_day_moves_the_date_alone(dialect: Dialect) {
     }
 }
 
-async fn what_changes_with_the_tree_moves_nothing_before_it(dialect: Dialect) {
+async fn facts_of_the_tree_follow_the_stable_prompt(dialect: Dialect) {
     for toolset in TOOLSETS {
-        let folder = repository();
+        let directory = repository();
         let here = async || {
-            session_at(MORNING, profile(dialect).with_toolset(toolset), dialect, folder.path()).await.0
+            session_at(MORNING, profile(dialect).with_toolset(toolset), dialect, directory.path()).await.0
         };
         let before = here().await;
-        commit(folder.path(), "More");
-        git(folder.path(), &["switch", "--quiet", "--create", "topic"]);
+        commit(directory.path(), "More");
+        git(directory.path(), &["switch", "--quiet", "--create", "topic"]);
         let after = here().await;
         let (one, other) = (prompt(dialect, &before.body), prompt(dialect, &after.body));
         let (stable, facts) = one.split_once("\nGit branch: main\n").expect("the branch is told");
@@ -185,10 +185,10 @@ async fn what_changes_with_the_tree_moves_nothing_before_it(dialect: Dialect) {
     }
 }
 
-async fn the_host_is_told_what_was_loaded(dialect: Dialect) {
-    let folder = repository();
-    std::fs::create_dir_all(folder.path().join("src/AGENTS.md")).unwrap();
-    let (request, loaded) = session(dialect, &folder.path().join("src")).await;
+async fn loaded_documents_are_reported(dialect: Dialect) {
+    let directory = repository();
+    std::fs::create_dir_all(directory.path().join("src/AGENTS.md")).unwrap();
+    let (request, loaded) = session(dialect, &directory.path().join("src")).await;
     let [project] = loaded.as_slice() else { panic!("{loaded:?}") };
     let documents: Vec<_> =
         project.documents.iter().map(|document| (document.bytes, document.truncated)).collect();

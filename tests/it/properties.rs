@@ -1,5 +1,5 @@
-//! Whatever happens to a session in whatever order, every request of it is one that the provider of its dialect accepts,
-//! as the independent checkers judge the bytes on the wire.
+//! For every interleaving of inputs, each request of a session is valid for its provider according to the independent
+//! checkers.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -18,22 +18,22 @@ use pintle_tools::{Effect, ToolErrorKind};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::lab::{KEY, client, in_each_dialect, profile};
+use crate::harness::{KEY, client, in_each_dialect, profile};
 
-in_each_dialect![every_interleaving_sends_what_the_provider_accepts];
+in_each_dialect![every_interleaving_sends_valid_requests];
 
 const CASES: u32 = 16;
 
-/// One thing that may happen.
+/// A step of an interleaving.
 #[derive(Clone, Debug)]
 enum Step {
-    /// What comes next if nothing is in the way, in one of many forms.
+    /// The next expected input, in one of many forms.
     Proceed(usize),
     Steer,
     FollowUp,
     Interrupt,
     Effort,
-    /// Another answer than the one that the model gives.
+    /// An input other than the expected one.
     Fail(ErrorKind),
     Lose,
 }
@@ -51,8 +51,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A machine, and what it waits for.
-struct Bench {
+/// A turn machine, and the inputs that it waits for.
+struct MachineHarness {
     machine: Machine,
     context: TurnContext,
     clock: i64,
@@ -64,15 +64,15 @@ struct Bench {
     requests: Vec<Request>,
 }
 
-impl Bench {
+impl MachineHarness {
     fn new(dialect: Dialect) -> Self {
         let profile = profile(dialect);
         let mut context =
             TurnContext::new(profile.provider.clone(), profile.model.clone(), "You help.", 100_000);
-        // Two are enough, and their schemas are not what is judged here.
+        // Two tools are enough; their schemas are not tested here.
         context.tools = profile.tools().into_iter().take(2).collect();
         context.max_tokens = Some(32_000);
-        let mut bench = Self {
+        let mut harness = Self {
             machine: Machine::new(TurnLimits::default(), None),
             clock: 0,
             runs: 0,
@@ -83,12 +83,12 @@ impl Bench {
             requests: Vec::new(),
             context,
         };
-        let (provider, model) = (bench.context.provider.clone(), bench.context.model.clone());
-        bench.tell(InputKind::Opened { provider, model, working_directory: "/w".into() });
-        bench
+        let (provider, model) = (harness.context.provider.clone(), harness.context.model.clone());
+        harness.input(InputKind::Opened { provider, model, working_directory: "/w".into() });
+        harness
     }
 
-    fn tell(&mut self, kind: InputKind) {
+    fn input(&mut self, kind: InputKind) {
         self.clock += 1;
         for action in self.machine.step(Input::new(Timestamp::from_millis(self.clock), kind)) {
             match action {
@@ -108,26 +108,26 @@ impl Bench {
         }
     }
 
-    fn take(&mut self, step: &Step) {
+    fn apply(&mut self, step: &Step) {
         match step {
             Step::Proceed(choice) => self.proceed(*choice),
-            Step::Steer => self.tell(InputKind::Steer { text: "This way.".into() }),
-            Step::FollowUp => self.tell(InputKind::FollowUp { text: "And then?".into() }),
-            Step::Interrupt => self.tell(InputKind::Interrupt),
+            Step::Steer => self.input(InputKind::Steer { text: "This way.".into() }),
+            Step::FollowUp => self.input(InputKind::FollowUp { text: "And then?".into() }),
+            Step::Interrupt => self.input(InputKind::Interrupt),
             Step::Effort => {
                 let change = Change::ReasoningEffort(Some(ReasoningEffort::High));
-                self.tell(InputKind::Configure { change });
-                self.tell(InputKind::Configure { change: Change::Context });
+                self.input(InputKind::Configure { change });
+                self.input(InputKind::Configure { change: Change::Context });
             }
             Step::Fail(kind) => {
                 let Some(model_call) = self.model.take() else { return };
                 let error = Error::new(*kind, "no").info().clone();
-                self.tell(InputKind::ModelFailed { model_call, error, partial: "I was about".into() });
+                self.input(InputKind::ModelFailed { model_call, error, partial: "I was about".into() });
             }
             Step::Lose => {
                 let Some(call) = self.told_to_run.pop() else { return };
-                self.tell(InputKind::ToolStarted { call });
-                self.tell(InputKind::ToolLost { call });
+                self.input(InputKind::ToolStarted { call });
+                self.input(InputKind::ToolLost { call });
             }
         }
     }
@@ -135,23 +135,23 @@ impl Bench {
     fn proceed(&mut self, choice: usize) {
         if self.machine.state() != SessionState::Processing {
             self.runs += 1;
-            self.tell(InputKind::Submit { run: RunId(self.runs), text: format!("Input {}.", self.runs) });
+            self.input(InputKind::Submit { run: RunId(self.runs), text: format!("Input {}.", self.runs) });
         } else if let Some(load) = self.load.take() {
-            self.tell(InputKind::ContextLoaded { load, context: Box::new(self.context.clone()) });
+            self.input(InputKind::ContextLoaded { load, context: Box::new(self.context.clone()) });
         } else if let Some(model_call) = self.model.take() {
             let response = Box::new(self.answer(choice));
-            self.tell(InputKind::ModelReplied { model_call, response });
+            self.input(InputKind::ModelReplied { model_call, response });
         } else if !self.unprepared.is_empty() {
             let call = self.unprepared.remove(choice % self.unprepared.len());
-            self.tell(InputKind::CallPrepared { call, preparation: preparation(choice) });
+            self.input(InputKind::CallPrepared { call, preparation: preparation(choice) });
         } else if !self.told_to_run.is_empty() {
             let call = self.told_to_run.remove(choice % self.told_to_run.len());
-            self.tell(InputKind::ToolStarted { call });
-            self.tell(InputKind::ToolFinished { call, finished: Box::new(finished(choice)) });
+            self.input(InputKind::ToolStarted { call });
+            self.input(InputKind::ToolFinished { call, finished: Box::new(finished(choice)) });
         }
     }
 
-    /// An answer of this model, or of another one that served the session before.
+    /// Returns a response of this model, or of another one that the session used before.
     fn answer(&self, choice: usize) -> Response {
         let (parts, finish, raw) = answer(choice / 2);
         let (provider, model) = match choice % 2 {
@@ -211,7 +211,7 @@ fn preparation(choice: usize) -> Preparation {
 }
 
 fn finished(choice: usize) -> FinishedCall {
-    // A tool may give nothing, and whatever id it likes.
+    // A tool may return nothing, and any id.
     let text = ["ok", "", "\u{1F600} line\nline"][choice % 3];
     let error = choice.is_multiple_of(7).then_some(ToolErrorKind::Failed);
     FinishedCall {
@@ -224,17 +224,17 @@ fn finished(choice: usize) -> FinishedCall {
     }
 }
 
-async fn every_interleaving_sends_what_the_provider_accepts(dialect: Dialect) {
+async fn every_interleaving_sends_valid_requests(dialect: Dialect) {
     let runtime = tokio::runtime::Handle::current();
     let judged = Cell::new(0);
     tokio::task::block_in_place(|| {
         let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
         let steps = proptest::collection::vec(step(), 1..60);
         let verdict = TestRunner::new(config).run(&steps, |steps| {
-            let mut bench = Bench::new(dialect);
-            steps.iter().for_each(|step| bench.take(step));
-            judged.set(judged.get() + bench.requests.len());
-            runtime.block_on(judge(dialect, bench.requests))
+            let mut harness = MachineHarness::new(dialect);
+            steps.iter().for_each(|step| harness.apply(step));
+            judged.set(judged.get() + harness.requests.len());
+            runtime.block_on(judge(dialect, harness.requests))
         });
         verdict.unwrap();
     });
@@ -242,7 +242,7 @@ async fn every_interleaving_sends_what_the_provider_accepts(dialect: Dialect) {
 }
 
 async fn judge(dialect: Dialect, requests: Vec<Request>) -> Result<(), TestCaseError> {
-    // What is answered does not matter, and when nothing is left to answer it is judged all the same.
+    // The responses are irrelevant, and requests are checked even after the script has ended.
     let script = Script::new("judge").with_turn(Turn::text("So be it."));
     let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
     let client = client(&server, dialect, KEY);

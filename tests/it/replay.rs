@@ -1,4 +1,4 @@
-//! Sessions once more from their records, beside themselves, and on after the death of their host, over real HTTP.
+//! Recorded sessions over real HTTP: replay, fork, and resume after the process was killed.
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use pintle_agent::{
 use pintle_env::LocalEnvironment;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
-use crate::lab::{KEY, Lab, client, in_each_dialect, profile};
+use crate::harness::{Harness, KEY, client, in_each_dialect, profile};
 use crate::stability::continues_to_the_byte;
 
 in_each_dialect![
-    a_replay_gives_the_same_events_and_sends_the_same_bytes,
-    a_changed_tool_is_told_with_the_first_request_that_differs,
-    a_fork_goes_on_to_the_byte_and_is_served_from_the_cache,
-    after_the_death_of_its_host_a_session_goes_on_and_repeats_nothing,
+    a_replay_repeats_events_and_request_bytes,
+    a_changed_tool_is_reported_at_the_first_difference,
+    a_fork_keeps_the_prefix_and_the_cache,
+    a_killed_session_resumes_without_repeating_calls,
 ];
 
 const TURNS: &str = r#"
@@ -39,11 +39,11 @@ text = "Done."
 text = "Goodbye."
 "#;
 
-async fn recorded(dialect: Dialect) -> Lab {
-    Lab::with(dialect, TURNS, SessionConfig::default(), |builder| builder.record(true)).await
+async fn recorded(dialect: Dialect) -> Harness {
+    Harness::with(dialect, TURNS, SessionConfig::default(), |builder| builder.record(true)).await
 }
 
-/// The record as a file gives it back.
+/// Serializes and parses the record, as if it were read from a file.
 fn stored(record: &Record) -> Record {
     let mut file = tempfile::tempfile().unwrap();
     record.write(&mut file).unwrap();
@@ -51,15 +51,15 @@ fn stored(record: &Record) -> Record {
     Record::read(BufReader::new(file)).unwrap()
 }
 
-async fn a_replay_gives_the_same_events_and_sends_the_same_bytes(dialect: Dialect) {
-    let lab = recorded(dialect).await;
-    lab.session.handle().steer("Be quick.").unwrap();
-    lab.run("Write and read a file").await;
-    lab.run("Thank you").await;
-    let (handle, mut events) = (lab.session.handle(), lab.session.events());
-    let sent = lab.requests();
-    let history = lab.session.history();
-    lab.finish().await;
+async fn a_replay_repeats_events_and_request_bytes(dialect: Dialect) {
+    let harness = recorded(dialect).await;
+    harness.session.handle().steer("Be quick.").unwrap();
+    harness.run("Write and read a file").await;
+    harness.run("Thank you").await;
+    let (handle, mut events) = (harness.session.handle(), harness.session.events());
+    let sent = harness.requests();
+    let history = harness.session.history();
+    harness.finish().await;
     let mut lifecycle: Vec<SessionEvent> = Vec::new();
     while let Some(event) = events.next().await {
         lifecycle.extend(Some(event).filter(|event| event.offset.is_none()));
@@ -75,7 +75,7 @@ async fn a_replay_gives_the_same_events_and_sends_the_same_bytes(dialect: Dialec
     let statuses: Vec<OutcomeStatus> = replay.outcomes.iter().map(|(_, outcome)| outcome.status).collect();
     assert_eq!(statuses, [OutcomeStatus::Completed; 2]);
 
-    // What it answers does not matter, only what it is sent.
+    // Only the requests matter here, not the responses.
     let script = Script::parse(&format!("name = \"again\"\n{TURNS}")).unwrap();
     let again = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
     let client = client(&again, dialect, KEY);
@@ -90,10 +90,10 @@ async fn a_replay_gives_the_same_events_and_sends_the_same_bytes(dialect: Dialec
     }
 }
 
-async fn a_changed_tool_is_told_with_the_first_request_that_differs(dialect: Dialect) {
-    let lab = recorded(dialect).await;
-    let (events, _) = lab.run("Write and read a file").await;
-    let record = lab.session.record().unwrap();
+async fn a_changed_tool_is_reported_at_the_first_difference(dialect: Dialect) {
+    let harness = recorded(dialect).await;
+    let (events, _) = harness.run("Write and read a file").await;
+    let record = harness.session.record().unwrap();
     let sent = events.iter().find_map(|event| match event.kind {
         EventKind::RequestPrepared { fingerprint, .. } => Some(fingerprint),
         _ => None,
@@ -110,15 +110,15 @@ async fn a_changed_tool_is_told_with_the_first_request_that_differs(dialect: Dia
     assert!(at.replayed.is_some() && at.replayed != sent);
     assert_eq!(record.entries[..at.input].iter().filter(|entry| entry.request.is_some()).count(), 0);
     assert_eq!(record.entries[at.input].request, sent);
-    lab.session.close().await;
+    harness.session.close().await;
 }
 
-async fn a_fork_goes_on_to_the_byte_and_is_served_from_the_cache(dialect: Dialect) {
-    let lab = recorded(dialect).await;
-    lab.run("Write and read a file").await;
-    let before = lab.requests();
-    // Input, call, result: what the second request held.
-    let fork = lab.session.fork(3).await.unwrap().build().unwrap();
+async fn a_fork_keeps_the_prefix_and_the_cache(dialect: Dialect) {
+    let harness = recorded(dialect).await;
+    harness.run("Write and read a file").await;
+    let before = harness.requests();
+    // Input, call, result: the content of the second request.
+    let fork = harness.session.fork(3).await.unwrap().build().unwrap();
     let mut run = fork.submit("Something else");
     let mut cached = None;
     while let Some(event) = run.next().await {
@@ -126,21 +126,21 @@ async fn a_fork_goes_on_to_the_byte_and_is_served_from_the_cache(dialect: Dialec
             cached = usage.cache_read_tokens;
         }
     }
-    // The script goes by how many answers a conversation has.
+    // The script selects the turn by the number of responses in the conversation.
     assert_eq!(run.await.unwrap().text, "Done.");
-    let now = lab.requests().pop().unwrap();
+    let now = harness.requests().pop().unwrap();
     continues_to_the_byte(dialect, &before[1].raw_body, &now.raw_body);
     assert!(cached.is_some_and(|tokens| tokens > 0), "{cached:?}");
     fork.close().await;
     assert_eq!(
-        lab.run("Thank you").await.1.text,
+        harness.run("Thank you").await.1.text,
         "Goodbye.",
         "the session that was forked goes on as before"
     );
-    lab.finish().await;
+    harness.finish().await;
 }
 
-async fn after_the_death_of_its_host_a_session_goes_on_and_repeats_nothing(dialect: Dialect) {
+async fn a_killed_session_resumes_without_repeating_calls(dialect: Dialect) {
     let turns = r#"
         [[turn]]
         [[turn.call]]
@@ -159,25 +159,26 @@ async fn after_the_death_of_its_host_a_session_goes_on_and_repeats_nothing(diale
     "#;
     let journal = tempfile::NamedTempFile::new().unwrap();
     let lines = journal.reopen().unwrap();
-    let lab = Lab::with(dialect, turns, SessionConfig::default(), |builder| builder.journal(lines)).await;
-    let mut run = lab.session.submit("Begin");
+    let harness =
+        Harness::with(dialect, turns, SessionConfig::default(), |builder| builder.journal(lines)).await;
+    let mut run = harness.session.submit("Begin");
     while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallOutputDelta { ref delta, .. } if delta.contains("begun"))
     {
     }
-    let Lab { server, folder, session, .. } = lab;
-    // Nobody has the time to interrupt anything.
+    let Harness { server, directory, session, .. } = harness;
+    // The process is killed without an interrupt.
     run.detach();
     drop(session);
-    std::fs::remove_file(folder.path().join("a.txt")).unwrap();
+    std::fs::remove_file(directory.path().join("a.txt")).unwrap();
 
     let record = Record::read(BufReader::new(journal.reopen().unwrap())).unwrap();
-    let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap();
+    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
     let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), Arc::new(env));
     let mut session = builder.resume(record).build().unwrap();
     let outcome = session.resumed().unwrap().await.unwrap();
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Then I look first."));
-    assert!(!folder.path().join("a.txt").exists(), "what had ended is not done again");
-    assert_eq!(std::fs::read_to_string(folder.path().join("effects.txt")).unwrap(), "effect\n");
+    assert!(!directory.path().join("a.txt").exists(), "what had ended is not done again");
+    assert_eq!(std::fs::read_to_string(directory.path().join("effects.txt")).unwrap(), "effect\n");
     for request in server.requests() {
         assert_eq!(request.violations, [], "{}", request.body);
     }

@@ -1,7 +1,7 @@
-//! No key in any log, any error and any debug output, whatever happens.
+//! No key in any log, error or debug output.
 //!
-//! Every adapter goes through success and through every kind of failure, against servers that quote the key wherever a
-//! server can, while everything that `tracing` is told is written down. Then all that was shown is searched.
+//! Every adapter succeeds and fails in every way, with servers that quote the key wherever possible, while everything
+//! sent to `tracing` is recorded. Then all output is searched for fragments of the keys.
 
 pub(crate) mod log;
 
@@ -19,44 +19,44 @@ use pintle_testkit::{Dialect, FaultScript, FaultServer, Script, ScriptedServer, 
 
 use self::log::Log;
 
-/// The key, as the `authorization` header, `x-api-key` or `x-goog-api-key` carries it.
+/// The key in the `authorization`, `x-api-key` or `x-goog-api-key` header.
 const KEY: &str = "sk-Recognisable0123456789Tail";
-/// The key of a gateway, in a header that the host adds.
+/// The key of a gateway, in a header added by the application.
 const GATEWAY_KEY: &str = "gw-Unmistakable9876543210Tail";
-/// What must not be seen: the beginnings, which a cut leaves, and the ends.
+/// Fragments that must not be seen: the starts, which remain after truncation, and the ends.
 const FRAGMENTS: [&str; 4] = ["sk-Recog", "gw-Unmis", "0123456789Tail", "9876543210Tail"];
 
 /// Long enough for loopback, short enough to wait for.
 const SHORT: Duration = Duration::from_millis(150);
 
 #[tokio::test]
-async fn openai_shows_no_key() {
-    shows_no_key(Dialect::OpenAiResponses).await;
+async fn openai_leaks_no_key() {
+    leaks_no_key(Dialect::OpenAiResponses).await;
 }
 
 #[tokio::test]
-async fn anthropic_shows_no_key() {
-    shows_no_key(Dialect::AnthropicMessages).await;
+async fn anthropic_leaks_no_key() {
+    leaks_no_key(Dialect::AnthropicMessages).await;
 }
 
 #[tokio::test]
-async fn gemini_shows_no_key() {
-    shows_no_key(Dialect::Gemini).await;
+async fn gemini_leaks_no_key() {
+    leaks_no_key(Dialect::Gemini).await;
 }
 
 #[tokio::test]
-async fn compatible_servers_show_no_key() {
-    shows_no_key(Dialect::ChatCompletions).await;
+async fn compatible_servers_leak_no_key() {
+    leaks_no_key(Dialect::ChatCompletions).await;
 }
 
-async fn shows_no_key(dialect: Dialect) {
+async fn leaks_no_key(dialect: Dialect) {
     let (log, _guard) = Log::begin();
-    let mut shown = Shown::default();
-    success(dialect, &mut shown).await;
+    let mut observed = ObservedOutput::default();
+    success(dialect, &mut observed).await;
     for fault in faults() {
         let server = FaultServer::start([fault.script]).await.unwrap();
-        let client = client(dialect, &server.url(), &mut shown);
-        let kinds = fail(&client, dialect, &fault.name, &mut shown).await;
+        let client = client(dialect, &server.url(), &mut observed);
+        let kinds = fail(&client, dialect, &fault.name, &mut observed).await;
         assert!(
             fault.kinds.is_empty() || kinds.iter().all(|kind| fault.kinds.contains(kind)),
             "{}: {kinds:?}",
@@ -64,40 +64,41 @@ async fn shows_no_key(dialect: Dialect) {
         );
     }
     let refusing = FaultServer::refusing().unwrap();
-    let kinds = fail(&client(dialect, &refusing.url(), &mut shown), dialect, "refused", &mut shown).await;
+    let kinds =
+        fail(&client(dialect, &refusing.url(), &mut observed), dialect, "refused", &mut observed).await;
     assert_eq!(kinds, [ErrorKind::Network; 2]);
-    misconfigured(dialect, &mut shown);
+    misconfigured(dialect, &mut observed);
 
     let log = log.text();
     assert!(
         log.contains("DEBUG pintle_providers::transport") && log.contains("gen_ai.request.model"),
         "{log}"
     );
-    shown.note("the log", log);
-    shown.search();
+    observed.record("the log", log);
+    observed.search();
 }
 
-/// All that anybody could see, with where it was seen.
+/// All observable output, with its source.
 #[derive(Default)]
-struct Shown(Vec<(String, String)>);
+struct ObservedOutput(Vec<(String, String)>);
 
-impl Shown {
-    fn note(&mut self, place: impl Into<String>, text: impl Into<String>) {
+impl ObservedOutput {
+    fn record(&mut self, place: impl Into<String>, text: impl Into<String>) {
         self.0.push((place.into(), text.into()));
     }
 
     fn debug(&mut self, place: &str, value: &impl Debug) {
-        self.note(place, format!("{value:?}\n{value:#?}"));
+        self.record(place, format!("{value:?}\n{value:#?}"));
     }
 
-    /// An error in each of its forms, and each of its causes.
+    /// Records an error in each form, and each of its causes.
     fn error(&mut self, place: &str, error: &Error) {
         self.debug(place, error);
-        self.note(place, format!("{error} {error:#} {:?} {:?}", error.raw(), error.message()));
-        self.note(place, serde_json::to_string(error.info()).unwrap());
+        self.record(place, format!("{error} {error:#} {:?} {:?}", error.raw(), error.message()));
+        self.record(place, serde_json::to_string(error.info()).unwrap());
         let mut cause = std::error::Error::source(error);
         while let Some(found) = cause {
-            self.note(place, format!("{found} {found:?} {found:#?}"));
+            self.record(place, format!("{found} {found:?} {found:#?}"));
             cause = found.source();
         }
     }
@@ -118,12 +119,12 @@ impl Shown {
 #[test]
 #[should_panic(expected = "here shows")]
 fn the_search_finds_a_key() {
-    let mut shown = Shown::default();
-    shown.note("here", format!("authorization: Bearer {KEY}"));
-    shown.search();
+    let mut observed = ObservedOutput::default();
+    observed.record("here", format!("authorization: Bearer {KEY}"));
+    observed.search();
 }
 
-/// What a server does, and which errors may follow; any if none is named.
+/// Behaviour of a server, and the errors that may follow; any error if none is given.
 struct Fault {
     name: String,
     script: FaultScript,
@@ -135,7 +136,7 @@ impl Fault {
         Self { name: name.into(), script, kinds }
     }
 
-    /// An answer of these bytes.
+    /// Creates a response with these bytes.
     fn answering(name: impl Into<String>, status: u16, head: &str, body: &str) -> Self {
         let length = body.len();
         let answer = format!(
@@ -153,7 +154,7 @@ fn faults() -> Vec<Fault> {
     faults
 }
 
-/// What servers have been seen to quote: the key, the header, all headers.
+/// Returns the quotes seen in real responses: the key, the header, all headers.
 fn quotes() -> String {
     format!("Incorrect API key provided: {KEY}. authorization: Bearer {KEY}, x-gateway-key: {GATEWAY_KEY}")
 }
@@ -173,7 +174,7 @@ fn quoting_refusals() -> Vec<Fault> {
         let page = format!("<html>{quotes}</html>");
         faults.push(Fault::answering(format!("{status} as a page"), status, "", &page));
     }
-    // Wherever a message is cut, it may be in the middle of the key.
+    // Truncation of a message may split the key at any position.
     for pad in (130..=200).step_by(5) {
         let page = format!("{}{KEY}{GATEWAY_KEY}", "x".repeat(pad));
         faults.push(Fault::answering(format!("a key after {pad} bytes"), 500, "", &page));
@@ -253,8 +254,13 @@ fn silences() -> Vec<Fault> {
     ]
 }
 
-/// Calls in both modes, which both must fail, and notes all that is shown of it.
-async fn fail(client: &Client, dialect: Dialect, name: &str, shown: &mut Shown) -> [ErrorKind; 2] {
+/// Calls in both modes, which must both fail, and records all output.
+async fn fail(
+    client: &Client,
+    dialect: Dialect,
+    name: &str,
+    observed: &mut ObservedOutput,
+) -> [ErrorKind; 2] {
     let name = format!("{dialect:?}, {name}");
     let whole = client.complete(question(dialect)).await.expect_err(&name);
     let streamed = match client.stream(question(dialect)).await {
@@ -262,33 +268,33 @@ async fn fail(client: &Client, dialect: Dialect, name: &str, shown: &mut Shown) 
         Ok(mut stream) => loop {
             match stream.next().await {
                 Some(Err(error)) => break error,
-                Some(Ok(event)) => shown.debug(&name, &event),
+                Some(Ok(event)) => observed.debug(&name, &event),
                 None => panic!("{name}: a clean end"),
             }
         },
     };
-    shown.error(&name, &whole);
-    shown.error(&name, &streamed);
+    observed.error(&name, &whole);
+    observed.error(&name, &streamed);
     [whole.kind(), streamed.kind()]
 }
 
-async fn success(dialect: Dialect, shown: &mut Shown) {
+async fn success(dialect: Dialect, observed: &mut ObservedOutput) {
     let script = Script::new("two answers").with_turn(Turn::text("Fine.")).with_turn(Turn::text("Fine."));
     let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
-    let client = client(dialect, &server.base_url(dialect), shown);
+    let client = client(dialect, &server.base_url(dialect), observed);
     let response = client.complete(question(dialect)).await.unwrap();
-    shown.debug("a response", &response);
+    observed.debug("a response", &response);
     let mut stream = client.stream(question(dialect)).await.unwrap();
     while let Some(event) = stream.next().await {
-        shown.debug("an event", &event.unwrap());
+        observed.debug("an event", &event.unwrap());
     }
     assert_eq!(server.requests().len(), 2, "the server took the key twice");
 }
 
-/// A client with every layer, whose parts are all looked at. The key is the same in each.
-fn client(dialect: Dialect, url: &str, shown: &mut Shown) -> Client {
-    let adapter = adapter(dialect, url, KEY, shown).unwrap();
-    shown.debug("an adapter", &adapter);
+/// Returns a client with every middleware, and records the debug output of its parts. The key is the same in each.
+fn client(dialect: Dialect, url: &str, observed: &mut ObservedOutput) -> Client {
+    let adapter = adapter(dialect, url, KEY, observed).unwrap();
+    observed.debug("an adapter", &adapter);
     let client = Client::builder()
         .shared_provider(adapter)
         .default_provider(dialect.name())
@@ -298,10 +304,10 @@ fn client(dialect: Dialect, url: &str, shown: &mut Shown) -> Client {
         .middleware(Budget::builder().max_tokens(u64::MAX).build().unwrap())
         .middleware(RateLimit::builder().requests(1_000).build().unwrap())
         .middleware(CircuitBreaker::builder().threshold(1_000).build().unwrap());
-    shown.debug("a client's builder", &client);
+    observed.debug("a client's builder", &client);
     let client = client.build().unwrap();
-    shown.debug("a client", &client);
-    shown.debug("a request", &question(dialect));
+    observed.debug("a client", &client);
+    observed.debug("a request", &question(dialect));
     client
 }
 
@@ -309,28 +315,28 @@ fn adapter(
     dialect: Dialect,
     url: &str,
     key: &str,
-    shown: &mut Shown,
+    observed: &mut ObservedOutput,
 ) -> Result<Arc<dyn ProviderAdapter>, Error> {
     fn build<A: ProviderAdapter + 'static>(
         builder: AdapterBuilder<A>,
         url: &str,
-        shown: &mut Shown,
+        observed: &mut ObservedOutput,
     ) -> Result<Arc<dyn ProviderAdapter>, Error> {
         let limits = AdapterTimeout::default().with_first_byte(SHORT).with_stream_read(SHORT);
         let builder = builder.base_url(url).timeout(limits).default_header("x-gateway-key", GATEWAY_KEY);
-        shown.debug("an adapter's builder", &builder);
+        observed.debug("an adapter's builder", &builder);
         Ok(Arc::new(builder.build()?))
     }
     match dialect {
-        Dialect::OpenAiResponses => build(OpenAi::builder(key), url, shown),
-        Dialect::AnthropicMessages => build(Anthropic::builder(key), url, shown),
-        Dialect::Gemini => build(Gemini::builder(key), url, shown),
-        Dialect::ChatCompletions => build(OpenAiCompatible::builder(url).api_key(key), url, shown),
+        Dialect::OpenAiResponses => build(OpenAi::builder(key), url, observed),
+        Dialect::AnthropicMessages => build(Anthropic::builder(key), url, observed),
+        Dialect::Gemini => build(Gemini::builder(key), url, observed),
+        Dialect::ChatCompletions => build(OpenAiCompatible::builder(url).api_key(key), url, observed),
     }
 }
 
 /// Keys and URLs that are refused when an adapter is built.
-fn misconfigured(dialect: Dialect, shown: &mut Shown) {
+fn misconfigured(dialect: Dialect, observed: &mut ObservedOutput) {
     let url = "http://127.0.0.1:9";
     let rows = [
         (format!("{KEY}\n"), url.to_owned()),
@@ -340,9 +346,9 @@ fn misconfigured(dialect: Dialect, shown: &mut Shown) {
         (KEY.to_owned(), format!("ftp://{KEY}@127.0.0.1/")),
     ];
     for (key, url) in rows {
-        let error = adapter(dialect, &url, &key, shown).expect_err(&url);
+        let error = adapter(dialect, &url, &key, observed).expect_err(&url);
         assert_eq!(error.kind(), ErrorKind::Configuration);
-        shown.error("a wrong configuration", &error);
+        observed.error("a wrong configuration", &error);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a host, a model and a clock may do to a session: each has one answer, and the session goes on.
+//! Invalid input from applications, models and clocks: each has a defined result, and the session continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -18,61 +18,63 @@ use pintle_testkit::{Call, Dialect, FaultScript, FaultServer, Script, ScriptedSe
 use serde_json::json;
 
 use crate::events::CheckedEvents;
-use crate::lab::{KEY, Lab, WAITING_TURN, client, client_at, in_each_dialect, kinds, profile};
+use crate::harness::{Harness, KEY, WAITING_TURN, client, client_at, in_each_dialect, kinds, profile};
 
 in_each_dialect![
-    an_empty_input_is_refused_and_nothing_is_sent,
-    an_input_during_another_is_refused_and_the_other_goes_on,
-    a_closed_session_takes_nothing_and_says_so,
-    an_answer_without_anything_ends_the_input,
-    a_thousand_calls_in_one_answer_are_all_answered,
-    two_calls_of_one_id_are_told_apart,
+    an_empty_input_is_refused,
+    a_concurrent_input_is_refused,
+    a_closed_session_refuses_everything,
+    an_empty_response_ends_the_input,
+    a_thousand_calls_in_one_response_all_run,
+    duplicate_call_ids_are_made_unique,
     a_call_without_an_id_gets_one,
-    a_call_for_a_tool_that_was_taken_away_is_answered,
-    arguments_that_never_end_fail_the_run_and_not_the_session,
-    a_provider_that_says_always_the_same_meets_the_limits,
-    a_clock_that_jumps_back_changes_no_order_and_no_duration,
+    a_call_of_a_removed_tool_gets_an_error,
+    endless_arguments_fail_only_the_run,
+    a_repetitive_model_reaches_the_limits,
+    a_clock_that_jumps_back_is_harmless,
 ];
 
-async fn an_empty_input_is_refused_and_nothing_is_sent(dialect: Dialect) {
-    let lab = Lab::new(dialect, "[[turn]]\ntext = \"Hello.\"\n").await;
+async fn an_empty_input_is_refused(dialect: Dialect) {
+    let harness = Harness::new(dialect, "[[turn]]\ntext = \"Hello.\"\n").await;
     for text in ["", " ", "\n\t \r\n"] {
-        let mut run = lab.session.submit(text);
+        let mut run = harness.session.submit(text);
         assert!(run.next().await.is_none(), "it has no events");
         let outcome = run.await.unwrap();
         let error = outcome.error.unwrap();
         assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::InvalidRequest));
         assert_eq!(error.message, "the input is empty: expected some text");
-        assert_eq!((lab.session.state(), lab.session.history().len()), (SessionState::Idle, 0));
+        assert_eq!((harness.session.state(), harness.session.history().len()), (SessionState::Idle, 0));
     }
-    assert_eq!(lab.requests().len(), 0);
-    assert_eq!(lab.run("Hello").await.1.text, "Hello.");
-    lab.finish().await;
+    assert_eq!(harness.requests().len(), 0);
+    assert_eq!(harness.run("Hello").await.1.text, "Hello.");
+    harness.finish().await;
 }
 
-async fn an_input_during_another_is_refused_and_the_other_goes_on(dialect: Dialect) {
-    let lab =
-        Lab::new(dialect, "[[turn]]\ntext = \"one two three\"\npause_ms = 20\n[[turn]]\ntext = \"Next.\"\n")
-            .await;
-    let mut run = lab.session.submit("First");
+async fn a_concurrent_input_is_refused(dialect: Dialect) {
+    let harness = Harness::new(
+        dialect,
+        "[[turn]]\ntext = \"one two three\"\npause_ms = 20\n[[turn]]\ntext = \"Next.\"\n",
+    )
+    .await;
+    let mut run = harness.session.submit("First");
     while !matches!(run.next().await.expect("it goes on").kind, EventKind::RequestPrepared { .. }) {}
-    let second = lab.session.submit("Second").await.unwrap();
+    let second = harness.session.submit("Second").await.unwrap();
     assert_eq!(second.status, OutcomeStatus::Failed);
     let message = second.error.unwrap().message;
     assert!(message.starts_with("the session is processing: steer it, queue a follow-up"), "{message}");
     let outcome = run.await.unwrap();
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "one two three"));
-    assert_eq!(lab.run("Third").await.1.text, "Next.");
-    assert!(lab.requests().iter().all(|request| !request.body.to_string().contains("Second")));
-    lab.finish().await;
+    assert_eq!(harness.run("Third").await.1.text, "Next.");
+    assert!(harness.requests().iter().all(|request| !request.body.to_string().contains("Second")));
+    harness.finish().await;
 }
 
-async fn a_closed_session_takes_nothing_and_says_so(dialect: Dialect) {
-    let lab = Lab::new(dialect, "[[turn]]\ntext = \"Bye.\"\n").await;
-    lab.run("Hello").await;
-    let handle = lab.session.handle();
-    let events = lab.session.events();
-    lab.finish().await;
+async fn a_closed_session_refuses_everything(dialect: Dialect) {
+    let harness = Harness::new(dialect, "[[turn]]\ntext = \"Bye.\"\n").await;
+    harness.run("Hello").await;
+    let handle = harness.session.handle();
+    let events = harness.session.events();
+    harness.finish().await;
     let refused = [
         handle.steer("more"),
         handle.follow_up("more"),
@@ -89,21 +91,21 @@ async fn a_closed_session_takes_nothing_and_says_so(dialect: Dialect) {
     assert_eq!(kinds(&events).last().unwrap(), "SESSION_END", "nothing follows the end");
 }
 
-/// Changes the whole of one answer, before the session sees it; its deltas are as they came.
+/// Rewrites the first response before the session sees it. Its deltas are unchanged.
 #[derive(Debug)]
-struct Rewrite {
+struct RewriteFirstResponse {
     answers: AtomicUsize,
     how: fn(&mut Message),
 }
 
-impl Rewrite {
+impl RewriteFirstResponse {
     fn first(how: fn(&mut Message)) -> Self {
         Self { answers: AtomicUsize::new(0), how }
     }
 }
 
 #[async_trait]
-impl Middleware for Rewrite {
+impl Middleware for RewriteFirstResponse {
     async fn handle(&self, request: Request, mode: Mode, next: Next<'_>) -> Result<Reply, Error> {
         let mut reply = next.run(request, mode).await?;
         if self.answers.fetch_add(1, Ordering::Relaxed) > 0 {
@@ -128,19 +130,19 @@ impl Middleware for Rewrite {
     }
 }
 
-/// A session behind a layer that changes its first answer.
-async fn rewritten(
+/// Starts a session with a middleware that rewrites its first response.
+async fn session_with_rewritten_response(
     dialect: Dialect,
     script: Script,
     how: fn(&mut Message),
 ) -> (ScriptedServer, Session, tempfile::TempDir) {
     let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a.txt"), "a\n").unwrap();
-    let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
-    let client = client(&server, dialect, KEY).with_middleware(Rewrite::first(how));
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.txt"), "a\n").unwrap();
+    let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
+    let client = client(&server, dialect, KEY).with_middleware(RewriteFirstResponse::first(how));
     let session = Session::builder(client, profile(dialect), env).build().unwrap();
-    (server, session, folder)
+    (server, session, directory)
 }
 
 async fn play(session: &Session, text: &str) -> (Vec<SessionEvent>, Outcome) {
@@ -152,8 +154,8 @@ async fn play(session: &Session, text: &str) -> (Vec<SessionEvent>, Outcome) {
     (events, run.await.expect("the session lives"))
 }
 
-/// The requests, which broke no rule of the dialect.
-fn legal(server: &ScriptedServer) -> usize {
+/// Returns the number of requests, none of which violates a rule of the dialect.
+fn valid_requests(server: &ScriptedServer) -> usize {
     let requests = server.requests();
     for request in &requests {
         assert_eq!(request.violations, [], "{}", request.body);
@@ -161,43 +163,45 @@ fn legal(server: &ScriptedServer) -> usize {
     requests.len()
 }
 
-async fn an_answer_without_anything_ends_the_input(dialect: Dialect) {
-    // The layer takes the text away that the script has to say.
+async fn an_empty_response_ends_the_input(dialect: Dialect) {
+    // The middleware removes the text, since a scripted turn needs one.
     let script = Script::new("nothing").with_turn(Turn::text("x")).with_turn(Turn::text("y"));
-    let (server, session, _folder) = rewritten(dialect, script, |message| message.content.clear()).await;
+    let (server, session, _folder) =
+        session_with_rewritten_response(dialect, script, |message| message.content.clear()).await;
     let _checked = CheckedEvents::of(&session);
     let (_, outcome) = play(&session, "Say something").await;
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, ""));
     assert_eq!(session.history().len(), 1, "an empty answer cannot be sent back, so it is not kept");
     let (_, outcome) = play(&session, "Well?").await;
     assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));
-    assert_eq!(legal(&server), 2);
+    assert_eq!(valid_requests(&server), 2);
     session.close().await;
 }
 
-async fn a_thousand_calls_in_one_answer_are_all_answered(dialect: Dialect) {
+async fn a_thousand_calls_in_one_response_all_run(dialect: Dialect) {
     let call = || Call::new("read_file", json!({ "file_path": "a.txt" }));
     let many = (0..1_000).fold(Turn::new(), |turn, _| turn.with_call(call()));
     let script = Script::new("many").with_turn(many).with_turn(Turn::text("That was a lot."));
-    let (server, session, _folder) = rewritten(dialect, script, |_| {}).await;
+    let (server, session, _folder) = session_with_rewritten_response(dialect, script, |_| {}).await;
     let _checked = CheckedEvents::of(&session);
     let (events, outcome) = play(&session, "Read it").await;
     assert_eq!((outcome.status, outcome.tool_calls), (OutcomeStatus::Completed, 1_000));
     assert_eq!(kinds(&events).iter().filter(|kind| *kind == "TOOL_CALL_END").count(), 1_000);
     assert!(session.history()[2].item.results().all(|result| !result.is_error));
-    assert_eq!(legal(&server), 2);
+    assert_eq!(valid_requests(&server), 2);
     session.close().await;
 }
 
-/// The ids of the calls of the first answer, and what was said of them.
+/// Returns the ids of the calls in the first response, and the warnings about them.
 async fn call_ids(dialect: Dialect, how: fn(&mut Message)) -> (Vec<String>, Vec<String>) {
     let call = || Call::new("read_file", json!({ "file_path": "a.txt" }));
     let script = Script::new("ids").with_turn(Turn::new().with_call(call()).with_call(call()));
-    let (server, session, _folder) = rewritten(dialect, script.with_turn(Turn::text("Fine.")), how).await;
+    let (server, session, _folder) =
+        session_with_rewritten_response(dialect, script.with_turn(Turn::text("Fine.")), how).await;
     let _checked = CheckedEvents::of(&session);
     let (events, outcome) = play(&session, "Read it twice").await;
     assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));
-    assert_eq!(legal(&server), 2);
+    assert_eq!(valid_requests(&server), 2);
     let history = session.history();
     let called: Vec<String> = history[1].item.tool_calls().map(|call| call.id.clone()).collect();
     let answered: Vec<String> = history[2].item.results().map(|result| result.tool_call_id.clone()).collect();
@@ -219,7 +223,7 @@ fn rename(message: &mut Message, id: &str) {
     }
 }
 
-async fn two_calls_of_one_id_are_told_apart(dialect: Dialect) {
+async fn duplicate_call_ids_are_made_unique(dialect: Dialect) {
     let (ids, said) = call_ids(dialect, |message| rename(message, "same")).await;
     assert_eq!((ids.len(), ids[0].as_str()), (2, "same"));
     assert_ne!(ids[1], "same");
@@ -232,7 +236,7 @@ async fn a_call_without_an_id_gets_one(dialect: Dialect) {
     assert!(said.len() == 2 && said[0].starts_with("the model called read_file without an id"), "{said:?}");
 }
 
-async fn a_call_for_a_tool_that_was_taken_away_is_answered(dialect: Dialect) {
+async fn a_call_of_a_removed_tool_gets_an_error(dialect: Dialect) {
     let turns = r#"
         [[turn]]
         [[turn.call]]
@@ -245,15 +249,15 @@ async fn a_call_for_a_tool_that_was_taken_away_is_answered(dialect: Dialect) {
         is_error = true
         contains = "Unknown tool: glob"
         "#;
-    let lab = Lab::new(dialect, &format!("{WAITING_TURN}{turns}")).await;
+    let harness = Harness::new(dialect, &format!("{WAITING_TURN}{turns}")).await;
     let take_away = |handle: &SessionHandle| {
         handle.set_profile(profile(dialect).without_tool("glob")).unwrap();
     };
-    assert_eq!(lab.meanwhile("Look", take_away).await.status, OutcomeStatus::Completed);
-    lab.finish().await;
+    assert_eq!(harness.while_command_runs("Look", take_away).await.status, OutcomeStatus::Completed);
+    harness.finish().await;
 }
 
-/// One stream event that adds to the arguments of a call, and what begins the answer.
+/// Returns an event that extends the arguments of a call, and the start of the response.
 fn endless_arguments(dialect: Dialect, piece: &str) -> (String, String) {
     let event = |value: serde_json::Value| {
         let name = value["type"].as_str().unwrap_or("message").to_owned();
@@ -281,7 +285,7 @@ fn endless_arguments(dialect: Dialect, piece: &str) -> (String, String) {
             event(json!({"type": "content_block_delta", "index": 0, "delta": {
                 "type": "input_json_delta", "partial_json": piece}})),
         ),
-        // A call comes whole; what has no end are the calls.
+        // Calls come in one piece here, so the endless part is the number of calls.
         Dialect::Gemini => (
             String::new(),
             format!(
@@ -304,14 +308,14 @@ fn endless_arguments(dialect: Dialect, piece: &str) -> (String, String) {
     }
 }
 
-async fn arguments_that_never_end_fail_the_run_and_not_the_session(dialect: Dialect) {
+async fn endless_arguments_fail_only_the_run(dialect: Dialect) {
     const LIMIT: u64 = 1 << 20;
     let (begin, more) = endless_arguments(dialect, &"x".repeat(4_096));
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let script = FaultScript::new().read_request().write(format!("{head}{begin}"));
     let server = FaultServer::start([script.repeat(more, usize::MAX, Duration::ZERO)]).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
     let config = SessionConfig::default().with_answer_limit(LIMIT);
     let client = client_at(&server.url(), dialect, KEY);
     let session = Session::builder(client, profile(dialect), env).config(config).build().unwrap();
@@ -330,13 +334,13 @@ async fn arguments_that_never_end_fail_the_run_and_not_the_session(dialect: Dial
     assert_eq!(records.len(), 2, "it is not tried again: the next answer would be as long");
 }
 
-/// Makes the text of the first answer long, on its way to the session.
+/// Inflates the text of the first response on its way to the session.
 #[derive(Debug, Default)]
 struct Inflate {
     answers: AtomicUsize,
 }
 
-/// What the first answer says, again and again.
+/// Repeated text of the first response.
 const PIECE: usize = 1_000_000;
 const PIECES: usize = 50;
 
@@ -348,12 +352,12 @@ impl Middleware for Inflate {
         if self.answers.fetch_add(1, Ordering::Relaxed) > 0 {
             return Ok(Reply::Stream(events));
         }
-        Ok(Reply::Stream(Box::pin(events.flat_map(|event| futures_util::stream::iter(inflated(event))))))
+        Ok(Reply::Stream(Box::pin(events.flat_map(|event| futures_util::stream::iter(inflate(event))))))
     }
 }
 
-/// What comes in the place of an event.
-fn inflated(event: Result<StreamEvent, Error>) -> Vec<Result<StreamEvent, Error>> {
+/// Returns the replacement of an event.
+fn inflate(event: Result<StreamEvent, Error>) -> Vec<Result<StreamEvent, Error>> {
     match event {
         Ok(StreamEvent::TextDelta { text_id, .. }) => (0..PIECES)
             .map(|_| Ok(StreamEvent::TextDelta { text_id: text_id.clone(), delta: "x".repeat(PIECE) }))
@@ -367,24 +371,24 @@ fn inflated(event: Result<StreamEvent, Error>) -> Vec<Result<StreamEvent, Error>
     }
 }
 
-/// In one dialect, since it takes its time: without optimisation every look at 50 megabytes is a second.
+/// Only one dialect, since it is slow: without optimization each pass over 50 megabytes takes a second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_of_50_megabytes_is_taken() {
+async fn a_response_of_50_megabytes_is_accepted() {
     let dialect = Dialect::AnthropicMessages;
     let script = Script::new("large").with_turn(Turn::text("x")).with_turn(Turn::text("Short."));
     let options = ServerOptions::new().with_api_key(KEY).with_recorded_bytes(0);
     let server = ScriptedServer::start(script, options).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
     let client = client(&server, dialect, KEY).with_middleware(Inflate::default());
-    // Large enough for the answer, and small enough for a word about it.
+    // Large enough for the response, and small enough for the warning about the context window.
     let profile = profile(dialect).with_context_window(10_000_000);
     let session = Session::builder(client, profile, env).build().unwrap();
     let _checked = CheckedEvents::of(&session);
     let (_, outcome) = play(&session, "Go on and on").await;
     assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));
     assert_eq!(outcome.text.len(), PIECE * PIECES);
-    // It goes back to the provider with the next input, which its checker judges.
+    // The next input sends it back to the provider, whose checker validates it.
     let (events, outcome) = play(&session, "Shorter").await;
     assert_eq!((outcome.error, outcome.text.as_str()), (None, "Short."));
     let warned = events.iter().any(
@@ -394,44 +398,45 @@ async fn an_answer_of_50_megabytes_is_taken() {
     session.close().await;
 }
 
-async fn a_provider_that_says_always_the_same_meets_the_limits(dialect: Dialect) {
+async fn a_repetitive_model_reaches_the_limits(dialect: Dialect) {
     const ROUNDS: u64 = 25;
     let round = "[[turn]]\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*.rs\" }\n";
     let turns = format!("{}[[turn]]\ntext = \"Enough.\"\n", round.repeat(25));
     let config = SessionConfig::default().with_max_tool_rounds(ROUNDS);
-    let lab = Lab::configured(dialect, &turns, config).await;
-    let (events, outcome) = lab.run("Go").await;
+    let harness = Harness::configured(dialect, &turns, config).await;
+    let (events, outcome) = harness.run("Go").await;
     assert_eq!((outcome.status, outcome.model_calls), (OutcomeStatus::RoundLimit, ROUNDS));
     let seen = kinds(&events);
     assert_eq!(seen.iter().filter(|kind| *kind == "LOOP_DETECTION").count(), 2, "once for each ten calls");
     assert_eq!(seen.iter().filter(|kind| *kind == "TURN_LIMIT").count(), 1);
-    assert_eq!(lab.run("And now?").await.1.text, "Enough.");
-    lab.finish().await;
+    assert_eq!(harness.run("And now?").await.1.text, "Enough.");
+    harness.finish().await;
 }
 
-/// Each reading lies an hour before the one before.
+/// A clock on which each reading is an hour before the previous one.
 #[derive(Debug)]
-struct Backwards(AtomicI64);
+struct BackwardsClock(AtomicI64);
 
-impl Clock for Backwards {
+impl Clock for BackwardsClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.fetch_sub(3_600_000, Ordering::Relaxed))
     }
 }
 
-async fn a_clock_that_jumps_back_changes_no_order_and_no_duration(dialect: Dialect) {
+async fn a_clock_that_jumps_back_is_harmless(dialect: Dialect) {
     let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo one\" }\n[[turn]]\ntext = \"Done.\"\n[[turn]]\ntext = \"Again.\"\n";
-    let clock = Arc::new(Backwards(AtomicI64::new(1_700_000_000_000)));
-    let lab = Lab::with(dialect, turns, SessionConfig::default(), |builder| builder.clock(clock)).await;
-    let (events, outcome) = lab.run("Go").await;
+    let clock = Arc::new(BackwardsClock(AtomicI64::new(1_700_000_000_000)));
+    let harness =
+        Harness::with(dialect, turns, SessionConfig::default(), |builder| builder.clock(clock)).await;
+    let (events, outcome) = harness.run("Go").await;
     assert_eq!(outcome.status, OutcomeStatus::Completed);
     let took = events.iter().find_map(|event| match &event.kind {
         EventKind::ToolCallEnd { duration_ms, .. } => Some(*duration_ms),
         _ => None,
     });
     assert_eq!(took, Some(0), "no time has passed, and not less than none");
-    assert_eq!(lab.run("Once more").await.1.text, "Again.");
-    let times: Vec<i64> = lab.session.history().iter().map(|turn| turn.timestamp.as_millis()).collect();
+    assert_eq!(harness.run("Once more").await.1.text, "Again.");
+    let times: Vec<i64> = harness.session.history().iter().map(|turn| turn.timestamp.as_millis()).collect();
     assert!(times.is_sorted(), "{times:?}");
-    lab.finish().await;
+    harness.finish().await;
 }

@@ -1,11 +1,11 @@
-//! A short soak, in a process of its own, whose memory, descriptors, tasks and processes are its alone.
+//! A short soak test in a child process, so that memory, descriptors, tasks and processes are its own.
 //!
-//! It takes longer than other tests do, since what it plays are real commands, some of which take their time to end.
+//! It is slower than other tests, since it runs real commands, some of which take time to terminate.
 
 use std::process::Command;
 
 #[test]
-fn a_hundred_disturbed_inputs_leave_nothing_behind() {
+fn a_hundred_disturbed_inputs_leak_nothing() {
     let soak = Command::new(env!("CARGO_BIN_EXE_soak")).args(["--turns", "100"]).output().expect("it runs");
     let (out, err) = (String::from_utf8_lossy(&soak.stdout), String::from_utf8_lossy(&soak.stderr));
     assert!(soak.status.success(), "play it again with the seed below:\n{out}\n{err}");

@@ -1,9 +1,9 @@
-//! A conversation that grows sends the bytes that it sent before, so that a provider's cache serves them. Compared are
-//! the bytes that arrived at the server, not values that were parsed from them.
+//! A growing conversation resends the same bytes, so that a provider's cache can serve them. The comparison uses the
+//! bytes received by the server, not parsed values.
 //!
-//! With Anthropic the unit is the content block, since what the user says next joins the results before it in one
-//! message, and the cache points are taken out first: they move on with the conversation by design, and are no part of
-//! what is cached. Where they stand is checked apart.
+//! For Anthropic the unit is the content block, since the user's next text is appended to the message with the results.
+//! Cache points are removed first: they move with the conversation by design and are not part of the cached content.
+//! Their positions are checked separately.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,18 +16,18 @@ use pintle_testkit::{Call, Dialect, RecordedRequest, Script, ScriptedServer, Ser
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::lab::{KEY, client, in_each_dialect};
+use super::harness::{KEY, client, in_each_dialect};
 
 in_each_dialect!(
-    fifty_turns_send_what_they_sent_before,
-    a_history_that_was_stored_sends_the_same_bytes,
-    the_chain_names_what_moved_on_the_wire,
+    fifty_turns_keep_the_prefix,
+    a_stored_history_sends_the_same_bytes,
+    the_prefix_chain_names_the_changed_segment,
 );
 
-/// Model turns of the long conversation.
+/// Number of model turns in the long conversation.
 const TURNS: usize = 50;
 
-/// A task ends with every turn of this many.
+/// Number of turns per task.
 const TASK: usize = 5;
 
 const CACHE_POINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -45,7 +45,7 @@ fn ends_a_task(turn: usize) -> bool {
     turn % TASK == TASK - 1
 }
 
-/// Each turn thinks and speaks; all but the last of a task call tools, every third of them two at once.
+/// Each turn has reasoning and text. All but the last of a task call tools, every third of them two in parallel.
 fn script() -> Script {
     let call = |turn: usize, file: &str| Call::new("read_file", json!({"path": format!("{turn}/{file}")}));
     let turn = |number: usize| {
@@ -63,7 +63,7 @@ fn tools() -> Vec<ToolDefinition> {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     vec![
         ToolDefinition::new("read_file", "Reads a file.", schema.clone()).unwrap(),
-        ToolDefinition::new("list", "Lists a folder.", schema).unwrap(),
+        ToolDefinition::new("list", "Lists a directory.", schema).unwrap(),
     ]
 }
 
@@ -71,15 +71,15 @@ fn png(bytes: &[u8]) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n", bytes].concat()
 }
 
-/// A provider's adapter, the server that plays the provider, and the conversation between them.
-struct Talk {
+/// A real adapter, the server that plays the provider, and the conversation between them.
+struct Conversation {
     dialect: Dialect,
     server: ScriptedServer,
     client: Client,
     history: Vec<HistoryItem>,
 }
 
-impl Talk {
+impl Conversation {
     async fn start(dialect: Dialect, script: Script) -> Self {
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
         let client = client(&server, dialect, KEY);
@@ -93,7 +93,7 @@ impl Talk {
             .with_reasoning_effort(ReasoningEffort::High)
     }
 
-    /// One model turn with the results of what it calls.
+    /// Runs one model turn and appends the results of its calls.
     async fn turn(&mut self) {
         let response = self.client.complete(self.request(&self.history)).await.unwrap();
         let results: Vec<ToolResult> = response
@@ -115,7 +115,7 @@ impl Talk {
         }
     }
 
-    /// The whole long conversation. A picture of the first question is a file, which changes later.
+    /// Runs the long conversation. The first question has an image in a file, which changes later.
     async fn fifty_turns(&mut self, picture: &Path) {
         std::fs::write(picture, png(b"before")).unwrap();
         let question = vec![
@@ -139,7 +139,7 @@ impl Talk {
         assert!(self.server.finished(self.dialect));
     }
 
-    /// All requests, which the server found legal.
+    /// Returns all requests, which must be valid.
     fn requests(&self) -> Vec<RecordedRequest> {
         let requests = self.server.requests();
         for request in &requests {
@@ -149,15 +149,15 @@ impl Talk {
     }
 }
 
-/// The parts of a body as the bytes that were sent: tools, system prompt, and the items of the conversation.
+/// Parts of a body as sent: tools, system prompt, and items of the conversation.
 #[derive(Debug, PartialEq)]
-struct Sent {
+struct SentParts {
     tools: String,
     system: String,
     items: Vec<String>,
 }
 
-impl Sent {
+impl SentParts {
     fn read(dialect: Dialect, body: &[u8]) -> Self {
         let (system, list) = match dialect {
             Dialect::OpenAiResponses => ("instructions", "input"),
@@ -173,7 +173,7 @@ impl Sent {
             match dialect {
                 Dialect::OpenAiResponses | Dialect::Gemini => sent.items.push(item.get().to_owned()),
                 Dialect::AnthropicMessages => sent.items.extend(blocks(item)),
-                // The system prompt is a message here.
+                // Here the system prompt is a message.
                 Dialect::ChatCompletions if role(item) == "system" => sent.system.push_str(item.get()),
                 Dialect::ChatCompletions => sent.items.push(item.get().to_owned()),
             }
@@ -181,22 +181,22 @@ impl Sent {
         sent
     }
 
-    /// The first part in which `next` departs from this, as the prefix chain would name it; `None` if it goes on.
-    fn first_moved(&self, next: &Self) -> Option<Moved> {
+    /// Returns the first part in which `next` differs, as the prefix chain names it; `None` if `next` only appends.
+    fn first_moved(&self, next: &Self) -> Option<ChangedPart> {
         if self.tools != next.tools {
-            return Some(Moved::Tools);
+            return Some(ChangedPart::Tools);
         }
         if self.system != next.system {
-            return Some(Moved::System);
+            return Some(ChangedPart::System);
         }
         let same = self.items.iter().zip(&next.items).take_while(|(one, two)| one == two).count();
-        (same < self.items.len()).then_some(Moved::Item(same))
+        (same < self.items.len()).then_some(ChangedPart::Item(same))
     }
 }
 
-/// Where two bodies depart from each other.
+/// First difference between two bodies.
 #[derive(Debug, PartialEq)]
-enum Moved {
+enum ChangedPart {
     Tools,
     System,
     Item(usize),
@@ -207,7 +207,7 @@ fn role(message: &RawValue) -> String {
     message["role"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The content blocks of a message of Anthropic's, each with its role and without its cache point.
+/// Returns the content blocks of an Anthropic message, each with its role and without its cache point.
 fn blocks(message: &RawValue) -> Vec<String> {
     let role = role(message);
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(message.get()).unwrap();
@@ -219,16 +219,16 @@ fn blocks(message: &RawValue) -> Vec<String> {
     blocks.iter().map(bare).collect()
 }
 
-async fn fifty_turns_send_what_they_sent_before(dialect: Dialect) {
-    let folder = tempfile::tempdir().unwrap();
-    let mut talk = Talk::start(dialect, script()).await;
-    talk.fifty_turns(&folder.path().join("picture.png")).await;
-    let requests = talk.requests();
+async fn fifty_turns_keep_the_prefix(dialect: Dialect) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut conversation = Conversation::start(dialect, script()).await;
+    conversation.fifty_turns(&directory.path().join("picture.png")).await;
+    let requests = conversation.requests();
     assert_eq!(requests.len(), TURNS);
     let sealed = if dialect == Dialect::ChatCompletions { 0 } else { TURNS };
-    assert_eq!(seals(&talk.history).len(), sealed);
+    assert_eq!(seals(&conversation.history).len(), sealed);
     for (turn, pair) in requests.windows(2).enumerate() {
-        let [before, now] = [&pair[0], &pair[1]].map(|request| Sent::read(dialect, &request.raw_body));
+        let [before, now] = [&pair[0], &pair[1]].map(|request| SentParts::read(dialect, &request.raw_body));
         assert_eq!(before.first_moved(&now), None, "turn {turn}: {before:#?} became {now:#?}");
         assert!(now.items.len() >= before.items.len() + 2, "turn {turn}: the answer and what followed it");
         continues_to_the_byte(dialect, &pair[0].raw_body, &pair[1].raw_body);
@@ -237,7 +237,7 @@ async fn fifty_turns_send_what_they_sent_before(dialect: Dialect) {
     for words in ["Turn 0.", "the lines of 48", "Steered at 48.", "Task 44.", "https://example.com/b.png"] {
         assert!(last.contains(words), "{words:?} is not in {last}");
     }
-    for seal in seals(&talk.history[..talk.history.len() - 2]) {
+    for seal in seals(&conversation.history[..conversation.history.len() - 2]) {
         assert_eq!(last.matches(&seal).count(), 1, "{seal}");
     }
     if dialect == Dialect::AnthropicMessages {
@@ -245,7 +245,7 @@ async fn fifty_turns_send_what_they_sent_before(dialect: Dialect) {
     }
 }
 
-/// What the server has sealed: each turn has its own, but for compatible servers, which seal nothing.
+/// Returns the seals of the server: each turn has its own, except with compatible servers, which seal nothing.
 fn seals(history: &[HistoryItem]) -> Vec<String> {
     let seal = |part: &ContentPart| match part {
         ContentPart::Thinking(data) => data.signature.clone(),
@@ -256,22 +256,23 @@ fn seals(history: &[HistoryItem]) -> Vec<String> {
     history.iter().flat_map(|item| item.content.iter().filter_map(seal)).collect()
 }
 
-/// Stronger than item by item: the body itself goes on where the one before ended. Nothing in front of the
-/// conversation changes, and the conversation stands last.
+/// Stronger than comparing items: the body itself is a continuation of the previous one. The conversation is its last
+/// part, and nothing before it changes.
 pub(crate) fn continues_to_the_byte(dialect: Dialect, before: &[u8], now: &[u8]) {
     let text = |body: &[u8]| {
         let text = String::from_utf8(body.to_vec()).unwrap();
         if dialect == Dialect::AnthropicMessages { text.replace(CACHE_POINT, "") } else { text }
     };
-    // What closes the list and the body; with Anthropic also the last message, which may go on.
+    // The closing brackets of the list and the body; for Anthropic also those of the last message, which may be
+    // extended.
     let end = if dialect == Dialect::AnthropicMessages { "]}]}" } else { "]}" };
     let before = text(before);
     let begun = before.strip_suffix(end).expect("the conversation stands last");
     assert!(text(now).starts_with(begun), "{} does not begin with {begun}", text(now));
 }
 
-/// At most four, and always in the same places: the last tool, the last block of the system prompt, and the ends of the
-/// last two messages of the user.
+/// At most four cache points, always at the same positions: the last tool, the last block of the system prompt, and the
+/// ends of the user's last two messages.
 fn check_cache_points(request: &RecordedRequest) {
     let marked = |list: &Value| -> Vec<usize> {
         let elements = list.as_array().unwrap().iter().enumerate();
@@ -293,40 +294,42 @@ fn check_cache_points(request: &RecordedRequest) {
     assert_eq!(all, 2 + of_user.len().min(2), "none stands elsewhere");
 }
 
-async fn a_history_that_was_stored_sends_the_same_bytes(dialect: Dialect) {
-    let folder = tempfile::tempdir().unwrap();
-    let mut talk = Talk::start(dialect, script()).await;
-    // Bytes that are in the history itself: a file is read again by whoever resumes.
+async fn a_stored_history_sends_the_same_bytes(dialect: Dialect) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut conversation = Conversation::start(dialect, script()).await;
+    // Only bytes in the history itself, since a file would be read again after a resume.
     let picture = ImageData::data(png(b"picture"), "image/png");
-    talk.history.push(Message::system("You are careful.").into());
-    talk.history.push(Message::new(Role::User, vec![ContentPart::text("Look."), picture.into()]).into());
+    conversation.history.push(Message::system("You are careful.").into());
+    conversation
+        .history
+        .push(Message::new(Role::User, vec![ContentPart::text("Look."), picture.into()]).into());
     for turn in 0..8 {
-        talk.turn().await;
+        conversation.turn().await;
         if ends_a_task(turn) {
-            talk.history.push(Message::user("Go on.").into());
+            conversation.history.push(Message::user("Go on.").into());
         }
     }
-    let file = folder.path().join("session.json");
-    std::fs::write(&file, serde_json::to_vec(&talk.history).unwrap()).unwrap();
+    let file = directory.path().join("session.json");
+    std::fs::write(&file, serde_json::to_vec(&conversation.history).unwrap()).unwrap();
     let stored: Vec<HistoryItem> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    for history in [&talk.history, &stored] {
-        talk.client.complete(talk.request(history)).await.unwrap();
+    for history in [&conversation.history, &stored] {
+        conversation.client.complete(conversation.request(history)).await.unwrap();
     }
-    let requests = talk.requests();
+    let requests = conversation.requests();
     let [kept, resumed] =
         [&requests[8], &requests[9]].map(|request| String::from_utf8_lossy(&request.raw_body));
     assert_eq!(kept, resumed);
 }
 
-/// Gives the request other tools: those that it has, changed.
+/// Modifies the tools of a request.
 fn with_tools(request: &mut Request, change: fn(&mut Vec<ToolDefinition>)) {
     let mut tools = request.tools.iter().map(|tool| tool.definition().clone()).collect();
     change(&mut tools);
     request.tools = tools.into();
 }
 
-/// A change, the segment that the chain names, and where the bytes depart.
-type Change = (fn(&mut Request), Option<Segment>, Option<Moved>);
+/// A change, the segment that the chain reports, and the first difference in the bytes.
+type Change = (fn(&mut Request), Option<Segment>, Option<ChangedPart>);
 
 const CHANGES: &[Change] = &[
     (|_| {}, None, None),
@@ -334,7 +337,7 @@ const CHANGES: &[Change] = &[
     (
         |request| with_tools(request, |tools| tools[0].description.push('!')),
         Some(Segment::Tools),
-        Some(Moved::Tools),
+        Some(ChangedPart::Tools),
     ),
     (
         |request| {
@@ -343,13 +346,13 @@ const CHANGES: &[Change] = &[
             });
         },
         Some(Segment::Tools),
-        Some(Moved::Tools),
+        Some(ChangedPart::Tools),
     ),
-    (|request| with_tools(request, |tools| tools.swap(0, 1)), Some(Segment::Tools), Some(Moved::Tools)),
+    (|request| with_tools(request, |tools| tools.swap(0, 1)), Some(Segment::Tools), Some(ChangedPart::Tools)),
     (
         |request| request.messages[0] = Message::system("You are quick.").into(),
         Some(Segment::System),
-        Some(Moved::System),
+        Some(ChangedPart::System),
     ),
     (
         |request| {
@@ -357,23 +360,23 @@ const CHANGES: &[Change] = &[
             with_tools(request, |tools| tools.truncate(1));
         },
         Some(Segment::Tools),
-        Some(Moved::Tools),
+        Some(ChangedPart::Tools),
     ),
     (
         |request| request.messages[1] = Message::user("What else?").into(),
         Some(Segment::Message(1)),
-        Some(Moved::Item(0)),
+        Some(ChangedPart::Item(0)),
     ),
     (
         |request| request.messages[3] = Message::user("Two!").into(),
         Some(Segment::Message(3)),
-        Some(Moved::Item(2)),
+        Some(ChangedPart::Item(2)),
     ),
-    (|request| request.messages.truncate(4), Some(Segment::Message(4)), Some(Moved::Item(3))),
+    (|request| request.messages.truncate(4), Some(Segment::Message(4)), Some(ChangedPart::Item(3))),
 ];
 
-/// What the chain says of two requests is what their bytes say, and the server's cache says the same.
-async fn the_chain_names_what_moved_on_the_wire(dialect: Dialect) {
+/// The prefix chain, the bytes and the server's cache agree on the first change of two requests.
+async fn the_prefix_chain_names_the_changed_segment(dialect: Dialect) {
     let base = || {
         let words = "One thing after the other. ".repeat(20);
         let messages = [
@@ -388,17 +391,18 @@ async fn the_chain_names_what_moved_on_the_wire(dialect: Dialect) {
     };
     for (index, (change, segment, moved)) in CHANGES.iter().enumerate() {
         let script = (0..3).map(|_| Turn::text("Yes.")).fold(Script::new("chain"), Script::with_turn);
-        let talk = Talk::start(dialect, script).await;
+        let conversation = Conversation::start(dialect, script).await;
         let mut changed = base();
         change(&mut changed);
         assert_eq!(base().prefix_chain().first_moved(&changed.prefix_chain()), *segment, "change {index}");
-        talk.client.complete(base()).await.unwrap();
-        let cached = talk.client.complete(changed).await.unwrap().usage.cache_read_tokens.unwrap_or(0);
-        let requests = talk.requests();
-        let [before, now] = [0, 1].map(|index: usize| Sent::read(dialect, &requests[index].raw_body));
+        conversation.client.complete(base()).await.unwrap();
+        let cached =
+            conversation.client.complete(changed).await.unwrap().usage.cache_read_tokens.unwrap_or(0);
+        let requests = conversation.requests();
+        let [before, now] = [0, 1].map(|index: usize| SentParts::read(dialect, &requests[index].raw_body));
         assert_eq!(before.first_moved(&now), *moved, "change {index}: {before:#?} became {now:#?}");
         match segment {
-            // The conversation alone has more.
+            // A prefix without the conversation is shorter.
             Some(Segment::Tools | Segment::System) => assert!(cached < 100, "change {index}: {cached}"),
             Some(Segment::Message(_)) => {}
             None => assert!(cached > 100, "change {index}: {cached}"),

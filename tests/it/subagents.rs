@@ -11,23 +11,23 @@ use pintle_llm::{Client, Error, EventStream, ProviderAdapter, Request, Response,
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use tempfile::TempDir;
 
-use crate::lab::{KEY, client, in_each_dialect, outputs, profile};
+use crate::harness::{KEY, client, in_each_dialect, outputs, profile};
 
 in_each_dialect![
     spawn_and_wait,
     send_input_wait_and_close,
     native_spawn_and_wait,
-    closing_the_parent_ends_what_its_subagents_run,
+    closing_the_parent_stops_its_subagents_commands,
 ];
 
-/// A provider with a server of its own for each conversation, told by its first words.
+/// A provider with a separate server for each conversation, selected by the conversation's first words.
 #[derive(Debug)]
-struct Cast {
+struct RoutingProvider {
     name: String,
     clients: Vec<(&'static str, Client)>,
 }
 
-impl Cast {
+impl RoutingProvider {
     fn find(&self, request: &Request) -> &Client {
         let first = request.messages.iter().find(|message| message.role == Role::User);
         let text = first.map(|message| message.text()).unwrap_or_default();
@@ -37,7 +37,7 @@ impl Cast {
 }
 
 #[async_trait]
-impl ProviderAdapter for Cast {
+impl ProviderAdapter for RoutingProvider {
     fn name(&self) -> &str {
         &self.name
     }
@@ -55,15 +55,15 @@ impl ProviderAdapter for Cast {
     }
 }
 
-struct Family {
+struct SubagentHarness {
     dialect: Dialect,
     servers: Vec<ScriptedServer>,
-    folder: TempDir,
+    directory: TempDir,
     session: Session,
 }
 
-impl Family {
-    /// A session whose model, and those of its subagents, follow these turns (TOML), each told by its first words.
+impl SubagentHarness {
+    /// Starts a session. Its model and those of its subagents follow these turns (TOML), selected by their first words.
     async fn new(dialect: Dialect, toolset: Toolset, parts: &[(&'static str, String)]) -> Self {
         let (mut servers, mut clients) = (Vec::new(), Vec::new());
         for (begins, turns) in parts {
@@ -72,20 +72,20 @@ impl Family {
             clients.push((*begins, client(&server, dialect, KEY)));
             servers.push(server);
         }
-        let folder = tempfile::tempdir().unwrap();
-        let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
+        let directory = tempfile::tempdir().unwrap();
+        let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
         let profile = profile(dialect).with_toolset(toolset);
-        let cast = Cast { name: profile.provider.clone(), clients };
+        let cast = RoutingProvider { name: profile.provider.clone(), clients };
         let client = Client::builder().provider(cast).build().unwrap();
         let session = Session::builder(client, profile, env).build().unwrap();
-        Self { dialect, servers, folder, session }
+        Self { dialect, servers, directory, session }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
-    /// Closes the session: every request was well formed, and every turn was given.
+    /// Closes the session. Every request must be valid, and every turn must have been played.
     async fn finish(self) -> Vec<SessionEvent> {
         let events = self.session.tree_events();
         self.session.close().await;
@@ -135,17 +135,17 @@ async fn spawn_and_wait(dialect: Dialect) {
         text("Done.") + "[[turn.expect]]\nrequest_contains = \"You are a subagent\"\n",
     ];
     let parts = [("Have", parent.concat()), ("Write", child.concat())];
-    let family = Family::new(dialect, Toolset::Spec, &parts).await;
-    std::fs::create_dir(family.path("sub")).unwrap();
-    let outcome = family.session.submit("Have it written.").await.unwrap();
+    let harness = SubagentHarness::new(dialect, Toolset::Spec, &parts).await;
+    std::fs::create_dir(harness.path("sub")).unwrap();
+    let outcome = harness.session.submit("Have it written.").await.unwrap();
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "It is written."));
-    assert_eq!(std::fs::read_to_string(family.path("sub/hello.txt")).unwrap(), "hello\n");
-    // Its conversation is its own: nothing of its parent's is in it.
-    let first = &family.servers[1].requests()[0].body.to_string();
+    assert_eq!(std::fs::read_to_string(harness.path("sub/hello.txt")).unwrap(), "hello\n");
+    // The subagent's conversation contains nothing of its parent's.
+    let first = &harness.servers[1].requests()[0].body.to_string();
     assert!(!first.contains("Have it written.") && !first.contains("spawn_agent"), "{first}");
-    let parents = family.servers[0].requests().last().unwrap().body.to_string();
+    let parents = harness.servers[0].requests().last().unwrap().body.to_string();
     assert!(!parents.contains("hello.txt\\\",\\\"content"), "{parents}");
-    let events = family.finish().await;
+    let events = harness.finish().await;
     assert!(events.iter().any(|event| matches!(event.kind, EventKind::SubagentSpawned { .. })));
     assert_eq!(of_depth(&events, 1).len(), events.iter().filter(|event| event.parent.is_some()).count());
 }
@@ -165,9 +165,9 @@ async fn send_input_wait_and_close(dialect: Dialect) {
         text("Nothing there either.") + "[[turn.expect]]\nrequest_contains = \"And in sub?\"\n",
     ];
     let parts = [("Ask", parent.concat()), ("Look", child.concat())];
-    let family = Family::new(dialect, Toolset::Spec, &parts).await;
-    assert_eq!(family.session.submit("Ask around.").await.unwrap().text, "Nothing at all.");
-    let events = family.finish().await;
+    let harness = SubagentHarness::new(dialect, Toolset::Spec, &parts).await;
+    assert_eq!(harness.session.submit("Ask around.").await.unwrap().text, "Nothing at all.");
+    let events = harness.finish().await;
     let ends = events.iter().filter(|event| matches!(event.kind, EventKind::SubagentEnded { .. }));
     assert_eq!(ends.count(), 1, "close_agent ended it, and the parent's end not again");
 }
@@ -191,21 +191,21 @@ async fn native_spawn_and_wait(dialect: Dialect) {
     };
     let parent = parent + &text("Nothing.") + &expect("Nothing here.");
     let parts = [("Ask", parent), ("Look", text("Nothing here."))];
-    let family = Family::new(dialect, Toolset::Native, &parts).await;
-    assert_eq!(family.session.submit("Ask around.").await.unwrap().text, "Nothing.");
-    let events = family.finish().await;
+    let harness = SubagentHarness::new(dialect, Toolset::Native, &parts).await;
+    assert_eq!(harness.session.submit("Ask around.").await.unwrap().text, "Nothing.");
+    let events = harness.finish().await;
     assert!(outputs(&of_depth(&events, 0)).last().unwrap().contains("Nothing here."));
 }
 
-async fn closing_the_parent_ends_what_its_subagents_run(dialect: Dialect) {
+async fn closing_the_parent_stops_its_subagents_commands(dialect: Dialect) {
     let parent = call("spawn_agent", "{ task = \"Sleep.\" }") + &call("wait", "{ agent_id = \"agent_1\" }");
     let stubborn =
         "{ command = \"echo $$ > pid; trap '' TERM; sleep 600 & wait; sleep 600\", timeout_ms = 600000 }";
     let parts = [("Have", parent), ("Sleep", call("shell", stubborn))];
-    let family = Family::new(dialect, Toolset::Spec, &parts).await;
-    let run = family.session.submit("Have it sleep.");
+    let harness = SubagentHarness::new(dialect, Toolset::Spec, &parts).await;
+    let run = harness.session.submit("Have it sleep.");
     let pid = loop {
-        let pid = std::fs::read_to_string(family.path("pid")).unwrap_or_default();
+        let pid = std::fs::read_to_string(harness.path("pid")).unwrap_or_default();
         if !pid.trim().is_empty() {
             break pid.trim().to_owned();
         }
@@ -214,28 +214,28 @@ async fn closing_the_parent_ends_what_its_subagents_run(dialect: Dialect) {
     let process = Path::new("/proc").join(pid);
     assert!(process.exists());
     let asked = Instant::now();
-    let events = family.finish().await;
+    let events = harness.finish().await;
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Aborted);
     assert!(!process.exists(), "a command that ignores TERM is killed before the session ends");
     assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
     let told: Vec<(u32, String)> = events
         .iter()
-        .map(|event| (event.depth, crate::lab::kinds(std::slice::from_ref(event)).concat()))
+        .map(|event| (event.depth, crate::harness::kinds(std::slice::from_ref(event)).concat()))
         .collect();
     let wanted = [(1, "SESSION_END"), (0, "SUBAGENT_ENDED"), (0, "PROCESSING_END"), (0, "SESSION_END")];
     let ends: Vec<(u32, &str)> = told.iter().map(|(depth, kind)| (*depth, kind.as_str())).collect();
     assert_eq!(ends[ends.len() - 4..], wanted, "{dialect:?}");
 }
 
-/// Where a link leads decides, not where it stands.
+/// The target of a link decides, not its own path.
 #[tokio::test]
-async fn a_link_leads_no_subagent_out_of_its_parents_directory() {
+async fn a_subagent_cannot_leave_its_directory_by_a_link() {
     let dialect = Dialect::AnthropicMessages;
     let parent = call("spawn_agent", "{ task = \"x\", working_dir = \"out\" }")
         + &text("So not.")
         + &expect("is not below");
-    let family = Family::new(dialect, Toolset::Spec, &[("Go", parent)]).await;
-    std::os::unix::fs::symlink("/tmp", family.path("out")).unwrap();
-    assert_eq!(family.session.submit("Go out.").await.unwrap().text, "So not.");
-    family.finish().await;
+    let harness = SubagentHarness::new(dialect, Toolset::Spec, &[("Go", parent)]).await;
+    std::os::unix::fs::symlink("/tmp", harness.path("out")).unwrap();
+    assert_eq!(harness.session.submit("Go out.").await.unwrap().text, "So not.");
+    harness.finish().await;
 }

@@ -1,5 +1,5 @@
-//! A conversation moves from one provider to another and back, over real HTTP: the real adapters against a server
-//! that judges every request by the rules of its dialect, and knows the reasoning that it sealed itself.
+//! A conversation switches from one provider to another and back, over real HTTP: the real adapters with a server that
+//! checks every request by the rules of its dialect, and recognizes the reasoning that it sealed.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const KEY: &str = "key-of-the-switch";
 
-/// Declares a test for each ordered pair of dialects: `openai::to_anthropic` and so on.
+/// Generates a test for each ordered pair of dialects: `openai::to_anthropic` and so on.
 macro_rules! each_pair {
     ($($from:ident $from_dialect:ident => $($to:ident $to_dialect:ident)+;)+) => {
         $(mod $from {
@@ -42,8 +42,8 @@ each_pair! {
         to_openai OpenAiResponses to_anthropic AnthropicMessages to_gemini Gemini;
 }
 
-/// The model of each dialect. Claude thinks within a budget here, so that its server insists on getting its thinking
-/// back; Gemini is of the generation that wants its signatures.
+/// Returns the model of each dialect. Claude has a thinking budget here, so that its server insists on getting its
+/// thinking back; this generation of Gemini requires signatures.
 fn model(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::OpenAiResponses => "gpt-5.2",
@@ -53,7 +53,7 @@ fn model(dialect: Dialect) -> &'static str {
     }
 }
 
-/// What the model of this dialect thinks before its turn of this number.
+/// Returns the reasoning of a turn.
 fn thought(dialect: Dialect, turn: usize) -> String {
     format!("What {dialect} thinks, {turn}.")
 }
@@ -62,7 +62,7 @@ fn said(dialect: Dialect, turn: usize) -> String {
     format!("What {dialect} says, {turn}.")
 }
 
-/// Four turns, each in the words of the dialect that gives it: two with calls, the end of the task, and another one.
+/// Four turns, with the tool calls of each dialect: two with calls, the end of the task, and another one.
 fn script() -> Script {
     let read = |path: &str| Call::new("read_file", json!({"path": path}));
     let turn = |dialect: Dialect, number: usize| {
@@ -70,7 +70,7 @@ fn script() -> Script {
     };
     let mut script = Script::new("switch");
     for dialect in Dialect::ALL {
-        // Only one dialect has tools that take free text.
+        // Only one dialect has free-form tools.
         let patch = match dialect {
             Dialect::OpenAiResponses => Call::freeform("apply_patch", "*** Begin Patch"),
             Dialect::AnthropicMessages | Dialect::Gemini | Dialect::ChatCompletions => {
@@ -92,15 +92,15 @@ fn script() -> Script {
     script
 }
 
-/// One conversation, one client of all four providers, and the server that plays them all.
-struct Talk {
+/// A conversation, a client of all four providers, and the server that plays them.
+struct Conversation {
     server: ScriptedServer,
     client: Client,
     history: Vec<HistoryItem>,
     streaming: bool,
 }
 
-impl Talk {
+impl Conversation {
     async fn start(streaming: bool) -> Self {
         Self::follow(script(), streaming).await
     }
@@ -128,7 +128,7 @@ impl Talk {
             .with_reasoning_effort(ReasoningEffort::High)
     }
 
-    /// Asks the model of this dialect to go on, and adds what it says and the results of what it calls.
+    /// Requests the next turn from the model of this dialect, and appends it and the results of its calls.
     async fn ask(&mut self, dialect: Dialect) {
         let request = self.request(dialect);
         let response = if self.streaming {
@@ -148,21 +148,21 @@ impl Talk {
         self.history.push(Message::user(text).into());
     }
 
-    /// The last request, which the server found legal.
+    /// Returns the last request, which must be valid.
     fn sent(&self) -> RecordedRequest {
         let sent = self.server.requests().pop().expect("a request");
         assert_eq!((sent.status, sent.violations.as_slice()), (Some(200), [].as_slice()), "{:#}", sent.body);
         sent
     }
 
-    /// The last request went to this dialect with every word that was said, and with no reasoning of another.
+    /// Checks that the last request used this dialect and contains all text, but no reasoning of other models.
     fn check_sent(&self, dialect: Dialect) {
         let sent = self.sent();
         assert_eq!(sent.dialect, Some(dialect));
         let body = String::from_utf8(sent.raw_body).unwrap();
         let visible =
             self.history.iter().flat_map(|item| item.content.iter().filter_map(ContentPart::as_text));
-        // The last answer came after the request.
+        // The last response is newer than the request.
         let answered = self.history.iter().rfind(|item| item.origin.is_some()).map(|item| item.text());
         for text in visible.filter(|text| answered.as_deref() != Some(text)) {
             assert!(body.contains(text), "{text:?} is not in {body}");
@@ -217,46 +217,50 @@ async fn streamed(client: &Client, request: Request) -> Response {
     }
 }
 
-/// The other provider takes over in the middle of a turn, gives it back in the middle too, and once more at its end.
+/// The other provider takes over in the middle of a turn, returns it in the middle, and takes over again at its end.
 async fn there_and_back(from: Dialect, to: Dialect) {
     for streaming in [false, true] {
-        let mut talk = Talk::start(streaming).await;
-        talk.ask(from).await;
-        talk.check_sent(from);
-        // The turn is open: three calls have their results, and no model has seen them.
-        talk.ask(to).await;
-        talk.check_sent(to);
-        // Steered, and back in the hands of the one who began.
-        talk.say("Mind the tests.");
-        talk.ask(from).await;
-        talk.check_sent(from);
-        // A new task for the other.
-        talk.say("And now the rest.");
-        talk.ask(to).await;
-        talk.check_sent(to);
+        let mut conversation = Conversation::start(streaming).await;
+        conversation.ask(from).await;
+        conversation.check_sent(from);
+        // The turn is open: three calls have results that no model has seen yet.
+        conversation.ask(to).await;
+        conversation.check_sent(to);
+        // Steered, and back at the first provider.
+        conversation.say("Mind the tests.");
+        conversation.ask(from).await;
+        conversation.check_sent(from);
+        // A new task for the other provider.
+        conversation.say("And now the rest.");
+        conversation.ask(to).await;
+        conversation.check_sent(to);
 
-        let spoken: Vec<String> =
-            talk.history.iter().filter(|item| item.origin.is_some()).map(|item| item.text()).collect();
+        let spoken: Vec<String> = conversation
+            .history
+            .iter()
+            .filter(|item| item.origin.is_some())
+            .map(|item| item.text())
+            .collect();
         assert_eq!(spoken, [said(from, 0), said(to, 1), said(from, 2), said(to, 3)]);
-        let kinds: Vec<ToolCallKind> = talk.history[2].tool_calls().map(|call| call.kind).collect();
+        let kinds: Vec<ToolCallKind> = conversation.history[2].tool_calls().map(|call| call.kind).collect();
         let custom =
             if from == Dialect::OpenAiResponses { ToolCallKind::Custom } else { ToolCallKind::Function };
         assert_eq!(kinds, [ToolCallKind::Function, custom, ToolCallKind::Function]);
-        own_reasoning_came_back(&talk, from);
+        own_reasoning_came_back(&conversation, from);
     }
 }
 
-/// When the first provider got the conversation back, it got what it had sealed, as it had sealed it.
-fn own_reasoning_came_back(talk: &Talk, from: Dialect) {
+/// The first provider gets its sealed reasoning back unchanged.
+fn own_reasoning_came_back(conversation: &Conversation, from: Dialect) {
     let seals = |part: &ContentPart| match part {
         ContentPart::Thinking(data) => data.signature.clone(),
         ContentPart::ToolCall(call) => call.signature.clone(),
         _ => None,
     };
-    let seals: Vec<String> = talk.history[2].content.iter().filter_map(seals).collect();
+    let seals: Vec<String> = conversation.history[2].content.iter().filter_map(seals).collect();
     // Compatible servers seal nothing.
     assert_eq!(seals.len(), usize::from(from != Dialect::ChatCompletions));
-    let requests = talk.server.requests();
+    let requests = conversation.server.requests();
     for (index, expected) in [(1, 0), (2, 1), (3, 0)] {
         let body = requests[index].body.to_string();
         for seal in &seals {
@@ -265,51 +269,50 @@ fn own_reasoning_came_back(talk: &Talk, from: Dialect) {
     }
 }
 
-/// A budget for thinking cannot be had while the open turn was begun by a model that did not think, and is there again
-/// with the next question.
+/// Thinking is disabled while the open turn was started by a model that did not think, and enabled again with the next
+/// question.
 #[tokio::test]
-async fn claude_thinks_again_once_the_turn_of_another_is_over() {
-    let mut talk = Talk::start(true).await;
-    let thinking = |talk: &Talk| talk.sent().body["thinking"].clone();
-    talk.ask(Dialect::OpenAiResponses).await;
-    talk.ask(Dialect::AnthropicMessages).await;
-    assert_eq!(thinking(&talk), Value::Null, "the turn is another's");
-    talk.say("Mind the tests.");
-    talk.ask(Dialect::AnthropicMessages).await;
-    assert_eq!(thinking(&talk), Value::Null, "steering does not begin another turn");
-    talk.say("And now the rest.");
-    talk.ask(Dialect::AnthropicMessages).await;
-    assert_eq!(thinking(&talk), json!({"type": "enabled", "budget_tokens": 24_576}));
+async fn claude_thinks_again_in_its_own_turn() {
+    let mut conversation = Conversation::start(true).await;
+    let thinking = |conversation: &Conversation| conversation.sent().body["thinking"].clone();
+    conversation.ask(Dialect::OpenAiResponses).await;
+    conversation.ask(Dialect::AnthropicMessages).await;
+    assert_eq!(thinking(&conversation), Value::Null, "the turn is another's");
+    conversation.say("Mind the tests.");
+    conversation.ask(Dialect::AnthropicMessages).await;
+    assert_eq!(thinking(&conversation), Value::Null, "steering does not begin another turn");
+    conversation.say("And now the rest.");
+    conversation.ask(Dialect::AnthropicMessages).await;
+    assert_eq!(thinking(&conversation), json!({"type": "enabled", "budget_tokens": 24_576}));
 }
 
-/// A call that another model has made carries the value that Gemini documents for it, and Gemini's own calls carry
-/// theirs.
+/// Calls of other models carry the placeholder that Gemini documents; Gemini's own calls carry their signatures.
 #[tokio::test]
-async fn gemini_takes_the_calls_of_others_without_a_signature_of_theirs() {
-    let mut talk = Talk::start(true).await;
-    talk.ask(Dialect::AnthropicMessages).await;
-    talk.ask(Dialect::Gemini).await;
-    let signatures = |talk: &Talk| -> Vec<Value> {
-        let contents = talk.sent().body["contents"].as_array().unwrap().clone();
+async fn gemini_accepts_unsigned_calls_of_other_models() {
+    let mut conversation = Conversation::start(true).await;
+    conversation.ask(Dialect::AnthropicMessages).await;
+    conversation.ask(Dialect::Gemini).await;
+    let signatures = |conversation: &Conversation| -> Vec<Value> {
+        let contents = conversation.sent().body["contents"].as_array().unwrap().clone();
         let parts = contents.iter().flat_map(|content| content["parts"].as_array().unwrap());
         let calls = parts.filter(|part| part.get("functionCall").is_some());
         calls.map(|part| part["thoughtSignature"].clone()).collect()
     };
     let skip = json!("skip_thought_signature_validator");
-    assert_eq!(signatures(&talk), [skip.clone(), Value::Null, Value::Null], "the first of the step");
-    talk.say("Mind the tests.");
-    talk.ask(Dialect::Gemini).await;
-    let found = signatures(&talk);
+    assert_eq!(signatures(&conversation), [skip.clone(), Value::Null, Value::Null], "the first of the step");
+    conversation.say("Mind the tests.");
+    conversation.ask(Dialect::Gemini).await;
+    let found = signatures(&conversation);
     let own = found.last().and_then(Value::as_str).expect("its own");
     assert_eq!(found[..3], [skip, Value::Null, Value::Null]);
     assert!(!own.starts_with("skip"), "{own}");
 }
 
-/// The answer up to where its connection was cut, after this many events.
-async fn interrupted(talk: &Talk, dialect: Dialect) -> Message {
-    let request = talk.request(dialect);
+/// Returns the partial response of a connection that is cut after this many events.
+async fn interrupted(conversation: &Conversation, dialect: Dialect) -> Message {
+    let request = conversation.request(dialect);
     let mut answer = StreamAccumulator::new(dialect.name(), model(dialect));
-    let mut stream = talk.client.stream(request).await.unwrap();
+    let mut stream = conversation.client.stream(request).await.unwrap();
     loop {
         match stream.next().await.expect("an error before the end") {
             Ok(event) => answer.process(&event),
@@ -321,10 +324,9 @@ async fn interrupted(talk: &Talk, dialect: Dialect) -> Message {
     }
 }
 
-/// What an answer said before its connection was cut is part of the history, wherever the cut was, and every provider
-/// goes on from there.
+/// The partial text of an interrupted response is part of the history, and every provider can continue from there.
 #[tokio::test]
-async fn an_interrupted_answer_goes_on_with_every_provider() {
+async fn an_interrupted_response_continues_with_every_provider() {
     let call = || Call::new("read_file", json!({"path": "a.rs"}));
     let cut_off = |from: Dialect, after: usize| {
         let turn = Turn::text("I'll look into the file first.").with_reasoning(thought(from, 0));
@@ -332,34 +334,34 @@ async fn an_interrupted_answer_goes_on_with_every_provider() {
     };
     let goes_on = || ["Anew.", "On."].map(Turn::text).into_iter().fold(Script::new("cut"), Script::with_turn);
     let mut kinds = BTreeSet::new();
-    // The last one means the last event.
+    // The largest number stands for the last event.
     let places = || (0..16).chain([usize::MAX]);
     let cuts = Dialect::ALL.into_iter().flat_map(|from| places().map(move |after| (from, after)));
     for (from, after) in cuts {
-        let talk = Talk::follow(cut_off(from, after), true).await;
-        let partial = interrupted(&talk, from).await;
+        let conversation = Conversation::follow(cut_off(from, after), true).await;
+        let partial = interrupted(&conversation, from).await;
         kinds.insert((from, partial.content.iter().map(|part| part.kind().to_owned()).collect::<Vec<_>>()));
-        // Whoever keeps a call keeps a result with it.
+        // A call that is kept needs a result.
         let results: Vec<ToolResult> =
             partial.tool_calls().map(|call| ToolResult::new(&call.id, "interrupted", true)).collect();
-        let mut talk = Talk::follow(goes_on(), true).await;
-        talk.history.push(partial.with_origin(Origin::new(from.name(), model(from))).into());
+        let mut conversation = Conversation::follow(goes_on(), true).await;
+        conversation.history.push(partial.with_origin(Origin::new(from.name(), model(from))).into());
         if !results.is_empty() {
-            talk.history.push(Message::tool_results(results).into());
+            conversation.history.push(Message::tool_results(results).into());
         }
-        talk.say("Go on.");
-        let history = talk.history.clone();
+        conversation.say("Go on.");
+        let history = conversation.history.clone();
         for to in Dialect::ALL {
-            talk.history.clone_from(&history);
-            talk.ask(to).await;
-            talk.check_sent(to);
+            conversation.history.clone_from(&history);
+            conversation.ask(to).await;
+            conversation.check_sent(to);
         }
     }
     for from in Dialect::ALL {
         let of_this: Vec<_> =
             kinds.iter().filter(|(dialect, _)| *dialect == from).map(|(_, kinds)| kinds).collect();
         let mut whole = vec![vec![], vec!["THINKING"], vec!["THINKING", "TEXT"]];
-        // Chat Completions tells a call's end with the end of the answer only.
+        // Chat Completions signals the end of a call only with the end of the response.
         whole.extend((from != Dialect::ChatCompletions).then(|| vec!["THINKING", "TEXT", "TOOL_CALL"]));
         for expected in whole {
             assert!(of_this.iter().any(|kinds| **kinds == expected), "{from} was cut at {of_this:?} only");
@@ -367,44 +369,43 @@ async fn an_interrupted_answer_goes_on_with_every_provider() {
     }
 }
 
-/// Steering that came while tools were running stands before their results in the history, and behind them in what is
-/// sent, with every provider.
+/// Steering that arrives while tools run is stored before their results, but sent after them, to every provider.
 #[tokio::test]
 async fn steering_before_the_results_is_sent_after_them() {
     for dialect in Dialect::ALL {
-        let mut talk = Talk::start(true).await;
-        talk.ask(dialect).await;
-        let results = talk.history.pop().expect("the results");
-        talk.say("Mind the tests.");
-        talk.history.push(results);
-        talk.ask(dialect).await;
-        talk.check_sent(dialect);
-        let body = talk.sent().body.to_string();
+        let mut conversation = Conversation::start(true).await;
+        conversation.ask(dialect).await;
+        let results = conversation.history.pop().expect("the results");
+        conversation.say("Mind the tests.");
+        conversation.history.push(results);
+        conversation.ask(dialect).await;
+        conversation.check_sent(dialect);
+        let body = conversation.sent().body.to_string();
         let [result, steering] = ["read of c.rs", "Mind the tests."].map(|words| body.find(words));
         assert!(result < steering, "{dialect}: {body}");
     }
 }
 
-/// What every provider refuses is refused here, before anything is sent.
+/// A history that every provider would refuse is refused before it is sent.
 #[tokio::test]
 async fn calls_without_results_are_refused_before_they_are_sent() {
     for dialect in Dialect::ALL {
-        let mut talk = Talk::start(false).await;
-        talk.ask(dialect).await;
-        let results = talk.history.pop().expect("the results");
+        let mut conversation = Conversation::start(false).await;
+        conversation.ask(dialect).await;
+        let results = conversation.history.pop().expect("the results");
         let id = results.results().next().expect("a result").tool_call_id.clone();
         for (more, message) in [
             (vec![], format!("the call `{id}` of the tool `read_file` has no result")),
             (vec![results.clone(), results.clone()], format!("the call `{id}` has a second result")),
         ] {
-            let history = [talk.history.clone(), more].concat();
+            let history = [conversation.history.clone(), more].concat();
             let request = Request::new(model(dialect), history).with_provider(dialect.name());
-            let error = talk.client.complete(request.clone()).await.unwrap_err();
+            let error = conversation.client.complete(request.clone()).await.unwrap_err();
             assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidRequest, message.as_str()));
             assert_eq!(error.provider(), Some(dialect.name()));
-            let Err(streamed) = talk.client.stream(request).await else { panic!("the stream began") };
+            let Err(streamed) = conversation.client.stream(request).await else { panic!("the stream began") };
             assert_eq!(streamed.message(), message);
         }
-        assert_eq!(talk.server.requests().len(), 1, "nothing else was sent");
+        assert_eq!(conversation.server.requests().len(), 1, "nothing else was sent");
     }
 }

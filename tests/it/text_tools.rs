@@ -1,4 +1,4 @@
-//! Tool calls that come as text, from a server that does not read them.
+//! Tool calls as text, from a server that does not parse them.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOpt
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::lab::{KEY, client, kinds, outputs, profile};
+use crate::harness::{KEY, client, kinds, outputs, profile};
 
-struct Room {
+struct TextToolHarness {
     server: ScriptedServer,
-    folder: TempDir,
+    directory: TempDir,
     session: Session,
 }
 
-impl Room {
-    /// A session with a model behind Chat Completions that says these texts.
+impl TextToolHarness {
+    /// Starts a session with a model behind Chat Completions that responds with these texts.
     async fn new(texts: &[&str], change: impl FnOnce(ProviderProfile) -> ProviderProfile) -> Self {
         let turns = texts.iter().map(|text| Turn::text(*text));
         let script = turns.fold(Script::new("text"), Script::with_turn);
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.txt"), "found it\n").unwrap();
-        let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a.txt"), "found it\n").unwrap();
+        let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
         let profile = change(profile(Dialect::ChatCompletions));
         let client = client(&server, Dialect::ChatCompletions, KEY);
         let session = Session::builder(client, profile, Arc::new(env)).build().unwrap();
-        Self { server, folder, session }
+        Self { server, directory, session }
     }
 
     async fn run(&self, text: &str) -> (Vec<SessionEvent>, String) {
@@ -45,7 +45,7 @@ impl Room {
         (events, outcome.text)
     }
 
-    /// The requests, none of which broke a rule of the dialect.
+    /// Returns the requests, none of which violates a rule of the dialect.
     fn requests(&self) -> Vec<RecordedRequest> {
         let requests = self.server.requests();
         for request in &requests {
@@ -78,18 +78,18 @@ const FORMS: [(TextToolCallForm, &str); 8] = [
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_form_is_a_call_where_it_is_configured() {
+async fn each_configured_form_is_a_call() {
     for streams in [true, false] {
         for (form, text) in FORMS {
-            let room = Room::new(&[text, "Done."], |mut profile| {
+            let harness = TextToolHarness::new(&[text, "Done."], |mut profile| {
                 profile.supports_streaming = streams;
                 profile.with_text_tool_calls([form])
             })
             .await;
-            let (events, answer) = room.run("Read a.txt").await;
+            let (events, answer) = harness.run("Read a.txt").await;
             assert_eq!(answer, "Done.");
             assert!(outputs(&events)[0].contains("found it"), "{form:?}: {:?}", kinds(&events));
-            let requests = room.requests();
+            let requests = harness.requests();
             let [_, second] = requests.as_slice() else { panic!("{form:?}: {} requests", requests.len()) };
             let messages = second.body["messages"].as_array().unwrap();
             let [.., call, result] = messages.as_slice() else { panic!("{messages:?}") };
@@ -100,7 +100,7 @@ async fn each_form_is_a_call_where_it_is_configured() {
             let arguments: Value = serde_json::from_str(arguments).unwrap();
             assert_eq!(arguments, json!({"file_path": "a.txt"}), "{form:?}");
             assert_eq!((&result["role"], &result["tool_call_id"]), (&json!("tool"), &json!("text_call_1")));
-            room.session.close().await;
+            harness.session.close().await;
         }
     }
 }
@@ -108,32 +108,34 @@ async fn each_form_is_a_call_where_it_is_configured() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn by_default_text_is_text() {
     for (form, text) in FORMS {
-        let room = Room::new(&[text], |profile| profile).await;
-        let (events, answer) = room.run("Read a.txt").await;
+        let harness = TextToolHarness::new(&[text], |profile| profile).await;
+        let (events, answer) = harness.run("Read a.txt").await;
         assert_eq!(answer, text, "{form:?}");
-        assert!(outputs(&events).is_empty() && room.requests().len() == 1, "{form:?}");
-        room.session.close().await;
+        assert!(outputs(&events).is_empty() && harness.requests().len() == 1, "{form:?}");
+        harness.session.close().await;
     }
 }
 
-/// Two of the models that this is for call twice in one answer, and again in the next.
+/// Two of the supported models call twice in one response, and again in the next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_of_one_answer_run_in_order_and_every_call_has_its_own_id() {
+async fn text_calls_run_in_order_with_unique_ids() {
     let call = |command: &str| {
         format!(
             "<tool_call>{{\"name\": \"shell\", \"arguments\": {{\"command\": \"{command}\"}}}}</tool_call>"
         )
     };
-    // The first would fail if the second had begun.
+    // The first call would fail if the second one had started.
     let both = format!(
         "Two steps.\n\n{}\n{}",
         call("sleep 0.1; test ! -e b && touch a"),
         call("test -e a && touch b")
     );
     let again = call("ls");
-    let room = Room::new(&[&both, &again, "Done."], |profile| profile.with_text_tool_calls([Hermes])).await;
-    let (events, _) = room.run("Make a, then b").await;
-    assert!(room.folder.path().join("b").exists(), "{:?}", outputs(&events));
+    let harness =
+        TextToolHarness::new(&[&both, &again, "Done."], |profile| profile.with_text_tool_calls([Hermes]))
+            .await;
+    let (events, _) = harness.run("Make a, then b").await;
+    assert!(harness.directory.path().join("b").exists(), "{:?}", outputs(&events));
     let started: Vec<&str> = events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -150,17 +152,17 @@ async fn calls_of_one_answer_run_in_order_and_every_call_has_its_own_id() {
         })
         .collect();
     assert_eq!(said, ["Two steps.\n\n", "Done."], "no part of a call is shown as text");
-    let requests = room.requests();
+    let requests = harness.requests();
     assert!(requests.iter().all(|request| request.body.get("parallel_tool_calls").is_none()));
     for pair in requests.windows(2) {
         let messages = |request: &RecordedRequest| request.body["messages"].as_array().unwrap().clone();
         assert!(messages(&pair[1]).starts_with(&messages(&pair[0])), "the history only grows");
     }
-    room.session.close().await;
+    harness.session.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_whole_call_of_a_known_tool_is_said() {
+async fn text_that_is_not_a_valid_call_is_shown() {
     let texts = [
         "<tool_call>{\"name\": \"read_file\", \"arguments\": {\"file_path\": \"a.t",
         "<tool_call>{\"name\": \"read_files\", \"arguments\": {}}</tool_call>",
@@ -169,32 +171,32 @@ async fn what_is_no_whole_call_of_a_known_tool_is_said() {
         "It begins with `<tool_call>` and `{\"name\": \"read_file\", \"arguments\": {}}` follows.",
     ];
     for text in texts {
-        let room = Room::new(&[text], |profile| {
+        let harness = TextToolHarness::new(&[text], |profile| {
             profile.with_text_tool_calls([Hermes, Function, Mistral, PythonTag, Json, FencedJson, DeepSeek])
         })
         .await;
-        let (events, answer) = room.run("Read a.txt").await;
+        let (events, answer) = harness.run("Read a.txt").await;
         assert_eq!(answer, text);
         assert!(outputs(&events).is_empty(), "{text}");
-        room.requests();
-        room.session.close().await;
+        harness.requests();
+        harness.session.close().await;
     }
 }
 
-/// The command's own sessions are bounded by the window that a profile says.
+/// The sessions of the command are bounded by the window in the profile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_small_window_bounds_documents_and_outputs() {
     let call =
         "<tool_call>{\"name\": \"read_file\", \"arguments\": {\"file_path\": \"long.txt\"}}</tool_call>";
-    let room = Room::new(&[call, "Done."], |profile| {
+    let harness = TextToolHarness::new(&[call, "Done."], |profile| {
         profile.with_text_tool_calls([Hermes]).with_context_window(8_192)
     })
     .await;
-    std::fs::write(room.folder.path().join("long.txt"), "x".repeat(30_000)).unwrap();
-    std::fs::write(room.folder.path().join("AGENTS.md"), "é".repeat(20_000)).unwrap();
-    let (events, _) = room.run("Read it").await;
+    std::fs::write(harness.directory.path().join("long.txt"), "x".repeat(30_000)).unwrap();
+    std::fs::write(harness.directory.path().join("AGENTS.md"), "é".repeat(20_000)).unwrap();
+    let (events, _) = harness.run("Read it").await;
     assert!(outputs(&events)[0].len() > 30_000, "the host sees all of it");
-    let requests = room.requests();
+    let requests = harness.requests();
     let messages = requests[1].body["messages"].as_array().unwrap();
     let result = messages.last().unwrap()["content"].as_str().unwrap();
     assert!(result.matches('x').count() < 4_096 && result.chars().count() < 4_096 + 400, "{}", result.len());
@@ -202,5 +204,5 @@ async fn a_small_window_bounds_documents_and_outputs() {
     let prompt = messages[0]["content"].as_str().unwrap();
     assert_eq!(prompt.matches('é').count(), 2_048);
     assert!(prompt.contains("\n[Project instructions truncated at 4KB]\n"));
-    room.session.close().await;
+    harness.session.close().await;
 }

@@ -1,4 +1,4 @@
-//! What models and tools get wrong, in a whole session: each has its answer, and the session goes on.
+//! Mistakes of models and tools in a whole session: each has a defined result, and the session continues.
 
 use std::future::pending;
 
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, in_each_dialect, kinds, profile};
+use crate::harness::{Harness, in_each_dialect, kinds, profile};
 
 in_each_dialect![
     calls_that_do_not_fit_are_explained,
@@ -26,12 +26,12 @@ in_each_dialect![
     a_tool_that_no_provider_would_take_is_not_added,
 ];
 
-/// Does what its one argument says.
+/// A tool that misbehaves as its argument says.
 struct Odd;
 
 #[derive(Deserialize, JsonSchema)]
 struct OddInput {
-    /// What goes wrong.
+    /// Kind of misbehaviour.
     what: String,
 }
 
@@ -66,7 +66,7 @@ impl Tool for Odd {
     }
 }
 
-/// A tool with a schema that its host got wrong.
+/// A tool with an invalid schema.
 struct Dynamic(Value);
 
 #[async_trait]
@@ -85,13 +85,13 @@ impl DynTool for Dynamic {
     }
 }
 
-/// A lab whose model has the odd tool, and whose tools were changed like this.
-async fn lab(dialect: Dialect, turns: &str, change: impl FnOnce(&mut ToolRegistry)) -> Lab {
-    let lab = Lab::new(dialect, turns).await;
+/// Starts a harness whose model has the misbehaving tool, with modified tools.
+async fn harness(dialect: Dialect, turns: &str, change: impl FnOnce(&mut ToolRegistry)) -> Harness {
+    let harness = Harness::new(dialect, turns).await;
     let mut profile: ProviderProfile = profile(dialect).with_tool(Odd).unwrap();
     change(&mut profile.tool_registry);
-    lab.session.handle().set_profile(profile).unwrap();
-    lab
+    harness.session.handle().set_profile(profile).unwrap();
+    harness
 }
 
 fn call(tool: &str, arguments: &str) -> String {
@@ -102,7 +102,7 @@ fn odd(what: &str) -> String {
     call("odd", &format!("arguments = {{ what = \"{what}\" }}"))
 }
 
-/// A last turn that wants these texts in the results, in order.
+/// Returns a last turn that expects these texts in the results, in order.
 fn answered(results: &[(&str, bool)]) -> String {
     let mut turn = "[[turn]]\ntext = \"Understood.\"\n".to_owned();
     for (call, (text, is_error)) in results.iter().enumerate() {
@@ -152,18 +152,18 @@ async fn calls_that_do_not_fit_are_explained(dialect: Dialect) {
         ("`what`: required, but missing", true),
         ("Unknown tool: 0dd. Available tools: ", true),
     ]) + "[[turn]]\ntext = \"Still here.\"\n";
-    let lab = lab(dialect, &turns, |_| {}).await;
-    let (events, _) = lab.run("Go").await;
-    // They end in any order, since each is prepared by itself.
+    let harness = harness(dialect, &turns, |_| {}).await;
+    let (events, _) = harness.run("Go").await;
+    // They end in any order, since each is prepared independently.
     let ended = errors(&events);
     let count = |kind| ended.iter().filter(|error| **error == Some(kind)).count();
     assert_eq!((count(ToolErrorKind::InvalidArguments), count(ToolErrorKind::UnknownTool)), (5, 1));
-    assert_eq!(lab.run("And now?").await.1.text, "Still here.");
-    lab.finish().await;
+    assert_eq!(harness.run("And now?").await.1.text, "Still here.");
+    harness.finish().await;
 }
 
 async fn tools_that_fail_in_their_own_way_have_a_result(dialect: Dialect) {
-    // A model with a small window reads less of an output.
+    // A model with a small window sees less of an output.
     let read = if dialect == Dialect::ChatCompletions { 16_384 } else { 30_000 };
     let removed = format!("{} characters were removed from the middle", 100_000_000 - read);
     let turns = format!("[[turn]]\n{}{}{}{}", odd("panic"), odd("nothing"), odd("bytes"), odd("huge"))
@@ -174,8 +174,8 @@ async fn tools_that_fail_in_their_own_way_have_a_result(dialect: Dialect) {
             (&removed, false),
         ])
         + "[[turn]]\ntext = \"Still here.\"\n";
-    let lab = lab(dialect, &turns, |_| {}).await;
-    let (events, _) = lab.run("Go").await;
+    let harness = harness(dialect, &turns, |_| {}).await;
+    let (events, _) = harness.run("Go").await;
     let sizes: Vec<(u64, bool)> = events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -184,46 +184,46 @@ async fn tools_that_fail_in_their_own_way_have_a_result(dialect: Dialect) {
         })
         .collect();
     assert!(sizes.contains(&(100_000_000, true)) && sizes.contains(&(0, false)), "{sizes:?}");
-    assert!(lab.requests().iter().all(|request| request.body.to_string().len() < 200_000));
-    assert_eq!(lab.run("And now?").await.1.text, "Still here.");
-    lab.finish().await;
+    assert!(harness.requests().iter().all(|request| request.body.to_string().len() < 200_000));
+    assert_eq!(harness.run("And now?").await.1.text, "Still here.");
+    harness.finish().await;
 }
 
 async fn a_tool_that_hangs_can_be_interrupted(dialect: Dialect) {
     let turns = format!("[[turn]]\n{}", odd("hang"))
         + &answered(&[("Interrupted: the turn was stopped while this call ran", true)]);
-    let lab = lab(dialect, &turns, |_| {}).await;
-    let mut run = lab.session.submit("Go");
+    let harness = harness(dialect, &turns, |_| {}).await;
+    let mut run = harness.session.submit("Go");
     while let Some(event) = run.next().await {
         if matches!(event.kind, EventKind::ToolCallOutputDelta { .. }) {
             break;
         }
     }
-    lab.session.handle().interrupt().unwrap();
+    harness.session.handle().interrupt().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
-    assert_eq!(lab.run("Never mind").await.1.text, "Understood.");
-    lab.finish().await;
+    assert_eq!(harness.run("Never mind").await.1.text, "Understood.");
+    harness.finish().await;
 }
 
 async fn ten_megabytes_of_arguments_are_taken(dialect: Dialect) {
     let turns =
         format!("[[turn]]\n{}", odd(&"x".repeat(10_000_000))) + &answered(&[("10000000 bytes", false)]);
-    let lab = Lab::new(dialect, &turns).await;
-    // They fit this window, whatever a token is.
+    let harness = Harness::new(dialect, &turns).await;
+    // They fit the window for any size of a token.
     let profile = profile(dialect).with_context_window(16_000_000).with_tool(Odd).unwrap();
-    lab.session.handle().set_profile(profile).unwrap();
-    let (events, outcome) = lab.run("Go").await;
+    harness.session.handle().set_profile(profile).unwrap();
+    let (events, outcome) = harness.run("Go").await;
     assert_eq!((errors(&events), outcome.text.as_str()), (vec![None], "Understood."));
-    lab.finish().await;
+    harness.finish().await;
 }
 
 const MISTAKEN: &str = "arguments = { path = \"a.txt\", limit = \"1\", offset = 2.0 }";
 
 async fn plain_mistakes_are_mended_and_told(dialect: Dialect) {
     let turns = format!("[[turn]]\n{}", call("read_file", MISTAKEN)) + &answered(&[("second", false)]);
-    let lab = lab(dialect, &turns, |_| {}).await;
-    lab.write("a.txt", "first\nsecond\nthird\n");
-    let (events, _) = lab.run("Read").await;
+    let harness = harness(dialect, &turns, |_| {}).await;
+    harness.write("a.txt", "first\nsecond\nthird\n");
+    let (events, _) = harness.run("Read").await;
     let repairs = events.iter().find_map(|event| match &event.kind {
         EventKind::ToolCallRepaired { repairs, .. } => {
             Some(repairs.iter().map(ToString::to_string).collect())
@@ -243,23 +243,23 @@ async fn plain_mistakes_are_mended_and_told(dialect: Dialect) {
     let kinds = kinds(&events);
     let place = |wanted: &str| kinds.iter().position(|kind| kind == wanted).unwrap();
     assert!(place("TOOL_CALL_REPAIRED") < place("TOOL_CALL_START"));
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn a_host_can_have_them_refused(dialect: Dialect) {
     let turns = format!("[[turn]]\n{}", call("read_file", MISTAKEN))
         + &answered(&[("`limit`: expected integer, got string \"1\"", true)]);
-    let lab = lab(dialect, &turns, |tools| tools.set_argument_repair(false)).await;
-    let (events, _) = lab.run("Read").await;
+    let harness = harness(dialect, &turns, |tools| tools.set_argument_repair(false)).await;
+    let (events, _) = harness.run("Read").await;
     assert_eq!(errors(&events), [Some(ToolErrorKind::InvalidArguments)]);
     assert!(!kinds(&events).iter().any(|kind| kind == "TOOL_CALL_REPAIRED"));
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn a_tool_that_no_provider_would_take_is_not_added(dialect: Dialect) {
     let turns =
         format!("[[turn]]\n{}", call("dynamic", "arguments = { n = 1 }")) + &answered(&[("called", false)]);
-    let lab = lab(dialect, &turns, |tools| {
+    let harness = harness(dialect, &turns, |tools| {
         let object = |property: Value| json!({"type": "object", "properties": {"n": property}});
         tools.register(Dynamic(object(json!({"type": "integer"})))).unwrap();
         let before = tools.definitions();
@@ -270,6 +270,6 @@ async fn a_tool_that_no_provider_would_take_is_not_added(dialect: Dialect) {
         assert_eq!(tools.definitions(), before, "the one before stays");
     })
     .await;
-    lab.run("Go").await;
-    lab.finish().await;
+    harness.run("Go").await;
+    harness.finish().await;
 }

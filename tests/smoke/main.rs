@@ -1,7 +1,7 @@
 //! The two smoke tests: section 9.13 of the loop specification and section 8.10 of the client specification.
 //!
-//! `smoke` runs both against every provider whose key is in the environment and says SKIPPED for the others.
-//! `smoke --offline` runs the same steps with the same checks against the scripted server, in each dialect.
+//! `smoke` runs both against every provider whose key is in the environment and prints SKIPPED for the others. `smoke
+//! --offline` runs the same steps and checks with the scripted server, in each dialect.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -15,14 +15,14 @@ mod calls;
 mod check;
 mod scripts;
 mod session;
-mod stage;
+mod target;
 
 use std::process::ExitCode;
 
 use pintle_testkit::Dialect;
 
 use crate::check::Checked;
-use crate::stage::Stage;
+use crate::target::Target;
 
 const USAGE: &str = "usage: smoke [--offline]";
 
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every step that was run holds.
+/// Runs the tests. Returns whether every step passed.
 fn run(offline: bool) -> Result<bool, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -54,11 +54,11 @@ fn run(offline: bool) -> Result<bool, String> {
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     runtime.block_on(async {
         let mut passed = true;
-        for stage in stages(offline) {
-            match stage {
-                Ok(stage) => {
-                    passed &= told(&stage, "client", &calls::run(&stage).await);
-                    passed &= told(&stage, "session", &session::run(&stage).await);
+        for target in stages(offline) {
+            match target {
+                Ok(target) => {
+                    passed &= print_result(&target, "client", &calls::run(&target).await);
+                    passed &= print_result(&target, "session", &session::run(&target).await);
                 }
                 Err(provider) => println!("{provider:<18} SKIPPED: its key is not in the environment"),
             }
@@ -67,18 +67,18 @@ fn run(offline: bool) -> Result<bool, String> {
     })
 }
 
-/// Where it is run; the name of a provider without a key.
-fn stages(offline: bool) -> Vec<Result<Stage, &'static str>> {
+/// Returns the targets, or the name of a provider without a key.
+fn stages(offline: bool) -> Vec<Result<Target, &'static str>> {
     if offline {
-        return Dialect::ALL.map(|dialect| Ok(Stage::offline(dialect))).into();
+        return Dialect::ALL.map(|dialect| Ok(Target::offline(dialect))).into();
     }
     [Dialect::OpenAiResponses, Dialect::AnthropicMessages, Dialect::Gemini]
-        .map(|dialect| Stage::online(dialect).ok_or(dialect.name()))
+        .map(|dialect| Target::online(dialect).ok_or(dialect.name()))
         .into()
 }
 
-fn told(stage: &Stage, what: &str, checked: &Checked<Vec<&str>>) -> bool {
-    let name = stage.dialect.name();
+fn print_result(target: &Target, what: &str, checked: &Checked<Vec<&str>>) -> bool {
+    let name = target.dialect.name();
     match checked {
         Ok(steps) => println!("{name:<18} {what:<8} ok: {}", steps.join(", ")),
         Err(message) => println!("{name:<18} {what:<8} FAILED: {message}"),

@@ -1,13 +1,13 @@
-//! What the model says offline.
+//! Scripts of the model for offline runs.
 
 use pintle_testkit::{Call, Dialect, Expectation, Script, Turn};
 use serde_json::{Value, json};
 
-/// The program that is made, and how it is changed.
+/// The program that the session creates, and its change.
 const FIRST: &str = "print('Hello World')";
 const SECOND: &str = "print('Goodbye')";
 
-/// A script of these turns.
+/// Returns a script with these turns.
 pub(crate) fn of(turns: impl IntoIterator<Item = Turn>) -> Script {
     turns.into_iter().fold(Script::new("smoke"), Script::with_turn)
 }
@@ -16,11 +16,12 @@ fn call(tool: &str, arguments: Value) -> Turn {
     Turn::new().with_call(Call::new(tool, arguments))
 }
 
-/// The whole of the session's smoke test. The subagent begins with the first turns as well, and makes the file anew.
+/// Returns the script of the session's smoke test. The subagent starts with the same first turns, and creates the file
+/// again.
 pub(crate) fn session(dialect: Dialect) -> Script {
     let after =
         |text: &str, result: &str| Turn::text(text).with_expectation(Expectation::result_contains(0, result));
-    // Where there is no Python, the two lines are simple enough.
+    // Without Python, the two lines are run by a shell command.
     let run = "command -v python3 >/dev/null && python3 hello.py || sed -n \"s/^print('\\(.*\\)')$/\\1/p\" hello.py";
     let first = format!("{FIRST}\n");
     of([
@@ -44,7 +45,7 @@ pub(crate) fn session(dialect: Dialect) -> Script {
     ])
 }
 
-/// The profile of Anthropic has a default that is longer than this, so that a limit is named.
+/// Anthropic's default is longer than this, so the call has a time limit.
 fn sleep(dialect: Dialect) -> Value {
     match dialect {
         Dialect::AnthropicMessages => json!({ "command": "sleep 30", "timeout_ms": 500 }),
@@ -69,7 +70,7 @@ fn edit(dialect: Dialect) -> Turn {
     }
 }
 
-/// Two questions about the weather in one answer, and what comes of them.
+/// Returns two parallel weather calls and the final response.
 pub(crate) fn weather() -> Script {
     let city = |city: &str| Call::new("get_weather", json!({ "city": city }));
     let both = Turn::new().with_call(city("San Francisco")).with_call(city("New York"));

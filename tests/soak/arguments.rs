@@ -1,26 +1,26 @@
-//! What the program was asked to do.
+//! Command line.
 
 const USAGE: &str = "usage: soak [--turns N] [--seed N] | soak --sessions N";
 
-/// The inputs of a soak, unless another number is asked for.
+/// Default number of inputs.
 const TURNS: usize = 2_000;
 
 /// The command line.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     pub(crate) mode: Mode,
-    /// The seed to play again.
+    /// Seed to repeat a run with.
     pub(crate) seed: Option<u64>,
 }
 
-/// What is done.
+/// Mode of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// So many inputs, one after the other in each lane.
+    /// Sequential inputs in each worker.
     Turns(usize),
-    /// So many sessions at once.
+    /// Concurrent sessions.
     Sessions(usize),
-    /// The server for them, in a process of its own.
+    /// The server for them, in a separate process.
     Serve,
 }
 

@@ -1,4 +1,4 @@
-//! What this process holds.
+//! Resources of this process.
 
 use std::fmt;
 use std::fs;
@@ -7,32 +7,32 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
-/// How long what was let go may take to be gone.
+/// Time limit for released resources to disappear.
 const SETTLING: Duration = Duration::from_secs(20);
 
-/// By how much memory may have grown: a share for what an allocator does not give back, and some MiB.
+/// Allowed growth of memory: a factor for memory kept by the allocator, plus some MiB.
 const SHARE: f64 = 1.25;
 const SOME_KIB: u64 = 16 << 10;
 
-/// What this process holds at one moment.
+/// Resources of this process at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     /// Resident memory.
     pub(crate) rss_kib: u64,
     pub(crate) descriptors: usize,
-    /// Tasks of the runtime, those of the server included.
+    /// Tasks of the runtime, including those of the server.
     pub(crate) tasks: usize,
     pub(crate) threads: u64,
-    /// Children, dead ones included, and whatever works in the soak's folder.
+    /// Child processes, including zombies, and processes that work in the soak's directory.
     pub(crate) processes: usize,
-    /// Files and folders in the soak's folder.
+    /// Files and directories in the soak's directory.
     pub(crate) files: usize,
 }
 
 impl Figures {
     pub(crate) const HEAD: &str = "  inputs  RSS, KiB  descriptors  tasks  threads  processes  files";
 
-    /// Those of this moment.
+    /// Returns the current resources.
     pub(crate) fn now(root: impl AsRef<Path>) -> Self {
         let root = root.as_ref();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -46,7 +46,7 @@ impl Figures {
         }
     }
 
-    /// Those to which it settles: connections, reapers and dead processes take a moment to be gone.
+    /// Waits for the resources to settle, since connections, reapers and dead processes take a moment to disappear.
     pub(crate) async fn settled(root: impl AsRef<Path>, first: Option<&Self>) -> Self {
         let (root, began) = (root.as_ref(), Instant::now());
         let mut lowest = Self::now(root);
@@ -69,7 +69,7 @@ impl Figures {
         [self.descriptors, self.tasks, self.processes, self.files]
     }
 
-    /// An error that names what has grown since.
+    /// Returns an error that names the resources that have grown.
     pub(crate) fn compare(&self, first: &Self) -> Result<(), String> {
         let names = ["descriptors", "tasks", "processes", "files"];
         for ((name, now), then) in names.iter().zip(self.counts()).zip(first.counts()) {
@@ -94,17 +94,17 @@ impl fmt::Display for Figures {
     }
 }
 
-/// A number in the status of a process.
+/// Returns a number in the status of a process.
 fn field(status: &str, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-fn entries(folder: impl AsRef<Path>) -> usize {
-    fs::read_dir(folder).map_or(0, Iterator::count)
+fn entries(directory: impl AsRef<Path>) -> usize {
+    fs::read_dir(directory).map_or(0, Iterator::count)
 }
 
-/// How many processes are children of this one or work beneath a folder.
+/// Returns the number of processes that are children of this one or work in a directory.
 fn processes(root: &Path) -> usize {
     let own = u64::from(std::process::id());
     let is_ours = |entry: fs::DirEntry| {

@@ -1,8 +1,8 @@
-//! Whether a session leaves something behind in the long run, and what many of them cost.
+//! Soak test: resource leaks of sessions over time, and the cost of many sessions.
 //!
-//! `soak [--turns N] [--seed N]` plays inputs with tools, failures, steering, interrupts and aborts, drawn from a seed
-//! that it prints, and compares memory, descriptors, tasks and processes at the end with those after the warm-up.
-//! `soak --sessions N` has so many sessions at work at once in this process, against a server in another one.
+//! `soak [--turns N] [--seed N]` runs inputs with tools, failures, steering, interrupts and aborts, derived from a seed
+//! that it prints. It compares memory, descriptors, tasks and processes at the end with those after the warm-up. `soak
+//! --sessions N` runs N concurrent sessions in this process, with a server in another one.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -14,16 +14,16 @@
 )]
 
 mod arguments;
-#[path = "../wire/chance.rs"]
-mod chance;
-mod crowd;
+mod concurrent;
+#[path = "../it/events/event_order.rs"]
+mod event_order;
 mod figures;
-mod lane;
-#[path = "../it/events/law.rs"]
-mod law;
 mod model;
-mod plot;
+#[path = "../wire/random.rs"]
+mod random;
+mod script;
 mod tally;
+mod worker;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -33,13 +33,13 @@ use tokio::task::JoinSet;
 
 use crate::arguments::{Arguments, Mode};
 use crate::figures::Figures;
-use crate::lane::Lane;
 use crate::tally::Tally;
+use crate::worker::Worker;
 
-/// Sessions that are played side by side.
-const LANES: usize = 4;
+/// Number of concurrent sessions.
+const WORKERS: usize = 4;
 
-/// How often the figures are taken; the first time is the end of the warm-up.
+/// Number of measurements; the first one is the end of the warm-up.
 const STAGES: usize = 5;
 
 fn main() -> ExitCode {
@@ -59,26 +59,27 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     runtime.block_on(async {
         match arguments.mode {
-            Mode::Turns(turns) => soak(turns, arguments.seed.unwrap_or_else(chance::fresh_seed)).await,
-            Mode::Sessions(sessions) => crowd::gather(sessions).await,
-            Mode::Serve => crowd::serve().await,
+            Mode::Turns(turns) => soak(turns, arguments.seed.unwrap_or_else(random::fresh_seed)).await,
+            Mode::Sessions(sessions) => concurrent::run_sessions(sessions).await,
+            Mode::Serve => concurrent::serve().await,
         }
     })
 }
 
-/// Plays so many inputs, in stages; nothing may be left between them.
+/// Runs the inputs in stages. Nothing may be left between them.
 async fn soak(turns: usize, seed: u64) -> Result<(), String> {
-    println!("seed {seed}, {turns} inputs in {LANES} lanes");
+    println!("seed {seed}, {turns} inputs in {WORKERS} workers");
     let began = Instant::now();
     let server = model::server(seed).await?;
-    let root = TempDir::new().map_err(|error| format!("no folder can be made: {error}"))?;
-    let mut lanes: Vec<Lane> = (0..LANES).map(|number| Lane::new(number, seed, root.path())).collect();
+    let root = TempDir::new().map_err(|error| format!("no directory can be made: {error}"))?;
+    let mut workers: Vec<Worker> =
+        (0..WORKERS).map(|number| Worker::new(number, seed, root.path())).collect();
     let mut tally = Tally::default();
     let mut first = None;
     println!("{}", Figures::HEAD);
     for stage in 1..=STAGES {
         let until = turns * stage / STAGES;
-        lanes = play(lanes, &server, until / LANES, &mut tally).await?;
+        workers = play(workers, &server, until / WORKERS, &mut tally).await?;
         let figures = Figures::settled(root.path(), first.as_ref()).await;
         println!("{:>8} {figures}", tally.inputs);
         let first = first.get_or_insert_with(|| figures.clone());
@@ -89,26 +90,26 @@ async fn soak(turns: usize, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Has every lane play until it has played so many inputs, and end its session.
+/// Runs every worker until it has played its number of inputs, then ends its session.
 async fn play(
-    lanes: Vec<Lane>,
+    workers: Vec<Worker>,
     server: &pintle_testkit::ScriptedServer,
     until: usize,
     tally: &mut Tally,
-) -> Result<Vec<Lane>, String> {
+) -> Result<Vec<Worker>, String> {
     let mut tasks = JoinSet::new();
-    for mut lane in lanes {
+    for mut worker in workers {
         let urls = model::urls(server);
         tasks.spawn(async move {
-            let tally = lane.play(&urls, until).await?;
-            Ok::<_, String>((lane, tally))
+            let tally = worker.play(&urls, until).await?;
+            Ok::<_, String>((worker, tally))
         });
     }
-    let mut lanes = Vec::new();
+    let mut workers = Vec::new();
     while let Some(played) = tasks.join_next().await {
-        let (lane, played) = played.map_err(|error| format!("a lane broke: {error}"))??;
-        lanes.push(lane);
+        let (worker, played) = played.map_err(|error| format!("a worker broke: {error}"))??;
+        workers.push(worker);
         tally.add(&played);
     }
-    Ok(lanes)
+    Ok(workers)
 }

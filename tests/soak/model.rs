@@ -5,19 +5,19 @@ use pintle_llm::{Client, Error};
 use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
-use crate::plot;
+use crate::script;
 
 const KEY: &str = "sk-soak";
 
-/// Where the model is reached in each dialect.
+/// URL of the server for each dialect.
 pub(crate) type Urls = [(Dialect, String); 4];
 
-/// A server that says what belongs to a seed.
+/// Starts a server with the script of a seed.
 pub(crate) async fn server(seed: u64) -> Result<ScriptedServer, String> {
-    start(plot::script(seed)).await
+    start(script::script(seed)).await
 }
 
-/// A server that keeps little, since its memory counts here.
+/// Starts a server that keeps few records, since its memory counts here.
 pub(crate) async fn start(script: Script) -> Result<ScriptedServer, String> {
     let mut options = ServerOptions::new().with_api_key(KEY).with_recorded_bytes(0);
     options.conversations = 64;
@@ -28,7 +28,7 @@ pub(crate) fn urls(server: &ScriptedServer) -> Urls {
     Dialect::ALL.map(|dialect| (dialect, server.base_url(dialect)))
 }
 
-/// A client of its own, whose connections end with it.
+/// Returns a new client, whose connections end with it.
 pub(crate) fn client(dialect: Dialect, url: &str) -> Result<Client, String> {
     build(dialect, url).map_err(|error| format!("no client for {url}: {error}"))
 }

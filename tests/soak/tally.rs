@@ -1,11 +1,11 @@
-//! What was played.
+//! Counts of what was played.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use pintle_agent::Outcome;
 
-/// Counts over a soak, or a part of it.
+/// Counts of a soak, or of a part of it.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) inputs: usize,
@@ -13,7 +13,7 @@ pub(crate) struct Tally {
     events: usize,
     model_calls: u64,
     tool_calls: u64,
-    /// How often each thing was done, and how often runs ended in each way.
+    /// Number of times that each action was done, and that runs ended in each way.
     counts: BTreeMap<String, usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The adapter of each dialect, with a server on loopback of its own.
+//! The adapter of each dialect, for a server on loopback.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::manifest::Kind;
 
 const KEY: &str = "sk-of-no-use";
 
-/// Nothing on loopback takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than anything on loopback takes.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// The adapter of a dialect for a server at this address, such as `http://127.0.0.1:1`.
+/// Returns the adapter of a dialect for a server at this address, such as `http://127.0.0.1:1`.
 pub(crate) fn adapter(kind: Kind, address: &str) -> Result<Arc<dyn ProviderAdapter>, Error> {
-    let limits = AdapterTimeout::default().with_first_byte(PATIENCE).with_stream_read(PATIENCE);
+    let limits = AdapterTimeout::default().with_first_byte(TIME_LIMIT).with_stream_read(TIME_LIMIT);
     Ok(match kind {
         Kind::OpenaiResponses => {
             Arc::new(OpenAi::builder(KEY).base_url(format!("{address}/v1")).timeout(limits).build()?)

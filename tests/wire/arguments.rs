@@ -1,4 +1,4 @@
-//! What the program was asked to do.
+//! Command line.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ const USAGE: &str = "usage: wire DIR [FILTER] [--seed N]";
 /// The command line.
 #[derive(Debug)]
 pub(crate) struct Arguments {
-    /// Where `manifest.json` is.
-    pub(crate) folder: PathBuf,
-    /// A part of the names of the recordings to play; all of them if `None`.
+    /// Directory of `manifest.json`.
+    pub(crate) directory: PathBuf,
+    /// Part of the names of the recordings to replay; `None` for all of them.
     pub(crate) filter: Option<String>,
-    /// The seed to play again.
+    /// Seed to repeat a run with.
     pub(crate) seed: Option<u64>,
 }
 
@@ -32,8 +32,8 @@ impl Arguments {
         }
         let mut words = words.into_iter();
         match (words.next(), words.next(), words.next()) {
-            (Some(folder), filter, None) => Ok(Self { folder: folder.into(), filter, seed }),
-            (None, _, _) => Err(format!("no folder was given; {USAGE}")),
+            (Some(directory), filter, None) => Ok(Self { directory: directory.into(), filter, seed }),
+            (None, _, _) => Err(format!("no directory was given; {USAGE}")),
             (Some(_), _, Some(extra)) => Err(format!("`{extra}` is one word too many; {USAGE}")),
         }
     }

@@ -1,4 +1,4 @@
-//! The order that the events of every stream keep.
+//! The order of the events of a stream.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use pintle_llm::StreamEvent;
 
 use crate::outcome::Outcome;
 
-/// What is wrong with the order: a start first, pairs of starts and ends whose deltas add up, the finish last.
+/// Returns the violations of the order: the start is first, starts and ends are paired, deltas add up, and the finish
+/// is last.
 pub(crate) fn disorder(outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     let mut open: BTreeMap<String, String> = BTreeMap::new();
@@ -67,7 +68,7 @@ fn grow(open: &mut BTreeMap<String, String>, id: &str, delta: &str) -> Option<St
     None
 }
 
-/// `whole`: what the deltas must have added up to.
+/// `whole` is the expected concatenation of the deltas.
 fn end(open: &mut BTreeMap<String, String>, id: &str, whole: Option<&str>) -> Option<String> {
     match open.remove(id) {
         None => Some(format!("{id} ends before it begins")),

@@ -1,4 +1,4 @@
-//! An outcome against the manifest, by the manifest's own rules of judging.
+//! Compares an outcome with the manifest, by the rules of the manifest.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::manifest::{CallKind, Complaint, Digest, Entry, Expected, ExpectedCall
 use crate::outcome::Outcome;
 use crate::sha256;
 
-/// One thing that is not as it must be.
+/// A difference from the expected outcome.
 #[derive(Debug)]
 pub(crate) struct Difference {
     what: String,
@@ -32,11 +32,11 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The outcome of a whole recording.
+/// Compares the outcome of a complete recording.
 pub(crate) fn judge(entry: &Entry, whole_framing: bool, outcome: &Outcome) -> Vec<Difference> {
     let expected = &entry.expected;
     match &outcome.answer {
-        // What is not JSON, or has no blank line at its end, may be skipped or end the stream in an error.
+        // An event that is not JSON, or lacks its blank line, may be skipped or end the stream with an error.
         Err(error) if (expected.bad_events > 0 || !whole_framing) && expected.error.is_none() => {
             is_stream_error(error).into_iter().collect()
         }
@@ -52,14 +52,14 @@ pub(crate) fn judge(entry: &Entry, whole_framing: bool, outcome: &Outcome) -> Ve
     }
 }
 
-/// The outcome of a stream that was cut: an error, unless its terminal event was kept.
+/// Checks the outcome of a truncated stream: an error, unless the terminal event was kept.
 pub(crate) fn judge_cut(entry: &Entry, terminal_kept: bool, outcome: &Outcome) -> Vec<Difference> {
     let expected = &entry.expected;
     match &outcome.answer {
         Ok(response) if !terminal_kept || !expected.terminated || expected.error.is_some() => {
             vec![Difference::new("the outcome", "an error", &response.finish_reason)]
         }
-        // Usage may come after the terminal event.
+        // Usage may follow the terminal event.
         Ok(response) => judge_text(expected, outcome)
             .into_iter()
             .chain(judge_calls(entry, response))
@@ -108,7 +108,7 @@ fn judge_complaint(expected: &Expected, complaint: &Complaint, error: &Error) ->
     found
 }
 
-/// Whether the complaint itself names a class that is finer than its status.
+/// Returns whether the error names a class that is more specific than its status.
 fn is_finer(complaint: &Complaint, kind: ErrorKind) -> bool {
     let words = format!("{} {:?} {:?}", complaint.message, complaint.code, complaint.kind).to_lowercase();
     let any = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
@@ -145,7 +145,7 @@ fn judge_answer(entry: &Entry, outcome: &Outcome, response: &Response) -> Vec<Di
 
 fn judge_text(expected: &Expected, outcome: &Outcome) -> Vec<Difference> {
     let found = outcome.text();
-    // Where an event complains and the rest of the answer is there, how much is shown is a choice.
+    // If an event reports an error within an otherwise complete response, the amount of text shown is a choice.
     let judged = expected.error.is_none();
     (judged && expected.text != found)
         .then(|| Difference::new("the text", &expected.text, found))
@@ -153,7 +153,7 @@ fn judge_text(expected: &Expected, outcome: &Outcome) -> Vec<Difference> {
         .collect()
 }
 
-/// What must be kept as it came: signatures, redacted reasoning, items of the provider's own.
+/// Compares opaque data that must be preserved: signatures, redacted reasoning, provider-specific items.
 fn judge_opaque(expected: &Expected, response: &Response) -> Vec<Difference> {
     let content = &response.message.content;
     let thinking = || content.iter().filter_map(ContentPart::as_thinking);
@@ -183,18 +183,18 @@ fn signature_of(data: &ThinkingData) -> Option<&str> {
     data.signature.as_deref()
 }
 
-/// A provider's own item, if a part is one.
+/// Returns the provider-specific item in a part, if it is one.
 pub(crate) fn opaque(part: &ContentPart) -> Option<&OpaqueData> {
     if let ContentPart::Opaque(data) = part { Some(data) } else { None }
 }
 
-/// The opaque strings beside what can be read, in order.
+/// Returns the opaque strings beside the readable content, in order.
 pub(crate) fn signatures(response: &Response) -> impl Iterator<Item = &str> {
     response.message.content.iter().filter_map(|part| match part {
         ContentPart::Text(data) => data.signature.as_deref(),
         ContentPart::ToolCall(call) => call.signature.as_deref(),
         ContentPart::Thinking(data) => signature_of(data).filter(|_| !data.redacted),
-        // Gemini signs parts of its own kind too.
+        // Gemini also signs provider-specific parts.
         ContentPart::Opaque(data) => data.data.get("thoughtSignature").and_then(Value::as_str),
         ContentPart::Image(_)
         | ContentPart::Audio(_)
@@ -271,7 +271,7 @@ fn judge_finish(expected: &Expected, response: &Response) -> Vec<Difference> {
     found
 }
 
-/// As the specification spells it (section 3.8).
+/// In the spelling of the specification (section 3.8).
 fn spelling(reason: Finish) -> &'static str {
     match reason {
         Finish::Stop => "stop",
@@ -310,10 +310,9 @@ fn judge_usage(kind: Kind, expected: Option<&ExpectedUsage>, usage: &Usage) -> V
     found
 }
 
-/// The complete input, which is what `Usage` means (decision 0016). The manifest gives the provider's own field, from
-/// which some input is missing: with Anthropic what was read from a cache or written to one, as with any server that
-/// counts more cached tokens than input; with Gemini what its built-in tools made the model read, which only the
-/// provider's total includes.
+/// The complete input, which is the meaning of `Usage` (decision 0016). The manifest has the provider's own field,
+/// which lacks some input: for Anthropic, tokens read from or written to a cache, as for any server that reports more
+/// cached tokens than input; for Gemini, tokens read by its built-in tools, which only the provider's total includes.
 fn complete_input(kind: Kind, expected: &ExpectedUsage) -> u64 {
     let stated = expected.input_tokens.unwrap_or_default();
     let cached = expected.cache_read_tokens.unwrap_or(0) + expected.cache_write_tokens.unwrap_or(0);
@@ -325,10 +324,10 @@ fn complete_input(kind: Kind, expected: &ExpectedUsage) -> u64 {
     }
 }
 
-/// How much of a long value is shown.
+/// Number of characters shown of a long value.
 const SHOWN: usize = 240;
 
-/// Both values, from a little before the place where they begin to differ.
+/// Shortens both values to the part around their first difference.
 fn from_the_difference_on(expected: &str, found: &str) -> (String, String) {
     let same = expected.chars().zip(found.chars()).take_while(|(a, b)| a == b).count();
     let skipped = if same > SHOWN / 2 { same - 40 } else { 0 };

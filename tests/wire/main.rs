@@ -1,9 +1,9 @@
-//! Plays a corpus of recorded provider answers to the real adapters, over HTTP on loopback, and compares what they
-//! make of each with the corpus's manifest.
+//! Replays a corpus of recorded provider responses to the real adapters, over HTTP on loopback, and compares the
+//! results with the manifest of the corpus.
 //!
-//! `wire DIR [FILTER] [--seed N]`: `DIR` holds `manifest.json` and the recordings, `FILTER` is a part of the names of
-//! those to play. Every answer comes in random pieces; a stream is also played under every transport mutation that
-//! the manifest names. The seed of the randomness is printed, and the same seed plays the same pieces.
+//! `wire DIR [FILTER] [--seed N]`: `DIR` contains `manifest.json` and the recordings, `FILTER` is a part of the names
+//! of those to replay. Every response arrives in random pieces; a stream is also replayed with every transport mutation
+//! in the manifest. The seed is printed, and the same seed repeats the same pieces.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -14,13 +14,13 @@
 
 mod adapter;
 mod arguments;
-mod chance;
 mod events;
 mod judge;
 mod manifest;
 mod mutation;
 mod next_turn;
 mod outcome;
+mod random;
 mod recording;
 mod report;
 mod server;
@@ -33,12 +33,12 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::arguments::Arguments;
-use crate::chance::Chance;
 use crate::manifest::{Entry, Manifest};
+use crate::random::Random;
 use crate::recording::Recording;
 use crate::report::Report;
 
-/// How many recordings are played at a time.
+/// Number of recordings replayed concurrently.
 const AT_A_TIME: usize = 4;
 
 fn main() -> ExitCode {
@@ -53,11 +53,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every recording that counts holds.
+/// Returns whether every recording that counts passed.
 fn run(arguments: &Arguments) -> Result<bool, String> {
-    let manifest = Manifest::read(&arguments.folder)?;
+    let manifest = Manifest::read(&arguments.directory)?;
     let entries = manifest.matching(arguments.filter.as_deref())?;
-    let seed = arguments.seed.unwrap_or_else(chance::fresh_seed);
+    let seed = arguments.seed.unwrap_or_else(random::fresh_seed);
     println!("{} of {} recordings, seed {seed}", entries.len(), manifest.files.len());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -75,11 +75,11 @@ async fn play_all(arguments: &Arguments, entries: Vec<Arc<Entry>>, seed: u64) ->
     loop {
         while running.len() < AT_A_TIME {
             let Some(entry) = waiting.next() else { break };
-            let recording = Recording::read(&arguments.folder, &entry);
-            let chance = Chance::of(seed, &entry.file);
-            // A task of its own, so that a panic is the failure of one recording and not the end of the run.
+            let recording = Recording::read(&arguments.directory, &entry);
+            let random = Random::of(seed, &entry.file);
+            // A separate task, so that a panic fails one recording rather than the run.
             let name = Arc::clone(&entry);
-            running.spawn(async move { (name, trial::judge(&entry, recording, chance).await) });
+            running.spawn(async move { (name, trial::judge(&entry, recording, random).await) });
         }
         match running.join_next().await {
             Some(Ok((entry, verdict))) => report.add(&entry, verdict),

@@ -1,6 +1,6 @@
-//! The manifest: each recording with the outcome that it must have.
+//! The manifest: each recording with its expected outcome.
 //!
-//! An expectation that this program does not know is refused, so that nothing the manifest states goes unjudged.
+//! Unknown expectations are refused, so that everything in the manifest is checked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,10 +15,10 @@ pub(crate) struct Manifest {
     pub(crate) files: Vec<Arc<Entry>>,
 }
 
-/// One recording.
+/// A recording.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry {
-    /// The name below the folder of the manifest.
+    /// Name below the directory of the manifest.
     pub(crate) file: String,
     pub(crate) kind: Kind,
     pub(crate) transport: Transport,
@@ -29,12 +29,12 @@ pub(crate) struct Entry {
     pub(crate) response_headers: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) request: Asked,
-    /// Why it is not part of a pass mark.
+    /// Reason why it is not required to pass.
     pub(crate) optional: Option<String>,
     pub(crate) expected: Expected,
 }
 
-/// The dialect of a recording.
+/// Dialect of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
@@ -47,19 +47,19 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Transport {
-    /// A whole answer.
+    /// A complete response.
     Json,
     /// A stream of events.
     Sse,
 }
 
-/// What is known of the request.
+/// Known facts about the request.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Asked {
     pub(crate) model: Option<String>,
 }
 
-/// The outcome. What is missing is not there: no call, no reasoning.
+/// The outcome. A missing field means that there is none: no call, no reasoning.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expected {
@@ -72,25 +72,25 @@ pub(crate) struct Expected {
     pub(crate) refusal: Option<String>,
     #[serde(default)]
     pub(crate) signatures: Vec<Digest>,
-    /// The same signatures as the final snapshot has them: as right.
+    /// The same signatures as in the final snapshot, which is equally correct.
     #[serde(default)]
     pub(crate) signatures_final: Vec<Digest>,
     #[serde(default)]
     pub(crate) redacted: Vec<Digest>,
-    /// The provider's own names of the items that the unified model has no part for.
+    /// The provider's names of the items without an equivalent in the unified model.
     #[serde(default)]
     pub(crate) other_items: Vec<String>,
     #[serde(default)]
     pub(crate) tool_calls: Vec<ExpectedCall>,
     pub(crate) finish: ExpectedFinish,
     pub(crate) usage: Option<ExpectedUsage>,
-    /// The complaint inside a stream, or of an answer with an error status.
+    /// The error within a stream, or of an error response.
     pub(crate) error: Option<Complaint>,
-    /// The class of an answer with an error status.
+    /// Class of an error response.
     pub(crate) http_error: Option<String>,
-    /// How many events the stream has.
+    /// Number of events in the stream.
     pub(crate) events: Option<usize>,
-    /// How many data lines are not JSON.
+    /// Number of data lines that are not JSON.
     #[serde(default)]
     pub(crate) bad_events: usize,
     /// Whether the terminal event is there.
@@ -99,7 +99,7 @@ pub(crate) struct Expected {
     pub(crate) notes: Vec<String>,
 }
 
-/// An opaque string that must be kept, by its length in bytes and its hash.
+/// An opaque string that must be preserved, by its length in bytes and its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Digest {
@@ -110,15 +110,15 @@ pub(crate) struct Digest {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedCall {
-    /// `None` if the client must make one.
+    /// `None` if the client must generate one.
     pub(crate) id: Option<String>,
     pub(crate) name: String,
     #[serde(rename = "type")]
     pub(crate) kind: CallKind,
     pub(crate) arguments: Value,
-    /// As the model wrote them; `None` if they came as JSON.
+    /// As the model wrote them; `None` if they arrived as JSON.
     pub(crate) arguments_raw: Option<String>,
-    /// `false` if they were cut off.
+    /// `false` if they were truncated.
     pub(crate) valid_json: bool,
 }
 
@@ -133,11 +133,11 @@ pub(crate) enum CallKind {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedFinish {
     pub(crate) raw: Option<String>,
-    /// In the specification's spelling; `None` is not judged.
+    /// In the spelling of the specification; `None` is not checked.
     pub(crate) unified: Option<String>,
 }
 
-/// Token counts; `None` was not given by the provider.
+/// Token counts; `None` if the provider did not report them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedUsage {
@@ -149,7 +149,7 @@ pub(crate) struct ExpectedUsage {
     pub(crate) cache_write_tokens: Option<u64>,
     /// Gemini's own total.
     pub(crate) provider_total: Option<u64>,
-    /// Gemini's output with the thoughts in it.
+    /// Gemini's output including thoughts.
     pub(crate) output_plus_reasoning: Option<u64>,
 }
 
@@ -165,14 +165,14 @@ pub(crate) struct Complaint {
 }
 
 impl Manifest {
-    pub(crate) fn read(folder: &Path) -> Result<Self, String> {
-        let path = folder.join("manifest.json");
+    pub(crate) fn read(directory: &Path) -> Result<Self, String> {
+        let path = directory.join("manifest.json");
         let shown = path.display();
         let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
         serde_json::from_str(&text).map_err(|error| format!("{shown} is no manifest: {error}"))
     }
 
-    /// The recordings whose name holds `filter`.
+    /// Returns the recordings whose names contain `filter`.
     pub(crate) fn matching(&self, filter: Option<&str>) -> Result<Vec<Arc<Entry>>, String> {
         let wanted = |entry: &&Arc<Entry>| filter.is_none_or(|part| entry.file.contains(part));
         let found: Vec<Arc<Entry>> = self.files.iter().filter(wanted).cloned().collect();
@@ -188,7 +188,7 @@ impl Manifest {
 }
 
 impl Entry {
-    /// The model that the request asks for: as recorded, else the one that answered.
+    /// Returns the model for the request: as recorded, else the one that responded.
     pub(crate) fn model(&self) -> &str {
         let answered = self.expected.model.as_deref();
         self.request.model.as_deref().or(answered).unwrap_or("some-model")

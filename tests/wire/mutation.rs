@@ -1,42 +1,42 @@
-//! The ways in which the same stream may come over a connection.
+//! Ways in which the same stream may arrive over a connection.
 
-use crate::chance::Chance;
 use crate::manifest::Kind;
+use crate::random::Random;
 use crate::recording::{MARK, Recording};
 
-/// How often a stream comes in pieces of random sizes.
+/// Number of times that a stream is split at random.
 const RANDOM_SPLITS: usize = 3;
 
-/// How often several mutations are mixed.
+/// Number of combinations of mutations.
 const MIXTURES: usize = 4;
 
-/// How many times a stream is cut at random places, besides the borders of its events.
+/// Number of random cuts, besides those at event boundaries.
 const RANDOM_CUTS: usize = 8;
 
-/// The most event borders that a stream is cut at.
+/// Maximum number of event boundaries at which a stream is cut.
 const BORDERS: usize = 24;
 
-/// The longest stream that comes in very small pieces in more than one way, in bytes.
+/// Maximum size in bytes of a stream that is replayed in very small pieces in more than one way.
 const SMALL: usize = 8_000;
 
-/// One way of sending a stream.
+/// A way of sending a stream.
 #[derive(Debug)]
 pub(crate) struct Variant {
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) reads: Reads,
-    /// Set if the stream is cut: whether its terminal event is inside the kept part.
+    /// For a truncated stream: whether the terminal event was kept.
     pub(crate) cut: Option<bool>,
 }
 
-/// The sizes of the pieces.
+/// Sizes of the pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
     Random,
     OneByte,
 }
 
-/// What is changed about a stream's lines.
+/// Changes of the lines of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Change {
     line_end: Option<&'static [u8]>,
@@ -46,8 +46,8 @@ struct Change {
     no_blank_after_data: bool,
 }
 
-/// Every mutation that the manifest names, mixtures of them, and cuts.
-pub(crate) fn variants(recording: &Recording, kind: Kind, chance: &mut Chance) -> Vec<Variant> {
+/// Returns every mutation in the manifest, combinations of them, and cuts.
+pub(crate) fn variants(recording: &Recording, kind: Kind, random: &mut Random) -> Vec<Variant> {
     let mut variants = Vec::new();
     let mut push = |name: &str, change: Change, reads: Reads| {
         variants.push(Variant { name: name.to_owned(), bytes: changed(recording, change), reads, cut: None });
@@ -65,34 +65,34 @@ pub(crate) fn variants(recording: &Recording, kind: Kind, chance: &mut Chance) -
     push("no blank after data:", Change { no_blank_after_data: true, ..Change::default() }, Reads::Random);
     for _ in 0..MIXTURES {
         let change = Change {
-            line_end: LINE_ENDS.get(chance.below(LINE_ENDS.len() + 1)).map(|(_, end)| *end),
-            mark: chance.flip(),
-            comments: chance.flip(),
-            no_event_lines: chance.flip(),
-            no_blank_after_data: chance.flip(),
+            line_end: LINE_ENDS.get(random.below(LINE_ENDS.len() + 1)).map(|(_, end)| *end),
+            mark: random.flip(),
+            comments: random.flip(),
+            no_event_lines: random.flip(),
+            no_blank_after_data: random.flip(),
         };
         let small = recording.bytes.len() <= SMALL;
-        let reads = if small && chance.flip() { Reads::OneByte } else { Reads::Random };
+        let reads = if small && random.flip() { Reads::OneByte } else { Reads::Random };
         push(&format!("{change:?}, {reads:?}"), change, reads);
     }
-    variants.extend(cuts(recording, kind, chance));
+    variants.extend(cuts(recording, kind, random));
     variants
 }
 
 impl Reads {
-    /// The bytes in pieces; none is empty.
-    pub(crate) fn pieces(self, bytes: &[u8], chance: &mut Chance) -> Vec<Vec<u8>> {
-        // Small pieces find what large ones hide, and the other way round.
+    /// Splits the bytes into non-empty pieces.
+    pub(crate) fn pieces(self, bytes: &[u8], random: &mut Random) -> Vec<Vec<u8>> {
+        // Small pieces find bugs that large ones hide, and vice versa.
         let sizes = [3, 40, 700, 9_000];
         let (smallest, choices) = if bytes.len() <= SMALL { (0, 4) } else { (1, 3) };
         let largest = match self {
             Self::OneByte => 1,
-            Self::Random => sizes.get(smallest + chance.below(choices)).copied().unwrap_or(1),
+            Self::Random => sizes.get(smallest + random.below(choices)).copied().unwrap_or(1),
         };
         let mut pieces = Vec::new();
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (piece, tail) = rest.split_at(rest.len().min(1 + chance.below(largest)));
+            let (piece, tail) = rest.split_at(rest.len().min(1 + random.below(largest)));
             pieces.push(piece.to_vec());
             rest = tail;
         }
@@ -136,15 +136,15 @@ fn changed(recording: &Recording, change: Change) -> Vec<u8> {
 
 const COMMENTS: [&[u8]; 4] = [b":", b": keep-alive", b":data: {}", b": event: error \xE2\x80\xA6"];
 
-/// The stream up to each border of its events, and up to places inside them.
-fn cuts(recording: &Recording, kind: Kind, chance: &mut Chance) -> Vec<Variant> {
+/// Returns the stream up to each event boundary, and up to positions within events.
+fn cuts(recording: &Recording, kind: Kind, random: &mut Random) -> Vec<Variant> {
     let terminal = recording.terminal_end(kind);
     let ends: Vec<usize> = recording.events().iter().map(|event| event.end).collect();
     let step = ends.len().div_ceil(BORDERS).max(1);
     let borders = std::iter::once(0).chain(ends.iter().copied()).step_by(step);
     let around_the_end = ends.iter().rev().skip(1).take(3).copied();
     let mut places: Vec<usize> = borders.chain(around_the_end).collect();
-    places.extend((0..RANDOM_CUTS).map(|_| chance.below(recording.bytes.len())));
+    places.extend((0..RANDOM_CUTS).map(|_| random.below(recording.bytes.len())));
     places.sort_unstable();
     places.dedup();
     let kept = places.into_iter().filter(|place| *place < recording.bytes.len());

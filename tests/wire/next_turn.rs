@@ -1,4 +1,4 @@
-//! What was decoded goes back in the next request: nothing that the provider wants again may be lost.
+//! Decoded content is sent back in the next request: nothing that the provider requires may be lost.
 
 use pintle_llm::{
     ContentPart, Message, OpaqueData, Origin, Request, Response, Role, ToolDefinition, ToolList, ToolResult,
@@ -10,7 +10,7 @@ use crate::judge::{Difference, opaque, signatures};
 use crate::manifest::Kind;
 use crate::server::Call;
 
-/// The request that continues after this answer.
+/// Returns the request that continues after this response.
 pub(crate) fn request(model: &str, response: &Response) -> Request {
     let mut messages = vec![Message::user("Go on.")];
     messages.extend(earlier_uses(model, response));
@@ -30,7 +30,7 @@ pub(crate) fn request(model: &str, response: &Response) -> Request {
     Request::new(model, messages).with_tools(tools)
 }
 
-/// Results of the provider's own tools may answer uses of the turn before, which was recorded apart.
+/// Results of the provider's own tools may belong to uses in an earlier turn, which was recorded separately.
 fn earlier_uses(model: &str, response: &Response) -> Option<Message> {
     let field = |part: &ContentPart, name: &str| {
         let data = opaque(part).map(|data| &data.data)?;
@@ -48,7 +48,7 @@ fn earlier_uses(model: &str, response: &Response) -> Option<Message> {
     (!uses.is_empty()).then(|| Message::new(Role::Assistant, uses).with_origin(origin))
 }
 
-/// Whether the request carries what the answer held, and is one that the provider would accept.
+/// Checks that the request contains the content of the response, and that the provider would accept it.
 pub(crate) fn judge(kind: Kind, response: &Response, call: &Call) -> Vec<Difference> {
     let body = String::from_utf8_lossy(&call.body);
     let mut found = Vec::new();
@@ -64,7 +64,7 @@ pub(crate) fn judge(kind: Kind, response: &Response, call: &Call) -> Vec<Differe
             found.push(Difference::new("the next request", "the provider's own item", &data.kind));
         }
     }
-    // Items of remote MCP servers keep their ids, since approvals name them.
+    // Items of remote MCP servers keep their ids, since approvals refer to them.
     let checker = Checker::new().with_item_ids(true);
     let violations = checker.check(dialect(kind), "POST", &call.path, &call.headers, &call.body);
     found.extend(

@@ -1,26 +1,26 @@
-//! What an adapter makes of an answer.
+//! The result of decoding a response.
 
 use futures_util::StreamExt as _;
 use pintle_llm::{Error, ProviderAdapter, Request, Response, StreamEvent};
 
-/// An answer as a host sees it.
+/// A response as an application sees it.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The events of a stream; none of a whole answer.
+    /// Events of a stream; empty for a complete response.
     pub(crate) events: Vec<StreamEvent>,
     pub(crate) answer: Result<Response, Error>,
 }
 
-/// The outcome of a whole answer.
+/// Returns the outcome of a complete request.
 pub(crate) async fn complete(adapter: &dyn ProviderAdapter, request: &Request) -> Outcome {
     Outcome { events: Vec::new(), answer: adapter.complete(request).await }
 }
 
-/// The outcome of a stream.
+/// Returns the outcome of a stream.
 ///
 /// # Errors
 ///
-/// A stream that ends without a word, or goes on behind its end.
+/// A stream that ends without a final event, or continues after its end.
 pub(crate) async fn stream(adapter: &dyn ProviderAdapter, request: &Request) -> Result<Outcome, String> {
     let mut stream = match adapter.stream(request).await {
         Ok(stream) => stream,
@@ -49,7 +49,7 @@ pub(crate) async fn stream(adapter: &dyn ProviderAdapter, request: &Request) -> 
 }
 
 impl Outcome {
-    /// The text that has come, complete or not.
+    /// Returns the text received, complete or not.
     pub(crate) fn text(&self) -> String {
         match &self.answer {
             Ok(response) => response.text(),
@@ -57,7 +57,7 @@ impl Outcome {
         }
     }
 
-    /// The text of the deltas.
+    /// Returns the concatenated text deltas.
     pub(crate) fn deltas(&self) -> String {
         let delta = |event: &StreamEvent| {
             if let StreamEvent::TextDelta { delta, .. } = event { Some(delta.clone()) } else { None }

@@ -1,4 +1,4 @@
-//! The bytes of a recording, and an independent reading of its framing.
+//! The bytes of a recording, and independent parsing of its framing.
 
 use std::path::Path;
 
@@ -7,35 +7,35 @@ use serde_json::Value;
 use crate::manifest::{Entry, Kind, Transport};
 use crate::sha256;
 
-/// A recording as it was read, checked against the manifest.
+/// A recording as read from the file, checked against the manifest.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// One line, without its end.
+/// A line, without its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
     pub(crate) text: &'a [u8],
-    /// LF, CRLF, CR, or nothing for a last line that does not end.
+    /// LF, CRLF, CR, or nothing for an unterminated last line.
     pub(crate) end: &'a [u8],
 }
 
-/// One event of a stream.
+/// An event of a stream.
 #[derive(Debug)]
 pub(crate) struct Event {
     /// The data lines, joined by line feeds.
     pub(crate) data: Vec<u8>,
-    /// Where the blank line behind it ends, in bytes from the start.
+    /// Offset of the end of the blank line after it.
     pub(crate) end: usize,
 }
 
 impl Recording {
     /// # Errors
     ///
-    /// A file that cannot be read, or whose length or hash is not that of the manifest.
-    pub(crate) fn read(folder: &Path, entry: &Entry) -> Result<Self, String> {
-        let path = folder.join(&entry.file);
+    /// A file that cannot be read, or whose length or hash differs from the manifest.
+    pub(crate) fn read(directory: &Path, entry: &Entry) -> Result<Self, String> {
+        let path = directory.join(&entry.file);
         let bytes =
             std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let hash = sha256::hex(&bytes);
@@ -48,7 +48,7 @@ impl Recording {
             ));
         }
         let recording = Self { bytes };
-        // The marker at the end of a Chat Completions stream is no event to the manifest.
+        // The end marker of a Chat Completions stream does not count as an event in the manifest.
         let found = recording.events().iter().filter(|event| event.data != b"[DONE]").count();
         match entry.expected.events.filter(|_| entry.transport == Transport::Sse) {
             Some(expected) if expected != found && recording.ends_with_an_event() => {
@@ -72,7 +72,7 @@ impl Recording {
         lines
     }
 
-    /// The events that a blank line completes.
+    /// Returns the events that end with a blank line.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut data: Option<Vec<u8>> = None;
@@ -95,14 +95,14 @@ impl Recording {
         events
     }
 
-    /// Whether nothing stands behind the last blank line, which the standard would drop.
+    /// Returns whether nothing follows the last blank line; the standard would ignore it.
     pub(crate) fn ends_with_an_event(&self) -> bool {
         self.events().last().is_some_and(|event| {
             self.bytes.get(event.end..).is_none_or(|rest| rest.iter().all(u8::is_ascii_whitespace))
         })
     }
 
-    /// Where the event that says that the answer is complete ends; `None` if there is none.
+    /// Returns the offset of the end of the terminal event, if there is one.
     pub(crate) fn terminal_end(&self, kind: Kind) -> Option<usize> {
         let is_terminal =
             |event: &&Event| serde_json::from_slice(&event.data).is_ok_and(|data| is_terminal(kind, &data));
@@ -110,10 +110,10 @@ impl Recording {
     }
 }
 
-/// A byte-order mark in UTF-8.
+/// A UTF-8 byte-order mark.
 pub(crate) const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// As the manifest's note on terminal events has it.
+/// See the manifest's note on terminal events.
 fn is_terminal(kind: Kind, data: &Value) -> bool {
     let name = data.get("type").and_then(Value::as_str).unwrap_or_default();
     let given = |pointer: &str| data.pointer(pointer).is_some_and(|value| !value.is_null());

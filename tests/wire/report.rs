@@ -1,4 +1,4 @@
-//! What held and what did not, as a table and a list.
+//! The results as a table and a list.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,31 +6,31 @@ use std::fmt;
 use crate::judge::Difference;
 use crate::manifest::{Entry, Kind, Transport};
 
-/// How many failures of one recording are told.
+/// Maximum number of failures reported per recording.
 const TOLD: usize = 3;
 
-/// What came of one recording.
+/// Result of one recording.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
-    /// How many times it was played.
+    /// Number of replays.
     pub(crate) plays: usize,
     failures: Vec<Failure>,
 }
 
-/// One way of playing it that does not hold.
+/// A replay that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     way: String,
     differences: Vec<Difference>,
 }
 
-/// What came of the corpus.
+/// Result of the corpus.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     rows: BTreeMap<Kind, Row>,
-    /// Failures of recordings that count, in the order of their names.
+    /// Failures of recordings that count, by name.
     failed: BTreeMap<String, Verdict>,
-    /// Failures of those that do not, with the reason why.
+    /// Failures of other recordings, with the reason why they do not count.
     optional: BTreeMap<String, (String, Verdict)>,
     lost: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl Failure {
 }
 
 impl Verdict {
-    /// Notes a failure; one without differences is none.
+    /// Records a failure, unless there are no differences.
     pub(crate) fn fail(&mut self, failure: Failure) {
         if !failure.differences.is_empty() {
             self.failures.push(failure);
@@ -81,7 +81,7 @@ impl Report {
         }
     }
 
-    /// Notes a recording whose task did not come back.
+    /// Records a recording whose task failed.
     pub(crate) fn lost(&mut self, message: &str) {
         self.lost.push(message.to_owned());
     }

@@ -1,4 +1,4 @@
-//! A server that gives one answer to one call, in the pieces that it is told.
+//! A server that sends one response to one request, in given pieces.
 
 use std::io;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The largest request that is read, in bytes.
+/// Maximum size of a request, in bytes.
 const LARGEST_REQUEST: usize = 16 * 1024 * 1024;
 
 /// An address on loopback.
@@ -17,7 +17,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
 }
 
-/// What it says.
+/// The response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -26,16 +26,16 @@ pub(crate) struct Answer {
     pub(crate) framing: Framing,
 }
 
-/// How the end of the body is told.
+/// How the end of the body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// Each piece is a chunk, which a client reads on its own however the network joins them.
+    /// Each piece is a chunk, which a client reads separately however the network merges packets.
     Chunked,
-    /// The connection closes.
+    /// The connection is closed.
     ToTheEnd,
 }
 
-/// What it was asked.
+/// The request.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) path: String,
@@ -50,7 +50,7 @@ impl Server {
         Ok(Self { listener, address })
     }
 
-    /// Takes one call, puts it into `seen`, and answers. A client that goes away is no error.
+    /// Accepts one request, stores it in `seen`, and responds. A client that disconnects is not an error.
     pub(crate) async fn answer(&self, answer: &Answer, seen: &mut Option<Call>) -> io::Result<()> {
         let (mut socket, _) = self.listener.accept().await?;
         socket.set_nodelay(true)?;
@@ -78,7 +78,7 @@ async fn write(socket: &mut TcpStream, answer: &Answer) -> io::Result<()> {
         Framing::ToTheEnd => {
             for piece in &answer.pieces {
                 socket.write_all(piece).await?;
-                // So that the client may read in between.
+                // Lets the client read in between.
                 tokio::task::yield_now().await;
             }
             Ok(())
@@ -113,7 +113,7 @@ async fn read_call(socket: &mut TcpStream) -> io::Result<Call> {
     }
 }
 
-/// The call, if it is whole. The adapters give the length of every body.
+/// Returns the request if it is complete. The adapters send the length of every body.
 fn parse(bytes: &[u8]) -> Option<Call> {
     let length = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let (head, rest) = bytes.split_at(length);

@@ -1,8 +1,8 @@
-//! SHA-256 (FIPS 180-4), by which the manifest names what it does not quote.
+//! SHA-256 (FIPS 180-4), with which the manifest identifies content that it does not quote.
 //!
-//! Each recording is checked against its own hash before it is played, which proves this code on all of them.
+//! Each recording is checked against its hash before it is replayed, which also tests this code.
 
-/// The hash of `bytes` in hexadecimal.
+/// Returns the hash of `bytes` in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut state = START;
     for block in padded(bytes).chunks_exact(64) {
@@ -11,11 +11,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     state.iter().map(|word| format!("{word:08x}")).collect()
 }
 
-/// The first 32 bits of the fractional parts of the square roots of the first 8 primes.
+/// First 32 bits of the fractional parts of the square roots of the first 8 primes.
 const START: [u32; 8] =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
-/// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
+/// First 32 bits of the fractional parts of the cube roots of the first 64 primes.
 #[rustfmt::skip]
 const ROUNDS: [u32; 64] = [
     0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5, 0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5,
@@ -28,7 +28,7 @@ const ROUNDS: [u32; 64] = [
     0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
 ];
 
-/// The bytes, a one bit, zeros up to a multiple of 64 bytes, and the length in bits at the end.
+/// Returns the bytes, a one bit, zeros up to a multiple of 64 bytes, and the length in bits at the end.
 fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut padded = bytes.to_vec();
     padded.push(0x80);
@@ -56,7 +56,7 @@ fn compress(state: &mut [u32; 8], block: &[u8]) {
     }
 }
 
-/// The 16 words of a block, and 48 that follow from them.
+/// Returns the 16 words of a block, and 48 derived ones.
 fn schedule(block: &[u8]) -> Vec<u32> {
     let word = |bytes: &[u8]| bytes.iter().fold(0, |word: u32, byte| (word << 8) | u32::from(*byte));
     let mut words: Vec<u32> = block.chunks_exact(4).map(word).collect();

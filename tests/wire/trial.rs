@@ -1,4 +1,4 @@
-//! One recording, played in every way.
+//! Replays one recording in every way.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -8,31 +8,31 @@ use std::time::Duration;
 use pintle_llm::{Message, ProviderAdapter, Request, Response};
 
 use crate::adapter::adapter;
-use crate::chance::Chance;
 use crate::events::disorder;
 use crate::judge::{Difference, judge as judge_whole, judge_cut};
 use crate::manifest::{Entry, Transport};
 use crate::mutation::{Reads, Variant, variants};
 use crate::next_turn;
 use crate::outcome::{self, Outcome};
+use crate::random::Random;
 use crate::recording::Recording;
 use crate::report::{Failure, Verdict};
 use crate::server::{Answer, Call, Framing, Server};
 
-/// How often a whole answer is played.
+/// Number of replays of a complete response.
 const WHOLE_ANSWERS: usize = 8;
 
-/// From how many pieces on an answer comes in chunks.
+/// Number of pieces from which a response is sent in chunks.
 const MANY_PIECES: usize = 500;
 
-/// No play takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of a replay.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Plays a recording in every way and tells what does not hold.
+/// Replays a recording in every way and returns the failures.
 pub(crate) async fn judge(
     entry: &Entry,
     recording: Result<Recording, String>,
-    mut chance: Chance,
+    mut random: Random,
 ) -> Verdict {
     let mut verdict = Verdict::default();
     let prepared = match recording {
@@ -46,26 +46,26 @@ pub(crate) async fn judge(
             return verdict;
         }
     };
-    for variant in ways(entry, &recording, &mut chance) {
+    for variant in ways(entry, &recording, &mut random) {
         verdict.plays += 1;
-        let played = tokio::time::timeout(PATIENCE, stage.play(&variant, &mut chance));
+        let played = tokio::time::timeout(TIME_LIMIT, stage.play(&variant, &mut random));
         let differences = match played.await {
             Ok(Ok(outcome)) => stage.judge(&recording, &variant, &outcome),
             Ok(Err(message)) => vec![Difference::new("the stream", "an end", message)],
-            Err(_) => vec![Difference::new("the time", PATIENCE, "no end")],
+            Err(_) => vec![Difference::new("the time", TIME_LIMIT, "no end")],
         };
         verdict.fail(Failure::new(&variant.name, differences));
     }
-    if let Some(response) = stage.last_answer(&recording, &mut chance).await {
+    if let Some(response) = stage.last_answer(&recording, &mut random).await {
         verdict.plays += 1;
         verdict.fail(Failure::new("the next turn", stage.judge_next_turn(&response).await));
     }
     verdict
 }
 
-fn ways(entry: &Entry, recording: &Recording, chance: &mut Chance) -> Vec<Variant> {
+fn ways(entry: &Entry, recording: &Recording, random: &mut Random) -> Vec<Variant> {
     match entry.transport {
-        Transport::Sse => variants(recording, entry.kind, chance),
+        Transport::Sse => variants(recording, entry.kind, random),
         Transport::Json => (0..WHOLE_ANSWERS).map(|_| whole(recording)).collect(),
     }
 }
@@ -75,7 +75,7 @@ fn whole(recording: &Recording) -> Variant {
     Variant { name: "random pieces".to_owned(), bytes, reads: Reads::Random, cut: None }
 }
 
-/// A server and an adapter that talks to it.
+/// A server and an adapter for it.
 struct Stage<'a> {
     entry: &'a Entry,
     server: Server,
@@ -92,8 +92,8 @@ impl<'a> Stage<'a> {
         Ok(Self { entry, server, adapter, request })
     }
 
-    async fn play(&self, variant: &Variant, chance: &mut Chance) -> Result<Outcome, String> {
-        let answer = self.answer(variant, chance);
+    async fn play(&self, variant: &Variant, random: &mut Random) -> Result<Outcome, String> {
+        let answer = self.answer(variant, random);
         let asked = async {
             match self.entry.transport {
                 Transport::Sse => outcome::stream(self.adapter.as_ref(), &self.request).await,
@@ -107,7 +107,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Serves one call, and never ends unless that fails: the client has the last word.
+    /// Serves one request. Ends only on failure, since the client closes the connection.
     async fn serve(&self, answer: &Answer, seen: &mut Option<Call>) -> Result<Infallible, String> {
         match self.server.answer(answer, seen).await {
             Ok(()) => pending().await,
@@ -115,11 +115,11 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn answer(&self, variant: &Variant, chance: &mut Chance) -> Answer {
+    fn answer(&self, variant: &Variant, random: &mut Random) -> Answer {
         let entry = self.entry;
         let mut headers: Vec<(String, String)> =
             entry.response_headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        // Of the body's length and encoding, this server decides.
+        // Length and encoding of the body are set by this server.
         headers.retain(|(name, _)| {
             !["content-length", "content-encoding", "transfer-encoding", "connection"]
                 .contains(&name.as_str())
@@ -131,9 +131,9 @@ impl<'a> Stage<'a> {
             };
             headers.push(("content-type".to_owned(), media_type.to_owned()));
         }
-        let pieces = variant.reads.pieces(&variant.bytes, chance);
-        // Many small pieces are quicker as chunks, and certain to be read apart.
-        let chunked = pieces.len() > MANY_PIECES || chance.flip();
+        let pieces = variant.reads.pieces(&variant.bytes, random);
+        // Many small pieces are faster as chunks, and certain to be read separately.
+        let chunked = pieces.len() > MANY_PIECES || random.flip();
         Answer {
             status: entry.http_status,
             headers,
@@ -160,13 +160,13 @@ impl<'a> Stage<'a> {
         found
     }
 
-    /// The answer as it was recorded, if it is one.
-    async fn last_answer(&self, recording: &Recording, chance: &mut Chance) -> Option<Response> {
-        let outcome = self.play(&whole(recording), chance).await.ok()?;
+    /// Returns the recorded response, if it is complete.
+    async fn last_answer(&self, recording: &Recording, random: &mut Random) -> Option<Response> {
+        let outcome = self.play(&whole(recording), random).await.ok()?;
         outcome.answer.ok()
     }
 
-    /// Sends the answer back as a part of the next request.
+    /// Sends the response back as a part of the next request.
     async fn judge_next_turn(&self, response: &Response) -> Vec<Difference> {
         let request = next_turn::request(&self.request.model, response);
         let answer =

@@ -1,4 +1,4 @@
-//! Uses `pintle-agent` alone, from its package: the turn machine needs no runtime.
+//! Uses the turn machine of `pintle-agent`, which needs no runtime.
 
 use pintle_agent::turn::{Action, Input, InputKind, Machine};
 use pintle_agent::{RunId, SessionState, Timestamp, TurnLimits};

@@ -1,4 +1,4 @@
-//! Puts a streamed answer together and prices it from the catalog.
+//! Accumulates a streamed response, and looks up a model in the catalog.
 
 use pintle_llm::{Capability, StreamAccumulator, StreamEvent, get_latest_model};
 

@@ -1,4 +1,4 @@
-//! Reads a script for the scripted model server, and sees a bad one refused.
+//! Parses a script for the scripted model server, and checks that an invalid one is refused.
 
 use pintle_testkit::Script;
 

@@ -1,4 +1,4 @@
-//! Registers a typed tool of its own.
+//! Registers a typed tool.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ impl Tool for Count {
     }
 
     fn description(&self) -> &str {
-        "Counts the words that it is given, by name."
+        "Counts the given words, by name."
     }
 
     fn effect(&self) -> Effect {

@@ -1,4 +1,4 @@
-//! Reduces a page, and sets up a client for what is public and one host more.
+//! Converts a page to Markdown, and creates a client for public addresses and one other host.
 
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient, to_markdown};
 

@@ -1,14 +1,14 @@
-//! `cargo xtask bench`: what things cost, as ratios of two measured in one run.
+//! `cargo xtask bench`: benchmarks, as ratios of two measurements in one run.
 
 use std::process::Command;
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// The suite that starts the command itself.
+/// The suite that runs the command itself.
 const START: &str = "start";
 
-/// Builds the benchmarks, with the command as it is shipped and the program that it is measured against, and runs those
-/// that `arguments` name, or all.
+/// Builds the benchmarks, the release build of the command and the program that it is compared with, and runs the
+/// benchmarks named in `arguments`, or all.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let cargo = |verb: &str, profile: &str, package: &str| {
         let mut command = process::cargo(&metadata.workspace_root);
@@ -19,14 +19,14 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         process::run(&mut cargo("build", "dist", "pintle"))?;
     }
     process::run(cargo("build", "measure", "pintle-benches").args(["--bin", "pintle-benches"]))?;
-    // Linked statically, since loading a library takes longer than all that it does.
-    let floor = ["--bin", "floor-start", "--", "-C", "target-feature=+crt-static"];
-    process::run(cargo("rustc", "measure", "pintle-benches").args(floor))?;
+    // Linked statically, since loading a library would take longer than everything else that it does.
+    let baseline = ["--bin", "baseline-start", "--", "-C", "target-feature=+crt-static"];
+    process::run(cargo("rustc", "measure", "pintle-benches").args(baseline))?;
     let program = metadata.target_directory.join("measure/pintle-benches");
     process::run(Command::new(program).current_dir(&metadata.workspace_root).args(arguments))
 }
 
-/// Whether the suite that needs the command is among those wanted: link-time optimisation takes minutes.
+/// Returns whether the suite that needs the command is selected: its link-time optimization takes minutes.
 fn starts_the_command(arguments: &[String]) -> bool {
     let named = arguments.iter().find(|word| !word.starts_with("--"));
     named.is_none_or(|name| name == START)
@@ -37,7 +37,7 @@ mod tests {
     use super::starts_the_command;
 
     #[test]
-    fn the_command_is_built_for_its_suite_and_for_all_of_them() {
+    fn the_command_is_built_only_if_needed() {
         for (words, expected) in
             [("", true), ("start", true), ("start memory", true), ("--write", true), ("round start", false)]
         {

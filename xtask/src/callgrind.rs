@@ -1,8 +1,8 @@
-//! `cargo xtask callgrind`: the instructions of fixed work on hot paths, against a committed table.
+//! `cargo xtask callgrind`: instruction counts of fixed work on hot paths, compared with a committed table.
 //!
-//! Instructions do not depend on how busy a machine is. They do depend on its processor, whose extensions libraries
-//! choose by, so that the C library is told which to use, and a little on seeds and on the order in which threads come,
-//! so that the table states how much may be left to that.
+//! Instruction counts do not depend on the load of a machine. They depend on its processor, by whose extensions the C
+//! library selects its routines, so that selection is fixed. They also depend slightly on hash seeds and on the order
+//! of threads, for which the table has a tolerance.
 
 use std::{
     collections::BTreeMap,
@@ -18,35 +18,35 @@ const TABLE: &str = "benches/callgrind.toml";
 
 pub(crate) const ADVICE: &str = "valgrind is not installed (Debian: `apt-get install valgrind`)";
 
-/// What the C library copies and compares with, whatever the processor has: else the same program takes up to a third
-/// more or less elsewhere. Names that a release of it does not know are left alone by it.
+/// Makes the C library select the same copy and compare routines on every processor. Without it the same program takes
+/// up to a third more or less on another one. Unknown names are ignored.
 const C_LIBRARY: &str = "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-ERMS,-FSRM,-AVX_Fast_Unaligned_Load\
                          :glibc.cpu.x86_non_temporal_threshold=0x4000000";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
-    /// How far a path may be from its figure, in percent.
+    /// Allowed deviation from the figure of a path, in percent.
     tolerance: f64,
-    /// Millions of instructions by path.
+    /// Millions of instructions per path.
     paths: BTreeMap<String, f64>,
 }
 
-/// What became of a path.
+/// Result of comparing a path with its figure.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Kept,
     Grown,
-    /// It takes less: the table has to say so, or the next growth goes unseen.
+    /// It takes fewer: the table should be updated, or later growth goes unnoticed.
     Shrunk,
 }
 
-/// Counts every path and compares; `--write` puts what was counted into the table.
+/// Counts every path and compares it with the table; `--write` updates the table instead.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let write = match arguments {
         [] => false,
         [word] if word == "--write" => true,
-        _ => return Err(Failure::new("`cargo xtask callgrind` takes nothing but `--write`")),
+        _ => return Err(Failure::new("`cargo xtask callgrind` takes no arguments except `--write`")),
     };
     if !is_installed() {
         return Err(Failure::new(ADVICE));
@@ -54,13 +54,13 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     let program = build(metadata)?;
     let path = metadata.workspace_root.join(TABLE);
     let text = std::fs::read_to_string(&path)
-        .map_err(|cause| Failure::new(format!("{TABLE} could not be read")).because(cause))?;
+        .map_err(|cause| Failure::new(format!("{TABLE} could not be read")).with_source(cause))?;
     let table: Table = toml::from_str(&text)
-        .map_err(|cause| Failure::new(format!("{TABLE} was not understood")).because(cause))?;
+        .map_err(|cause| Failure::new(format!("{TABLE} could not be parsed")).with_source(cause))?;
     let counted = count_all(&program)?;
     if write {
         return std::fs::write(&path, rewritten(&text, &counted))
-            .map_err(|cause| Failure::new(format!("{TABLE} could not be written")).because(cause));
+            .map_err(|cause| Failure::new(format!("{TABLE} could not be written")).with_source(cause));
     }
     compare(&table, &counted)
 }
@@ -84,7 +84,7 @@ fn count_all(program: &Path) -> Result<BTreeMap<String, f64>, Failure> {
     names.lines().map(|name| Ok((name.to_owned(), count(program, name)?))).collect()
 }
 
-/// Millions of instructions.
+/// Returns the instructions of a path, in millions.
 fn count(program: &Path, name: &str) -> Result<f64, Failure> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -93,13 +93,13 @@ fn count(program: &Path, name: &str) -> Result<f64, Failure> {
         .env("GLIBC_TUNABLES", C_LIBRARY)
         .stdin(Stdio::null())
         .output()
-        .map_err(|cause| Failure::new("valgrind could not be started").because(cause))?;
+        .map_err(|cause| Failure::new("valgrind could not be started").with_source(cause))?;
     let errors = String::from_utf8_lossy(&output.stderr);
     let counted = collected(&errors).filter(|_| output.status.success());
     counted.ok_or_else(|| Failure::new(format!("the path `{name}` was not counted: {}", errors.trim())))
 }
 
-/// What callgrind says at its end, `==PID== Collected : N`, in millions.
+/// Parses the last line of callgrind, `==PID== Collected : N`. Returns millions.
 fn collected(errors: &str) -> Option<f64> {
     let line = errors.lines().find_map(|line| line.split_once("Collected :"))?;
     let number: f64 = line.1.trim().parse().ok()?;
@@ -119,12 +119,12 @@ fn compare(table: &Table, counted: &BTreeMap<String, f64>) -> Result<(), Failure
             Verdict::Kept => {}
             Verdict::Grown => wrong.push(format!("{name} takes {:+.1} %", change(*count, *known))),
             Verdict::Shrunk => {
-                println!("  {name} takes less than the table says: `--write` keeps that");
+                println!("  {name} takes fewer than the table says: `--write` updates it");
             }
         }
     }
     let gone = table.paths.keys().filter(|name| !counted.contains_key(*name));
-    wrong.extend(gone.map(|name| format!("{name} is in the table and not among the paths")));
+    wrong.extend(gone.map(|name| format!("{name} is in the table, but is not a path")));
     if wrong.is_empty() {
         return Ok(());
     }
@@ -143,12 +143,12 @@ fn verdict(count: f64, known: f64, tolerance: f64) -> Verdict {
     }
 }
 
-/// In percent.
+/// Returns the change in percent.
 fn change(count: f64, known: f64) -> f64 {
     (count / known - 1.0) * 100.0
 }
 
-/// The table with what was counted, and with all that stands before its figures.
+/// Replaces the figures of the table and keeps everything before them.
 fn rewritten(text: &str, counted: &BTreeMap<String, f64>) -> String {
     let head = text.split_once("[paths]").map_or(text, |(head, _)| head);
     let figures: String = counted.iter().map(|(name, count)| format!("{name} = {count:.3}\n")).collect();
@@ -162,39 +162,38 @@ mod tests {
     use super::{Table, Verdict, collected, compare, rewritten, verdict};
 
     #[test]
-    fn the_last_words_of_callgrind_are_read() {
-        let said = "==7== Events    : Ir\n==7== Collected : 1612705786\n==7==\n";
-        assert_eq!(collected(said), Some(1_612.705_786));
+    fn the_count_is_parsed() {
+        let output = "==7== Events    : Ir\n==7== Collected : 1612705786\n==7==\n";
+        assert_eq!(collected(output), Some(1_612.705_786));
         assert_eq!(collected("==7== Command: true\n"), None);
     }
 
     #[test]
-    fn only_what_is_beyond_the_tolerance_has_changed() {
-        let rows =
+    fn changes_within_the_tolerance_are_ignored() {
+        let cases =
             [(103.0, Verdict::Kept), (97.0, Verdict::Kept), (104.0, Verdict::Grown), (90.0, Verdict::Shrunk)];
-        for (count, expected) in rows {
+        for (count, expected) in cases {
             assert_eq!(verdict(count, 100.0, 3.5), expected, "{count}");
         }
     }
 
     #[test]
-    fn growth_and_a_path_on_one_side_only_are_refused() {
+    fn growth_and_unmatched_paths_are_refused() {
         let figures = |rows: &[(&str, f64)]| -> BTreeMap<String, f64> {
             rows.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
         };
         let table = Table { tolerance: 3.0, paths: figures(&[("a", 10.0), ("b", 10.0), ("gone", 1.0)]) };
         let failure = compare(&table, &figures(&[("a", 11.0), ("b", 10.1), ("new", 1.0)])).unwrap_err();
-        let told = failure.to_string();
+        let message = failure.to_string();
         assert!(
-            told.starts_with(
-                "a takes +10.0 %; new has no figure; gone is in the table and not among the paths"
-            ),
-            "{told}"
+            message
+                .starts_with("a takes +10.0 %; new has no figure; gone is in the table, but is not a path"),
+            "{message}"
         );
     }
 
     #[test]
-    fn writing_keeps_what_stands_before_the_figures() {
+    fn writing_keeps_the_text_before_the_figures() {
         let text = "# Why.\ntolerance = 3.0\n\n[paths]\nold = 1.0\n";
         let counted = BTreeMap::from([("new".to_owned(), 2.04)]);
         assert_eq!(rewritten(text, &counted), "# Why.\ntolerance = 3.0\n\n[paths]\nnew = 2.040\n");

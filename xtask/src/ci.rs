@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what must hold before a change is taken, cheap checks first.
+//! `cargo xtask ci`: everything that must pass before a change is merged, cheap checks first.
 
 use std::time::{Duration, Instant};
 
@@ -7,60 +7,60 @@ use crate::{
     weight, wire,
 };
 
-/// One step of the run.
+/// A step of the run.
 struct Step {
     name: &'static str,
-    /// Runs the step; what it pushes is printed again at the very end.
-    run: fn(&Metadata, &mut Vec<String>) -> Result<Done, Failure>,
+    /// Runs the step. Lines that it pushes are repeated at the end of the run.
+    run: fn(&Metadata, &mut Vec<String>) -> Result<StepOutcome, Failure>,
 }
 
-/// How a step ended that did not fail.
-enum Done {
+/// Outcome of a step that did not fail.
+enum StepOutcome {
     Checked,
-    /// It did not run, and why.
+    /// It did not run, for this reason.
     Skipped(&'static str),
 }
 
-/// Clippy and the tests each build the tree once; what follows reuses the tests' build. The checks of `weight` are cold
-/// by their nature, and what counts instructions is optimised.
+/// Clippy and the tests each build the tree once; later steps reuse the build of the tests. The checks of `weight` are
+/// cold by design, and `callgrind` needs an optimized build.
 const STEPS: &[Step] = &[
-    Step { name: "fmt", run: |metadata, _| checked(cargo(metadata, &["fmt", "--all", "--check"])) },
-    Step { name: "tidy", run: |metadata, _| checked(tidy::run(metadata, &[])) },
-    Step { name: "weight", run: |metadata, _| checked(weight::run(metadata, &[])) },
+    Step { name: "fmt", run: |metadata, _| into_outcome(cargo(metadata, &["fmt", "--all", "--check"])) },
+    Step { name: "tidy", run: |metadata, _| into_outcome(tidy::run(metadata, &[])) },
+    Step { name: "weight", run: |metadata, _| into_outcome(weight::run(metadata, &[])) },
     Step { name: "deny", run: |metadata, _| deny(metadata) },
-    Step { name: "clippy", run: |metadata, _| checked(clippy(metadata)) },
-    Step { name: "features", run: |metadata, _| checked(features(metadata)) },
-    Step { name: "test", run: |metadata, closing| checked(test(metadata, closing)) },
-    Step { name: "load", run: |metadata, _| checked(load::once(metadata)) },
-    Step { name: "conformance", run: |metadata, _| checked(conformance::run(metadata, &[])) },
+    Step { name: "clippy", run: |metadata, _| into_outcome(clippy(metadata)) },
+    Step { name: "features", run: |metadata, _| into_outcome(features(metadata)) },
+    Step { name: "test", run: |metadata, summary| into_outcome(test(metadata, summary)) },
+    Step { name: "load", run: |metadata, _| into_outcome(load::run_once(metadata)) },
+    Step { name: "conformance", run: |metadata, _| into_outcome(conformance::run(metadata, &[])) },
     Step { name: "wire", run: |metadata, _| wire(metadata) },
-    Step { name: "consumers", run: |metadata, _| checked(consumers::run(metadata, &[])) },
-    Step { name: "doc", run: |metadata, _| checked(doc(metadata)) },
+    Step { name: "consumers", run: |metadata, _| into_outcome(consumers::run(metadata, &[])) },
+    Step { name: "doc", run: |metadata, _| into_outcome(doc(metadata)) },
     Step { name: "callgrind", run: |metadata, _| callgrind(metadata) },
 ];
 
-/// Runs every step; stops at the first that fails.
+/// Runs every step. Stops at the first failure.
 pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
     let started = Instant::now();
-    let mut closing = Vec::new();
+    let mut summary = Vec::new();
     let mut durations = Vec::new();
     let mut skipped = 0;
     for step in STEPS {
         println!("== {}", step.name);
         let step_started = Instant::now();
-        let outcome = (step.run)(metadata, &mut closing);
+        let outcome = (step.run)(metadata, &mut summary);
         let took = step_started.elapsed();
         durations.push((step.name, took));
         match outcome {
-            Ok(Done::Checked) => println!("== {}: ok in {}", step.name, seconds(took)),
-            Ok(Done::Skipped(why)) => {
+            Ok(StepOutcome::Checked) => println!("== {}: ok in {}", step.name, seconds(took)),
+            Ok(StepOutcome::Skipped(why)) => {
                 skipped += 1;
-                closing.push(format!("SKIPPED {}: {why}", step.name));
+                summary.push(format!("SKIPPED {}: {why}", step.name));
                 println!("== {}: SKIPPED: {why}", step.name);
             }
             Err(failure) => {
                 println!("error: {}", failure.chain());
-                repeat(&closing);
+                print_lines(&summary);
                 return Err(Failure::new(format!(
                     "ci FAILED at `{}` after {}",
                     step.name,
@@ -73,64 +73,64 @@ pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Fail
     for (name, took) in &durations {
         println!("{name:<12} {:>9}", seconds(*took));
     }
-    repeat(&closing);
+    print_lines(&summary);
     println!("{} in {}", verdict(STEPS.len(), skipped), seconds(started.elapsed()));
     Ok(())
 }
 
-/// The names of the steps, for the invariants that name one as their check.
+/// Returns the names of the steps, for the invariants whose check is a step.
 pub(crate) fn step_names() -> impl Iterator<Item = &'static str> {
     STEPS.iter().map(|step| step.name)
 }
 
-/// A developer's machine may lack the tool and is told so at the end; in CI that is a failure.
-fn deny(metadata: &Metadata) -> Result<Done, Failure> {
+/// Runs `cargo xtask deny`. A missing tool skips the step on a developer's machine and fails it in CI.
+fn deny(metadata: &Metadata) -> Result<StepOutcome, Failure> {
     if !deny::is_installed() && std::env::var_os("CI").is_none() {
-        return Ok(Done::Skipped(deny::ADVICE));
+        return Ok(StepOutcome::Skipped(deny::ADVICE));
     }
-    checked(deny::run(metadata, &[]))
+    into_outcome(deny::run(metadata, &[]))
 }
 
-/// Likewise.
-fn callgrind(metadata: &Metadata) -> Result<Done, Failure> {
+/// Runs `cargo xtask callgrind`. A missing tool skips or fails the step in the same way.
+fn callgrind(metadata: &Metadata) -> Result<StepOutcome, Failure> {
     if !callgrind::is_installed() && std::env::var_os("CI").is_none() {
-        return Ok(Done::Skipped(callgrind::ADVICE));
+        return Ok(StepOutcome::Skipped(callgrind::ADVICE));
     }
-    checked(callgrind::run(metadata, &[]))
+    into_outcome(callgrind::run(metadata, &[]))
 }
 
-/// The corpus is no part of the repository, so a clone that stands alone has none.
-fn wire(metadata: &Metadata) -> Result<Done, Failure> {
+/// Runs `cargo xtask wire`. The corpus is not part of the repository, so a plain clone has none.
+fn wire(metadata: &Metadata) -> Result<StepOutcome, Failure> {
     match wire::corpus(metadata) {
-        Some(folder) => checked(wire::play(metadata, &folder, &[])),
-        None => Ok(Done::Skipped("no corpus of recordings beside the workspace")),
+        Some(directory) => into_outcome(wire::play(metadata, &directory, &[])),
+        None => Ok(StepOutcome::Skipped("there is no corpus of recordings beside the workspace")),
     }
 }
 
 fn clippy(metadata: &Metadata) -> Result<(), Failure> {
-    // A lock file that does not fit is said here. Flags after `--` reach the workspace's own crates
-    // only, so the dependencies are not built again.
+    // `--locked` reports an outdated lock file. Flags after `--` apply to the workspace's own crates
+    // only, so the dependencies are not rebuilt.
     cargo(metadata, &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
-/// What the workspace's own build leaves out: the command asks for the sandbox, a host need not.
+/// Checks features that the workspace build does not: there the command enables the sandbox, which is optional.
 fn features(metadata: &Metadata) -> Result<(), Failure> {
     cargo(metadata, &["clippy", "--locked", "--package", "pintle-env", "--", "-D", "warnings"])
 }
 
-/// The README's test command; the runner's closing lines are kept for the end of the whole run.
-fn test(metadata: &Metadata, closing: &mut Vec<String>) -> Result<(), Failure> {
-    closing.push(String::from("== cargo test --workspace"));
+/// Runs the README's test command. The summary lines of the test runner are repeated at the end of the run.
+fn test(metadata: &Metadata, summary: &mut Vec<String>) -> Result<(), Failure> {
+    summary.push(String::from("== cargo test --workspace"));
     let mut tally = Tally::default();
     let mut command = process::cargo(&metadata.workspace_root);
     command.args(["test", "--workspace"]);
-    let outcome = process::run_seen(&mut command, |line| {
+    let outcome = process::run_with_lines(&mut command, |line| {
         if line.starts_with("test result: ") {
-            closing.push(line.to_owned());
+            summary.push(line.to_owned());
             tally.add(line);
         }
     });
-    closing.push(tally.to_string());
+    summary.push(tally.to_string());
     outcome?;
     tally.require(metadata.test_binaries())
 }
@@ -143,8 +143,8 @@ fn doc(metadata: &Metadata) -> Result<(), Failure> {
     )
 }
 
-fn checked(outcome: Result<(), Failure>) -> Result<Done, Failure> {
-    outcome.map(|()| Done::Checked)
+fn into_outcome(outcome: Result<(), Failure>) -> Result<StepOutcome, Failure> {
+    outcome.map(|()| StepOutcome::Checked)
 }
 
 fn verdict(steps: usize, skipped: usize) -> String {
@@ -158,8 +158,8 @@ fn cargo(metadata: &Metadata, arguments: &[&str]) -> Result<(), Failure> {
     process::run(process::cargo(&metadata.workspace_root).args(arguments))
 }
 
-fn repeat(closing: &[String]) {
-    for line in closing {
+fn print_lines(summary: &[String]) {
+    for line in summary {
         println!("{line}");
     }
 }
@@ -168,7 +168,7 @@ fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
-/// The sum over all test binaries.
+/// Sum over all test binaries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     binaries: u64,
@@ -193,10 +193,10 @@ impl Tally {
         self.ignored += count("ignored");
     }
 
-    /// A success of no tests, of fewer binaries than there are, or with tests left out, is none.
+    /// Fails if no tests ran, if binaries are missing, or if tests were ignored.
     fn require(&self, binaries: u64) -> Result<(), Failure> {
         if self.ignored > 0 {
-            return Err(Failure::new(format!("{} tests are ignored; none may be", self.ignored)));
+            return Err(Failure::new(format!("{} tests are ignored, which is not allowed", self.ignored)));
         }
         if self.binaries < binaries || self.passed == 0 {
             return Err(Failure::new(format!(
@@ -223,7 +223,7 @@ mod tests {
     use super::{Tally, verdict};
 
     #[test]
-    fn closing_lines_add_up() {
+    fn summary_lines_add_up() {
         let mut tally = Tally::default();
         tally.add(
             "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s",
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_run_that_runs_nothing_is_no_success() {
+    fn a_run_without_tests_is_a_failure() {
         let tally = |binaries, passed, ignored| Tally { binaries, passed, failed: 0, ignored };
         assert!(tally(3, 10, 0).require(3).is_ok());
         for bad in [tally(0, 0, 0), tally(3, 0, 0), tally(2, 10, 0), tally(3, 10, 1)] {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skipped_step_is_not_counted_as_passed() {
+    fn a_skipped_step_does_not_count_as_passed() {
         assert_eq!(verdict(9, 0), "ci passed: 9 steps");
         assert_eq!(verdict(9, 1), "ci passed: 8 of 9 steps, 1 SKIPPED");
     }

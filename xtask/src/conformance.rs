@@ -1,7 +1,7 @@
-//! `cargo xtask conformance`: both definitions of done, checkbox by checkbox.
+//! `cargo xtask conformance`: the checkboxes of both definitions of done.
 //!
-//! `xtask/conformance.toml` maps every checkbox and every cell of both parity matrices to tests, or
-//! to the later work that brings it. This command runs those tests and judges each line.
+//! `xtask/conformance.toml` maps every checkbox and every cell of both parity matrices to tests, or to the issue that
+//! will implement it. This command runs those tests and reports the state of each line.
 
 mod checklist;
 mod report;
@@ -16,25 +16,25 @@ use self::{
 };
 use crate::{failure::Failure, metadata::Metadata};
 
-/// Where the data is, from the root.
+/// Path of the data, from the root.
 const DATA: &str = "xtask/conformance.toml";
-/// The page that `--write` writes and that a plain run compares.
+/// Page that `--write` generates and that a run without it compares.
 const PAGE: &str = "docs/conformance.md";
 
-/// What is known of one line after the run.
+/// State of one line after the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
     Proved,
-    /// One sentence for each thing that is wrong.
+    /// One message per failed or missing test.
     Failed(Vec<String>),
-    /// Brought by the later work of this number.
+    /// To be implemented by the issue of this number.
     Pending(u8),
 }
 
-/// Runs the named tests and prints line, tests and verdict.
+/// Runs the named tests and prints each line with its tests and state.
 ///
-/// `--list` prints what is mapped without running anything; `--write` also writes the page.
-/// Fails when a line fails, when a named test does not exist, and when the page is out of date.
+/// `--list` prints the mapping without running anything; `--write` also generates the page.
+/// Fails if a line fails, if a named test does not exist, or if the page is out of date.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let (mut list, mut write) = (false, false);
     for argument in arguments {
@@ -48,23 +48,23 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     }
     let path = metadata.workspace_root.join(DATA);
     let text = std::fs::read_to_string(&path)
-        .map_err(|cause| Failure::new(format!("{DATA} could not be read")).because(cause))?;
+        .map_err(|cause| Failure::new(format!("{DATA} could not be read")).with_source(cause))?;
     let checklist = Checklist::parse(&text)?;
     if list {
-        print!("{}", Report::unjudged(&checklist));
+        print!("{}", Report::mapping(&checklist));
         return Ok(());
     }
-    let report = Report::new(&checklist, judge(metadata, &checklist)?);
+    let report = Report::new(&checklist, run_checklist(metadata, &checklist)?);
     print!("{report}");
-    settle_page(metadata, &report, write)?;
+    update_page(metadata, &report, write)?;
     match report.failed() {
         0 => Ok(()),
         count => Err(Failure::new(format!("{count} lines of the definitions of done fail"))),
     }
 }
 
-/// One verdict per line of the checklist, in its order.
-fn judge(metadata: &Metadata, checklist: &Checklist) -> Result<Vec<Verdict>, Failure> {
+/// Returns one verdict per line of the checklist, in order.
+fn run_checklist(metadata: &Metadata, checklist: &Checklist) -> Result<Vec<Verdict>, Failure> {
     let named: BTreeSet<&str> = checklist.tests().collect();
     let outcomes =
         if named.is_empty() { BTreeMap::new() } else { TestBinaries::build(metadata)?.run(&named)? };
@@ -74,7 +74,7 @@ fn judge(metadata: &Metadata, checklist: &Checklist) -> Result<Vec<Verdict>, Fai
         .map(|line| match &line.proof {
             Proof::Tests(tests) => verdict_of(tests, &outcomes),
             Proof::Pending(issue) if *issue <= checklist.in_hand => Verdict::Failed(vec![format!(
-                "is due: issue {issue} brings it, and work up to issue {} is in hand or done",
+                "is overdue: it is pending for issue {issue}, but issues up to {} are in progress or done",
                 checklist.in_hand
             )]),
             Proof::Pending(issue) => Verdict::Pending(*issue),
@@ -83,7 +83,7 @@ fn judge(metadata: &Metadata, checklist: &Checklist) -> Result<Vec<Verdict>, Fai
 }
 
 fn verdict_of(tests: &[String], outcomes: &BTreeMap<String, TestOutcome>) -> Verdict {
-    let complaints: Vec<String> = tests
+    let failures: Vec<String> = tests
         .iter()
         .filter_map(|test| match outcomes.get(test) {
             Some(TestOutcome::Passed) => None,
@@ -91,21 +91,21 @@ fn verdict_of(tests: &[String], outcomes: &BTreeMap<String, TestOutcome>) -> Ver
             Some(TestOutcome::Missing) | None => Some(format!("{test} does not exist")),
         })
         .collect();
-    if complaints.is_empty() { Verdict::Proved } else { Verdict::Failed(complaints) }
+    if failures.is_empty() { Verdict::Proved } else { Verdict::Failed(failures) }
 }
 
-fn settle_page(metadata: &Metadata, report: &Report<'_>, write: bool) -> Result<(), Failure> {
+fn update_page(metadata: &Metadata, report: &Report<'_>, write: bool) -> Result<(), Failure> {
     let path = metadata.workspace_root.join(PAGE);
     let page = report.page();
     if write {
         return std::fs::write(&path, page)
-            .map_err(|cause| Failure::new(format!("{PAGE} could not be written")).because(cause));
+            .map_err(|cause| Failure::new(format!("{PAGE} could not be written")).with_source(cause));
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     if found == page || report.failed() > 0 {
         return Ok(());
     }
-    Err(Failure::new(format!("{PAGE} is out of date; `cargo xtask conformance --write` writes it")))
+    Err(Failure::new(format!("{PAGE} is out of date; `cargo xtask conformance --write` updates it")))
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     use super::{TestOutcome, Verdict, verdict_of};
 
     #[test]
-    fn a_line_is_proved_when_every_test_exists_and_passes() {
+    fn a_line_is_proved_if_every_test_passes() {
         let outcomes = BTreeMap::from([
             (String::from("a::good"), TestOutcome::Passed),
             (String::from("a::bad"), TestOutcome::Failed(String::from("exit status 101"))),

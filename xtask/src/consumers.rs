@@ -1,8 +1,8 @@
-//! `cargo xtask consumers`: each library as a stranger gets it.
+//! `cargo xtask consumers`: each library as its users get it.
 //!
-//! Every library is packaged, unpacked outside the workspace and built by a small program that
-//! depends on it alone. What a package forgets to ship, or a feature that only the workspace's
-//! other crates switch on, shows here and nowhere else.
+//! Every library is packaged, unpacked outside the workspace and used by a small program that depends on
+//! it alone. This finds files missing from a package, and features that are enabled only because other
+//! crates of the workspace ask for them.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use crate::{
     process,
 };
 
-/// Packages every library, then builds and runs the consumer of each, or of those named.
+/// Packages every library, then builds and runs the consumer of each library, or of those named.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let chosen = chosen(metadata, arguments)?;
     let stage = Stage::create(metadata)?;
@@ -26,7 +26,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     for package in &chosen {
         let directory = stage.write_consumer(metadata, package)?;
         println!("-- a consumer of {} alone", package.name);
-        // The workspace's target directory is shared, so that equal dependencies are built once.
+        // The target directory of the workspace is shared, so that equal dependencies are built once.
         process::run(
             process::cargo(&directory)
                 .args(["run", "--quiet", "--target-dir"])
@@ -46,7 +46,7 @@ fn chosen<'a>(metadata: &'a Metadata, names: &[String]) -> Result<Vec<&'a Packag
         if !libraries.iter().any(|library| library.name == *name) {
             let known: Vec<&str> = libraries.iter().map(|library| library.name.as_str()).collect();
             return Err(Failure::new(format!(
-                "no library is called `{name}`; the libraries are {}",
+                "unknown library `{name}`; the libraries are {}",
                 known.join(", ")
             )));
         }
@@ -54,7 +54,7 @@ fn chosen<'a>(metadata: &'a Metadata, names: &[String]) -> Result<Vec<&'a Packag
     Ok(libraries.into_iter().filter(|library| names.is_empty() || names.contains(&library.name)).collect())
 }
 
-/// A directory outside the workspace, at the same place in every run of one checkout.
+/// A directory outside the workspace, with the same path in every run of one checkout.
 struct Stage {
     directory: PathBuf,
 }
@@ -74,7 +74,7 @@ impl Stage {
 
     fn remove(&self) -> Result<(), Failure> {
         fs::remove_dir_all(&self.directory)
-            .map_err(|cause| at(&self.directory, "could not be removed").because(cause))
+            .map_err(|cause| at(&self.directory, "could not be removed").with_source(cause))
     }
 
     fn unpacked(&self, package: &Package) -> PathBuf {
@@ -90,7 +90,7 @@ impl Stage {
         process::run(&mut packaging)?;
         for package in metadata.libraries() {
             let archive = format!("package/{}-{}.crate", package.name, package.version);
-            // Archives carry one fixed time for every file; only a fresh one tells cargo what changed.
+            // All files in an archive have the same fixed time; a fresh one lets cargo detect changes.
             process::run(
                 Command::new("tar")
                     .args(["--extract", "--gzip", "--touch", "--directory"])
@@ -109,11 +109,11 @@ impl Stage {
         let directory = self.directory.join(format!("consumer-{short}"));
         make_directory(&directory.join("src"))?;
         copy(&source, &directory.join("src/main.rs"))?;
-        // The same versions as the workspace's, so that nothing is resolved anew.
+        // The lock file of the workspace, so that the same versions are used.
         copy(&metadata.workspace_root.join("Cargo.lock"), &directory.join("Cargo.lock"))?;
         let path = directory.join("Cargo.toml");
         fs::write(&path, self.manifest(metadata, package))
-            .map_err(|cause| at(&path, "could not be written").because(cause))?;
+            .map_err(|cause| at(&path, "could not be written").with_source(cause))?;
         Ok(directory)
     }
 
@@ -139,11 +139,11 @@ impl Stage {
 }
 
 fn make_directory(path: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(path).map_err(|cause| at(path, "could not be made").because(cause))
+    fs::create_dir_all(path).map_err(|cause| at(path, "could not be created").with_source(cause))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::copy(from, to).map(|_| ()).map_err(|cause| at(from, "could not be copied").because(cause))
+    fs::copy(from, to).map(|_| ()).map_err(|cause| at(from, "could not be copied").with_source(cause))
 }
 
 fn at(path: &Path, what: &str) -> Failure {

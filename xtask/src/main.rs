@@ -1,12 +1,12 @@
-//! The project's own chores: what continuous integration runs, and the rules that no compiler checks.
+//! The project's own commands: everything that continuous integration runs, and the rules that no compiler checks.
 //!
-//! `cargo xtask NAME` runs one command; without a known name it lists them.
+//! `cargo xtask NAME` runs one command. Without a known name it lists them.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a developer's program: it starts cargo, reads the tree and talks to a terminal"
+    reason = "a developer's program: it runs cargo, reads the tree and writes to a terminal"
 )]
 
 mod bench;
@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use crate::{failure::Failure, metadata::Metadata};
 
-/// A chore with a name.
+/// A command of this program.
 struct Command {
     name: &'static str,
     summary: &'static str,
@@ -41,95 +41,95 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "ci",
-        summary: "everything below, with formatting, lints, tests and documentation, as CI runs it",
+        summary: "everything that CI runs: the checks below, formatting, lints, tests and documentation",
         run: ci::run,
     },
     Command {
         name: "tidy",
-        summary: "the rules of the tree: crate arrows, manifests, sources, invariants, links",
+        summary: "rules of the tree: crate dependencies, module cycles, manifests, sources, invariants, links",
         run: tidy::run,
     },
     Command {
         name: "conformance",
-        summary: "each checkbox of both definitions of done, with its tests; --list, --write",
+        summary: "checkboxes of both definitions of done, with their tests; --list, --write",
         run: conformance::run,
     },
     Command {
         name: "consumers",
-        summary: "each library packaged, unpacked and used alone, outside the workspace; [CRATE..]",
+        summary: "each library packaged, unpacked and used outside the workspace; [CRATE..]",
         run: consumers::run,
     },
     Command {
         name: "weight",
-        summary: "crates and cold check of each layer alone, against xtask/weight.toml; --write",
+        summary: "crates and cold check time of each layer alone, against xtask/weight.toml; --write",
         run: weight::run,
     },
     Command {
         name: "wire",
-        summary: "recorded provider answers through the real adapters; DIR [FILTER] [--seed N]",
+        summary: "recorded provider responses through the real adapters; DIR [FILTER] [--seed N]",
         run: wire::run,
     },
     Command {
         name: "bench",
-        summary: "what things cost, as ratios of two measured in one run; [NAME [ROW]] [--write]",
+        summary: "benchmarks, as ratios of two measurements in one run; [NAME [ROW]] [--write]",
         run: bench::run,
     },
     Command {
         name: "callgrind",
-        summary: "instructions of fixed work on hot paths, against benches/callgrind.toml; --write",
+        summary: "instruction counts of hot paths, against benches/callgrind.toml; --write",
         run: callgrind::run,
     },
     Command {
         name: "smoke",
-        summary: "both smoke tests at the providers whose keys are in the environment; [--offline]",
+        summary: "both smoke tests against the providers whose keys are in the environment; [--offline]",
         run: smoke::run,
     },
     Command {
         name: "soak",
-        summary: "thousands of inputs drawn from a seed, or many sessions at once; [--turns N] [--seed N] | --sessions N",
+        summary: "thousands of random inputs, or many sessions at once; [--turns N] [--seed N] | --sessions N",
         run: soak::run,
     },
     Command {
         name: "load",
-        summary: "the tests of signals and kills, and the command's whole test program, on a busy machine; [--signals N] [--whole N]",
+        summary: "the tests of signals, and the command's whole test suite, under load; [--signals N] [--whole N]",
         run: load::run,
     },
     Command {
         name: "fuzz",
-        summary: "garbage for the patch engine, with cargo-fuzz; [TARGET] [SECONDS]",
+        summary: "fuzzing of the patch engine, with cargo-fuzz; [TARGET] [SECONDS]",
         run: fuzz::run,
     },
     Command {
         name: "deny",
-        summary: "licences, bans and sources of the dependencies, by cargo-deny",
+        summary: "licences, bans and sources of dependencies, with cargo-deny",
         run: deny::run,
     },
     Command {
         name: "services",
-        summary: "the engine and the ssh servers that tests of environments need; up|down [docker|ssh]",
+        summary: "the container engine and ssh servers for tests of environments; up|down [docker|ssh]",
         run: services::run,
     },
 ];
 
 fn main() -> ExitCode {
-    match weight::wrapper::wrapped() {
+    match weight::wrapper::run_as_wrapper() {
         Some(Ok(code)) => code,
-        Some(Err(failure)) => refused(&failure),
-        None => chore(),
+        Some(Err(failure)) => report_failure(&failure),
+        None => run_command(),
     }
 }
 
-fn chore() -> ExitCode {
+fn run_command() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_default();
     let rest: Vec<String> = arguments.collect();
     match dispatch(&name, &rest) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => refused(&failure),
+        Err(failure) => report_failure(&failure),
     }
 }
 
-fn refused(failure: &Failure) -> ExitCode {
+fn report_failure(failure: &Failure) -> ExitCode {
     eprintln!("error: {}", failure.chain());
     ExitCode::FAILURE
 }
@@ -146,7 +146,7 @@ fn usage(found: &str) -> String {
     let mut text = if found.is_empty() {
         String::from("no command given; the commands are:")
     } else {
-        format!("no command is called `{found}`; the commands are:")
+        format!("unknown command `{found}`; the commands are:")
     };
     for command in COMMANDS {
         text.push_str(&format!("\n  {:<12} {}", command.name, command.summary));
@@ -154,7 +154,7 @@ fn usage(found: &str) -> String {
     text
 }
 
-/// The names of all commands, for the invariants that name one as their check.
+/// Returns the names of all commands, for the invariants whose check is a command.
 fn command_names() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().map(|command| command.name)
 }

@@ -1,4 +1,4 @@
-//! The workspace as cargo sees it.
+//! Metadata of the workspace, from cargo.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::{failure::Failure, process};
 
-/// `cargo metadata --no-deps`: the packages of the workspace, nothing of the registry.
+/// Output of `cargo metadata --no-deps`: the packages of the workspace, without dependencies.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
@@ -25,14 +25,14 @@ pub(crate) struct Package {
     pub(crate) manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
-    /// Registries that may take the package: `None` is any, an empty list is none.
+    /// Registries to which the package may be published: `None` is any, an empty list is none.
     pub(crate) publish: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// `None` is a normal dependency; else `dev` or `build`.
+    /// `None` for a normal dependency, else `dev` or `build`.
     pub(crate) kind: Option<String>,
 }
 
@@ -53,25 +53,25 @@ impl Metadata {
             "--format-version=1",
         ]))?;
         serde_json::from_str(&json)
-            .map_err(|cause| Failure::new("cargo's metadata was not understood").because(cause))
+            .map_err(|cause| Failure::new("cargo's metadata could not be parsed").with_source(cause))
     }
 
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {
         self.packages.iter().find(|package| package.name == name)
     }
 
-    /// The crates that others use: a library target and permission to be published.
+    /// Returns the packages that others use: publishable ones with a library target.
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.is_library())
     }
 
-    /// How many binaries `cargo test --workspace` runs, each library's documentation counted as one.
+    /// Returns the number of binaries that `cargo test --workspace` runs, counting each library's doctests as one.
     pub(crate) fn test_binaries(&self) -> u64 {
         let targets = self.packages.iter().flat_map(|package| &package.targets);
         targets.map(|target| u64::from(target.test) + u64::from(target.doctest)).sum()
     }
 
-    /// `name` and every package of the workspace beneath it, by normal dependencies.
+    /// Returns `name` and its direct and indirect normal dependencies in the workspace.
     pub(crate) fn closure<'a>(&'a self, name: &'a str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut open = vec![name];

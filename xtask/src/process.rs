@@ -1,4 +1,4 @@
-//! Other programs, run to their end.
+//! Runs other programs to completion.
 
 use std::{
     ffi::OsString,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::failure::Failure;
 
-/// The cargo that started this program, in `directory`.
+/// Returns a command for the cargo that started this program, in `directory`.
 pub(crate) fn cargo(directory: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
@@ -17,45 +17,46 @@ pub(crate) fn cargo(directory: &Path) -> Command {
     command
 }
 
-/// Runs `command` on this terminal.
+/// Runs `command` with the output of this process.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let status =
-        command.stdin(Stdio::null()).status().map_err(|cause| cannot_start(command).because(cause))?;
+        command.stdin(Stdio::null()).status().map_err(|cause| cannot_start(command).with_source(cause))?;
     require_success(command, status)
 }
 
-/// Runs `command` and returns what it wrote to standard output; its errors go to this terminal.
+/// Runs `command` and returns its standard output. Standard error is inherited.
 pub(crate) fn capture(command: &mut Command) -> Result<String, Failure> {
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|cause| cannot_start(command).because(cause))?;
+        .map_err(|cause| cannot_start(command).with_source(cause))?;
     require_success(command, output.status)?;
-    String::from_utf8(output.stdout)
-        .map_err(|cause| Failure::new(format!("`{}` wrote no UTF-8", line(command))).because(cause))
+    String::from_utf8(output.stdout).map_err(|cause| {
+        Failure::new(format!("the output of `{}` is not UTF-8", line(command))).with_source(cause)
+    })
 }
 
-/// Runs `command` on this terminal and hands each line of its standard output to `see` as well.
-pub(crate) fn run_seen(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), Failure> {
+/// Runs `command`, prints its standard output and passes each line of it to `on_line`.
+pub(crate) fn run_with_lines(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<(), Failure> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|cause| cannot_start(command).because(cause))?;
+        .map_err(|cause| cannot_start(command).with_source(cause))?;
     if let Some(stdout) = child.stdout.take() {
         let mut reader = BufReader::new(stdout);
         let mut bytes = Vec::new();
         while matches!(reader.read_until(b'\n', &mut bytes), Ok(count) if count > 0) {
             let text = String::from_utf8_lossy(&bytes);
             print!("{text}");
-            see(text.trim_end());
+            on_line(text.trim_end());
             bytes.clear();
         }
     }
-    let status = child
-        .wait()
-        .map_err(|cause| Failure::new(format!("`{}` could not be awaited", line(command))).because(cause))?;
+    let status = child.wait().map_err(|cause| {
+        Failure::new(format!("could not wait for `{}`", line(command))).with_source(cause)
+    })?;
     require_success(command, status)
 }
 
@@ -70,7 +71,7 @@ fn cannot_start(command: &Command) -> Failure {
     Failure::new(format!("`{}` could not be started", line(command)))
 }
 
-/// The command as a person would type it, with the program's bare name.
+/// Renders the command as typed in a shell, with the bare name of the program.
 fn line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut text = program.file_name().unwrap_or_default().to_string_lossy().into_owned();

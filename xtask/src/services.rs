@@ -1,9 +1,9 @@
-//! `cargo xtask services up|down [docker|ssh]`: the real services that tests of environments need.
+//! `cargo xtask services up|down [docker|ssh]`: the services that tests of environments need.
 //!
-//! They live below `target/services`, listen on a unix socket or on loopback, and are ended by their pid files.
-//! What is missing is installed. Everything can be done twice: what is up stays up.
+//! They keep their files below `target/services`, listen on a unix socket or on loopback, and are stopped by their pid
+//! files. Missing programs are installed. Both commands are idempotent.
 //!
-//! Standard output carries the `export` lines of the tests' variables and nothing else, so that a shell may say
+//! Standard output contains only the `export` lines of the tests' variables, for use in a shell as
 //! `eval "$(cargo xtask services up)"`. The same lines are in `target/services/env`.
 
 mod daemon;
@@ -21,9 +21,9 @@ use crate::{failure::Failure, metadata::Metadata};
 /// A service that tests need.
 struct Service {
     name: &'static str,
-    /// Starts it in the folder and says where it is, as variables.
+    /// Starts the service with its files in the directory. Returns the variables that tests need to find it.
     up: fn(&Path) -> Result<Variables, Failure>,
-    /// Ends it; says whether it was there.
+    /// Stops the service. Returns whether it was running.
     down: fn(&Path) -> Result<bool, Failure>,
 }
 
@@ -34,18 +34,18 @@ const SERVICES: &[Service] = &[
     Service { name: "ssh", up: ssh::up, down: ssh::down },
 ];
 
-/// The file with the variables, in each service's folder and, put together, in the one above.
+/// File with the variables, in the directory of each service and, combined, in the one above.
 const ENV_FILE: &str = "env";
 
-/// Starts or ends the services that are named, or all.
+/// Starts or stops the named services, or all of them.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let root = metadata.target_directory.join("services");
-    let (verb, names) = arguments.split_first().ok_or_else(|| usage("no verb was given"))?;
+    let (verb, names) = arguments.split_first().ok_or_else(|| usage("no action was given"))?;
     let chosen = choose(names)?;
     match verb.as_str() {
         "up" => up(&root, &chosen),
         "down" => down(&root, &chosen),
-        other => Err(usage(&format!("`{other}` is no verb"))),
+        other => Err(usage(&format!("unknown action `{other}`"))),
     }
 }
 
@@ -60,7 +60,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Service>, Failure> {
     }
     let find = |name: &String| {
         let service = SERVICES.iter().find(|service| service.name == name);
-        service.ok_or_else(|| usage(&format!("`{name}` is no service")))
+        service.ok_or_else(|| usage(&format!("unknown service `{name}`")))
     };
     names.iter().map(find).collect()
 }
@@ -68,24 +68,24 @@ fn choose(names: &[String]) -> Result<Vec<&'static Service>, Failure> {
 fn up(root: &Path, chosen: &[&Service]) -> Result<(), Failure> {
     require_root()?;
     for service in chosen {
-        let folder = root.join(service.name);
-        make_folder(&folder)?;
-        let variables = (service.up)(&folder).map_err(|cause| {
-            let what = format!("{} did not come up; its files are in {}", service.name, folder.display());
-            Failure::new(what).because(cause)
+        let directory = root.join(service.name);
+        create_directory(&directory)?;
+        let variables = (service.up)(&directory).map_err(|cause| {
+            let what = format!("{} did not start; its files are in {}", service.name, directory.display());
+            Failure::new(what).with_source(cause)
         })?;
-        write(&folder.join(ENV_FILE), &exports(&variables))?;
+        write(&directory.join(ENV_FILE), &exports(&variables))?;
         eprintln!("{} is up", service.name);
     }
     print!("{}", collect_exports(root)?);
     Ok(())
 }
 
-/// Goes through all of them whatever happens, and fails as the first that has failed.
+/// Stops all chosen services, even if one fails. Returns the first failure.
 fn down(root: &Path, chosen: &[&Service]) -> Result<(), Failure> {
     let mut outcome = Ok(());
     for service in chosen {
-        match take_down(service, &root.join(service.name)) {
+        match stop(service, &root.join(service.name)) {
             Ok(was_up) => eprintln!("{} {}", service.name, if was_up { "is down" } else { "was not up" }),
             Err(failure) => outcome = outcome.and(Err(failure)),
         }
@@ -96,19 +96,19 @@ fn down(root: &Path, chosen: &[&Service]) -> Result<(), Failure> {
     outcome
 }
 
-fn take_down(service: &Service, folder: &Path) -> Result<bool, Failure> {
-    // Tests do not look for a service that has no variables.
-    let variables = folder.join(ENV_FILE);
+fn stop(service: &Service, directory: &Path) -> Result<bool, Failure> {
+    // Without its variables, tests do not use a service.
+    let variables = directory.join(ENV_FILE);
     match fs::remove_file(&variables) {
         Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-            return Err(cannot("remove", &variables).because(cause));
+            return Err(cannot("remove", &variables).with_source(cause));
         }
         _ => {}
     }
-    (service.down)(folder)
+    (service.down)(directory)
 }
 
-/// Puts the variables of all services that are up into one file.
+/// Writes the variables of all running services into one file.
 fn collect_exports(root: &Path) -> Result<String, Failure> {
     let mut all = String::new();
     for service in SERVICES {
@@ -122,35 +122,33 @@ fn exports(variables: &Variables) -> String {
     variables.iter().map(|(name, value)| format!("export {name}={}\n", quoted(value))).collect()
 }
 
-/// One word for a POSIX shell.
+/// Quotes a text as one word of a POSIX shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Packages, a user of its own for the tests and the engine all need it.
+/// Fails unless run by root, which is needed to install packages, to create users and to run the engine.
 fn require_root() -> Result<(), Failure> {
     use std::os::unix::fs::MetadataExt;
     match fs::metadata("/proc/self").map(|metadata| metadata.uid()) {
         Ok(0) => Ok(()),
-        Ok(user) => Err(Failure::new(format!("services are started by root, on Linux; this is user {user}"))),
-        Err(cause) => {
-            Err(Failure::new("services are started on Linux; there is no /proc here").because(cause))
-        }
+        Ok(user) => Err(Failure::new(format!("services must be started by root; this is user {user}"))),
+        Err(cause) => Err(Failure::new("services need Linux, but there is no /proc here").with_source(cause)),
     }
 }
 
-fn make_folder(path: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(path).map_err(|cause| cannot("make the folder", path).because(cause))
+fn create_directory(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).map_err(|cause| cannot("create the directory", path).with_source(cause))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|cause| cannot("write", path).because(cause))
+    fs::write(path, text).map_err(|cause| cannot("write", path).with_source(cause))
 }
 
-fn remove_folder(path: &Path) -> Result<(), Failure> {
+fn remove_directory(path: &Path) -> Result<(), Failure> {
     match fs::remove_dir_all(path) {
         Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-            Err(cannot("remove", path).because(cause))
+            Err(cannot("remove", path).with_source(cause))
         }
         _ => Ok(()),
     }
@@ -160,11 +158,14 @@ fn cannot(action: &str, path: &Path) -> Failure {
     Failure::new(format!("cannot {action} {}", path.display()))
 }
 
-/// Where a program is: in the path, or where system programs are that are in no user's path.
+/// Finds a program in the path or in the directories of system programs.
 fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    std::env::split_paths(&path).chain(system).map(|folder| folder.join(name)).find(|file| file.is_file())
+    std::env::split_paths(&path)
+        .chain(system)
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file())
 }
 
 #[cfg(test)]
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_survive_the_shell() {
+    fn variables_are_quoted_for_the_shell() {
         let variables = vec![("A", "it's \"$HOME\"\n".to_owned()), ("B", String::new())];
         let script = format!("{}printf '%s|%s' \"$A\" \"$B\"", exports(&variables));
         let output = std::process::Command::new("/bin/sh").arg("-c").arg(script).output().unwrap();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn all_services_are_meant_unless_some_are_named() {
+    fn all_services_are_chosen_by_default() {
         let names = |words: &[&str]| {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
             choose(&words).map(|chosen| chosen.iter().map(|service| service.name).collect::<Vec<_>>())
@@ -188,6 +189,6 @@ mod tests {
         assert_eq!(names(&[]).unwrap(), ["docker", "ssh"]);
         assert_eq!(names(&["ssh"]).unwrap(), ["ssh"]);
         let wrong = names(&["podman"]).unwrap_err().to_string();
-        assert_eq!(wrong, "`podman` is no service; usage: cargo xtask services up|down [docker|ssh]..");
+        assert_eq!(wrong, "unknown service `podman`; usage: cargo xtask services up|down [docker|ssh]..");
     }
 }

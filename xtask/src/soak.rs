@@ -1,8 +1,8 @@
-//! `cargo xtask soak`: thousands of inputs, or a thousand sessions at once, and what they leave behind.
+//! `cargo xtask soak`: thousands of inputs, or a thousand concurrent sessions, and the resources that they leak.
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// Builds the soak as hosts build our crates, so that its figures are theirs, and hands it its arguments.
+/// Builds the soak test with the profile of an embedding application, so that the figures apply to it, and runs it.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let mut command = process::cargo(&metadata.workspace_root);
     let profile = ["run", "--locked", "--profile", "measure"];

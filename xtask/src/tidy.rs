@@ -1,13 +1,14 @@
-//! `cargo xtask tidy`: the rules of the tree that no compiler checks.
+//! `cargo xtask tidy`: rules of the tree that no compiler checks.
 //!
-//! Each rule is a pure function from the [`Tree`] to its violations, so that each has tests of its
-//! own on trees made of strings.
+//! Each rule is a pure function from the [`Tree`] to its violations, so that it can be tested on a tree of strings.
 
 mod arrows;
+mod cycles;
 mod invariants;
 mod links;
 mod machine_paths;
 mod manifests;
+mod module_paths;
 mod readmes;
 mod rust_code;
 mod sources;
@@ -20,56 +21,77 @@ use std::fmt;
 use self::tree::Tree;
 use crate::{failure::Failure, metadata::Metadata};
 
-/// A rule and what it asks.
+/// A rule.
 struct Rule {
     name: &'static str,
-    asks: &'static str,
+    summary: &'static str,
     check: fn(&Tree) -> Vec<Violation>,
 }
 
 const RULES: &[Rule] = &[
-    Rule { name: "arrows", asks: "crates depend only on what the table allows", check: arrows::check },
+    Rule { name: "arrows", summary: "crates depend only on what the table allows", check: arrows::check },
     Rule {
         name: "fences",
-        asks: "a fenced dependency is used by its owner only",
+        summary: "restricted dependencies are used only by their owners",
         check: arrows::check_fences,
     },
-    Rule { name: "manifests", asks: "manifests inherit from the workspace", check: manifests::check },
+    Rule {
+        name: "module_cycles",
+        summary: "top-level modules form no cycles except those in the table",
+        check: cycles::check,
+    },
+    Rule {
+        name: "manifests",
+        summary: "manifests inherit from the workspace, and packages carry licences",
+        check: manifests::check,
+    },
     Rule {
         name: "module_files",
-        asks: "a module is `foo.rs`, never `mod.rs`",
+        summary: "modules are `foo.rs`, never `mod.rs`",
         check: sources::check_module_files,
     },
-    Rule { name: "prints", asks: "libraries print nothing", check: sources::check_prints },
-    Rule { name: "unfinished", asks: "no placeholder and no ignored test", check: sources::check_unfinished },
+    Rule { name: "prints", summary: "libraries do not print", check: sources::check_prints },
+    Rule {
+        name: "unfinished",
+        summary: "no placeholders and no ignored tests",
+        check: sources::check_unfinished,
+    },
     Rule {
         name: "crate_roots",
-        asks: "libraries forbid unsafe code and show their README",
+        summary: "libraries forbid unsafe code and include their README",
         check: sources::check_crate_roots,
     },
-    Rule { name: "readmes", asks: "each library's README has an example that runs", check: readmes::check },
-    Rule { name: "invariants", asks: "each invariant names a check that exists", check: invariants::check },
-    Rule { name: "spec_map", asks: "the map of the specification names what exists", check: spec_map::check },
-    Rule { name: "machine_paths", asks: "no path of one machine", check: machine_paths::check },
-    Rule { name: "links", asks: "links lead somewhere, and every page is linked", check: links::check },
+    Rule {
+        name: "readmes",
+        summary: "each library's README has an example that runs",
+        check: readmes::check,
+    },
+    Rule { name: "invariants", summary: "each invariant names an existing check", check: invariants::check },
+    Rule {
+        name: "spec_map",
+        summary: "the specification map names existing items and tests",
+        check: spec_map::check,
+    },
+    Rule { name: "machine_paths", summary: "no paths of one machine", check: machine_paths::check },
+    Rule { name: "links", summary: "no broken links, and every page is linked", check: links::check },
 ];
 
-/// One breach of one rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Violation {
-    /// A path from the root, with `:LINE` where there is one, or a package.
-    place: String,
+    /// A path from the root, with `:LINE` if known, or a package.
+    location: String,
     message: String,
 }
 
-/// Prints each rule with its violations; fails when there is one.
+/// Prints each rule with its violations. Fails if there are any.
 pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
     let tree = Tree::load(metadata)?;
     let mut count = 0;
     for rule in RULES {
         let violations = (rule.check)(&tree);
         let verdict = if violations.is_empty() { "ok" } else { "BROKEN" };
-        println!("{:<14} {verdict:<7} {}", rule.name, rule.asks);
+        println!("{:<14} {verdict:<7} {}", rule.name, rule.summary);
         for violation in &violations {
             println!("    {violation}");
         }
@@ -78,17 +100,17 @@ pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Fail
     if count == 0 {
         return Ok(());
     }
-    Err(Failure::new(format!("the tree breaks its rules in {count} places")))
+    Err(Failure::new(format!("{count} violations of the rules of the tree")))
 }
 
-/// The names of the rules, for the invariants that name one as their check.
+/// Returns the names of the rules, for the invariants whose check is a rule.
 fn rule_names() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|rule| rule.name)
 }
 
 impl Violation {
-    fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: place.into(), message: message.into() }
+    fn new(location: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { location: location.into(), message: message.into() }
     }
 
     fn at_line(path: &str, line: usize, message: impl Into<String>) -> Self {
@@ -98,6 +120,6 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.place, self.message)
+        write!(formatter, "{}: {}", self.location, self.message)
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask weight`: what one layer alone makes a user compile, in crates and in processor time of a cold check.
+//! `cargo xtask weight`: the crates, and the CPU time of a cold check, that each layer alone costs its users.
 
 mod check;
 mod page;
@@ -10,16 +10,16 @@ use crate::{failure::Failure, metadata::Metadata};
 
 use self::{check::Checks, table::Table};
 
-/// How many crates a layer may be above the table before the table has to say so.
+/// Number of crates by which a layer may exceed the table.
 const SLACK: usize = 2;
 
-/// Measures each layer and fails where one is above the table; `--write` puts the time of the checks into it, and
-/// the table into the page.
+/// Measures each layer and fails if one exceeds the table. `--write` updates the check times in the table, and the table
+/// on the page.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let write = match arguments {
         [] => false,
         [word] if word == "--write" => true,
-        _ => return Err(Failure::new("`cargo xtask weight` takes nothing but `--write`")),
+        _ => return Err(Failure::new("`cargo xtask weight` takes no arguments except `--write`")),
     };
     let table = Table::load(metadata)?;
     table.require_every_library(metadata)?;
@@ -41,17 +41,17 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         return Ok(());
     }
     Err(Failure::new(format!(
-        "{} (drop a dependency or a feature, or state the growth in {})",
+        "{} (drop a dependency or a feature, or record the growth in {})",
         grown.join("; "),
         table::PATH
     )))
 }
 
-/// Prints each layer's crates with what drives them; gives what has grown.
+/// Prints the crates of each layer and their main causes. Returns the layers that have grown.
 fn count_crates(metadata: &Metadata, table: &Table) -> Result<Vec<String>, Failure> {
     let mut grown = Vec::new();
     println!(
-        "{:<18} {:>6} {:>6} {:>8}  driven by (crates beneath, of which by it alone)",
+        "{:<18} {:>6} {:>6} {:>8}  mainly from (crates in total, of which only through it)",
         "alone", "crates", "table", "+ build"
     );
     for (name, allowed) in &table.crates {
@@ -70,7 +70,7 @@ fn count_crates(metadata: &Metadata, table: &Table) -> Result<Vec<String>, Failu
     Ok(grown)
 }
 
-/// Prints each layer's check beside its figure; gives what has grown beyond the tolerance.
+/// Prints the check of each layer beside its figure. Returns those that have grown beyond the tolerance.
 fn compare(table: &Table, ratios: &table::Ratios) -> Vec<String> {
     let mut grown = Vec::new();
     for (name, ratio) in ratios {
@@ -83,7 +83,7 @@ fn compare(table: &Table, ratios: &table::Ratios) -> Vec<String> {
         if change > table.reference.tolerance {
             grown.push(format!("a cold check of {name} takes {ratio:.2}, the table says {known:.2}"));
         } else if change < -table.reference.tolerance {
-            println!("  {name} takes less than the table says: `--write` keeps that");
+            println!("  {name} takes less than the table says: `--write` updates it");
         }
     }
     grown
@@ -96,7 +96,7 @@ mod tests {
     use super::{compare, table::Table};
 
     #[test]
-    fn a_check_has_grown_when_it_is_beyond_the_tolerance() {
+    fn growth_beyond_the_tolerance_is_reported() {
         let table = Table::parse(
             "target = \"t\"\n[crates]\na = 1\n[reference]\nlayer = \"a\"\ncrates = [\"c\"]\ntolerance = 10.0\n\
              [check]\na = 2.0\nb = 2.0\nc = 2.0\n",

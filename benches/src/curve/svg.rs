@@ -1,4 +1,4 @@
-//! Drawings without a library: a frame, powers of ten, and a line for each series.
+//! SVG drawings: a frame, grid lines at powers of ten, and a line per series.
 
 use std::fmt::Write as _;
 
@@ -11,14 +11,14 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 
-/// Told apart without colour by their dashes.
+/// Colours and dashes; the dashes differ for readers who do not see colours.
 const STYLES: [(&str, &str); 3] = [("#1f5fa8", "none"), ("#b0492b", "6 4"), ("#4a7a3a", "2 3")];
 
 pub(super) fn draw(curve: &Curve) -> String {
     let points = || curve.lines.iter().flat_map(|line| &line.points);
     let x = Axis::around(points().map(|point| point.0));
     let y = Axis::around(points().map(|point| point.1));
-    let place = |point: &(f64, f64)| {
+    let position = |point: &(f64, f64)| {
         let right = LEFT + x.share(point.0) * (WIDTH - LEFT - RIGHT);
         let down = HEIGHT - BOTTOM - y.share(point.1) * (HEIGHT - TOP - BOTTOM);
         (right, down)
@@ -41,17 +41,17 @@ pub(super) fn draw(curve: &Curve) -> String {
         curve.y
     ));
     for tick in x.ticks() {
-        let (right, _) = place(&(tick, y.least()));
+        let (right, _) = position(&(tick, y.least()));
         put(rule((right, TOP), (right, HEIGHT - BOTTOM)));
         put(text(right, HEIGHT - BOTTOM + 18.0, "middle", &short(tick)));
     }
     for tick in y.ticks() {
-        let (_, down) = place(&(x.least(), tick));
+        let (_, down) = position(&(x.least(), tick));
         put(rule((LEFT, down), (WIDTH - RIGHT, down)));
         put(text(LEFT - 8.0, down + 4.0, "end", &short(tick)));
     }
     for (index, (line, (colour, dashes))) in curve.lines.iter().zip(STYLES.iter().cycle()).enumerate() {
-        put(path(line, place, colour, dashes));
+        put(path(line, position, colour, dashes));
         let down = TOP + 18.0 + 18.0 * f64::from(u32::try_from(index).unwrap_or_default());
         put(format!(
             "<line x1=\"{0}\" y1=\"{down}\" x2=\"{1}\" y2=\"{down}\" stroke=\"{colour}\" stroke-width=\"2\" \
@@ -65,10 +65,10 @@ pub(super) fn draw(curve: &Curve) -> String {
     svg
 }
 
-fn path(line: &Line, place: impl Fn(&(f64, f64)) -> (f64, f64), colour: &str, dashes: &str) -> String {
+fn path(line: &Line, position: impl Fn(&(f64, f64)) -> (f64, f64), colour: &str, dashes: &str) -> String {
     let mut points = String::new();
     for point in &line.points {
-        let (right, down) = place(point);
+        let (right, down) = position(point);
         write!(points, "{right:.1},{down:.1} ").expect("a string takes it");
     }
     format!(
@@ -109,7 +109,7 @@ impl Axis {
         10f64.powi(self.first)
     }
 
-    /// Where a value lies, from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     fn share(&self, value: f64) -> f64 {
         let value = value.max(self.least()).log10();
         (value - f64::from(self.first)) / f64::from(self.last - self.first)
@@ -120,7 +120,7 @@ impl Axis {
     }
 }
 
-/// The power of ten at or below a positive value.
+/// Returns the exponent of the largest power of ten up to a positive value.
 fn power_below(value: f64) -> i32 {
     (-30..30).rev().find(|power| 10f64.powi(*power) <= value).unwrap_or(-30)
 }

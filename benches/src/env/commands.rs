@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::{process::Command, runtime::Runtime};
 
 use super::on_a_worker;
-use crate::measure::{Contest, Row};
+use crate::measure::{Comparison, Row};
 
 const AIM: f64 = 1.5;
 
@@ -19,8 +19,8 @@ const SHELL: &str = "/bin/sh";
 const COMMANDS: usize = 20;
 
 pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
-    let whats = ["exec of true", "exec of true, output read"];
-    let wanted: Vec<_> = whats.into_iter().filter(|what| what.contains(wanted)).collect();
+    let names = ["exec of true", "exec of true, output read"];
+    let wanted: Vec<_> = names.into_iter().filter(|what| what.contains(wanted)).collect();
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -29,9 +29,9 @@ pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
     let environment = Arc::new(environment);
     let subject = || on_a_worker(runtime, execute(Arc::clone(&environment)));
     let rows = wanted.into_iter().map(|what| match what {
-        "exec of true" => Contest::new(what, "20 × spawn /bin/sh -c true, wait", AIM)
+        "exec of true" => Comparison::new(what, "20 × spawn /bin/sh -c true, wait", AIM)
             .measure(|| on_a_worker(runtime, spawn_and_wait()), subject),
-        _ => Contest::new(what, "20 × spawn /bin/sh -c true, read both pipes", AIM)
+        _ => Comparison::new(what, "20 × spawn /bin/sh -c true, read both pipes", AIM)
             .measure(|| on_a_worker(runtime, spawn_and_read()), subject),
     });
     let rows = rows.collect();

@@ -12,7 +12,7 @@ use pintle_env::{ExecRequest, ExecResult, ExecutionEnvironment};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::measure::{Contest, Row};
+use crate::measure::{Comparison, Row};
 use crate::status::{memory, reset_peak};
 
 const AIM: f64 = 1.5;
@@ -35,10 +35,10 @@ enum Target {
 
 pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
     let wanted = PRINTS.into_iter().filter(|(what, ..)| what.contains(wanted));
-    wanted.map(|(what, floor, target)| measure(runtime, what, floor, target)).collect()
+    wanted.map(|(what, baseline, target)| measure(runtime, what, baseline, target)).collect()
 }
 
-fn measure(runtime: &Runtime, what: &'static str, floor: &'static str, target: Target) -> Row {
+fn measure(runtime: &Runtime, what: &'static str, baseline: &'static str, target: Target) -> Row {
     let directory = TempDir::new().expect("there is room for a directory");
     let environment = Arc::new(super::local(directory.path()).build().expect("the path is absolute"));
     let subject = || {
@@ -54,8 +54,9 @@ fn measure(runtime: &Runtime, what: &'static str, floor: &'static str, target: T
         drop(result);
         memory("VmHWM").saturating_sub(before)
     });
-    let row =
-        Contest::new(what, floor, AIM).with_rounds(ROUNDS).measure(|| cat(directory.path(), target), subject);
+    let row = Comparison::new(what, baseline, AIM)
+        .with_rounds(ROUNDS)
+        .measure(|| cat(directory.path(), target), subject);
     runtime.block_on(environment.cleanup()).expect("nothing is left");
     match peak {
         Some(peak) => row.with_note(format!("{what}: resident memory grew by {} KiB at most", peak >> 10)),

@@ -15,7 +15,7 @@ use pintle_env::{ContainerImage, DockerEnvironment, ExecRequest, ExecutionEnviro
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::measure::{Contest, Row};
+use crate::measure::{Comparison, Row};
 
 const AIM: f64 = 1.5;
 
@@ -78,13 +78,13 @@ fn docker(runtime: &Runtime, image: &str) -> Row {
 fn measure(
     runtime: &Runtime,
     what: &'static str,
-    floor: &'static str,
+    baseline: &'static str,
     environment: impl ExecutionEnvironment + 'static,
     plain: impl Fn() -> Output,
 ) -> Row {
     let environment = Arc::new(environment);
-    runtime.block_on(environment.initialize()).expect("the other side is there");
-    let row = Contest::new(what, floor, AIM).measure(plain, || {
+    runtime.block_on(environment.initialize()).expect("the environment is available");
+    let row = Comparison::new(what, baseline, AIM).measure(plain, || {
         let environment = Arc::clone(&environment);
         let running = async move { environment.exec_command(ExecRequest::new("true")).await };
         assert!(super::on_a_worker(runtime, running).expect("true runs").success());

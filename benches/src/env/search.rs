@@ -10,7 +10,7 @@ use pintle_env::{ExecutionEnvironment, GrepMode, GrepOutput, GrepRequest, LocalE
 use tokio::runtime::Runtime;
 
 use super::tree::{RARE_WORD, Tree};
-use crate::measure::{Contest, Row};
+use crate::measure::{Comparison, Row};
 
 const AIM: f64 = 1.1;
 
@@ -68,7 +68,7 @@ pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
         return Vec::new();
     }
     if Command::new("rg").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("SKIPPED: grep, there is no `rg`");
+        println!("SKIPPED: grep, `rg` is not installed");
         return Vec::new();
     }
     let tree = Tree::new();
@@ -77,14 +77,14 @@ pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
 }
 
 fn measure(runtime: &Runtime, tree: &Tree, environment: &Arc<LocalEnvironment>, search: &Search) -> Row {
-    let floor = || ripgrep(tree, search);
+    let baseline = || ripgrep(tree, search);
     let subject = || grep(runtime, environment, search);
     let lines = |output: Output| output.stdout.split(|byte| *byte == b'\n').count() - 1;
-    assert_eq!(results(&subject(), search.mode), lines(floor()), "{}: not the same results", search.what);
+    assert_eq!(results(&subject(), search.mode), lines(baseline()), "{}: different results", search.what);
     let cool = || tree.cool();
-    let contest = Contest::new(search.what, "rg", AIM);
+    let contest = Comparison::new(search.what, "rg", AIM);
     let contest = if search.is_cold { contest.with_rounds(11).with_before(&cool) } else { contest };
-    contest.measure(floor, subject)
+    contest.measure(baseline, subject)
 }
 
 fn results(output: &GrepOutput, mode: GrepMode) -> usize {

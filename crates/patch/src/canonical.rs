@@ -1,10 +1,10 @@
-//! Canonical decomposition (Unicode Standard Annex 15, form D), so that a composed and a
-//! decomposed accent compare equal. Compatibility equivalence is left out on purpose: it would
-//! make `x²` and `x2` the same line.
+//! Canonical decomposition (Unicode Standard Annex 15, form D), so that composed and decomposed
+//! accents compare equal. Compatibility equivalence is deliberately not applied: it would make
+//! `x²` and `x2` the same line.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// `text` with every character decomposed and combining marks in canonical order.
+/// Decomposes every character of `text` and puts combining marks into canonical order.
 pub(crate) fn decompose(text: &str) -> impl Iterator<Item = char> {
     text.nfd()
 }
@@ -33,8 +33,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_canonically_equal_stays_apart() {
-        let apart = [
+    fn canonically_different_texts_stay_different() {
+        let different = [
             ("x\u{B2}", "x2"),
             ("\u{FB01}", "fi"),
             ("\u{FF21}", "A"),
@@ -42,7 +42,7 @@ mod tests {
             // Marks of one class keep their order.
             ("a\u{301}\u{300}", "a\u{300}\u{301}"),
         ];
-        for (left, right) in apart {
+        for (left, right) in different {
             assert_ne!(decompose(left), decompose(right), "{left} and {right}");
         }
     }

@@ -1,26 +1,26 @@
-//! What was tolerated on the way from text to plan.
+//! Diagnostics: deviations that were accepted while parsing and planning.
 
 use std::fmt;
 
 use crate::MatchLevel;
-use crate::error::BlankDifference;
+use crate::error::WhitespaceDifference;
 use crate::excerpt::excerpt_of_path;
 
-/// Something in a patch that is not quite right and was accepted all the same.
+/// A deviation in a patch that was accepted rather than refused.
 ///
-/// `Display` gives one sentence for a log or for the model.
+/// `Display` writes one sentence for a log or for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// What was tolerated.
+    /// The deviation.
     pub kind: DiagnosticKind,
-    /// The file, where the matter concerns one. Matters of syntax are not tied to a file.
+    /// The file concerned; `None` for syntax.
     pub path: Option<String>,
-    /// The hunk inside its section, from 1, where the matter concerns one.
+    /// Number of the hunk within its section, from 1, if one is concerned.
     pub hunk: Option<usize>,
-    /// Line of the patch, from 1: the first, where the parser saw the same matter several times.
+    /// Line of the patch, from 1; the first one if the parser saw the same deviation several times.
     pub line: usize,
-    /// How often it was seen.
+    /// Number of occurrences.
     pub count: usize,
 }
 
@@ -32,22 +32,22 @@ pub enum DiagnosticKind {
     TextBeforeBegin,
     /// Text after `*** End Patch` was ignored.
     TextAfterEnd,
-    /// The patch stood in a shell's here-document.
+    /// The patch was inside a shell here-document.
     Heredoc,
     /// The input ended without `*** End Patch`.
     MissingEnd,
     /// A marker ended in `***`.
-    StarredMarker,
+    TrailingStars,
     /// A marker was indented.
-    PaddedMarker,
+    IndentedMarker,
     /// `*** Environment ID:` was ignored.
     EnvironmentId,
     /// A byte-order mark before the patch was ignored.
     ByteOrderMark,
     /// Carriage returns at the ends of the patch's lines were ignored.
     CarriageReturns,
-    /// The path of a marker followed on the colon without a blank.
-    TightPath,
+    /// A marker's path followed the colon without a space.
+    MissingSpaceBeforePath,
     /// `.` segments of a path were dropped.
     DotSegments,
     /// A blank line inside an addition was read as an empty line of the file.
@@ -55,76 +55,76 @@ pub enum DiagnosticKind {
     /// A blank line after the last line of an addition was ignored.
     BlankLineAfterAdd,
     /// A blank line before or after an operation was ignored.
-    BlankLineBetween,
+    BlankLineBetweenOperations,
     /// The first hunk of a section had no `@@` line.
     MissingHunkHeader,
     /// A bare `@@` line beside another `@@` line was ignored.
     RepeatedHunkHeader,
     /// The line numbers of a git-style hunk header were ignored.
     GitHunkHeader,
-    /// A hint followed on `@@` without a blank.
-    TightHint,
+    /// A hint followed `@@` without a space.
+    MissingSpaceBeforeHint,
     /// A `@@` at the end of a hint was ignored.
-    ClosedHint,
+    TrailingHintMarker,
     /// An empty line inside a hunk was read as an empty context line.
     EmptyContext,
-    /// The old lines were found only loosely.
+    /// The old lines matched only loosely.
     LooseMatch {
         /// The level at which they matched.
         level: MatchLevel,
-        /// Where they start in the file.
+        /// Line of the file where they start.
         file_line: usize,
-        /// The first blanks that differ, where the first line that differs does so in blanks alone.
-        blanks: Option<Box<BlankDifference>>,
+        /// First whitespace difference, if the first differing line differs in whitespace only.
+        whitespace: Option<Box<WhitespaceDifference>>,
     },
-    /// The new lines were indented as the file is, because the old ones are indented differently there.
+    /// The new lines were re-indented, because the old lines are indented differently in the file.
     Reindented {
-        /// Where the old lines start in the file.
+        /// Line of the file where the old lines start.
         file_line: usize,
-        /// The blanks that every new line lost, in words, such as `4 spaces`.
+        /// Indentation removed from every new line, in words, such as `4 spaces`.
         removed: Option<String>,
-        /// Those that it got in their place.
+        /// Indentation added in its stead, in words.
         added: Option<String>,
     },
-    /// New lines alone, without a hint, went to the end of the file.
+    /// A hunk of additions only, without a hint, was appended to the file.
     AdditionsAtEnd {
-        /// The line below which they went.
+        /// Last line of the file before the additions.
         file_line: usize,
     },
-    /// The hint was found only loosely.
+    /// The hint matched only loosely.
     LooseHint {
         /// The level at which it matched.
         level: MatchLevel,
-        /// The line that it named.
+        /// The line it matched.
         file_line: usize,
     },
-    /// The hint was only the start of a line.
+    /// The hint matched only the start of a line.
     HintPrefix {
-        /// The line that it named.
+        /// The line it matched.
         file_line: usize,
     },
-    /// The hunk fits several places exactly; the first was taken.
-    SeveralPlaces {
-        /// The place that was taken.
+    /// The hunk matches at several lines exactly; the first was taken.
+    MultipleMatches {
+        /// The line that was taken.
         file_line: usize,
-        /// The next place that fits.
+        /// The next line that matches.
         other: usize,
     },
     /// The hunk is out of file order.
     OutOfOrder {
-        /// Where it was placed.
+        /// Line where it was applied.
         file_line: usize,
     },
-    /// Empty context lines at the end of the hunk, or what else
-    /// [`ApplyOptions::last_line_may_miss`](crate::ApplyOptions::last_line_may_miss) allows, were
-    /// not in the file and were ignored.
-    TrailingContext {
-        /// Where the rest was placed.
+    /// Empty context lines at the end of the hunk are not in the file and were ignored. With
+    /// [`ApplyOptions::allow_missing_last_line`](crate::ApplyOptions::allow_missing_last_line) this also
+    /// covers an empty removed line.
+    MissingTrailingContext {
+        /// Line where the remaining lines match.
         file_line: usize,
     },
-    /// The file was moved onto itself: a plain update.
+    /// The file was moved onto itself, which is a plain update.
     MoveOntoItself,
-    /// The operations on this file leave it as it was.
+    /// The operations on this file leave it unchanged.
     NoChange,
 }
 
@@ -145,23 +145,23 @@ impl Diagnostic {
 }
 
 impl DiagnosticKind {
-    /// Whether the reference implementation accepts this syntax too.
+    /// Returns whether the reference implementation accepts this syntax as well.
     pub(crate) fn is_reference_syntax(&self) -> bool {
         !matches!(
             self,
             Self::TextBeforeBegin
                 | Self::TextAfterEnd
                 | Self::MissingEnd
-                | Self::StarredMarker
+                | Self::TrailingStars
                 | Self::ByteOrderMark
-                | Self::TightPath
+                | Self::MissingSpaceBeforePath
                 | Self::BlankLineInAdd
                 | Self::BlankLineAfterAdd
-                | Self::BlankLineBetween
+                | Self::BlankLineBetweenOperations
                 | Self::RepeatedHunkHeader
                 | Self::GitHunkHeader
-                | Self::TightHint
-                | Self::ClosedHint
+                | Self::MissingSpaceBeforeHint
+                | Self::TrailingHintMarker
         )
     }
 }
@@ -189,27 +189,27 @@ impl fmt::Display for DiagnosticKind {
             Self::TextAfterEnd => "text after `*** End Patch` was ignored",
             Self::Heredoc => "the here-document around the patch was ignored",
             Self::MissingEnd => "`*** End Patch` was missing at the end of the input",
-            Self::StarredMarker => "the `***` at the end of a marker was ignored",
-            Self::PaddedMarker => "the blanks before a marker were ignored",
+            Self::TrailingStars => "the `***` at the end of a marker was ignored",
+            Self::IndentedMarker => "the blanks before a marker were ignored",
             Self::EnvironmentId => "`*** Environment ID:` was ignored",
             Self::ByteOrderMark => "the byte-order mark of the patch was ignored",
             Self::CarriageReturns => "carriage returns at line ends of the patch were ignored",
-            Self::TightPath => "a path without a blank after the colon was accepted",
+            Self::MissingSpaceBeforePath => "a path without a blank after the colon was accepted",
             Self::DotSegments => "`.` segments of a path were dropped",
             Self::BlankLineInAdd => "a blank line inside an addition was read as an empty line",
             Self::BlankLineAfterAdd => "a blank line after an addition was ignored",
-            Self::BlankLineBetween => "a blank line between operations was ignored",
+            Self::BlankLineBetweenOperations => "a blank line between operations was ignored",
             Self::MissingHunkHeader => "the first hunk has no `@@` line",
             Self::RepeatedHunkHeader => "a bare `@@` line beside another one was ignored",
             Self::GitHunkHeader => "the line numbers of a hunk header were ignored",
-            Self::TightHint => "a hint without a blank after `@@` was accepted",
-            Self::ClosedHint => "the `@@` at the end of a hint was ignored",
+            Self::MissingSpaceBeforeHint => "a hint without a blank after `@@` was accepted",
+            Self::TrailingHintMarker => "the `@@` at the end of a hint was ignored",
             Self::EmptyContext => "an empty line was read as an empty context line",
             Self::MoveOntoItself => "the file is moved onto itself, which is a plain update",
             Self::NoChange => "the file stays as it was",
-            Self::LooseMatch { level, file_line, blanks } => {
+            Self::LooseMatch { level, file_line, whitespace } => {
                 write!(f, "the old lines match at line {file_line} only {level}")?;
-                return blanks.as_ref().map_or(Ok(()), |blanks| write!(f, ": {blanks}"));
+                return whitespace.as_ref().map_or(Ok(()), |difference| write!(f, ": {difference}"));
             }
             Self::Reindented { file_line, removed, added } => {
                 write!(f, "the new lines at line {file_line} were indented as the file is: ")?;
@@ -232,13 +232,16 @@ impl fmt::Display for DiagnosticKind {
             Self::HintPrefix { file_line } => {
                 return write!(f, "the hint is only the start of line {file_line}");
             }
-            Self::SeveralPlaces { file_line, other } => {
+            Self::MultipleMatches { file_line, other } => {
                 return write!(f, "both line {file_line} and line {other} fit; the first was taken");
             }
             Self::OutOfOrder { file_line } => {
-                return write!(f, "out of file order; placed at line {file_line}, where alone it fits");
+                return write!(
+                    f,
+                    "out of file order; applied at line {file_line}, the only place where it fits"
+                );
             }
-            Self::TrailingContext { file_line } => {
+            Self::MissingTrailingContext { file_line } => {
                 return write!(f, "empty context lines at the end were ignored to match at line {file_line}");
             }
         };

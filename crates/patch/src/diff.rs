@@ -1,4 +1,4 @@
-//! What becomes of one file, as a unified diff for people, with the headers of git.
+//! Unified diff of one file for people, with git's headers.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use similar::TextDiff;
 
 use crate::plan::{Change, ChangeKind};
 
-/// Above this many bytes on either side a file is not compared line by line: nobody reads it.
+/// Size in bytes, of either side, above which a file is not compared line by line: nobody reads such a diff.
 const MAX_BYTES: usize = 4 << 20;
 
-/// A zero byte among so many at the beginning makes a file binary, as git sees it.
-const LOOKED_AT: usize = 8_000;
+/// Number of leading bytes in which a zero byte makes a file binary; git uses the same number.
+const BINARY_CHECK_BYTES: usize = 8_000;
 
-/// How long the search for a short diff may take, since whoever asks may hold up others meanwhile; after that a longer
-/// one is good enough.
+/// Time limit of the search for a minimal diff, since the caller may block others meanwhile. After that a longer diff
+/// is accepted.
 const DEADLINE: Duration = Duration::from_millis(100);
 
 /// Unchanged lines around each change.
 const CONTEXT_LINES: usize = 3;
 
 impl Change {
-    /// A change of one file: `None` stands for no file, before or after.
+    /// Creates a change of one file. `None` means that there is no file, before or after.
     #[must_use]
     pub fn new(
         path: impl Into<String>,
@@ -32,7 +32,7 @@ impl Change {
         Self { path: path.into(), old, new, kind }
     }
 
-    /// This change alone, as in [`Plan::unified_diff`](crate::Plan::unified_diff).
+    /// Renders this change in the form of [`Plan::unified_diff`](crate::Plan::unified_diff).
     #[must_use]
     pub fn unified_diff(&self) -> String {
         let names = Names::of(self);
@@ -43,42 +43,42 @@ impl Change {
                 format!("Binary files {} and {} differ\n", names.from, names.to)
             }
         });
-        names.head + &lines
+        names.header + &lines
     }
 
-    /// As [`Change::unified_diff`], and `None` where that would not show each line that changes: a side is binary,
-    /// with a zero byte among its first 8,000, or has more than 4 MiB.
+    /// Renders this change like [`Change::unified_diff`], or returns `None` if that would not show every changed line:
+    /// a side is binary (a zero byte among its first 8,000) or larger than 4 MiB.
     #[must_use]
     pub fn text_diff(&self) -> Option<String> {
         let names = Names::of(self);
         let lines = self.lines(&names)?;
-        Some(names.head + &lines)
+        Some(names.header + &lines)
     }
 
-    /// The lines that change below the names of both sides; empty if none does.
+    /// Renders the changed lines below the names of both sides. Empty if no line changes; `None` if a side is not shown.
     fn lines(&self, names: &Names) -> Option<String> {
         let [old, new] = [&self.old, &self.new].map(|side| side.as_deref().unwrap_or_default());
         if !is_shown(old) || !is_shown(new) {
             return None;
         }
         let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-        // As git does it: a carriage return ends no line, which the differ's own lines would have it do.
+        // As in git, a carriage return does not end a line; the line splitting of `similar` would treat it so.
         let [old, new] = [&old, &new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
         let lines = TextDiff::configure().timeout(DEADLINE).newline_terminated(true).diff_slices(&old, &new);
         let mut unified = lines.unified_diff();
-        unified.context_radius(CONTEXT_LINES).header(&ended(&names.from), &ended(&names.to));
+        unified.context_radius(CONTEXT_LINES).header(&terminated(&names.from), &terminated(&names.to));
         Some(unified.to_string())
     }
 }
 
 fn is_shown(content: &[u8]) -> bool {
-    content.len() <= MAX_BYTES && !content.iter().take(LOOKED_AT).any(|byte| *byte == 0)
+    content.len() <= MAX_BYTES && !content.iter().take(BINARY_CHECK_BYTES).any(|byte| *byte == 0)
 }
 
-/// What the two sides of a change are called.
+/// Names of the two sides of a change.
 struct Names {
-    /// The lines that tell of a rename.
-    head: String,
+    /// Header lines of a rename.
+    header: String,
     from: String,
     to: String,
 }
@@ -86,31 +86,31 @@ struct Names {
 impl Names {
     fn of(change: &Change) -> Self {
         let nothing = || "/dev/null".to_owned();
-        let [old, new] = ["a/", "b/"].map(|side| quoted(side, below(&change.path)));
+        let [old, new] = ["a/", "b/"].map(|side| quoted(side, relative(&change.path)));
         match &change.kind {
-            ChangeKind::Added => Self { head: String::new(), from: nothing(), to: new },
-            ChangeKind::Modified => Self { head: String::new(), from: old, to: new },
-            ChangeKind::Deleted => Self { head: String::new(), from: old, to: nothing() },
+            ChangeKind::Added => Self { header: String::new(), from: nothing(), to: new },
+            ChangeKind::Modified => Self { header: String::new(), from: old, to: new },
+            ChangeKind::Deleted => Self { header: String::new(), from: old, to: nothing() },
             ChangeKind::Renamed { from } => {
-                let old = quoted("a/", below(from));
-                let head = format!(
+                let old = quoted("a/", relative(from));
+                let header = format!(
                     "diff --git {old} {new}\nrename from {}\nrename to {}\n",
-                    quoted("", below(from)),
-                    quoted("", below(&change.path))
+                    quoted("", relative(from)),
+                    quoted("", relative(&change.path))
                 );
-                Self { head, from: old, to: new }
+                Self { header, from: old, to: new }
             }
         }
     }
 }
 
-/// The prefixes of a diff stand for the two trees, so an absolute path goes below them.
-fn below(path: &str) -> &str {
+/// Strips leading slashes: the prefixes `a/` and `b/` stand for the roots of the two trees.
+fn relative(path: &str) -> &str {
     path.trim_start_matches('/')
 }
 
-/// A name as git writes it: in quotes, with escapes as C has them, if a character would break the line or end the
-/// quotes. Letters beyond ASCII stay as they are (`core.quotePath=false`).
+/// Writes a name as git does: quoted, with C escapes, if a character would break the line or end the quotes.
+/// Non-ASCII letters are kept (`core.quotePath=false`).
 fn quoted(side: &str, name: &str) -> String {
     if !name.contains(|c: char| c.is_ascii_control() || matches!(c, '"' | '\\')) {
         return format!("{side}{name}");
@@ -136,8 +136,8 @@ fn quoted(side: &str, name: &str) -> String {
     text
 }
 
-/// A name as it stands behind `---` and `+++`: a tab tells where one with blanks in it ends.
-fn ended(name: &str) -> String {
+/// Appends a tab to a name with spaces after `---` or `+++`, so that its end is unambiguous.
+fn terminated(name: &str) -> String {
     let tab = if name.contains(' ') { "\t" } else { "" };
     format!("{name}{tab}")
 }
@@ -150,10 +150,10 @@ mod tests {
         Change::new(path, ChangeKind::Modified, Some(old.to_vec()), Some(new.to_vec()))
     }
 
-    /// Each row is what `git -c core.quotePath=false diff --no-index` says of such a name.
+    /// The expected headers are those of `git -c core.quotePath=false diff --no-index`.
     #[test]
     fn names_are_quoted_as_git_quotes_them() {
-        let rows = [
+        let cases = [
             ("plain", "--- a/plain\n+++ b/plain\n"),
             (" leading", "--- a/ leading\t\n+++ b/ leading\t\n"),
             ("two words", "--- a/two words\t\n+++ b/two words\t\n"),
@@ -163,14 +163,14 @@ mod tests {
             ("a\\b", "--- \"a/a\\\\b\"\n+++ \"b/a\\\\b\"\n"),
             ("\t\r\u{1}\u{7f}", "--- \"a/\\t\\r\\001\\177\"\n+++ \"b/\\t\\r\\001\\177\"\n"),
         ];
-        for (path, head) in rows {
+        for (path, header) in cases {
             let diff = modified(path, b"1\n", b"2\n").unified_diff();
-            assert_eq!(diff, format!("{head}@@ -1 +1 @@\n-1\n+2\n"), "{path:?}");
+            assert_eq!(diff, format!("{header}@@ -1 +1 @@\n-1\n+2\n"), "{path:?}");
         }
     }
 
     #[test]
-    fn a_name_cannot_speak_of_another_file() {
+    fn a_name_cannot_forge_header_lines() {
         let from = "x\nrename to y".to_owned();
         let renamed = Change::new("c d", ChangeKind::Renamed { from }, Some(Vec::new()), Some(Vec::new()));
         assert_eq!(
@@ -180,15 +180,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_binary_or_too_long_is_not_shown_line_by_line() {
+    fn binary_and_large_files_get_a_one_line_diff() {
         let long = vec![b'\n'; MAX_BYTES + 1];
         for (old, new) in [(&b"a\0"[..], &b"b"[..]), (b"a", b"b\0"), (&long, b"b"), (b"a", &long)] {
             let change = modified("x y", old, new);
             assert_eq!(change.unified_diff(), "Binary files a/x y and b/x y differ\n");
             assert_eq!(change.text_diff(), None);
         }
-        let late = [vec![b'a'; LOOKED_AT], b"\0\n".to_vec()].concat();
-        assert!(modified("x", &late, b"b\n").text_diff().is_some(), "as git sees it, this is text");
+        let late = [vec![b'a'; BINARY_CHECK_BYTES], b"\0\n".to_vec()].concat();
+        assert!(modified("x", &late, b"b\n").text_diff().is_some(), "git treats this as text");
 
         let added = Change::new("x", ChangeKind::Added, None, Some(vec![0]));
         assert_eq!(added.unified_diff(), "Binary files /dev/null and b/x differ\n");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_carriage_return_ends_no_line() {
+    fn a_carriage_return_does_not_end_a_line() {
         let change = modified("x", b"one\rtwo\nthree\r\nfour", b"one\rTWO\nthree\r\nfour");
         assert_eq!(
             change.unified_diff(),

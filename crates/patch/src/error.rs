@@ -1,11 +1,11 @@
-//! Why a patch was refused. A model reads these messages and tries again, so they say where,
-//! what was found and what was expected, and they stay short.
+//! Errors of parsing and planning. A model reads these messages and tries again, so they name the
+//! position, the text found and the text expected, and are bounded in length.
 
 mod apply;
 mod difference;
 mod parse;
 
-pub use apply::{Action, ApplyError, ApplyErrorKind, Candidate, Elsewhere};
-pub use difference::{BlankDifference, Difference, Mistake};
-pub(crate) use difference::{as_meant, blanks_in_words};
+pub use apply::{Action, ApplyError, ApplyErrorKind, Candidate, UnusableMatch};
+pub use difference::{Difference, Mistake, WhitespaceDifference};
+pub(crate) use difference::{describe_whitespace, undo_common_mistakes};
 pub use parse::{ParseError, ParseErrorKind, Wrapper};

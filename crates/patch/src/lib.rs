@@ -9,24 +9,27 @@ mod excerpt;
 mod explain;
 mod indent;
 mod level;
+mod limits;
 mod locate;
 mod options;
 mod parse;
 mod pattern;
 mod plan;
 mod render;
-mod seek;
+mod search;
 mod syntax;
 mod text;
 mod update;
+mod work;
 
 pub use diagnostic::{Diagnostic, DiagnosticKind};
 pub use error::{
-    Action, ApplyError, ApplyErrorKind, BlankDifference, Candidate, Difference, Elsewhere, Mistake,
-    ParseError, ParseErrorKind, Wrapper,
+    Action, ApplyError, ApplyErrorKind, Candidate, Difference, Mistake, ParseError, ParseErrorKind,
+    UnusableMatch, WhitespaceDifference, Wrapper,
 };
 pub use level::MatchLevel;
+pub use limits::{MAX_HINTS, MAX_PATCH_BYTES};
 pub use options::ApplyOptions;
-pub use parse::{MAX_HINTS, MAX_PATCH_BYTES, PatchStream, StreamItem, parse, parse_outline};
+pub use parse::{PatchStream, StreamItem, parse, parse_outline};
 pub use plan::{Change, ChangeKind, Plan, plan};
 pub use syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, Patch, UpdateFile};

@@ -1,38 +1,39 @@
-//! Decides where in a file the hunks of one section go.
+//! Finds the positions in a file at which the hunks of one section apply.
 
 use std::ops::Range;
 
-use crate::error::BlankDifference;
+use crate::error::WhitespaceDifference;
 use crate::level::MatchLevel;
 use crate::pattern::Pattern;
-use crate::seek::Seeker;
+use crate::search::LineSearcher;
+use crate::work;
 use crate::{ApplyOptions, DiagnosticKind};
 
-/// How many places are looked at before a search is called ambiguous and reported.
+/// Maximum number of matches that an ambiguous search reports.
 pub(crate) const MAX_CANDIDATES: usize = 3;
 
-/// The longest line whose blanks are told apart, in bytes.
+/// Maximum length in bytes of a line whose whitespace is compared for a diagnostic.
 const MAX_COMPARED: usize = 4096;
 
-/// Where a hunk goes.
+/// Position at which a hunk applies.
 #[derive(Debug)]
 pub(crate) struct Placement {
-    /// The file line at which its old lines start, from 0.
+    /// Line of the file at which the old lines start, from 0.
     pub(crate) start: usize,
-    /// How many of its last old lines, all empty, are not there.
+    /// Number of empty old lines at the end of the hunk that the file lacks.
     pub(crate) dropped: usize,
-    /// What had to be tolerated.
-    pub(crate) notes: Vec<DiagnosticKind>,
+    /// Deviations that were accepted.
+    pub(crate) diagnostics: Vec<DiagnosticKind>,
     pub(crate) level: MatchLevel,
-    /// Its hint was not the whole line, byte for byte.
+    /// The hint did not match a whole line byte for byte.
     loose_hint: bool,
-    /// Where the search for the next hunk starts.
+    /// Line at which the search for the next hunk starts.
     cursor: usize,
 }
 
-/// Why a hunk has no place, or that the search for it was given up. Lines count from 0.
+/// Reason why a hunk could not be placed. Lines count from 0.
 #[derive(Debug)]
-pub(crate) enum Miss {
+pub(crate) enum PlacementError {
     HintNotFound { hint: usize },
     NotFound { hinted: Option<usize> },
     Ambiguous { level: MatchLevel, starts: Vec<usize> },
@@ -40,71 +41,74 @@ pub(crate) enum Miss {
     TooRepetitive,
 }
 
-/// A hunk that has no place.
+/// Hunk that could not be placed.
 #[derive(Debug)]
-pub(crate) struct Missed<'m, 'p> {
+pub(crate) struct FailedHunk<'m, 'p> {
     pub(crate) pattern: &'m Pattern<'p>,
-    pub(crate) miss: Miss,
-    /// Where the search started.
+    pub(crate) error: PlacementError,
+    /// Line at which the search started.
     pub(crate) cursor: usize,
 }
 
-/// What a search may rely on.
+/// Assumption about the order of the hunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    /// The hunks are in file order: of equal places the next one is meant.
-    File,
-    /// Nothing: there must be one place only.
+enum HunkOrder {
+    /// The hunks are in file order: of several exact matches the next one is taken.
+    InFileOrder,
+    /// The hunks are in any order: there must be exactly one match.
     Any,
 }
 
-/// The line that the hints of a hunk lead to.
+/// Line that the hints of a hunk lead to.
 struct Anchor {
     line: usize,
-    /// All lines that the first hint can mean, this one included; one where it was narrowed.
-    rivals: Vec<usize>,
-    /// The hint was not the whole line, byte for byte.
+    /// Lines that the outermost hint matches, up to [`MAX_CANDIDATES`].
+    matches: Vec<usize>,
+    /// The hint did not match a whole line byte for byte.
     loose: bool,
-    notes: Vec<DiagnosticKind>,
+    diagnostics: Vec<DiagnosticKind>,
 }
 
 pub(crate) struct Locator<'s, 'a> {
-    seeker: &'s Seeker<'a>,
+    searcher: &'s LineSearcher<'a>,
     options: &'s ApplyOptions,
 }
 
 impl<'s, 'a> Locator<'s, 'a> {
-    pub(crate) fn new(seeker: &'s Seeker<'a>, options: &'s ApplyOptions) -> Self {
-        Self { seeker, options }
+    pub(crate) fn new(searcher: &'s LineSearcher<'a>, options: &'s ApplyOptions) -> Self {
+        Self { searcher, options }
     }
 
-    /// Places every hunk: in file order, or else each where alone it fits.
+    /// Places every hunk: in file order, or else each at its only match.
     pub(crate) fn place<'m, 'p>(
         &self,
         patterns: &'m [Pattern<'p>],
-    ) -> Result<Vec<Placement>, Missed<'m, 'p>> {
-        let missed = match self.place_in_order(patterns) {
+    ) -> Result<Vec<Placement>, FailedHunk<'m, 'p>> {
+        let failed = match self.place_in_order(patterns) {
             Ok(placements) => return Ok(placements),
-            Err(missed) => missed,
+            Err(failed) => failed,
         };
         match self.options.out_of_order && patterns.len() > 1 {
-            true => self.place_in_any_order(patterns).ok_or(missed),
-            false => Err(missed),
+            true => self.place_in_any_order(patterns).ok_or(failed),
+            false => Err(failed),
         }
     }
 
-    fn place_in_order<'m, 'p>(&self, patterns: &'m [Pattern<'p>]) -> Result<Vec<Placement>, Missed<'m, 'p>> {
+    fn place_in_order<'m, 'p>(
+        &self,
+        patterns: &'m [Pattern<'p>],
+    ) -> Result<Vec<Placement>, FailedHunk<'m, 'p>> {
         let mut cursor = 0;
         let mut taken = Vec::new();
         let mut placements = Vec::with_capacity(patterns.len());
         for pattern in patterns {
-            let located = self.locate(pattern, cursor, Order::File);
+            let located = self.locate(pattern, cursor, HunkOrder::InFileOrder);
             let placement = located
-                .and_then(|placement| match self.better_above(pattern, &placement, &taken) {
-                    Some(miss) => Err(miss),
+                .and_then(|placement| match self.better_match_above(pattern, &placement, &taken) {
+                    Some(error) => Err(error),
                     None => Ok(placement),
                 })
-                .map_err(|miss| Missed { pattern, miss, cursor })?;
+                .map_err(|error| FailedHunk { pattern, error, cursor })?;
             cursor = placement.cursor;
             if !pattern.old.is_empty() {
                 taken.push(placement.start..placement.cursor);
@@ -114,49 +118,54 @@ impl<'s, 'a> Locator<'s, 'a> {
         Ok(placements)
     }
 
-    /// Why a loose placement cannot be trusted, if a search of the whole file leads above it: by a
-    /// stricter level, or by a hint that is loose itself. Lines that earlier hunks have `taken`,
-    /// which are in file order, do not count.
-    fn better_above(
+    /// Returns the error for a loose placement that cannot be trusted because a search of the whole file
+    /// finds a match above it: at a stricter level, or if the hint matched only loosely. Lines that earlier
+    /// hunks have `taken`, in file order, do not count.
+    fn better_match_above(
         &self,
         pattern: &Pattern<'_>,
         placement: &Placement,
         taken: &[Range<usize>],
-    ) -> Option<Miss> {
+    ) -> Option<PlacementError> {
         let is_strict = placement.level == MatchLevel::Exact && !placement.loose_hint;
-        if !self.options.out_of_order || self.options.first_loose_match || is_strict {
+        if !self.options.out_of_order || self.options.take_first_loose_match || is_strict {
             return None;
         }
         let is_free_above = |start: usize| {
-            let next = taken.get(taken.partition_point(|lines| lines.end <= start));
+            let next = taken.get(taken.partition_point(|lines| is_before(lines, start)));
             start < placement.start && next.is_none_or(|lines| lines.start >= start + pattern.old.len())
         };
         let is_better = |level| placement.loose_hint || level < placement.level;
-        match self.locate(pattern, 0, Order::Any) {
+        match self.locate(pattern, 0, HunkOrder::Any) {
             Ok(above) if is_better(above.level) && is_free_above(above.start) => {
-                Some(Miss::NotFound { hinted: None })
+                Some(PlacementError::NotFound { hinted: None })
             }
-            Err(Miss::Ambiguous { level, starts })
+            Err(PlacementError::Ambiguous { level, starts })
                 if is_better(level) && starts.iter().any(|start| is_free_above(*start)) =>
             {
-                Some(Miss::Ambiguous { level, starts })
+                Some(PlacementError::Ambiguous { level, starts })
             }
-            // Nothing is taken by additions alone: they go after any of the lines.
-            Err(Miss::AmbiguousHint { lines }) => Some(Miss::AmbiguousHint { lines }),
-            Err(Miss::TooRepetitive) => Some(Miss::TooRepetitive),
-            Ok(_) | Err(Miss::Ambiguous { .. } | Miss::HintNotFound { .. } | Miss::NotFound { .. }) => None,
+            // Additions alone take no lines: each of the hinted lines is still a candidate.
+            Err(PlacementError::AmbiguousHint { lines }) => Some(PlacementError::AmbiguousHint { lines }),
+            Err(PlacementError::TooRepetitive) => Some(PlacementError::TooRepetitive),
+            Ok(_)
+            | Err(
+                PlacementError::Ambiguous { .. }
+                | PlacementError::HintNotFound { .. }
+                | PlacementError::NotFound { .. },
+            ) => None,
         }
     }
 
-    /// Places every hunk where alone it fits, unless one fits twice or two change one line.
+    /// Places every hunk at its only match. `None` if one has several or two hunks change the same line.
     fn place_in_any_order(&self, patterns: &[Pattern<'_>]) -> Option<Vec<Placement>> {
         let mut cursor = 0;
         let mut placements = Vec::with_capacity(patterns.len());
         for pattern in patterns {
-            let mut placement = self.locate(pattern, 0, Order::Any).ok()?;
+            let mut placement = self.locate(pattern, 0, HunkOrder::Any).ok()?;
             if placement.start < cursor {
                 let file_line = placement.start + 1;
-                placement.notes.push(DiagnosticKind::OutOfOrder { file_line });
+                placement.diagnostics.push(DiagnosticKind::OutOfOrder { file_line });
             }
             cursor = placement.cursor;
             placements.push(placement);
@@ -164,61 +173,74 @@ impl<'s, 'a> Locator<'s, 'a> {
         (!overlap(patterns, &placements)).then_some(placements)
     }
 
-    fn locate(&self, pattern: &Pattern<'_>, from: usize, order: Order) -> Result<Placement, Miss> {
+    fn locate(
+        &self,
+        pattern: &Pattern<'_>,
+        from: usize,
+        order: HunkOrder,
+    ) -> Result<Placement, PlacementError> {
         let located = self.locate_unlimited(pattern, from, order);
-        match self.seeker.is_exhausted() {
-            true => Err(Miss::TooRepetitive),
+        match self.searcher.is_exhausted() {
+            true => Err(PlacementError::TooRepetitive),
             false => located,
         }
     }
 
-    fn locate_unlimited(&self, pattern: &Pattern<'_>, from: usize, order: Order) -> Result<Placement, Miss> {
+    fn locate_unlimited(
+        &self,
+        pattern: &Pattern<'_>,
+        from: usize,
+        order: HunkOrder,
+    ) -> Result<Placement, PlacementError> {
         let anchor = self.anchor(&pattern.hunk.hints, from)?;
         if pattern.old.is_empty() {
             return self.locate_additions(pattern, anchor, from, order);
         }
         let start = anchor.as_ref().map_or(from, |anchor| self.search_start(pattern, anchor, from));
         let loose_hint = anchor.as_ref().is_some_and(|anchor| anchor.loose);
-        let hint_is_open = anchor.as_ref().is_some_and(|anchor| anchor.loose && anchor.rivals.len() > 1);
+        let hint_is_ambiguous =
+            anchor.as_ref().is_some_and(|anchor| anchor.loose && anchor.matches.len() > 1);
         for level in MatchLevel::ALL {
-            for dropped in self.tails(pattern) {
+            for dropped in self.drop_counts(pattern) {
                 let starts = self.candidates(pattern, level, dropped, start);
                 let Some(&first) = starts.first() else { continue };
                 if dropped > 0
-                    && let Some((level, whole)) = self.whole(pattern, start)
+                    && let Some((level, whole)) = self.match_whole(pattern, start)
                 {
-                    if self.options.first_loose_match || (whole == first && self.options.last_line_may_miss) {
+                    if self.options.take_first_loose_match
+                        || (whole == first && self.options.allow_missing_last_line)
+                    {
                         continue;
                     }
                     if whole != first {
                         let starts = vec![first.min(whole), first.max(whole)];
-                        return Err(Miss::Ambiguous { level, starts });
+                        return Err(PlacementError::Ambiguous { level, starts });
                     }
                 }
-                let loose = level != MatchLevel::Exact || dropped > 0 || hint_is_open;
-                let ambiguous = order == Order::Any || (loose && !self.options.first_loose_match);
+                let loose = level != MatchLevel::Exact || dropped > 0 || hint_is_ambiguous;
+                let ambiguous = order == HunkOrder::Any || (loose && !self.options.take_first_loose_match);
                 if starts.len() > 1 && ambiguous {
-                    return Err(Miss::Ambiguous { level, starts });
+                    return Err(PlacementError::Ambiguous { level, starts });
                 }
-                let mut notes = anchor.map_or_else(Vec::new, |anchor| anchor.notes);
-                notes.extend(self.match_notes(pattern, level, dropped, &starts));
+                let mut diagnostics = anchor.map_or_else(Vec::new, |anchor| anchor.diagnostics);
+                diagnostics.extend(self.match_diagnostics(pattern, level, dropped, &starts));
                 let cursor = first + pattern.old.len() - dropped;
-                return Ok(Placement { start: first, dropped, notes, level, loose_hint, cursor });
+                return Ok(Placement { start: first, dropped, diagnostics, level, loose_hint, cursor });
             }
         }
-        Err(Miss::NotFound { hinted: anchor.map(|anchor| anchor.line) })
+        Err(PlacementError::NotFound { hinted: anchor.map(|anchor| anchor.line) })
     }
 
-    /// The strictest place of all lines of a pattern, its empty tail included.
-    fn whole(&self, pattern: &Pattern<'_>, from: usize) -> Option<(MatchLevel, usize)> {
+    /// Returns the strictest match of all lines of a pattern, including its empty tail.
+    fn match_whole(&self, pattern: &Pattern<'_>, from: usize) -> Option<(MatchLevel, usize)> {
         let mut levels = MatchLevel::ALL.into_iter();
         levels.find_map(|level| Some((level, *self.candidates(pattern, level, 0, from).first()?)))
     }
 
-    /// How many lines may be left out at the end of a pattern: none, then those that are empty, but
-    /// never all.
-    fn tails(&self, pattern: &Pattern<'_>) -> impl Iterator<Item = usize> + use<> {
-        let tail = match self.options.last_line_may_miss {
+    /// Returns how many lines to drop at the end of a pattern, in the order of the attempts: none, then the empty
+    /// ones, but never all.
+    fn drop_counts(&self, pattern: &Pattern<'_>) -> impl Iterator<Item = usize> + use<> {
+        let tail = match self.options.allow_missing_last_line {
             true => usize::from(pattern.old.last().is_some_and(|line| line.is_empty())),
             false => pattern.empty_tail,
         };
@@ -226,23 +248,23 @@ impl<'s, 'a> Locator<'s, 'a> {
         std::iter::once(0).chain(tail)
     }
 
-    /// A hunk that only adds goes after its hinted line, else to the end.
+    /// Places a hunk that only adds: after its hinted line, or at the end without a hint.
     fn locate_additions(
         &self,
         pattern: &Pattern<'_>,
         anchor: Option<Anchor>,
         from: usize,
-        order: Order,
-    ) -> Result<Placement, Miss> {
-        let end = self.seeker.lines().len();
+        order: HunkOrder,
+    ) -> Result<Placement, PlacementError> {
+        let end = self.searcher.lines().len();
         let level = MatchLevel::Exact;
         let Some(anchor) = anchor else {
-            let is_said = pattern.hunk.end_of_file || end == 0;
-            let note = (!is_said).then_some(DiagnosticKind::AdditionsAtEnd { file_line: end });
+            let is_explicit = pattern.hunk.end_of_file || end == 0;
+            let diagnostic = (!is_explicit).then_some(DiagnosticKind::AdditionsAtEnd { file_line: end });
             return Ok(Placement {
                 start: end,
                 dropped: 0,
-                notes: note.into_iter().collect(),
+                diagnostics: diagnostic.into_iter().collect(),
                 level,
                 loose_hint: false,
                 cursor: from,
@@ -253,21 +275,21 @@ impl<'s, 'a> Locator<'s, 'a> {
             return Ok(Placement {
                 start: end,
                 dropped: 0,
-                notes: anchor.notes,
+                diagnostics: anchor.diagnostics,
                 level,
                 loose_hint: false,
                 cursor,
             });
         }
-        let open = anchor.loose && !self.options.first_loose_match;
-        if anchor.rivals.len() > 1 && (open || order == Order::Any) {
-            return Err(Miss::AmbiguousHint { lines: anchor.rivals });
+        let is_ambiguous = anchor.loose && !self.options.take_first_loose_match;
+        if anchor.matches.len() > 1 && (is_ambiguous || order == HunkOrder::Any) {
+            return Err(PlacementError::AmbiguousHint { lines: anchor.matches });
         }
-        let mut notes = anchor.notes;
-        if let [first, second, ..] = anchor.rivals.as_slice() {
-            notes.push(DiagnosticKind::SeveralPlaces { file_line: first + 1, other: second + 1 });
+        let mut diagnostics = anchor.diagnostics;
+        if let [first, second, ..] = anchor.matches.as_slice() {
+            diagnostics.push(DiagnosticKind::MultipleMatches { file_line: first + 1, other: second + 1 });
         }
-        Ok(Placement { start: cursor, dropped: 0, notes, level, loose_hint, cursor })
+        Ok(Placement { start: cursor, dropped: 0, diagnostics, level, loose_hint, cursor })
     }
 
     fn candidates(
@@ -279,31 +301,33 @@ impl<'s, 'a> Locator<'s, 'a> {
     ) -> Vec<usize> {
         let old = pattern.old_without(dropped);
         match pattern.hunk.end_of_file {
-            true => self.seeker.find_at_end(level, old, from).into_iter().collect(),
-            false => self.seeker.find(level, old, from, MAX_CANDIDATES),
+            true => self.searcher.find_at_end(level, old, from).into_iter().collect(),
+            false => self.searcher.find(level, old, from, MAX_CANDIDATES),
         }
     }
 
-    /// Where the search starts below a hint. The hint may repeat a line of the hunk: then the
-    /// hunk may start so far above that both fall on the same line of the file.
+    /// Returns the line at which the search below a hint starts. If the hint repeats a line of the hunk, the
+    /// hunk may start far enough above for both to match the same line of the file.
     fn search_start(&self, pattern: &Pattern<'_>, anchor: &Anchor, from: usize) -> usize {
         if !self.options.search_hinted_line {
             return anchor.line + 1;
         }
-        let offset = pattern.old.iter().position(|line| self.seeker.is_like(anchor.line, line)).unwrap_or(0);
+        let offset =
+            pattern.old.iter().position(|line| self.searcher.matches_loosely(anchor.line, line)).unwrap_or(0);
         anchor.line.saturating_sub(offset).max(from)
     }
 
-    /// Follows the hints, each below the one before.
-    fn anchor(&self, hints: &[String], from: usize) -> Result<Option<Anchor>, Miss> {
+    /// Resolves the hints, each below the previous one.
+    fn anchor(&self, hints: &[String], from: usize) -> Result<Option<Anchor>, PlacementError> {
         let mut anchor: Option<Anchor> = None;
         for (hint, text) in hints.iter().enumerate() {
             let below = anchor.as_ref().map_or(from, |outer| outer.line + 1);
-            let mut found = self.hinted_lines(text.as_bytes(), below).ok_or(Miss::HintNotFound { hint })?;
+            let mut found =
+                self.hinted_lines(text.as_bytes(), below).ok_or(PlacementError::HintNotFound { hint })?;
             if let Some(outer) = anchor {
-                found.notes.splice(..0, outer.notes);
-                // The outer hint narrows: the first line below it is meant, if the outer was one.
-                found.rivals = outer.rivals;
+                found.diagnostics.splice(..0, outer.diagnostics);
+                // The outer hint narrows the inner one, so ambiguity depends on the outer hint alone.
+                found.matches = outer.matches;
                 found.loose = outer.loose;
             }
             anchor = Some(found);
@@ -313,78 +337,85 @@ impl<'s, 'a> Locator<'s, 'a> {
 
     fn hinted_lines(&self, hint: &[u8], from: usize) -> Option<Anchor> {
         for level in MatchLevel::ALL {
-            let rivals = self.seeker.find(level, &[hint], from, MAX_CANDIDATES);
-            if let Some(&line) = rivals.first() {
+            let matches = self.searcher.find(level, &[hint], from, MAX_CANDIDATES);
+            if let Some(&line) = matches.first() {
                 let file_line = line + 1;
                 let loose = level != MatchLevel::Exact;
-                let note = loose.then_some(DiagnosticKind::LooseHint { level, file_line });
-                return Some(Anchor { line, rivals, loose, notes: note.into_iter().collect() });
+                let diagnostic = loose.then_some(DiagnosticKind::LooseHint { level, file_line });
+                return Some(Anchor { line, matches, loose, diagnostics: diagnostic.into_iter().collect() });
             }
         }
         if !self.options.tolerant_syntax {
             return None;
         }
-        let rivals = self.seeker.starting_with(hint.trim_ascii(), from, MAX_CANDIDATES);
-        let line = *rivals.first()?;
-        let notes = vec![DiagnosticKind::HintPrefix { file_line: line + 1 }];
-        Some(Anchor { line, rivals, loose: true, notes })
+        let matches = self.searcher.starting_with(hint.trim_ascii(), from, MAX_CANDIDATES);
+        let line = *matches.first()?;
+        let diagnostics = vec![DiagnosticKind::HintPrefix { file_line: line + 1 }];
+        Some(Anchor { line, matches, loose: true, diagnostics })
     }
 
-    fn match_notes(
+    fn match_diagnostics(
         &self,
         pattern: &Pattern<'_>,
         level: MatchLevel,
         dropped: usize,
         starts: &[usize],
     ) -> Vec<DiagnosticKind> {
-        let mut notes = Vec::new();
+        let mut diagnostics = Vec::new();
         let start = starts.first().copied().unwrap_or_default();
         let file_line = start + 1;
         if level != MatchLevel::Exact {
-            let blanks = self.other_blanks(pattern, start).map(Box::new);
-            notes.push(DiagnosticKind::LooseMatch { level, file_line, blanks });
+            let whitespace = self.whitespace_difference(pattern, start).map(Box::new);
+            diagnostics.push(DiagnosticKind::LooseMatch { level, file_line, whitespace });
         }
         if dropped > 0 {
-            notes.push(DiagnosticKind::TrailingContext { file_line });
+            diagnostics.push(DiagnosticKind::MissingTrailingContext { file_line });
         }
         if let ([_, second, ..], []) = (starts, pattern.hunk.hints.as_slice()) {
-            notes.push(DiagnosticKind::SeveralPlaces { file_line, other: second + 1 });
+            diagnostics.push(DiagnosticKind::MultipleMatches { file_line, other: second + 1 });
         }
-        notes
+        diagnostics
     }
 
-    /// How the first line that differs does so, if it is in blanks.
-    fn other_blanks(&self, pattern: &Pattern<'_>, start: usize) -> Option<BlankDifference> {
-        let lines = self.seeker.lines().iter().enumerate().skip(start);
+    /// Returns the difference of the first differing line, if it is in whitespace only.
+    fn whitespace_difference(&self, pattern: &Pattern<'_>, start: usize) -> Option<WhitespaceDifference> {
+        let lines = self.searcher.lines().iter().enumerate().skip(start);
         let (at, expected, found) = pattern
             .old
             .iter()
             .zip(lines)
-            .map(|(expected, (at, line))| (at, *expected, line.text))
+            .map(|(expected, (at, line))| (at, *expected, line.text()))
+            .inspect(|(_, expected, found)| work::count(expected.len().min(found.len())))
             .find(|(_, expected, found)| expected != found)
-            // Thousands of hunks may match in one line of megabytes.
+            // Thousands of hunks may match the same line of several megabytes.
             .filter(|(_, expected, found)| expected.len().max(found.len()) <= MAX_COMPARED)?;
         let text = |line| std::str::from_utf8(line).ok();
-        BlankDifference::of(at + 1, text(expected)?, text(found)?)
+        WhitespaceDifference::of(at + 1, text(expected)?, text(found)?)
     }
 }
 
-/// Whether two hunks change the same lines. Shared context is fine.
+/// Returns whether lines that a hunk has taken end before `line`.
+fn is_before(taken: &Range<usize>, line: usize) -> bool {
+    work::count(1);
+    taken.end <= line
+}
+
+/// Returns whether two hunks change the same lines. Shared context is allowed.
 fn overlap(patterns: &[Pattern<'_>], placements: &[Placement]) -> bool {
     let mut changed: Vec<(usize, usize)> = patterns
         .iter()
         .zip(placements)
         .filter_map(|(pattern, placement)| {
-            let core = pattern.core(placement.dropped)?;
-            let start = placement.start + core.offset;
-            Some((start, start + core.length))
+            let changed_region = pattern.changed_region(placement.dropped)?;
+            let start = placement.start + changed_region.offset;
+            Some((start, start + changed_region.length))
         })
         .collect();
     changed.sort_unstable();
-    let mut behind = 0;
+    let mut changed_until = 0;
     changed.into_iter().any(|(start, end)| {
-        let overlaps = start < behind;
-        behind = behind.max(end);
+        let overlaps = start < changed_until;
+        changed_until = changed_until.max(end);
         overlaps
     })
 }

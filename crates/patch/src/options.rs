@@ -1,9 +1,9 @@
-//! The choices of a matching policy.
+//! Matching policy.
 
-/// How a patch is planned where implementations differ.
+/// Policy for planning a patch where implementations differ.
 ///
 /// The default is this crate's own policy; [`ApplyOptions::reference`] is that of the reference
-/// implementation. Every field states one choice and can be changed alone.
+/// implementation. Each field is one choice and can be changed independently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplyOptions {
@@ -13,60 +13,59 @@ pub struct ApplyOptions {
     /// Several `@@` lines before one hunk narrow the search step by step. Otherwise they are
     /// refused. Default: true.
     pub stacked_hints: bool,
-    /// Of several places that match loosely the first is taken, and one with all lines before
-    /// one that lacks empty lines at the end. Otherwise they are refused and named.
+    /// Of several loose matches the first is taken, preferring one with all lines over one that lacks
+    /// empty lines at the end. Otherwise the hunk is refused as ambiguous and the matches are listed.
     /// Default: false.
-    pub first_loose_match: bool,
-    /// An empty line at the end of the old lines may be missing in the file, be it removed or kept;
-    /// of several only the last. Otherwise only empty context may, and all of it. Default: false.
-    pub last_line_may_miss: bool,
-    /// A hunk with additions only goes to the end of the file whatever its hint says. Otherwise
-    /// it goes after the hinted line. Default: false.
+    pub take_first_loose_match: bool,
+    /// The last old line may be missing in the file if it is empty, whether removed or kept; of several
+    /// empty lines only the last. Otherwise only empty context lines may be missing, and then all of them.
+    /// Default: false.
+    pub allow_missing_last_line: bool,
+    /// A hunk of additions only is appended to the file regardless of its hint. Otherwise it is inserted
+    /// after the hinted line. Default: false.
     pub additions_at_end: bool,
-    /// New lines keep the indentation that the patch gives them, although the old lines were found
-    /// with another one. Otherwise they are indented as the file is, and refused where that cannot be
-    /// told. Default: false.
-    pub given_indentation: bool,
-    /// Hunks that are out of file order are placed when each fits exactly one place.
+    /// New lines keep the indentation of the patch even if the old lines are indented differently in the
+    /// file. Otherwise they are re-indented, and the hunk is refused if that is ambiguous. Default: false.
+    pub keep_given_indentation: bool,
+    /// Hunks that are out of file order are placed if each matches at exactly one position.
     /// Default: true.
     pub out_of_order: bool,
-    /// Canonically equal Unicode matches at the loosest level. Default: true.
+    /// Canonically equivalent Unicode matches at the loosest level. Default: true.
     pub canonical_unicode: bool,
-    /// An update always ends the file with a line end. Otherwise the file keeps what it had,
-    /// unless the patch touches its last line. Default: false.
+    /// An update always ends the file with a newline. Otherwise a missing final newline is kept, unless
+    /// the patch changes the last line. Default: false.
     pub always_final_newline: bool,
-    /// New lines take the first line end of the file. Otherwise they take their neighbours'.
+    /// New lines take the line end of the file's first line. Otherwise they take that of their neighbours.
     /// Default: false.
     pub first_line_end: bool,
-    /// A byte-order mark is kept and ignored. Otherwise it is a part of line 1. Default: true.
+    /// A byte-order mark is preserved and ignored in matching. Otherwise it is part of line 1. Default: true.
     pub skip_byte_order_mark: bool,
-    /// Add and Move may replace a file that exists. Otherwise they are refused. Default: false.
+    /// Add and Move may replace an existing file. Otherwise they are refused. Default: false.
     pub overwrite: bool,
     /// Moving a file onto itself deletes it. Otherwise it is a plain update. Default: false.
     pub self_move_deletes: bool,
     /// A move without a hunk is a plain rename. Otherwise it is refused. Default: true.
     pub pure_rename: bool,
-    /// What the parser tolerated beyond the reference's own leniency is accepted, and a hint may
-    /// be only the start of a line. Otherwise both are refused. Default: true.
+    /// Deviations that this parser accepts and the reference does not are allowed, and a hint may match
+    /// only the start of a line. Otherwise both are refused. Default: true.
     pub tolerant_syntax: bool,
 }
 
 impl ApplyOptions {
-    /// The choices of the reference implementation, with its option that keeps each line's own
-    /// end.
+    /// Returns the policy of the reference implementation, with its option that preserves the end of
+    /// each line.
     ///
-    /// What differs all the same: a plan is made as a whole, so nothing is applied in part; an
-    /// update that was applied before is called by that name when it is refused; a file that is
-    /// not UTF-8 is patched where it is ASCII; and an empty line that is all of the old lines may
-    /// not be missing.
+    /// Remaining differences: a plan is complete or an error, so nothing is applied in part; an update
+    /// that is already applied is reported as such; a file that is not UTF-8 is patched if the patched
+    /// lines are ASCII; and an empty line that is the only old line may not be missing.
     pub fn reference() -> Self {
         Self {
             search_hinted_line: false,
             stacked_hints: false,
-            first_loose_match: true,
-            last_line_may_miss: true,
+            take_first_loose_match: true,
+            allow_missing_last_line: true,
             additions_at_end: true,
-            given_indentation: true,
+            keep_given_indentation: true,
             out_of_order: false,
             canonical_unicode: false,
             always_final_newline: true,
@@ -85,10 +84,10 @@ impl Default for ApplyOptions {
         Self {
             search_hinted_line: true,
             stacked_hints: true,
-            first_loose_match: false,
-            last_line_may_miss: false,
+            take_first_loose_match: false,
+            allow_missing_last_line: false,
             additions_at_end: false,
-            given_indentation: false,
+            keep_given_indentation: false,
             out_of_order: true,
             canonical_unicode: true,
             always_final_newline: false,

@@ -1,11 +1,11 @@
-//! A hunk as the search and the writer see it: old lines, and one step for each line.
+//! Hunk in the form that the search and the writer use: old lines, and one step per line.
 
 use std::borrow::Cow;
 
 use crate::syntax::{Hunk, HunkLine};
 use crate::text;
 
-/// What happens at one line of a hunk.
+/// Action at one line of a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step<'p> {
     Keep,
@@ -18,19 +18,19 @@ pub(crate) struct Pattern<'p> {
     pub(crate) hunk: &'p Hunk,
     /// The hunk's number inside its section, from 1.
     pub(crate) number: usize,
-    /// The lines that must be in the file.
+    /// Lines that must be in the file.
     pub(crate) old: Vec<&'p [u8]>,
-    /// How many of the last lines are empty context: they may be only a gap in the patch.
+    /// Number of empty context lines at the end, which may be just a gap in the patch text.
     pub(crate) empty_tail: usize,
     steps: Vec<Step<'p>>,
 }
 
-/// The part of a pattern that changes something, without the context around it.
+/// Part of a pattern from its first to its last change, without the context around it.
 #[derive(Debug)]
-pub(crate) struct Core<'s, 'p> {
-    /// How many old lines stand before it.
+pub(crate) struct ChangedRegion<'s, 'p> {
+    /// Number of old lines before it.
     pub(crate) offset: usize,
-    /// How many old lines it spans.
+    /// Number of old lines in it.
     pub(crate) length: usize,
     pub(crate) steps: Cow<'s, [Step<'p>]>,
 }
@@ -57,17 +57,16 @@ impl<'p> Pattern<'p> {
         Self { hunk, number, empty_tail: kept.min(empty), old, steps }
     }
 
-    /// The old lines without the last `dropped`.
+    /// Returns the old lines without the last `dropped`.
     pub(crate) fn old_without(&self, dropped: usize) -> &[&'p [u8]] {
         let kept = self.old.len().saturating_sub(dropped);
         self.old.get(..kept).unwrap_or_default()
     }
 
-    /// The changing part where the last `dropped` old lines are not in the file; `None` if nothing
-    /// changes.
-    pub(crate) fn core(&self, dropped: usize) -> Option<Core<'_, 'p>> {
+    /// Returns the changed region if the file lacks the last `dropped` old lines; `None` if nothing changes.
+    pub(crate) fn changed_region(&self, dropped: usize) -> Option<ChangedRegion<'_, 'p>> {
         let changes = |step: &Step<'_>| *step != Step::Keep;
-        // Context at the end is outside of the core, dropped or not.
+        // Context at the end is outside the region, dropped or not.
         let steps = match dropped > 0 && self.steps.last().is_some_and(changes) {
             true => Cow::Owned(self.steps_without_last_line()),
             false => Cow::Borrowed(self.steps.as_slice()),
@@ -79,10 +78,10 @@ impl<'p> Pattern<'p> {
             Cow::Owned(steps) => Cow::Owned(steps.get(first..=last)?.to_vec()),
         };
         let length = steps.iter().filter(|step| !matches!(step, Step::Add(_))).count();
-        Some(Core { offset: first, length, steps })
+        Some(ChangedRegion { offset: first, length, steps })
     }
 
-    /// The lines as they are once the hunk is applied.
+    /// Returns the lines after the hunk is applied.
     pub(crate) fn new_lines(&self) -> Vec<&'p [u8]> {
         let mut old = self.old.iter().copied();
         let mut lines = Vec::new();
@@ -98,8 +97,8 @@ impl<'p> Pattern<'p> {
         lines
     }
 
-    /// The steps when the last of the old lines, an empty one, is not in the file: where it was to
-    /// be kept it is new, and then an empty line at the end of the new lines goes too.
+    /// Returns the steps for a file that lacks the last old line, an empty one. If that line was to be kept, it is
+    /// added; then an empty line at the end of the new lines is dropped, as the reference implementation does.
     fn steps_without_last_line(&self) -> Vec<Step<'p>> {
         let mut steps = self.steps.clone();
         match steps.iter().rposition(|step| !matches!(step, Step::Add(_))) {
@@ -120,7 +119,7 @@ impl<'p> Pattern<'p> {
         steps
     }
 
-    /// Whether the hunk adds a line that has a letter or a digit.
+    /// Returns whether the hunk adds a line with a letter or a digit.
     pub(crate) fn adds_words(&self) -> bool {
         self.steps.iter().any(|step| match step {
             Step::Add(text) => text.chars().any(char::is_alphanumeric),
@@ -128,7 +127,7 @@ impl<'p> Pattern<'p> {
         })
     }
 
-    /// Whether the hunk only removes, with context on both sides.
+    /// Returns whether the hunk only removes lines, with context on both sides.
     pub(crate) fn removes_between(&self) -> bool {
         let adds = self.steps.iter().any(|step| matches!(step, Step::Add(_)));
         let ends = [self.steps.first(), self.steps.last()];

@@ -1,4 +1,4 @@
-//! A patch and the contents of its files in, the changes out. No file is touched.
+//! Planning: a patch and the contents of its files in, the changes out. No file is accessed.
 
 mod tree;
 
@@ -9,52 +9,52 @@ use crate::syntax::{Operation, Patch};
 use crate::{ApplyOptions, Diagnostic};
 use tree::Tree;
 
-/// What a patch does to its files: all of it, or there is no plan.
+/// The effect of a patch on its files. A patch that does not apply completely has no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
-    /// One change for each file that differs in the end, in the order of the patch. They are
-    /// independent of each other: each says what is at its path before and after.
+    /// One change for each file that differs in the end, in the order of the patch. The changes are
+    /// independent: each holds the contents at its path before and after.
     pub changes: Vec<Change>,
-    /// What was tolerated in the patch and in matching it.
+    /// Deviations that were accepted while parsing and matching the patch.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What happens to one file.
+/// Change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
-    /// The path at which the file is in the end; for a deletion, where it was.
+    /// The path of the file after the change; for a deletion, its path before.
     pub path: String,
     /// The content before: of the file at `path`, or at `from` for a rename.
     pub old: Option<Vec<u8>>,
     /// The content after; `None` for a deletion.
     pub new: Option<Vec<u8>>,
-    /// What kind of change this is.
+    /// The kind of change.
     pub kind: ChangeKind,
 }
 
 /// The kinds of [`Change`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// There was no file; there is one.
+    /// A file was created.
     Added,
-    /// The file has another content.
+    /// The content of the file changed.
     Modified,
-    /// There was a file; there is none.
+    /// The file was deleted.
     Deleted,
-    /// The file was at another path, where there is none in the end, and none was here. Its
+    /// The file was moved from another path, where no file is left, to a path where no file was. Its
     /// content may have changed too.
     Renamed {
-        /// That path.
+        /// The path before the change.
         from: String,
     },
 }
 
-/// Plans `patch` for `files`: the content of every path in [`Patch::paths`] that is a file. A path
-/// that is not in the map does not exist.
+/// Plans `patch` for `files`, which must hold the content of every path in [`Patch::paths`] that is a file.
+/// A path that is not in the map does not exist.
 ///
-/// The operations are applied in order, each to what the ones before it leave.
+/// The operations are applied in order, each to the result of the previous ones.
 ///
 /// # Errors
 ///
@@ -78,12 +78,12 @@ pub fn plan(
 }
 
 impl Plan {
-    /// The plan that undoes this one.
+    /// Returns the plan that undoes this one.
     pub fn inverse(&self) -> Self {
         Self { changes: self.changes.iter().map(Change::inverse).collect(), diagnostics: Vec::new() }
     }
 
-    /// Applies the changes to `files` in memory: what applying a plan to a tree must come to.
+    /// Applies the changes to `files` in memory. Applying a plan to a directory must have the same result.
     pub fn apply_to(&self, files: &mut BTreeMap<String, Vec<u8>>) {
         for change in &self.changes {
             match &change.kind {
@@ -111,10 +111,10 @@ impl Change {
     }
 }
 
-/// Under strict options, refuses what only this crate's parser accepts.
+/// Refuses, under strict options, syntax that only this crate's parser accepts.
 fn refuse_tolerated(patch: &Patch, options: &ApplyOptions) -> Result<(), ApplyError> {
-    let strange = |diagnostic: &&Diagnostic| !diagnostic.kind.is_reference_syntax();
-    let Some(diagnostic) = patch.diagnostics.iter().find(strange) else { return Ok(()) };
+    let is_extension = |diagnostic: &&Diagnostic| !diagnostic.kind.is_reference_syntax();
+    let Some(diagnostic) = patch.diagnostics.iter().find(is_extension) else { return Ok(()) };
     if options.tolerant_syntax {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Patches and plans as text.
+//! Text form of patches and plans.
 
 use std::fmt::{self, Write as _};
 
@@ -6,8 +6,8 @@ use crate::plan::{Change, ChangeKind, Plan};
 use crate::syntax::{Hunk, HunkLine, Operation, Patch, UpdateFile};
 
 impl Plan {
-    /// One line for each change, in their order: `A path`, `M path`, `D path` or `R from -> to`,
-    /// each ended by an LF.
+    /// Renders one line per change, in order: `A path`, `M path`, `D path` or `R from -> to`, each ending
+    /// with an LF.
     pub fn summary(&self) -> String {
         let mut summary = String::new();
         for Change { path, kind, .. } in &self.changes {
@@ -21,10 +21,9 @@ impl Plan {
         summary
     }
 
-    /// The changes as a unified diff for people, with three lines of context, git's headers for
-    /// renames and git's quotes around names. Bytes that are not UTF-8 are shown as replacement
-    /// characters. Of a file that is binary or has more than 4 MiB there is one line that says that
-    /// it differs.
+    /// Renders the changes as a unified diff for people, with three lines of context, git's headers for
+    /// renames and git's quoting of names. Bytes that are not UTF-8 are shown as replacement characters.
+    /// For a file that is binary or larger than 4 MiB, one line says that it differs.
     pub fn unified_diff(&self) -> String {
         self.changes.iter().map(Change::unified_diff).collect()
     }
@@ -63,8 +62,8 @@ impl fmt::Display for UpdateFile {
     }
 }
 
-/// A path at the end of a marker. Blanks around it would not count there, nor would a `***` behind
-/// it: a `.` segment keeps them inside.
+/// Path at the end of a marker. The parser ignores whitespace around it and a trailing `***`, so a `.`
+/// segment is added to keep them part of the path.
 struct Path<'a>(&'a str);
 
 impl fmt::Display for Path<'_> {
@@ -74,10 +73,10 @@ impl fmt::Display for Path<'_> {
             f.write_str("./")?;
         }
         f.write_str(path)?;
-        let is_blank_behind = |text: &str| text.ends_with(char::is_whitespace);
+        let ends_in_whitespace = |text: &str| text.ends_with(char::is_whitespace);
         let ends_in_stars =
-            path.strip_suffix("***").is_some_and(|before| before.is_empty() || is_blank_behind(before));
-        match is_blank_behind(path) || ends_in_stars {
+            path.strip_suffix("***").is_some_and(|before| before.is_empty() || ends_in_whitespace(before));
+        match ends_in_whitespace(path) || ends_in_stars {
             true => f.write_str("/."),
             false => Ok(()),
         }

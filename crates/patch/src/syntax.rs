@@ -1,17 +1,17 @@
-//! The nouns of a v4a patch (coding agent loop specification, appendix A).
+//! Syntax tree of a v4a patch (coding agent loop specification, appendix A).
 
 use crate::Diagnostic;
 
-/// A patch: operations on files, in the order in which they are applied.
+/// A patch: operations on files, in order of application.
 ///
 /// `Display` writes it in canonical v4a, which [`parse`](crate::parse) reads back to the same
 /// operations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Patch {
-    /// The operations, first to last.
+    /// The operations, in order.
     pub operations: Vec<Operation>,
-    /// What the parser tolerated, in the order in which that became certain.
+    /// Deviations that the parser accepted, in the order in which it recognized them.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -30,11 +30,11 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddFile {
-    /// The path of the new file, as written apart from `.` segments.
+    /// Path of the new file, as written except for `.` segments.
     pub path: String,
-    /// Its content in one text, since it may be megabytes long. Each line ends with an LF.
+    /// Content as one string, since it may be megabytes long. Each line ends with an LF.
     pub content: String,
-    /// Line of the header in the patch, from 1; 0 when the operation was not parsed.
+    /// Line of the header in the patch, from 1; 0 if the operation was not parsed.
     pub line: usize,
 }
 
@@ -42,9 +42,9 @@ pub struct AddFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeleteFile {
-    /// The path of the file, as written apart from `.` segments.
+    /// Path of the file, as written except for `.` segments.
     pub path: String,
-    /// Line of the header in the patch, from 1; 0 when the operation was not parsed.
+    /// Line of the header in the patch, from 1; 0 if the operation was not parsed.
     pub line: usize,
 }
 
@@ -52,60 +52,60 @@ pub struct DeleteFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpdateFile {
-    /// The path of the file, as written apart from `.` segments.
+    /// Path of the file, as written except for `.` segments.
     pub path: String,
-    /// Where the file goes, if it moves.
+    /// Destination path, if the file is moved.
     pub move_to: Option<String>,
-    /// The hunks; none is a plain rename.
+    /// The hunks. Without any, the update is a plain rename.
     pub hunks: Vec<Hunk>,
-    /// Line of the header in the patch, from 1; 0 when the operation was not parsed.
+    /// Line of the header in the patch, from 1; 0 if the operation was not parsed.
     pub line: usize,
 }
 
-/// One change inside a file: old lines to find, and what becomes of them.
+/// One change in a file: old lines to find, and their replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hunk {
-    /// The texts of the `@@` lines before it, outermost first; each narrows the search.
+    /// Texts of the `@@` lines before it, outermost first. Each narrows the search.
     pub hints: Vec<String>,
-    /// Its lines, in order.
+    /// Lines, in order.
     pub lines: Vec<HunkLine>,
-    /// Whether `*** End of File` pins it to the end of the file.
+    /// Whether `*** End of File` anchors it to the end of the file.
     pub end_of_file: bool,
-    /// Its first line in the patch, from 1; 0 when the hunk was not parsed.
+    /// First line in the patch, from 1; 0 if the hunk was not parsed.
     pub line: usize,
 }
 
-/// One line of a hunk, without its prefix and its end; it holds no line feed.
+/// One line of a hunk, without prefix and line end. It contains no line feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HunkLine {
-    /// A line that stays (prefix: a space).
+    /// An unchanged line (prefix: a space).
     Context(String),
-    /// A line that goes (prefix: `-`).
+    /// A removed line (prefix: `-`).
     Remove(String),
-    /// A line that comes (prefix: `+`).
+    /// An added line (prefix: `+`).
     Add(String),
 }
 
 impl Patch {
-    /// A patch of these operations, without diagnostics.
+    /// Creates a patch from operations, without diagnostics.
     pub fn new(operations: Vec<Operation>) -> Self {
         Self { operations, diagnostics: Vec::new() }
     }
 
-    /// Every path whose content [`plan`](crate::plan()) must be given if the file exists:
-    /// sources, destinations and additions, each once, in the order of the patch.
+    /// Returns every path whose content [`plan`](crate::plan()) needs if the file exists: sources,
+    /// destinations and additions, each once, in the order of the patch.
     pub fn paths(&self) -> Vec<&str> {
         let mut seen = std::collections::HashSet::new();
         self.operations.iter().flat_map(Operation::paths).filter(|path| seen.insert(*path)).collect()
     }
 
-    /// The same patch with every path passed through `resolve`, for a host whose files have
-    /// canonical names: two spellings of one file must be one path before the patch is planned.
+    /// Maps every path through `resolve`, which should canonicalize it: two spellings of one file must be the
+    /// same path before the patch is planned.
     ///
     /// # Errors
     ///
-    /// The first error of `resolve`, which may refuse a path.
+    /// The first error of `resolve`, which may reject a path.
     pub fn resolve_paths<E>(mut self, mut resolve: impl FnMut(&str) -> Result<String, E>) -> Result<Self, E> {
         for operation in &mut self.operations {
             match operation {
@@ -123,7 +123,7 @@ impl Patch {
 }
 
 impl Operation {
-    /// The path that the header names.
+    /// Returns the path in the header.
     pub fn path(&self) -> &str {
         match self {
             Self::Add(AddFile { path, .. })
@@ -142,14 +142,14 @@ impl Operation {
 }
 
 impl AddFile {
-    /// Creates `path` with these lines, which have no line feeds; each is written with one. No lines make an empty file.
+    /// Creates an addition of `path` with these lines, given without line feeds. Without lines the file is empty.
     pub fn new(path: impl Into<String>, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut file = Self { path: path.into(), content: String::new(), line: 0 };
         lines.into_iter().for_each(|line| file.push_line(line.as_ref()));
         file
     }
 
-    /// The lines, without their line feeds.
+    /// Returns the lines, without their line feeds.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.content.split_terminator('\n')
     }
@@ -161,19 +161,19 @@ impl AddFile {
 }
 
 impl DeleteFile {
-    /// Deletes `path`.
+    /// Creates a deletion of `path`.
     pub fn new(path: impl Into<String>) -> Self {
         Self { path: path.into(), line: 0 }
     }
 }
 
 impl UpdateFile {
-    /// Changes `path` by these hunks.
+    /// Creates an update of `path` with these hunks.
     pub fn new(path: impl Into<String>, hunks: Vec<Hunk>) -> Self {
         Self { path: path.into(), move_to: None, hunks, line: 0 }
     }
 
-    /// The same change, with the file moved to `path`.
+    /// Also moves the file to `path`.
     pub fn with_move_to(mut self, path: impl Into<String>) -> Self {
         self.move_to = Some(path.into());
         self
@@ -181,19 +181,19 @@ impl UpdateFile {
 }
 
 impl Hunk {
-    /// A hunk of these lines, without a hint.
+    /// Creates a hunk of these lines, without a hint.
     pub fn new(lines: Vec<HunkLine>) -> Self {
         Self { hints: Vec::new(), lines, end_of_file: false, line: 0 }
     }
 
-    /// The same hunk, narrowed by one more hint. It stands alone on one line, so blanks around
-    /// it do not count and it does not end in `@@`.
+    /// Adds a hint, inside those added before. It is one line: whitespace around it is ignored, and it must
+    /// not end in `@@`.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// The same hunk, pinned to the end of the file.
+    /// Anchors the hunk to the end of the file.
     pub fn with_end_of_file(mut self) -> Self {
         self.end_of_file = true;
         self

@@ -1,10 +1,12 @@
-//! A file's bytes as lines that each know their own end.
+//! The bytes of a file as lines, each with its own line end.
 
 use std::ops::Range;
 
 use memchr::memchr2_iter;
 
-/// The bytes that end a line.
+use crate::work;
+
+/// Bytes that end a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineEnd {
     Lf,
@@ -31,18 +33,26 @@ impl LineEnd {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    /// Where the line starts in the body.
+    /// Offset of the line in the body.
     start: usize,
-    pub(crate) text: &'a [u8],
+    text: &'a [u8],
     pub(crate) end: LineEnd,
 }
 
-/// A whole file. Writing the mark and then every line with its end gives the same bytes again.
+impl<'a> Line<'a> {
+    /// Returns the line without its end.
+    pub(crate) fn text(&self) -> &'a [u8] {
+        work::count(1);
+        self.text
+    }
+}
+
+/// A whole file. The mark followed by every line with its end is byte for byte the file.
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
     /// The byte-order mark, or nothing.
     pub(crate) mark: &'a [u8],
-    /// All that follows the mark.
+    /// Everything after the mark.
     pub(crate) body: &'a [u8],
     pub(crate) lines: Vec<Line<'a>>,
     /// Whether the whole file is UTF-8.
@@ -52,23 +62,24 @@ pub(crate) struct Text<'a> {
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl<'a> Text<'a> {
-    /// Splits `bytes`; with `keep_mark` a byte-order mark stays a part of the first line.
+    /// Splits `bytes` into lines. With `keep_mark` a byte-order mark is part of the first line.
     pub(crate) fn new(bytes: &'a [u8], keep_mark: bool) -> Self {
         let mark_length = match bytes.starts_with(BYTE_ORDER_MARK) && !keep_mark {
             true => BYTE_ORDER_MARK.len(),
             false => 0,
         };
         let (mark, body) = bytes.split_at(mark_length);
+        work::count(bytes.len());
         Self { mark, body, lines: split(body), utf8: std::str::from_utf8(bytes).is_ok() }
     }
 
-    /// The bytes of some lines with their ends.
+    /// Returns the bytes of a range of lines, including their ends.
     pub(crate) fn bytes_of(&self, lines: Range<usize>) -> &'a [u8] {
         let start = |at: usize| self.lines.get(at).map_or(self.body.len(), |line| line.start);
         self.body.get(start(lines.start)..start(lines.end)).unwrap_or_default()
     }
 
-    /// The first line end of the file, LF where there is none.
+    /// Returns the first line end of the file, or LF if there is none.
     pub(crate) fn first_end(&self) -> LineEnd {
         match self.lines.first() {
             Some(line) if !line.end.is_missing() => line.end,
@@ -76,7 +87,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The end that a new line takes at position `at`: that of the line before it, else of the
+    /// Returns the line end for a new line at position `at`: that of the line before it, else of the
     /// line after it, else LF.
     pub(crate) fn neighbouring_end(&self, at: usize) -> LineEnd {
         let before = at.checked_sub(1).and_then(|before| self.lines.get(before));
@@ -88,15 +99,14 @@ impl<'a> Text<'a> {
             .unwrap_or_else(|| self.last_end())
     }
 
-    /// The last line end that is there: only the very last line can miss its own.
+    /// Returns the last line end of the file. Only the last line can lack its own.
     fn last_end(&self) -> LineEnd {
         let ends = self.lines.iter().rev().map(|line| line.end);
         ends.take(2).find(|end| !end.is_missing()).unwrap_or(LineEnd::Lf)
     }
 }
 
-/// The lines of `text` when it is read as part of a file: a CR inside a line of a patch is a
-/// line end there.
+/// Splits a line of a patch into lines of a file: a CR within it is a line end there.
 pub(crate) fn lines_of(text: &str) -> impl Iterator<Item = &[u8]> {
     text.as_bytes().split(|&byte| byte == b'\r')
 }
@@ -132,7 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn each_line_knows_its_own_end() {
+    fn each_line_keeps_its_own_end() {
         let text = Text::new(b"\xEF\xBB\xBFa\nb\r\nc\rd", false);
         let lines: Vec<_> = text.lines.iter().map(|line| (line.text, line.end)).collect();
         assert_eq!(
@@ -143,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_line_takes_the_end_of_its_neighbours() {
+    fn a_new_line_takes_a_neighbours_end() {
         let text = Text::new(b"a\nb\r\nc", false);
         let ends: Vec<_> = (0..=3).map(|at| text.neighbouring_end(at)).collect();
         assert_eq!(ends, [LineEnd::Lf, LineEnd::Lf, LineEnd::CrLf, LineEnd::CrLf]);

@@ -1,19 +1,18 @@
-//! Changes the content of one file by the hunks of one section.
+//! Applies the hunks of one section to the content of one file.
 
 use crate::error::{ApplyError, ApplyErrorKind};
 use crate::excerpt::excerpt;
 use crate::explain::explain;
-use crate::indent::Shift;
-use crate::level::{Form, MatchLevel};
+use crate::indent::IndentShift;
+use crate::level::{LineComparison, MatchLevel};
 use crate::locate::{Locator, Placement};
-use crate::pattern::{Core, Pattern, Step};
-use crate::seek::Seeker;
+use crate::pattern::{ChangedRegion, Pattern, Step};
+use crate::search::LineSearcher;
 use crate::syntax::{Hunk, HunkLine, UpdateFile};
 use crate::text::{LineEnd, Text};
-use crate::{ApplyOptions, Diagnostic};
+use crate::{ApplyOptions, Diagnostic, work};
 
-/// The content after `section`, whose file has `content` now and had `original` before the
-/// patch.
+/// Returns the content after `section`. The file holds `content` now and held `original` before the patch.
 pub(crate) fn update(
     section: &UpdateFile,
     content: &[u8],
@@ -28,29 +27,29 @@ pub(crate) fn update(
     check(section, content, &text, options)?;
     let numbered = section.hunks.iter().zip(1..);
     let patterns: Vec<_> = numbered.map(|(hunk, number)| Pattern::new(number, hunk)).collect();
-    let form = form(&text, options);
+    let comparison = comparison(&text, options);
     let old = patterns.iter().flat_map(|pattern| &pattern.old).copied().collect();
     let hints = section.hunks.iter().flat_map(|hunk| &hunk.hints).map(String::as_bytes).collect();
-    let seeker = Seeker::new(&text.lines, old, form).with_hints(hints);
-    let placements = Locator::new(&seeker, options).place(&patterns).map_err(|missed| {
-        let pattern = missed.pattern;
+    let searcher = LineSearcher::new(&text.lines, old, comparison).with_hints(hints);
+    let placements = Locator::new(&searcher, options).place(&patterns).map_err(|failed| {
+        let pattern = failed.pattern;
         let lines = [pattern.old.as_slice(), &pattern.new_lines()].concat();
-        let seeker = Seeker::new(&text.lines, lines, form);
-        let before = |lines: &[&[u8]]| content != original && contains(original, lines, options);
-        let kind = explain(&seeker, &missed, &before);
+        let searcher = LineSearcher::new(&text.lines, lines, comparison);
+        let was_in_original = |lines: &[&[u8]]| content != original && contains(original, lines, options);
+        let kind = explain(&searcher, &failed, &was_in_original);
         ApplyError::new(&section.path, pattern.hunk.line, kind).with_hunk(pattern.number)
     })?;
     let shifts = shifts(section, &patterns, &placements, &text, options)?;
     for ((pattern, placement), shift) in patterns.iter().zip(&placements).zip(&shifts) {
-        let shift = shift.as_ref().map(|shift| shift.note(placement.start));
-        diagnostics.extend(placement.notes.iter().cloned().chain(shift).map(|note| {
-            Diagnostic::new(note, pattern.hunk.line).with_path(&section.path).with_hunk(pattern.number)
+        let shift = shift.as_ref().map(|shift| shift.diagnostic(placement.start));
+        diagnostics.extend(placement.diagnostics.iter().cloned().chain(shift).map(|kind| {
+            Diagnostic::new(kind, pattern.hunk.line).with_path(&section.path).with_hunk(pattern.number)
         }));
     }
     Ok(Writer::new(&text, options).write(&edits(&patterns, &placements, &shifts)))
 }
 
-/// Refuses what cannot be patched whatever the file holds.
+/// Refuses hunks that cannot be applied regardless of the content.
 fn check(
     section: &UpdateFile,
     content: &[u8],
@@ -82,96 +81,98 @@ fn texts(hunk: &Hunk) -> impl Iterator<Item = &str> {
     hunk.hints.iter().chain(lines).map(String::as_str)
 }
 
-fn form(text: &Text<'_>, options: &ApplyOptions) -> Form {
-    Form { utf8: text.utf8, canonical: options.canonical_unicode }
+fn comparison(text: &Text<'_>, options: &ApplyOptions) -> LineComparison {
+    LineComparison { utf8: text.utf8, canonical: options.canonical_unicode }
 }
 
 fn contains(content: &[u8], lines: &[&[u8]], options: &ApplyOptions) -> bool {
     let text = Text::new(content, !options.skip_byte_order_mark);
-    Seeker::new(&text.lines, lines.to_vec(), form(&text, options)).find_anywhere(lines).is_some()
+    LineSearcher::new(&text.lines, lines.to_vec(), comparison(&text, options)).find_anywhere(lines).is_some()
 }
 
-/// How the new lines of each hunk are to be indented.
+/// Returns, for each hunk, how to re-indent its new lines.
 fn shifts<'a>(
     section: &UpdateFile,
     patterns: &[Pattern<'a>],
     placements: &[Placement],
     text: &Text<'a>,
     options: &ApplyOptions,
-) -> Result<Vec<Option<Shift<'a>>>, ApplyError> {
-    let form = form(text, options);
+) -> Result<Vec<Option<IndentShift<'a>>>, ApplyError> {
+    let comparison = comparison(text, options);
     let shifts = patterns.iter().zip(placements).map(|(pattern, placement)| {
-        if options.given_indentation || placement.level < MatchLevel::SurroundingBlanks {
+        if options.keep_given_indentation || placement.level < MatchLevel::SurroundingWhitespace {
             return Ok(None);
         }
-        Shift::find(form, pattern, placement.dropped, &text.lines, placement.start)
+        IndentShift::find(comparison, pattern, placement.dropped, &text.lines, placement.start)
             .map_err(|kind| ApplyError::new(&section.path, pattern.hunk.line, kind).with_hunk(pattern.number))
     });
     shifts.collect()
 }
 
-/// A change at a place.
+/// Change at a position in the file.
 struct Edit<'s, 'p> {
-    /// The first line that it concerns, from 0.
+    /// First line of the change, from 0.
     start: usize,
-    core: Core<'s, 'p>,
-    shift: Option<Shift<'p>>,
+    changed_region: ChangedRegion<'s, 'p>,
+    shift: Option<IndentShift<'p>>,
 }
 
-/// The changes in file order; those at one place stay in the order of the patch. But what has
-/// context before it goes ahead of what has none: it belongs to that line, while additions alone at
-/// the end of the file belong to the end.
+/// Returns the changes in file order. Those at the same line keep the order of the patch, except that a
+/// change with context before it precedes one without: it belongs to that context, while additions alone
+/// at the end of the file belong to the end.
 fn edits<'s, 'p>(
     patterns: &'s [Pattern<'p>],
     placements: &[Placement],
-    shifts: &[Option<Shift<'p>>],
+    shifts: &[Option<IndentShift<'p>>],
 ) -> Vec<Edit<'s, 'p>> {
     let mut edits: Vec<Edit<'s, 'p>> = patterns
         .iter()
         .zip(placements)
         .zip(shifts)
         .filter_map(|((pattern, placement), shift)| {
-            let core = pattern.core(placement.dropped)?;
-            Some(Edit { start: placement.start + core.offset, core, shift: *shift })
+            let changed_region = pattern.changed_region(placement.dropped)?;
+            Some(Edit { start: placement.start + changed_region.offset, changed_region, shift: *shift })
         })
         .collect();
-    edits.sort_by_key(|edit| (edit.start, edit.core.length, edit.core.offset == 0));
+    edits.sort_by_key(|edit| (edit.start, edit.changed_region.length, edit.changed_region.offset == 0));
     edits
 }
 
-/// Writes the new content, line by line.
+/// Writes the new content line by line.
 struct Writer<'t> {
     text: &'t Text<'t>,
-    form: Form,
+    comparison: LineComparison,
     options: &'t ApplyOptions,
     out: Vec<u8>,
-    /// The next line of the file, from 0.
+    /// Next line of the file, from 0.
     next: usize,
-    /// The line written last has no end; if another follows, it takes this one.
-    open: Option<LineEnd>,
+    /// Line end for the last line written, which has none, in case another line follows.
+    missing_end: Option<LineEnd>,
 }
 
 impl<'t> Writer<'t> {
     fn new(text: &'t Text<'t>, options: &'t ApplyOptions) -> Self {
         let mut out = Vec::with_capacity(text.mark.len() + text.body.len());
         out.extend_from_slice(text.mark);
-        Self { text, form: form(text, options), options, out, next: 0, open: None }
+        Self { text, comparison: comparison(text, options), options, out, next: 0, missing_end: None }
     }
 
     fn write(mut self, edits: &[Edit<'_, '_>]) -> Vec<u8> {
         for edit in edits {
-            self.keep_until(edit.start);
-            for group in
-                edit.core.steps.chunk_by(|left, right| (*left == Step::Keep) == (*right == Step::Keep))
+            self.copy_until(edit.start);
+            for group in edit
+                .changed_region
+                .steps
+                .chunk_by(|left, right| (*left == Step::Keep) == (*right == Step::Keep))
             {
                 match group.first() {
-                    Some(Step::Keep) => self.keep_until(self.next + group.len()),
-                    _ => self.change(group, edit.shift),
+                    Some(Step::Keep) => self.copy_until(self.next + group.len()),
+                    _ => self.replace_lines(group, edit.shift),
                 }
             }
         }
-        self.keep_until(self.text.lines.len());
-        if let Some(end) = self.open
+        self.copy_until(self.text.lines.len());
+        if let Some(end) = self.missing_end
             && self.options.always_final_newline
         {
             self.out.extend_from_slice(end.as_bytes());
@@ -179,21 +180,23 @@ impl<'t> Writer<'t> {
         self.out
     }
 
-    fn keep_until(&mut self, end: usize) {
+    fn copy_until(&mut self, end: usize) {
         let lines = self.text.lines.get(self.next..end).unwrap_or_default();
         let Some((last, others)) = lines.split_last() else { return };
         if !others.is_empty() {
-            // Only the last line of a file can miss its end: those before it are copied as they are.
-            self.close();
-            self.out.extend_from_slice(self.text.bytes_of(self.next..end - 1));
+            // Only the last line of a file can lack its end, so the lines before it are copied unchanged.
+            self.end_line();
+            let unchanged = self.text.bytes_of(self.next..end - 1);
+            work::count(unchanged.len());
+            self.out.extend_from_slice(unchanged);
         }
         self.next = end;
-        self.line(last.text, last.end);
+        self.write_line(last.text(), last.end);
     }
 
-    /// Writes lines that replace others. Each new line takes the end of the line that it
-    /// replaces, further ones that of the last, and where nothing is replaced a neighbour's.
-    fn change(&mut self, group: &[Step<'_>], shift: Option<Shift<'_>>) {
+    /// Writes lines that replace others. Each new line takes the end of the line that it replaces,
+    /// additional lines that of the last one. If nothing is replaced, they take a neighbour's.
+    fn replace_lines(&mut self, group: &[Step<'_>], shift: Option<IndentShift<'_>>) {
         let removed = group.iter().filter(|step| **step == Step::Remove).count();
         let replaced = self.text.lines.get(self.next..self.next + removed).unwrap_or_default();
         let mut ends = replaced.iter().map(|line| line.end).filter(|end| !end.is_missing());
@@ -204,30 +207,31 @@ impl<'t> Writer<'t> {
                 end = ends.next().unwrap_or(end);
             }
             match shift {
-                Some(shift) => self.line(&shift.apply(self.form, text), end),
-                None => self.line(text.as_bytes(), end),
+                Some(shift) => self.write_line(&shift.apply(self.comparison, text), end),
+                None => self.write_line(text.as_bytes(), end),
             }
         }
         self.next += removed;
     }
 
-    fn line(&mut self, text: &[u8], end: LineEnd) {
-        self.close();
+    fn write_line(&mut self, text: &[u8], end: LineEnd) {
+        self.end_line();
+        work::count(text.len());
         self.out.extend_from_slice(text);
         self.out.extend_from_slice(end.as_bytes());
         if end.is_missing() {
-            self.open = Some(self.new_end());
+            self.missing_end = Some(self.new_end());
         }
     }
 
-    /// Ends the line written last, now that another one follows.
-    fn close(&mut self) {
-        if let Some(missing) = self.open.take() {
+    /// Ends the last line written, since another one follows.
+    fn end_line(&mut self) {
+        if let Some(missing) = self.missing_end.take() {
             self.out.extend_from_slice(missing.as_bytes());
         }
     }
 
-    /// The end of a line that is new here.
+    /// Returns the line end for a new line at the current position.
     fn new_end(&self) -> LineEnd {
         match self.options.first_line_end {
             true => self.text.first_end(),

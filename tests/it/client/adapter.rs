@@ -1,4 +1,4 @@
-//! Section 8.2, once per provider: what an adapter sends, and what it makes of the answer.
+//! Section 8.2, once per provider: requests that an adapter sends, and responses that it decodes.
 
 use pintle_llm::{
     ContentPart, ErrorKind, Finish, Message, Origin, Request, Response, Role, StreamAccumulator, ToolCall,
@@ -7,23 +7,23 @@ use pintle_llm::{
 use pintle_testkit::{Call, Dialect, Expectation, Script, ServerOptions, Turn};
 use serde_json::{Value, json};
 
-use super::bench::{Bench, KEY, adapter, client_of, each, model, read_file, response_of, types};
+use super::harness::{ClientHarness, KEY, adapter, client_of, each, model, read_file, response_of, types};
 
 per_provider!(
-    speaks_the_native_api,
-    sends_the_key_in_its_header_alone,
-    completes_to_a_whole_response,
+    uses_the_native_api,
+    sends_the_key_only_in_its_header,
+    returns_a_complete_response,
     streams_typed_events,
-    puts_system_messages_where_they_belong,
+    places_system_messages_natively,
     translates_all_five_roles,
     sends_beta_headers,
     translates_tool_choices,
 );
 
-async fn speaks_the_native_api(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("Hello.")).await;
-    bench.complete(bench.question()).await;
-    bench.events(bench.question()).await;
+async fn uses_the_native_api(dialect: Dialect) {
+    let harness = ClientHarness::responding(dialect, Turn::text("Hello.")).await;
+    harness.complete(harness.question()).await;
+    harness.events(harness.question()).await;
     let (whole, streamed, conversation) = match dialect {
         Dialect::OpenAiResponses => ("/v1/responses", "/v1/responses", "input"),
         Dialect::AnthropicMessages => ("/v1/messages", "/v1/messages", "messages"),
@@ -34,7 +34,7 @@ async fn speaks_the_native_api(dialect: Dialect) {
         ),
         Dialect::ChatCompletions => ("/v1/chat/completions", "/v1/chat/completions", "messages"),
     };
-    let requests = bench.server.requests();
+    let requests = harness.server.requests();
     assert_eq!(requests.iter().map(|request| request.path.as_str()).collect::<Vec<_>>(), [whole, streamed]);
     for request in requests {
         assert_eq!((request.method.as_str(), request.status), ("POST", Some(200)));
@@ -49,16 +49,16 @@ async fn speaks_the_native_api(dialect: Dialect) {
     }
 }
 
-async fn sends_the_key_in_its_header_alone(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("Hello.")).await;
-    bench.complete(bench.question()).await;
+async fn sends_the_key_only_in_its_header(dialect: Dialect) {
+    let harness = ClientHarness::responding(dialect, Turn::text("Hello.")).await;
+    harness.complete(harness.question()).await;
     let its_own = match dialect {
         Dialect::OpenAiResponses | Dialect::ChatCompletions => "authorization",
         Dialect::AnthropicMessages => "x-api-key",
         Dialect::Gemini => "x-goog-api-key",
     };
-    // The server keeps no keys; that it answered at all says that this one was right.
-    let sent = bench.sent();
+    // The server does not record keys, but it only answers requests with the right one.
+    let sent = harness.sent();
     for name in ["authorization", "x-api-key", "x-goog-api-key"] {
         let expected = (name == its_own).then_some("[redacted]");
         assert_eq!(sent.header(name), expected, "{name}");
@@ -67,24 +67,25 @@ async fn sends_the_key_in_its_header_alone(dialect: Dialect) {
     assert!(!String::from_utf8_lossy(&sent.raw_body).contains(KEY));
 }
 
-/// An answer with something of everything.
+/// A response with every kind of content.
 fn rich_turn() -> Turn {
     Turn::text("Let me look at the file.")
         .with_reasoning("A file is asked for, and there is a tool that reads files.")
         .with_call(Call::new("read_file", json!({"file_path": "src/lib.rs"})))
 }
 
-async fn rich_bench(dialect: Dialect) -> (Bench, Request) {
+async fn rich_bench(dialect: Dialect) -> (ClientHarness, Request) {
     let script = Script::new("rich").with_turn(rich_turn());
-    // With ids of its own, an answer is the same whichever way it comes.
-    let bench = Bench::start_with(dialect, script, ServerOptions::new().with_gemini_call_ids(true)).await;
-    let request = bench.question().with_tools(vec![read_file()]);
-    (bench, request)
+    // With ids in the script, a response is the same in both modes.
+    let harness =
+        ClientHarness::start_with(dialect, script, ServerOptions::new().with_gemini_call_ids(true)).await;
+    let request = harness.question().with_tools(vec![read_file()]);
+    (harness, request)
 }
 
-async fn completes_to_a_whole_response(dialect: Dialect) {
-    let (bench, request) = rich_bench(dialect).await;
-    let response = bench.complete(request).await;
+async fn returns_a_complete_response(dialect: Dialect) {
+    let (harness, request) = rich_bench(dialect).await;
+    let response = harness.complete(request).await;
     assert_eq!((response.provider.as_str(), response.model.as_str()), (dialect.name(), model(dialect)));
     assert!(!response.id.is_empty());
     assert_eq!(response.message.role, Role::Assistant);
@@ -114,12 +115,12 @@ async fn completes_to_a_whole_response(dialect: Dialect) {
 }
 
 async fn streams_typed_events(dialect: Dialect) {
-    let (bench, request) = rich_bench(dialect).await;
-    let events = bench.events(request.clone()).await;
+    let (harness, request) = rich_bench(dialect).await;
+    let events = harness.events(request.clone()).await;
     let segment = |name: &str| ["START", "DELTA", "END"].map(|step| format!("{name}_{step}"));
     let segments = ["REASONING", "TEXT", "TOOL_CALL"].map(segment).concat();
     let mut expected = [vec!["STREAM_START".to_owned()], segments, vec!["FINISH".to_owned()]].concat();
-    // Gemini sends a call whole.
+    // Gemini sends a call in one piece.
     expected.retain(|step| dialect != Dialect::Gemini || step != "TOOL_CALL_DELTA");
     assert_eq!(types(&events), expected);
 
@@ -128,13 +129,13 @@ async fn streams_typed_events(dialect: Dialect) {
     let streamed = response_of(&events);
     assert_eq!(accumulator.partial().message, streamed.message);
 
-    let (bench, request) = rich_bench(dialect).await;
-    let whole = bench.complete(request).await;
+    let (harness, request) = rich_bench(dialect).await;
+    let whole = harness.complete(request).await;
     assert_eq!(without_spelling(streamed), without_spelling(whole));
 }
 
-/// A response without what depends on how it came: the body, and the spelling of arguments, of which Anthropic gives
-/// the text in streams only.
+/// Removes the parts of a response that depend on the mode: the raw body, and the text of arguments, which Anthropic
+/// only has in streams.
 fn without_spelling(mut response: Response) -> Response {
     response.raw = None;
     for part in &mut response.message.content {
@@ -145,11 +146,11 @@ fn without_spelling(mut response: Response) -> Response {
     response
 }
 
-async fn puts_system_messages_where_they_belong(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("Hello.")).await;
+async fn places_system_messages_natively(dialect: Dialect) {
+    let harness = ClientHarness::responding(dialect, Turn::text("Hello.")).await;
     let prompts = [Message::system("Be brief."), Message::system("Be kind."), Message::user("Hello?")];
-    bench.complete(bench.request(prompts)).await;
-    let body = bench.body();
+    harness.complete(harness.request(prompts)).await;
+    let body = harness.body();
     match dialect {
         Dialect::OpenAiResponses => {
             assert_eq!(body["instructions"], "Be brief.\n\nBe kind.");
@@ -176,18 +177,18 @@ async fn translates_all_five_roles(dialect: Dialect) {
     let script = Script::new("roles")
         .with_turn(Turn::new().with_call(call))
         .with_turn(Turn::text("It is empty.").with_expectation(answered));
-    let bench = Bench::start(dialect, script).await;
+    let harness = ClientHarness::start(dialect, script).await;
     let arguments = json!({"file_path": "a.rs"}).as_object().unwrap().clone();
     let call: ContentPart = ToolCall::new("call_1", "read_file", arguments).into();
-    let request = bench.request([
+    let request = harness.request([
         Message::system("Be brief."),
         Message::developer("The project is in Rust."),
         Message::user("What is in a.rs?"),
         Message::assistant("I'll read it.").with_part(call),
         Message::tool_result("call_1", "(no lines)", false),
     ]);
-    assert_eq!(bench.complete(request.with_tools(vec![read_file()])).await.text(), "It is empty.");
-    let body = bench.body();
+    assert_eq!(harness.complete(request.with_tools(vec![read_file()])).await.text(), "It is empty.");
+    let body = harness.body();
     match dialect {
         Dialect::OpenAiResponses => {
             assert_eq!(each(&body["input"], "role"), ["developer", "user", "assistant", "", ""]);
@@ -217,35 +218,35 @@ async fn translates_all_five_roles(dialect: Dialect) {
 }
 
 async fn sends_beta_headers(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("Hello.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("Hello.")).await;
     if dialect == Dialect::AnthropicMessages {
         let betas = json!({"beta_headers": ["context-1m-2025-08-07", "files-api-2025-04-14"]});
-        bench.complete(bench.question().with_provider_options("anthropic", betas)).await;
-        let sent = bench.sent();
+        harness.complete(harness.question().with_provider_options("anthropic", betas)).await;
+        let sent = harness.sent();
         let betas: Vec<&str> = sent.header("anthropic-beta").unwrap().split(',').collect();
         assert!(betas.starts_with(&["context-1m-2025-08-07", "files-api-2025-04-14"]), "{betas:?}");
         assert!(sent.body.get("beta_headers").is_none(), "it is no field of the body");
     }
-    // Elsewhere a feature is opted into by a header of the whole client.
+    // Other providers enable features by a header of the whole client.
     let headers = [("OpenAI-Beta", "one=v1"), ("x-goog-user-project", "mine")];
-    let client = client_of(adapter(dialect, &bench.server, KEY, &headers));
-    client.complete(bench.question()).await.unwrap();
+    let client = client_of(adapter(dialect, &harness.server, KEY, &headers));
+    client.complete(harness.question()).await.unwrap();
     for (name, value) in headers {
-        assert_eq!(bench.sent().header(name), Some(value));
+        assert_eq!(harness.sent().header(name), Some(value));
     }
 }
 
 async fn translates_tool_choices(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("Hello.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("Hello.")).await;
     let named = ToolChoice::Named("read_file".to_owned());
     let mut sent = Vec::new();
     for choice in [ToolChoice::Auto, ToolChoice::None, ToolChoice::Required, named] {
-        let request = bench.question().with_tools(vec![read_file()]).with_tool_choice(choice);
-        bench.complete(request).await;
-        let body = bench.body();
+        let request = harness.question().with_tools(vec![read_file()]).with_tool_choice(choice);
+        harness.complete(request).await;
+        let body = harness.body();
         sent.push(match dialect {
             Dialect::Gemini => body["toolConfig"]["functionCallingConfig"].clone(),
-            // Without tools there is nothing to choose.
+            // Without tools a tool choice is not sent.
             Dialect::AnthropicMessages if body.get("tools").is_none() => json!("no tools"),
             _ => body["tool_choice"].clone(),
         });
@@ -283,8 +284,8 @@ async fn translates_tool_choices(dialect: Dialect) {
 async fn a_model_that_does_not_exist_is_not_found() {
     for dialect in Dialect::ALL {
         let script = Script::new("one model").with_turn(Turn::text("Hello.")).with_model("another-model");
-        let bench = Bench::start(dialect, script).await;
-        let error = bench.error(bench.question()).await;
+        let harness = ClientHarness::start(dialect, script).await;
+        let error = harness.error(harness.question()).await;
         assert_eq!((error.kind(), error.status()), (ErrorKind::NotFound, Some(404)), "{dialect}");
     }
 }

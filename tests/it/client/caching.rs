@@ -1,15 +1,14 @@
-//! Section 8.6: prompt caching. The server claims nothing: it compares the bytes of each request with those of the
-//! one before.
+//! Section 8.6: prompt caching. The server compares the bytes of each request with those of the previous one.
 
 use pintle_llm::{HistoryItem, Message, Request, ToolDefinition, Usage};
 use pintle_testkit::{Call, Dialect, RecordedRequest, Script, Turn};
 use serde_json::{Value, json};
 
-use super::bench::{Bench, read_file};
+use super::harness::{ClientHarness, read_file};
 
-per_provider!(from_turn_five_on_most_of_the_prompt_is_cached);
+per_provider!(most_of_the_prompt_is_cached_from_turn_five);
 
-/// What a session of several model turns has seen.
+/// Usage and requests of a session of several model turns.
 pub(super) struct Session {
     pub(super) usages: Vec<Usage>,
     requests: Vec<RecordedRequest>,
@@ -24,24 +23,24 @@ pub(super) async fn session(dialect: Dialect, turns: usize, options: Value) -> S
             .with_call(Call::new("read_file", json!({"file_path": path})))
     };
     let script = (0..turns).map(answer).fold(Script::new("session"), Script::with_turn);
-    let bench = Bench::start(dialect, script).await;
+    let harness = ClientHarness::start(dialect, script).await;
     let mut history: Vec<HistoryItem> = vec![
         Message::system("You are careful. ".repeat(60)).into(),
         Message::user("Read the whole project.").into(),
     ];
     let mut usages = Vec::new();
     for turn in 0..turns {
-        let mut request = bench.request(history.clone()).with_tools(tools());
+        let mut request = harness.request(history.clone()).with_tools(tools());
         if options.is_object() {
             request = request.with_provider_options(dialect.name(), options.clone());
         }
-        let response = bench.streamed(request).await;
+        let response = harness.streamed(request).await;
         let id = response.tool_calls().next().expect("a call").id.clone();
         let lines = format!("// the lines of part {turn}\n").repeat(8);
         history.extend([response.message.into(), Message::tool_result(id, lines, false).into()]);
         usages.push(response.usage);
     }
-    let requests = bench.server.requests();
+    let requests = harness.server.requests();
     assert!(requests.iter().all(|request| request.status == Some(200)), "{requests:?}");
     Session { usages, requests }
 }
@@ -51,7 +50,7 @@ fn tools() -> Vec<ToolDefinition> {
     vec![read_file(), ToolDefinition::new("glob", "Finds files.", schema).unwrap()]
 }
 
-async fn from_turn_five_on_most_of_the_prompt_is_cached(dialect: Dialect) {
+async fn most_of_the_prompt_is_cached_from_turn_five(dialect: Dialect) {
     let session = session(dialect, 8, Value::Null).await;
     for (turn, usage) in session.usages.iter().enumerate().skip(4) {
         let (read, prompt) = (usage.cache_read_tokens.unwrap_or(0), usage.input_tokens);
@@ -59,8 +58,8 @@ async fn from_turn_five_on_most_of_the_prompt_is_cached(dialect: Dialect) {
     }
 }
 
-/// Nothing to configure, and cache reads that grow with the conversation, as the provider's record has them.
-async fn caches_by_itself(dialect: Dialect, words: &[&str], recorded: &str) {
+/// Caching needs no configuration, and cache reads grow with the conversation, as in the provider's raw usage.
+async fn caches_automatically(dialect: Dialect, words: &[&str], recorded: &str) {
     let session = session(dialect, 4, Value::Null).await;
     for request in &session.requests {
         let body = String::from_utf8_lossy(&request.raw_body);
@@ -77,18 +76,19 @@ async fn caches_by_itself(dialect: Dialect, words: &[&str], recorded: &str) {
 }
 
 #[tokio::test]
-async fn openai_caches_by_itself() {
+async fn openai_caches_automatically() {
     let words = ["prompt_cache_key", "cache_control"];
-    caches_by_itself(Dialect::OpenAiResponses, &words, "/input_tokens_details/cached_tokens").await;
+    caches_automatically(Dialect::OpenAiResponses, &words, "/input_tokens_details/cached_tokens").await;
 }
 
 #[tokio::test]
-async fn gemini_caches_by_itself() {
-    caches_by_itself(Dialect::Gemini, &["cachedContent", "cache_control"], "/cachedContentTokenCount").await;
+async fn gemini_caches_automatically() {
+    caches_automatically(Dialect::Gemini, &["cachedContent", "cache_control"], "/cachedContentTokenCount")
+        .await;
 }
 
-/// A question late in a conversation, with tools and a system prompt of two parts.
-fn long_conversation(bench: &Bench) -> Request {
+/// Returns a request late in a conversation, with tools and a system prompt of two parts.
+fn long_conversation(harness: &ClientHarness) -> Request {
     let messages = [
         Message::system("Be careful."),
         Message::system("Be brief."),
@@ -98,15 +98,15 @@ fn long_conversation(bench: &Bench) -> Request {
         Message::assistant("2"),
         Message::user("three").with_part(pintle_llm::ContentPart::text("and a half")),
     ];
-    bench.request(messages).with_tools(tools())
+    harness.request(messages).with_tools(tools())
 }
 
-async fn anthropic() -> Bench {
+async fn anthropic() -> ClientHarness {
     let script = ["1", "2", "3.5"].map(Turn::text).into_iter().fold(Script::new("count"), Script::with_turn);
-    Bench::start(Dialect::AnthropicMessages, script).await
+    ClientHarness::start(Dialect::AnthropicMessages, script).await
 }
 
-/// The cache points of a list: which of its elements carry one.
+/// Returns the indices of the elements with a cache point.
 fn points(list: &Value) -> Vec<usize> {
     let list = list.as_array().expect("a list");
     let marked = |element: &Value| element["cache_control"] == json!({"type": "ephemeral"});
@@ -115,10 +115,10 @@ fn points(list: &Value) -> Vec<usize> {
 
 #[tokio::test]
 async fn anthropic_sets_cache_points_by_its_rule() {
-    let bench = anthropic().await;
-    let response = bench.complete(long_conversation(&bench)).await;
+    let harness = anthropic().await;
+    let response = harness.complete(long_conversation(&harness)).await;
     assert!(response.usage.cache_write_tokens.is_some_and(|written| written > 0), "{:?}", response.usage);
-    let sent = bench.sent();
+    let sent = harness.sent();
     assert_eq!(points(&sent.body["tools"]), [1], "the last tool");
     assert_eq!(points(&sent.body["system"]), [1], "the last system block");
     let messages = sent.body["messages"].as_array().unwrap();
@@ -133,20 +133,20 @@ async fn anthropic_sets_cache_points_by_its_rule() {
 }
 
 #[tokio::test]
-async fn anthropic_names_the_beta_of_its_cache_points() {
+async fn anthropic_sends_the_beta_header_of_cache_points() {
     let beta = "prompt-caching-2024-07-31";
-    let bench = anthropic().await;
-    let request = || long_conversation(&bench);
-    let betas = || bench.sent().header("anthropic-beta").unwrap_or_default().to_owned();
-    bench.complete(request()).await;
+    let harness = anthropic().await;
+    let request = || long_conversation(&harness);
+    let betas = || harness.sent().header("anthropic-beta").unwrap_or_default().to_owned();
+    harness.complete(request()).await;
     assert_eq!(betas(), beta);
     let mine = json!({"beta_headers": ["files-api-2025-04-14", beta]});
-    bench.complete(request().with_provider_options("anthropic", mine)).await;
+    harness.complete(request().with_provider_options("anthropic", mine)).await;
     assert_eq!(betas(), format!("files-api-2025-04-14,{beta}"), "each once");
-    bench.complete(request().with_provider_options("anthropic", json!({"auto_cache": false}))).await;
+    harness.complete(request().with_provider_options("anthropic", json!({"auto_cache": false}))).await;
     assert_eq!(betas(), "");
     let by_hand = json!({"auto_cache": false, "cache_control": {"type": "ephemeral"}});
-    bench.complete(request().with_provider_options("anthropic", by_hand)).await;
+    harness.complete(request().with_provider_options("anthropic", by_hand)).await;
     assert_eq!(betas(), beta, "for a point that was set by hand too");
 }
 
@@ -161,14 +161,14 @@ async fn anthropic_counts_reads_and_writes() {
         assert_eq!(usage.cache_write_tokens, recorded("cache_creation_input_tokens"));
         let (read, written) = (usage.cache_read_tokens.unwrap(), usage.cache_write_tokens.unwrap());
         assert!(written > 0, "turn {}", turn + 1);
-        // What one request wrote, the next one reads, give or take what rounding to tokens loses.
+        // Each request reads what the previous one wrote, except for rounding to tokens.
         assert!(read.abs_diff(cached_before) <= 1, "turn {}: {read}, not {cached_before}", turn + 1);
         cached_before = read + written;
     }
 }
 
 #[tokio::test]
-async fn anthropic_does_not_cache_when_it_is_told_not_to() {
+async fn anthropic_caching_can_be_disabled() {
     let session = session(Dialect::AnthropicMessages, 3, json!({"auto_cache": false})).await;
     for (usage, request) in session.usages.iter().zip(&session.requests) {
         assert_eq!((usage.cache_read_tokens, usage.cache_write_tokens), (Some(0), Some(0)));
@@ -179,19 +179,19 @@ async fn anthropic_does_not_cache_when_it_is_told_not_to() {
 }
 
 #[tokio::test]
-async fn a_changed_tool_ends_the_cache_of_what_follows() {
+async fn a_changed_tool_invalidates_the_cache() {
     for dialect in Dialect::ALL {
         let script = Script::new("two").with_turn(Turn::text("1")).with_turn(Turn::text("2"));
-        let bench = Bench::start(dialect, script).await;
+        let harness = ClientHarness::start(dialect, script).await;
         let question: HistoryItem = Message::user("one ".repeat(100)).into();
-        let first = bench.complete(bench.request([question.clone()]).with_tools(tools())).await;
+        let first = harness.complete(harness.request([question.clone()]).with_tools(tools())).await;
         let history = [question, first.message.into(), Message::user("two").into()];
-        let asked = |tools| bench.request(history.clone()).with_tools(tools);
-        let same = bench.complete(asked(tools())).await.usage;
+        let asked = |tools| harness.request(history.clone()).with_tools(tools);
+        let same = harness.complete(asked(tools())).await.usage;
         assert!(same.cache_read_tokens.is_some_and(|read| read > 50), "{dialect}: {same:?}");
         let mut changed = tools();
         changed[0].description.push('!');
-        let other = bench.complete(asked(changed)).await.usage;
+        let other = harness.complete(asked(changed)).await.usage;
         assert_eq!(other.cache_read_tokens.unwrap_or(0), 0, "{dialect}: {other:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Section 8.3: content of every kind, to the provider and back.
+//! Section 8.3: content of every kind, in both directions.
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, ErrorKind, HistoryItem, ImageData, Message, Role, ThinkingData,
@@ -7,25 +7,25 @@ use pintle_llm::{
 use pintle_testkit::{Call, Dialect, Expectation, Script, Turn};
 use serde_json::{Value, json};
 
-use super::bench::{Bench, each, model, read_file};
+use super::harness::{ClientHarness, each, model, read_file};
 
 per_provider!(
-    text_goes_back_and_forth,
+    text_round_trips,
     an_image_is_read_from_a_local_path,
     a_data_url_is_sent_as_bytes,
     text_and_images_keep_their_order,
     audio_is_sent_or_refused,
     documents_are_sent,
-    a_tool_call_makes_the_round_trip,
+    a_tool_call_round_trips,
     an_image_of_a_tool_result_is_sent,
 );
 
-/// Eight bytes that every PNG begins with; the server does not look further.
+/// The signature of PNG files; the server checks nothing else.
 pub(super) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// The same in base64.
 pub(super) const PNG_BASE64: &str = "iVBORw0KGgo=";
 
-/// The content of the last message of the user, in the provider's own form.
+/// Returns the content of the user's last message, in the provider's format.
 pub(super) fn last_content(dialect: Dialect, body: &Value) -> &Value {
     let (list, content) = match dialect {
         Dialect::OpenAiResponses => ("input", "content"),
@@ -35,7 +35,7 @@ pub(super) fn last_content(dialect: Dialect, body: &Value) -> &Value {
     &body[list].as_array().and_then(|list| list.last()).expect("a message")[content]
 }
 
-/// A PNG image as the provider takes its bytes.
+/// Returns a PNG image in the provider's format.
 pub(super) fn png_on_the_wire(dialect: Dialect) -> Value {
     let data_uri = format!("data:image/png;base64,{PNG_BASE64}");
     match dialect {
@@ -49,7 +49,7 @@ pub(super) fn png_on_the_wire(dialect: Dialect) -> Value {
     }
 }
 
-/// The part without its cache point, which stands wherever the conversation ends.
+/// Removes the cache point of a part, which depends on where the conversation ends.
 pub(super) fn without_cache_point(part: &Value) -> Value {
     let mut part = part.clone();
     if let Some(fields) = part.as_object_mut() {
@@ -62,61 +62,61 @@ fn user(parts: Vec<ContentPart>) -> Message {
     Message::new(Role::User, parts)
 }
 
-async fn text_goes_back_and_forth(dialect: Dialect) {
+async fn text_round_trips(dialect: Dialect) {
     let script = Script::new("two answers").with_turn(Turn::text("Héllo, wörld 👋.")).with_turn(
         Turn::text("As I said.").with_expectation(Expectation::request_contains("And again? — «ja» 日本")),
     );
-    let bench = Bench::start(dialect, script).await;
+    let harness = ClientHarness::start(dialect, script).await;
     let mut history: Vec<HistoryItem> = vec![Message::user("Say hello.").into()];
-    let first = bench.complete(bench.request(history.clone())).await;
+    let first = harness.complete(harness.request(history.clone())).await;
     assert_eq!(first.text(), "Héllo, wörld 👋.");
     history.extend([first.message.into(), Message::user("And again? — «ja» 日本").into()]);
-    assert_eq!(bench.streamed(bench.request(history)).await.text(), "As I said.");
-    let sent = String::from_utf8(bench.sent().raw_body).unwrap();
+    assert_eq!(harness.streamed(harness.request(history)).await.text(), "As I said.");
+    let sent = String::from_utf8(harness.sent().raw_body).unwrap();
     assert!(sent.contains("Héllo, wörld 👋."), "{sent}");
 }
 
 async fn an_image_is_read_from_a_local_path(dialect: Dialect) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("screenshot.png");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("screenshot.png");
     std::fs::write(&path, PNG).unwrap();
-    let bench = Bench::saying(dialect, Turn::text("A picture.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("A picture.")).await;
     let image = ImageData::path(path.to_string_lossy());
-    bench.complete(bench.request([user(vec![image.into()])])).await;
-    let body = bench.body();
+    harness.complete(harness.request([user(vec![image.into()])])).await;
+    let body = harness.body();
     assert_eq!(without_cache_point(&last_content(dialect, &body)[0]), png_on_the_wire(dialect));
 
-    let missing = ImageData::path(folder.path().join("missing.png").to_string_lossy());
-    let error = bench.error(bench.request([user(vec![missing.into()])])).await;
+    let missing = ImageData::path(directory.path().join("missing.png").to_string_lossy());
+    let error = harness.error(harness.request([user(vec![missing.into()])])).await;
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     assert!(error.message().contains("missing.png"), "{error}");
-    assert_eq!(bench.server.requests().len(), 1, "what cannot be read is not sent");
+    assert_eq!(harness.server.requests().len(), 1, "what cannot be read is not sent");
 
-    let error = bench.error(bench.request([user(vec![ImageData::url(path.to_string_lossy()).into()])])).await;
+    let error = harness.error(harness.request([user(vec![ImageData::url(path.to_string_lossy()).into()])])).await;
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     assert!(error.message().contains("is a local path, not a URL"), "{error}");
-    assert_eq!(bench.server.requests().len(), 1, "a URL never reads a file");
+    assert_eq!(harness.server.requests().len(), 1, "a URL never reads a file");
 }
 
 async fn a_data_url_is_sent_as_bytes(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("A picture.")).await;
+    let harness = Harness::responding(dialect, Turn::text("A picture.")).await;
     let encoded = pintle_llm::Blob::from(PNG.to_vec()).to_base64();
     let image = ImageData::url(format!("data:image/png;base64,{encoded}"));
-    bench.complete(bench.request([user(vec![image.into()])])).await;
-    let body = bench.body();
+    harness.complete(harness.request([user(vec![image.into()])])).await;
+    let body = harness.body();
     assert_eq!(without_cache_point(&last_content(dialect, &body)[0]), png_on_the_wire(dialect));
 }
 
 async fn text_and_images_keep_their_order(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("Two pictures.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("Two pictures.")).await;
     let question = user(vec![
         ContentPart::text("Compare this"),
         ImageData::data(PNG.to_vec(), "image/png").into(),
         ContentPart::text("with this:"),
         ImageData::url("https://example.com/b.png").into(),
     ]);
-    assert_eq!(bench.complete(bench.request([question])).await.text(), "Two pictures.");
-    let body = bench.body();
+    assert_eq!(harness.complete(harness.request([question])).await.text(), "Two pictures.");
+    let body = harness.body();
     let content = last_content(dialect, &body);
     assert_eq!(each(content, "text"), ["Compare this", "", "with this:", ""]);
     assert_eq!(content[1], png_on_the_wire(dialect));
@@ -124,16 +124,16 @@ async fn text_and_images_keep_their_order(dialect: Dialect) {
 }
 
 async fn audio_is_sent_or_refused(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("A voice.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("A voice.")).await;
     let audio: AudioData =
         serde_json::from_value(json!({"data": "UklGRg==", "media_type": "audio/wav"})).unwrap();
-    let request = bench.request([user(vec![ContentPart::text("Listen:"), ContentPart::Audio(audio)])]);
+    let request = harness.request([user(vec![ContentPart::text("Listen:"), ContentPart::Audio(audio)])]);
     let expected = match dialect {
         Dialect::OpenAiResponses | Dialect::AnthropicMessages => {
-            let error = bench.error(request).await;
+            let error = harness.error(request).await;
             assert_eq!((error.kind(), error.provider()), (ErrorKind::InvalidRequest, Some(dialect.name())));
             assert!(error.message().contains("audio"), "{error}");
-            assert!(bench.server.requests().is_empty(), "it is refused before it is sent");
+            assert!(harness.server.requests().is_empty(), "it is refused before it is sent");
             return;
         }
         Dialect::Gemini => json!({"inlineData": {"mimeType": "audio/wav", "data": "UklGRg=="}}),
@@ -141,17 +141,17 @@ async fn audio_is_sent_or_refused(dialect: Dialect) {
             json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}})
         }
     };
-    bench.complete(request).await;
-    assert_eq!(last_content(dialect, &bench.body())[1], expected);
+    harness.complete(request).await;
+    assert_eq!(last_content(dialect, &harness.body())[1], expected);
 }
 
 async fn documents_are_sent(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("A paper.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("A paper.")).await;
     let document: DocumentData = serde_json::from_value(
         json!({"data": "JVBERg==", "media_type": "application/pdf", "file_name": "paper.pdf"}),
     )
     .unwrap();
-    bench.complete(bench.request([user(vec![ContentPart::Document(document)])])).await;
+    harness.complete(harness.request([user(vec![ContentPart::Document(document)])])).await;
     let data_uri = "data:application/pdf;base64,JVBERg==";
     let expected = match dialect {
         Dialect::OpenAiResponses => {
@@ -166,11 +166,11 @@ async fn documents_are_sent(dialect: Dialect) {
             json!({"type": "file", "file": {"filename": "paper.pdf", "file_data": data_uri}})
         }
     };
-    let body = bench.body();
+    let body = harness.body();
     assert_eq!(without_cache_point(&last_content(dialect, &body)[0]), expected);
 }
 
-/// Two rounds: parallel calls with reasoning before them, of which one fails, then a single call.
+/// Two rounds: parallel calls after reasoning, one of which fails, then a single call.
 fn round_trip() -> Script {
     let call = |path: &str| Call::new("read_file", json!({"file_path": path}));
     let both_answered = Turn::text("One is missing; is there another?")
@@ -190,15 +190,15 @@ fn round_trip() -> Script {
         .with_turn(Turn::text("That is all.").with_expectation(Expectation::result_contains(0, "fn c() {}")))
 }
 
-async fn a_tool_call_makes_the_round_trip(dialect: Dialect) {
+async fn a_tool_call_round_trips(dialect: Dialect) {
     for streaming in [false, true] {
-        let bench = Bench::start(dialect, round_trip()).await;
+        let harness = ClientHarness::start(dialect, round_trip()).await;
         let mut history: Vec<HistoryItem> = vec![Message::user("Read a.rs and b.rs.").into()];
         let mut texts = Vec::new();
         for _ in 0..3 {
-            let request = bench.request(history.clone()).with_tools(vec![read_file()]);
+            let request = harness.request(history.clone()).with_tools(vec![read_file()]);
             let response =
-                if streaming { bench.streamed(request).await } else { bench.complete(request).await };
+                if streaming { harness.streamed(request).await } else { harness.complete(request).await };
             let results: Vec<ToolResult> = response
                 .tool_calls()
                 .map(|call| match call.arguments["file_path"].as_str() {
@@ -216,8 +216,8 @@ async fn a_tool_call_makes_the_round_trip(dialect: Dialect) {
         let expected =
             [("I'll read both.", 2), ("One is missing; is there another?", 1), ("That is all.", 0)];
         assert_eq!(texts, expected.map(|(text, results)| (text.to_owned(), results)));
-        assert!(bench.server.finished(dialect));
-        bench.sent();
+        assert!(harness.server.finished(dialect));
+        harness.sent();
     }
 }
 
@@ -225,21 +225,21 @@ async fn an_image_of_a_tool_result_is_sent(dialect: Dialect) {
     let script = Script::new("look")
         .with_turn(Turn::new().with_call(Call::new("read_file", json!({"file_path": "a.png"}))))
         .with_turn(Turn::text("A picture."));
-    let bench = Bench::start(dialect, script).await;
+    let harness = ClientHarness::start(dialect, script).await;
     let question: HistoryItem = Message::user("What is in a.png?").into();
     let answer =
-        bench.complete(bench.request([question.clone()]).with_tools(vec![read_file()])).await.message;
+        harness.complete(harness.request([question.clone()]).with_tools(vec![read_file()])).await.message;
     let id = answer.tool_calls().next().expect("a call").id.clone();
     let result =
         ToolResult::new(id, "an image", false).with_image(ImageData::data(PNG.to_vec(), "image/png"));
     let history = [question, answer.into(), Message::tool_results(vec![result]).into()];
-    let response = bench.complete(bench.request(history).with_tools(vec![read_file()])).await;
+    let response = harness.complete(harness.request(history).with_tools(vec![read_file()])).await;
     assert_eq!(response.text(), "A picture.");
-    let body = String::from_utf8(bench.sent().raw_body).unwrap();
+    let body = String::from_utf8(harness.sent().raw_body).unwrap();
     assert_eq!(body.matches(PNG_BASE64).count(), 1);
 }
 
-/// A turn of Anthropic's with thinking, a call, and the answer to its result.
+/// An Anthropic turn with thinking and a call, and the response to its result.
 fn thinking() -> Script {
     Script::new("thinking")
         .with_turn(
@@ -251,39 +251,40 @@ fn thinking() -> Script {
 }
 
 #[tokio::test]
-async fn thinking_goes_back_with_its_signature() {
+async fn thinking_is_returned_with_its_signature() {
     for streaming in [false, true] {
-        let bench = Bench::start(Dialect::AnthropicMessages, thinking()).await;
+        let harness = ClientHarness::start(Dialect::AnthropicMessages, thinking()).await;
         let ask = |history: Vec<HistoryItem>| {
-            let request = bench.request(history).with_max_tokens(8_000).with_tools(vec![read_file()]);
+            let request = harness.request(history).with_max_tokens(8_000).with_tools(vec![read_file()]);
             request.with_reasoning_effort(pintle_llm::ReasoningEffort::Low)
         };
         let question: HistoryItem = Message::user("What is in a.rs?").into();
         let request = ask(vec![question.clone()]);
-        let response = if streaming { bench.streamed(request).await } else { bench.complete(request).await };
+        let response =
+            if streaming { harness.streamed(request).await } else { harness.complete(request).await };
         let thinking = response.message.content[0].as_thinking().expect("thinking comes first").clone();
         let signature = thinking.signature.clone().expect("a signature");
         let call = response.tool_calls().next().expect("a call").id.clone();
         let result: HistoryItem = Message::tool_result(call, "(no lines)", false).into();
 
         let history = vec![question.clone(), response.message.clone().into(), result.clone()];
-        bench.complete(ask(history)).await;
+        harness.complete(ask(history)).await;
         let expected = json!({
             "type": "thinking", "thinking": "The file must be read first.", "signature": signature,
         });
-        assert_eq!(bench.body()["messages"][1]["content"][0], expected);
+        assert_eq!(harness.body()["messages"][1]["content"][0], expected);
 
-        // The server does look: with another text the signature is worth nothing.
+        // The server checks the signature: with another text it is invalid.
         let mut forged = response.message;
         forged.content[0] = ThinkingData::new("Something else.").with_signature(Some(signature)).into();
-        let error = bench.error(ask(vec![question, forged.into(), result])).await;
+        let error = harness.error(ask(vec![question, forged.into(), result])).await;
         assert_eq!((error.kind(), error.status()), (ErrorKind::InvalidRequest, Some(400)));
     }
 }
 
 #[tokio::test]
-async fn redacted_thinking_goes_back_verbatim() {
-    let bench = Bench::start(Dialect::AnthropicMessages, thinking()).await;
+async fn redacted_thinking_is_returned_verbatim() {
+    let harness = ClientHarness::start(Dialect::AnthropicMessages, thinking()).await;
     let opaque = "ENCRYPTED+with/every=letter";
     let answer = Message::new(
         Role::Assistant,
@@ -291,15 +292,15 @@ async fn redacted_thinking_goes_back_verbatim() {
     )
     .with_origin(pintle_llm::Origin::new("anthropic", model(Dialect::AnthropicMessages)));
     let history = [Message::user("Think."), answer, Message::user("And?")];
-    bench.complete(bench.request(history.clone())).await;
+    harness.complete(harness.request(history.clone())).await;
     assert_eq!(
-        bench.body()["messages"][1]["content"][0],
+        harness.body()["messages"][1]["content"][0],
         json!({"type": "redacted_thinking", "data": opaque})
     );
 
-    // No other model could read it.
-    let mut elsewhere = bench.request(history);
+    // Another model cannot read it.
+    let mut elsewhere = harness.request(history);
     elsewhere.model = "claude-opus-4-6".to_owned();
-    bench.complete(elsewhere).await;
-    assert_eq!(each(&bench.body()["messages"][1]["content"], "type"), ["text"]);
+    harness.complete(elsewhere).await;
+    assert_eq!(each(&harness.body()["messages"][1]["content"], "type"), ["text"]);
 }

@@ -1,4 +1,4 @@
-//! What a client owes an adapter, whoever wrote it (client specification, sections 2.4, 2.6 and 4.3).
+//! Obligations of a client to any adapter (client specification, sections 2.4, 2.6 and 4.3).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,35 +12,35 @@ use pintle_llm::{
 };
 use tokio::sync::Barrier;
 
-/// An adapter that keeps a diary, and answers once enough requests have come together.
+/// An adapter that records its calls, and responds once enough requests are waiting.
 #[derive(Debug)]
-struct Diarist {
+struct RecordingAdapter {
     name: &'static str,
-    diary: Arc<Mutex<Vec<String>>>,
-    refuses_to_begin: bool,
-    together: Barrier,
+    log: Arc<Mutex<Vec<String>>>,
+    fails_to_initialize: bool,
+    barrier: Barrier,
     answers: AtomicU32,
 }
 
-impl Diarist {
-    fn new(name: &'static str, diary: &Arc<Mutex<Vec<String>>>) -> Self {
-        let diary = Arc::clone(diary);
-        Self { name, diary, refuses_to_begin: false, together: Barrier::new(1), answers: AtomicU32::new(0) }
+impl RecordingAdapter {
+    fn new(name: &'static str, log: &Arc<Mutex<Vec<String>>>) -> Self {
+        let log = Arc::clone(log);
+        Self { name, log, fails_to_initialize: false, barrier: Barrier::new(1), answers: AtomicU32::new(0) }
     }
 
-    fn note(&self, what: &str) {
-        self.diary.lock().unwrap().push(format!("{} {what}", self.name));
+    fn record(&self, what: &str) {
+        self.log.lock().unwrap().push(format!("{} {what}", self.name));
     }
 }
 
 #[async_trait]
-impl ProviderAdapter for Diarist {
+impl ProviderAdapter for RecordingAdapter {
     fn name(&self) -> &str {
         self.name
     }
 
     async fn complete(&self, request: &Request) -> Result<Response, Error> {
-        self.together.wait().await;
+        self.barrier.wait().await;
         let number = self.answers.fetch_add(1, Ordering::Relaxed);
         let parts = vec![
             ThinkingData::new(format!("thought {number}")).into(),
@@ -54,19 +54,19 @@ impl ProviderAdapter for Diarist {
     }
 
     fn initialize(&self) -> Result<(), Error> {
-        self.note("begins");
-        if self.refuses_to_begin {
+        self.record("begins");
+        if self.fails_to_initialize {
             return Err(Error::new(ErrorKind::Configuration, "no pen"));
         }
         Ok(())
     }
 
     async fn close(&self) {
-        self.note("ends");
+        self.record("ends");
     }
 }
 
-fn diary() -> Arc<Mutex<Vec<String>>> {
+fn log() -> Arc<Mutex<Vec<String>>> {
     Arc::default()
 }
 
@@ -75,38 +75,38 @@ fn request() -> Request {
 }
 
 #[tokio::test]
-async fn adapters_are_initialised_with_the_client_and_closed_with_it() {
-    let diary = diary();
+async fn adapters_are_initialized_and_closed_with_the_client() {
+    let log = log();
     let client = Client::builder()
-        .provider(Diarist::new("a", &diary))
-        .provider(Diarist::new("b", &diary))
+        .provider(RecordingAdapter::new("a", &log))
+        .provider(RecordingAdapter::new("b", &log))
         .default_provider("a")
         .build()
         .unwrap();
-    assert_eq!(*diary.lock().unwrap(), ["a begins", "b begins"]);
+    assert_eq!(*log.lock().unwrap(), ["a begins", "b begins"]);
     client.complete(request()).await.unwrap();
     client.close().await;
-    assert_eq!(diary.lock().unwrap()[2..], ["a ends", "b ends"]);
+    assert_eq!(log.lock().unwrap()[2..], ["a ends", "b ends"]);
 }
 
 #[tokio::test]
-async fn an_adapter_that_cannot_begin_makes_no_client() {
-    let diary = diary();
-    let adapter = Diarist { refuses_to_begin: true, ..Diarist::new("a", &diary) };
+async fn a_failed_adapter_initialization_fails_the_build() {
+    let log = log();
+    let adapter = RecordingAdapter { fails_to_initialize: true, ..RecordingAdapter::new("a", &log) };
     let error = Client::builder().provider(adapter).build().unwrap_err();
     assert_eq!((error.kind(), error.message()), (ErrorKind::Configuration, "no pen"));
 }
 
 #[tokio::test]
-async fn requests_of_one_client_run_at_the_same_time() {
+async fn requests_of_one_client_run_concurrently() {
     const REQUESTS: usize = 16;
-    let adapter = Diarist { together: Barrier::new(REQUESTS), ..Diarist::new("a", &diary()) };
+    let adapter = RecordingAdapter { barrier: Barrier::new(REQUESTS), ..RecordingAdapter::new("a", &log()) };
     let client = Client::builder().provider(adapter).default_provider("a").build().unwrap();
     let calls = (0..REQUESTS).map(|_| {
         let client = client.clone();
         async move { client.complete(request()).await.unwrap().text() }
     });
-    // If one waited for another, the barrier would never open.
+    // Sequential requests would never pass the barrier.
     let mut texts = tokio::time::timeout(Duration::from_secs(10), join_all(calls)).await.unwrap();
     texts.sort();
     texts.dedup();
@@ -114,9 +114,8 @@ async fn requests_of_one_client_run_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn a_generation_tells_the_reasoning_of_its_last_step() {
-    let client =
-        Client::builder().provider(Diarist::new("a", &diary())).default_provider("a").build().unwrap();
+async fn a_generation_reports_the_last_steps_reasoning() {
+    let client = Client::builder().provider(RecordingAdapter::new("a", &log())).default_provider("a").build().unwrap();
     let options = GenerateOptions::new("m").with_prompt("hello").with_client(client);
     let result = generate(options).await.unwrap();
     assert_eq!((result.text(), result.reasoning()), ("answer 0".to_owned(), Some("thought 0".to_owned())));

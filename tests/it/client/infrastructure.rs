@@ -1,16 +1,16 @@
-//! Section 8.1: a client of several providers.
+//! Section 8.1: a client with several providers.
 
 use pintle_llm::{Client, ErrorKind, Message, Request, default_client, set_default_client};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions, Turn};
 
-use super::bench::{KEY, adapter, model};
+use super::harness::{KEY, adapter, model};
 
 async fn server() -> ScriptedServer {
     let script = Script::new("hello").with_turn(Turn::text("Hello."));
     ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap()
 }
 
-/// A client of all four providers, made in code; Gemini is the default.
+/// Returns a client of all four providers, built in code, with Gemini as the default.
 fn client(server: &ScriptedServer) -> Client {
     let register = |builder: pintle_llm::ClientBuilder, dialect| {
         builder.shared_provider(adapter(dialect, server, KEY, &[]))
@@ -24,7 +24,7 @@ fn request(dialect: Dialect) -> Request {
 }
 
 #[tokio::test]
-async fn a_request_goes_to_the_provider_that_it_names_or_to_the_default() {
+async fn requests_go_to_the_named_or_default_provider() {
     let server = server().await;
     let client = client(&server);
     let mut expected = Vec::new();
@@ -63,7 +63,7 @@ async fn a_request_without_a_known_provider_is_not_sent() {
 }
 
 #[tokio::test]
-async fn the_default_client_is_the_one_that_was_set() {
+async fn the_default_client_can_be_set() {
     let server = server().await;
     set_default_client(client(&server));
     let client = default_client().expect("the one that was set");

@@ -1,4 +1,4 @@
-//! Section 8.9: the cells of the parity matrix that one call fills.
+//! Section 8.9: the cells of the parity matrix that need one call.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use pintle_llm::{
 use pintle_testkit::{Call, Dialect, Failure, Script, Turn};
 use serde_json::{Value, json};
 
-use super::bench::{Bench, adapter, client_of, read_file, response_of};
 use super::caching::session;
 use super::content::{PNG, last_content, png_on_the_wire, without_cache_point};
+use super::harness::{ClientHarness, adapter, client_of, read_file, response_of};
 
 per_provider!(
     simple_text,
@@ -27,22 +27,25 @@ per_provider!(
 );
 
 async fn simple_text(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("A haiku about the sea.")).await;
-    let response = bench.complete(bench.question().with_max_tokens(100)).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("A haiku about the sea.")).await;
+    let response = harness.complete(harness.question().with_max_tokens(100)).await;
     assert_eq!(response.text(), "A haiku about the sea.");
     assert_eq!(response.finish_reason.reason, Finish::Stop);
     assert!(response.usage.input_tokens > 0 && response.usage.output_tokens > 0);
 
-    let bench =
-        Bench::saying(dialect, Turn::text("A haiku ab").with_finish(pintle_testkit::Finish::Length)).await;
-    let cut_short = bench.complete(bench.question().with_max_tokens(3)).await;
+    let harness = ClientHarness::responding(
+        dialect,
+        Turn::text("A haiku ab").with_finish(pintle_testkit::Finish::Length),
+    )
+    .await;
+    let cut_short = harness.complete(harness.question().with_max_tokens(3)).await;
     assert_eq!((cut_short.text().as_str(), cut_short.finish_reason.reason), ("A haiku ab", Finish::Length));
 }
 
 async fn streaming_text(dialect: Dialect) {
     let text = "Waves fold into waves,\nthe harbour keeps no ledger —\na gull 🕊 tips its wing.";
-    let bench = Bench::saying(dialect, Turn::text(text)).await;
-    let events = bench.events(bench.question()).await;
+    let harness = ClientHarness::responding(dialect, Turn::text(text)).await;
+    let events = harness.events(harness.question()).await;
     let deltas: Vec<&str> = events
         .iter()
         .filter_map(|event| match event {
@@ -55,32 +58,33 @@ async fn streaming_text(dialect: Dialect) {
 }
 
 async fn image_base64(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("A picture.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("A picture.")).await;
     let image = ImageData::data(PNG.to_vec(), "image/png");
     let question = Message::user("What is in it?").with_part(image.into());
-    assert_eq!(bench.complete(bench.request([question])).await.text(), "A picture.");
-    let body = bench.body();
+    assert_eq!(harness.complete(harness.request([question])).await.text(), "A picture.");
+    let body = harness.body();
     assert_eq!(without_cache_point(&last_content(dialect, &body)[1]), png_on_the_wire(dialect));
 
     let tiff = ImageData::data(b"II*\0".to_vec(), "image/tiff");
-    let refused = bench.error(bench.request([Message::user("And in this?").with_part(tiff.into())])).await;
+    let refused =
+        harness.error(harness.request([Message::user("And in this?").with_part(tiff.into())])).await;
     assert_eq!(refused.kind(), ErrorKind::InvalidRequest);
     assert!(refused.message().contains("image/tiff"), "{refused}");
-    assert_eq!(bench.server.requests().len(), 1, "a type that is not taken is not sent");
+    assert_eq!(harness.server.requests().len(), 1, "a type that is not taken is not sent");
 }
 
 async fn image_url(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("A picture.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("A picture.")).await;
     let url = "https://example.com/a.png?size=2";
     let question = Message::user("What is in it?").with_part(ImageData::url(url).into());
-    assert_eq!(bench.complete(bench.request([question])).await.text(), "A picture.");
+    assert_eq!(harness.complete(harness.request([question])).await.text(), "A picture.");
     let expected = match dialect {
         Dialect::OpenAiResponses => json!({"type": "input_image", "image_url": url, "detail": "auto"}),
         Dialect::AnthropicMessages => json!({"type": "image", "source": {"type": "url", "url": url}}),
         Dialect::Gemini => json!({"fileData": {"fileUri": url}}),
         Dialect::ChatCompletions => json!({"type": "image_url", "image_url": {"url": url}}),
     };
-    let body = bench.body();
+    let body = harness.body();
     assert_eq!(without_cache_point(&last_content(dialect, &body)[1]), expected);
 }
 
@@ -89,9 +93,9 @@ async fn streaming_tool_calls(dialect: Dialect) {
     let turn = Turn::text("Both.")
         .with_call(Call::new("read_file", json!({"file_path": long})))
         .with_call(Call::new("read_file", json!({"file_path": "b.rs"})));
-    let bench = Bench::saying(dialect, turn).await;
-    let events = bench.events(bench.question().with_tools(vec![read_file()])).await;
-    // Calls may form side by side, so the pieces of each are told apart by its id.
+    let harness = ClientHarness::responding(dialect, turn).await;
+    let events = harness.events(harness.question().with_tools(vec![read_file()])).await;
+    // Calls may be interleaved, so their pieces are matched by id.
     let mut forming: BTreeMap<String, String> = BTreeMap::new();
     let mut calls: Vec<ToolCall> = Vec::new();
     for event in &events {
@@ -106,7 +110,7 @@ async fn streaming_tool_calls(dialect: Dialect) {
             }
             StreamEvent::ToolCallEnd { tool_call } => {
                 let written = forming.remove(&tool_call.id).expect("a call that has started");
-                // Gemini sends a call whole.
+                // Gemini sends a call in one piece.
                 if dialect != Dialect::Gemini {
                     let arguments: Value = serde_json::from_str(&written).unwrap();
                     assert_eq!(arguments, tool_call.arguments, "the pieces make the arguments");
@@ -126,49 +130,49 @@ async fn streaming_tool_calls(dialect: Dialect) {
 }
 
 async fn reasoning_tokens(dialect: Dialect) {
-    // Forty characters, at four to the token.
+    // Forty characters, at four per token.
     let turn = Turn::text("Yes.").with_reasoning("The question is whether, and it is so. ..");
     for streaming in [false, true] {
-        let bench = Bench::saying(dialect, turn.clone()).await;
-        let request = bench.question();
+        let harness = ClientHarness::responding(dialect, turn.clone()).await;
+        let request = harness.question();
         let usage =
-            if streaming { bench.streamed(request).await } else { bench.complete(request).await }.usage;
+            if streaming { harness.streamed(request).await } else { harness.complete(request).await }.usage;
         assert_eq!(usage.reasoning_tokens, Some(11));
         assert_eq!(usage.output_tokens, 12, "of which one is the answer");
     }
-    let bench = Bench::saying(dialect, Turn::text("Yes.")).await;
-    let usage = bench.complete(bench.question()).await.usage;
+    let harness = ClientHarness::responding(dialect, Turn::text("Yes.")).await;
+    let usage = harness.complete(harness.question()).await.usage;
     assert_eq!((usage.reasoning_tokens.unwrap_or_default(), usage.output_tokens), (0, 1));
 }
 
 async fn invalid_key(dialect: Dialect) {
     let wrong = "sk-a-wrong-key-1234";
-    let mut bench = Bench::saying(dialect, Turn::text("never said")).await;
-    bench.client = client_of(adapter(dialect, &bench.server, wrong, &[]));
-    let error = bench.error(bench.question()).await;
-    // Gemini complains of a wrong key with 400; what it means is the same.
+    let mut harness = ClientHarness::responding(dialect, Turn::text("never said")).await;
+    harness.client = client_of(adapter(dialect, &harness.server, wrong, &[]));
+    let error = harness.error(harness.question()).await;
+    // Gemini reports a wrong key with status 400; the kind is the same.
     let status = if dialect == Dialect::Gemini { 400 } else { 401 };
     assert_eq!((error.kind(), error.status()), (ErrorKind::Authentication, Some(status)));
     assert_eq!(error.provider(), Some(dialect.name()));
     assert!(!error.is_retryable());
-    assert!(!format!("{error} {error:?} {:?}", bench.client).contains(wrong));
+    assert!(!format!("{error} {error:?} {:?}", harness.client).contains(wrong));
 
     let failures = [Failure::status(401), Failure::status(401)];
     let turn = failures.into_iter().fold(Turn::text("Hello."), Turn::with_failure);
-    let bench = Bench::saying(dialect, turn).await;
-    let error = bench.error(bench.question()).await;
+    let harness = ClientHarness::responding(dialect, turn).await;
+    let error = harness.error(harness.question()).await;
     assert_eq!((error.kind(), error.status()), (ErrorKind::Authentication, Some(401)));
 }
 
 async fn rate_limit(dialect: Dialect) {
     let failures = [Failure::status(429), Failure::status(429)];
     let turn = failures.into_iter().fold(Turn::text("Hello."), Turn::with_failure);
-    let bench = Bench::saying(dialect, turn).await;
-    let error = bench.error(bench.question()).await;
+    let harness = ClientHarness::responding(dialect, turn).await;
+    let error = harness.error(harness.question()).await;
     assert_eq!((error.kind(), error.status()), (ErrorKind::RateLimit, Some(429)));
     assert_eq!(error.provider(), Some(dialect.name()));
     assert!(error.is_retryable());
-    assert_eq!(bench.complete(bench.question()).await.text(), "Hello.", "later it may go through");
+    assert_eq!(harness.complete(harness.question()).await.text(), "Hello.", "later it may go through");
 }
 
 async fn usage(dialect: Dialect) {
@@ -177,18 +181,19 @@ async fn usage(dialect: Dialect) {
         .with_reasoning("It wants words.")
         .with_call(Call::new("read_file", json!({"file_path": "a.rs"})));
     let arguments = r#"{"file_path":"a.rs"}"#;
-    // The server counts four bytes to the token, text by text.
+    // The server counts four bytes per token, separately for each text.
     let texts = ["Eight letters, and some more.", "It wants words.", "read_file", arguments];
     let output: usize = texts.iter().map(|text| text.len().div_ceil(4)).sum();
     let mut seen: Vec<Usage> = Vec::new();
     for streaming in [false, true] {
-        let bench = Bench::saying(dialect, turn.clone()).await;
-        let request = bench.request([Message::user(prompt.clone())]).with_tools(vec![read_file()]);
-        let response = if streaming { bench.streamed(request).await } else { bench.complete(request).await };
+        let harness = ClientHarness::responding(dialect, turn.clone()).await;
+        let request = harness.request([Message::user(prompt.clone())]).with_tools(vec![read_file()]);
+        let response =
+            if streaming { harness.streamed(request).await } else { harness.complete(request).await };
         let usage = response.usage;
         assert_eq!(usage.output_tokens, output as u64);
         assert_eq!(usage.total_tokens, usage.input_tokens + usage.output_tokens);
-        let (prompt, sent) = (usage.input_tokens, bench.sent().raw_body.len() as u64 / 4);
+        let (prompt, sent) = (usage.input_tokens, harness.sent().raw_body.len() as u64 / 4);
         assert!(prompt <= sent && prompt * 10 >= sent * 9, "{prompt} tokens for some {sent}");
         let raw = usage.raw.as_ref().expect("the provider's own record");
         let name = match dialect {
@@ -216,7 +221,7 @@ async fn prompt_caching(dialect: Dialect) {
 }
 
 async fn provider_options(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("Hello.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("Hello.")).await;
     let options = match dialect {
         Dialect::OpenAiResponses => json!({"service_tier": "flex", "reasoning": {"summary": "detailed"}}),
         Dialect::AnthropicMessages => json!({"service_tier": "standard_only", "top_k": 7}),
@@ -226,18 +231,18 @@ async fn provider_options(dialect: Dialect) {
         }),
         Dialect::ChatCompletions => json!({"top_k": 7, "chat_template_kwargs": {"enable_thinking": false}}),
     };
-    let mut request = bench.question().with_provider_options(dialect.name(), options.clone());
+    let mut request = harness.question().with_provider_options(dialect.name(), options.clone());
     for other in Dialect::ALL.into_iter().filter(|other| *other != dialect) {
         request = request.with_provider_options(other.name(), json!({"not_mine": true}));
     }
     for streaming in [false, true] {
         let request = request.clone();
         if streaming {
-            bench.streamed(request).await
+            harness.streamed(request).await
         } else {
-            bench.complete(request).await
+            harness.complete(request).await
         };
-        let body = bench.body();
+        let body = harness.body();
         for (name, value) in options.as_object().unwrap() {
             assert_eq!(body[name], *value, "{name}");
         }
@@ -249,27 +254,27 @@ async fn provider_options(dialect: Dialect) {
         Dialect::AnthropicMessages | Dialect::ChatCompletions => "messages",
         Dialect::Gemini => "contents",
     };
-    let stolen = bench.question().with_provider_options(dialect.name(), json!({conversation: []}));
-    assert_eq!(bench.error(stolen).await.kind(), ErrorKind::Configuration);
+    let stolen = harness.question().with_provider_options(dialect.name(), json!({conversation: []}));
+    assert_eq!(harness.error(stolen).await.kind(), ErrorKind::Configuration);
 }
 
 #[tokio::test]
-async fn a_history_goes_on_with_every_other_provider() {
+async fn a_history_continues_with_every_other_provider() {
     let call = Call::new("read_file", json!({"file_path": "a.rs"}));
     let script = Script::new("hand over")
         .with_turn(Turn::text("I'll look.").with_reasoning("It must be read.").with_call(call))
         .with_turn(Turn::text("It is empty."));
     for first in Dialect::ALL {
-        let bench = Bench::start(first, script.clone()).await;
+        let harness = ClientHarness::start(first, script.clone()).await;
         let question: HistoryItem = Message::user("What is in a.rs?").into();
         let tools = vec![read_file()];
         let answer =
-            bench.streamed(bench.request([question.clone()]).with_tools(tools.clone())).await.message;
+            harness.streamed(harness.request([question.clone()]).with_tools(tools.clone())).await.message;
         assert!(answer.content.iter().any(|part| matches!(part, ContentPart::Thinking(_))));
         let id = answer.tool_calls().next().expect("a call").id.clone();
         let history = [question, answer.into(), Message::tool_result(id, "(no lines)", false).into()];
         for second in Dialect::ALL.into_iter().filter(|second| *second != first) {
-            let other = Bench::start(second, script.clone()).await;
+            let other = ClientHarness::start(second, script.clone()).await;
             let request = other.request(history.clone()).with_tools(tools.clone());
             assert_eq!(other.complete(request).await.text(), "It is empty.", "{first} to {second}");
             assert!(!String::from_utf8_lossy(&other.sent().raw_body).contains("It must be read."));

@@ -1,14 +1,14 @@
-//! Section 8.5: reasoning that is asked for, counted, and sent back.
+//! Section 8.5: reasoning that is requested, counted, and sent back.
 
 use pintle_llm::{ContentPart, HistoryItem, Message, ReasoningEffort, Request};
 use pintle_testkit::{Call, Dialect, Script, Turn};
 use serde_json::{Value, json};
 
-use super::bench::{Bench, read_file};
+use super::harness::{ClientHarness, read_file};
 
-per_provider!(tells_reasoning_apart_from_the_answer, sends_reasoning_back_to_its_model);
+per_provider!(separates_reasoning_from_the_text, returns_reasoning_to_its_model);
 
-/// Reasoning of twelve tokens, an answer of three.
+/// Twelve tokens of reasoning, three tokens of text.
 fn turn() -> Turn {
     Turn::text("Forty-two.").with_reasoning("Six by nine, in the base of the thirteenth one.")
 }
@@ -17,24 +17,25 @@ fn effort(word: &str) -> ReasoningEffort {
     ReasoningEffort::from(word.to_owned())
 }
 
-async fn tells_reasoning_apart_from_the_answer(dialect: Dialect) {
+async fn separates_reasoning_from_the_text(dialect: Dialect) {
     for streaming in [false, true] {
-        let bench = Bench::saying(dialect, turn()).await;
-        let request = bench.question();
-        let response = if streaming { bench.streamed(request).await } else { bench.complete(request).await };
+        let harness = ClientHarness::responding(dialect, turn()).await;
+        let request = harness.question();
+        let response =
+            if streaming { harness.streamed(request).await } else { harness.complete(request).await };
         assert_eq!((response.usage.reasoning_tokens, response.usage.output_tokens), (Some(12), 15));
         assert_eq!(response.text(), "Forty-two.");
         assert_eq!(response.reasoning().as_deref(), Some("Six by nine, in the base of the thirteenth one."));
     }
 }
 
-async fn sends_reasoning_back_to_its_model(dialect: Dialect) {
+async fn returns_reasoning_to_its_model(dialect: Dialect) {
     let call = Call::new("read_file", json!({"file_path": "a.rs"}));
     let script = Script::new("reason").with_turn(turn().with_call(call)).with_turn(Turn::text("Done."));
-    let bench = Bench::start(dialect, script).await;
+    let harness = ClientHarness::start(dialect, script).await;
     let tools = || vec![read_file()];
     let question: HistoryItem = Message::user("Why?").into();
-    let answer = bench.streamed(bench.request([question.clone()]).with_tools(tools())).await.message;
+    let answer = harness.streamed(harness.request([question.clone()]).with_tools(tools())).await.message;
     let signatures = |part: &ContentPart| match part {
         ContentPart::Thinking(data) => data.signature.clone(),
         ContentPart::ToolCall(call) => call.signature.clone(),
@@ -45,8 +46,8 @@ async fn sends_reasoning_back_to_its_model(dialect: Dialect) {
     assert_eq!(signatures.len(), usize::from(dialect != Dialect::ChatCompletions));
     let id = answer.tool_calls().next().expect("a call").id.clone();
     let history = [question, answer.into(), Message::tool_result(id, "fn a() {}", false).into()];
-    bench.complete(bench.request(history).with_tools(tools())).await;
-    let sent = bench.sent();
+    harness.complete(harness.request(history).with_tools(tools())).await;
+    let sent = harness.sent();
     let body = String::from_utf8(sent.raw_body).unwrap();
     for signature in signatures {
         assert_eq!(body.matches(&signature).count(), 1, "{body}");
@@ -55,39 +56,39 @@ async fn sends_reasoning_back_to_its_model(dialect: Dialect) {
 
 #[tokio::test]
 async fn openai_counts_reasoning_tokens() {
-    let bench = Bench::saying(Dialect::OpenAiResponses, turn()).await;
-    let usage = bench.complete(bench.question().with_reasoning_effort(effort("high"))).await.usage;
+    let harness = ClientHarness::responding(Dialect::OpenAiResponses, turn()).await;
+    let usage = harness.complete(harness.question().with_reasoning_effort(effort("high"))).await.usage;
     let raw = usage.raw.as_ref().expect("the provider's own record");
     assert_eq!(raw["output_tokens_details"]["reasoning_tokens"], 12);
     assert_eq!(usage.reasoning_tokens, Some(12));
-    // Nothing is kept at the provider, so the reasoning itself must come along.
-    assert_eq!(bench.body()["include"], json!(["reasoning.encrypted_content"]));
-    assert_eq!(bench.body()["store"], false);
+    // The provider stores nothing, so the request must ask for the encrypted reasoning.
+    assert_eq!(harness.body()["include"], json!(["reasoning.encrypted_content"]));
+    assert_eq!(harness.body()["store"], false);
 }
 
 #[tokio::test]
-async fn openai_takes_the_effort_as_it_is() {
-    let bench = Bench::saying(Dialect::OpenAiResponses, turn()).await;
+async fn openai_sends_the_effort_unchanged() {
+    let harness = ClientHarness::responding(Dialect::OpenAiResponses, turn()).await;
     for word in ["none", "minimal", "low", "medium", "high", "xhigh"] {
-        bench.complete(bench.question().with_reasoning_effort(effort(word))).await;
-        assert_eq!(bench.body()["reasoning"]["effort"], word);
+        harness.complete(harness.question().with_reasoning_effort(effort(word))).await;
+        assert_eq!(harness.body()["reasoning"]["effort"], word);
     }
-    bench.complete(bench.question()).await;
-    assert!(bench.body().get("reasoning").is_none(), "not asked for, not sent");
+    harness.complete(harness.question()).await;
+    assert!(harness.body().get("reasoning").is_none(), "not asked for, not sent");
 }
 
 #[tokio::test]
-async fn anthropic_thinks_when_it_is_on() {
-    let bench = Bench::saying(Dialect::AnthropicMessages, turn()).await;
-    let by_effort = bench.question().with_max_tokens(32_000).with_reasoning_effort(effort("medium"));
+async fn anthropic_thinks_when_enabled() {
+    let harness = ClientHarness::responding(Dialect::AnthropicMessages, turn()).await;
+    let by_effort = harness.question().with_max_tokens(32_000).with_reasoning_effort(effort("medium"));
     let by_hand = json!({"thinking": {"type": "enabled", "budget_tokens": 2048}});
-    let by_hand = bench.question().with_max_tokens(4_000).with_provider_options("anthropic", by_hand);
+    let by_hand = harness.question().with_max_tokens(4_000).with_provider_options("anthropic", by_hand);
     let enabled = |budget: u64| json!({"type": "enabled", "budget_tokens": budget});
     let cases: [(Request, Value); 3] =
-        [(by_effort, enabled(8_192)), (by_hand, enabled(2_048)), (bench.question(), Value::Null)];
+        [(by_effort, enabled(8_192)), (by_hand, enabled(2_048)), (harness.question(), Value::Null)];
     for (request, thinking) in cases {
-        let response = bench.streamed(request).await;
-        assert_eq!(bench.body()["thinking"], thinking);
+        let response = harness.streamed(request).await;
+        assert_eq!(harness.body()["thinking"], thinking);
         let part = response.message.content[0].as_thinking().expect("thinking comes first");
         assert_eq!(part.text, "Six by nine, in the base of the thirteenth one.");
         assert!(part.signature.as_ref().is_some_and(|signature| !signature.is_empty()));
@@ -97,11 +98,11 @@ async fn anthropic_thinks_when_it_is_on() {
 
 #[tokio::test]
 async fn gemini_counts_thoughts() {
-    let bench = Bench::saying(Dialect::Gemini, turn()).await;
-    let usage = bench.streamed(bench.question().with_reasoning_effort(effort("low"))).await.usage;
+    let harness = ClientHarness::responding(Dialect::Gemini, turn()).await;
+    let usage = harness.streamed(harness.question().with_reasoning_effort(effort("low"))).await.usage;
     let raw = usage.raw.as_ref().expect("the provider's own record");
     assert_eq!((&raw["thoughtsTokenCount"], &raw["candidatesTokenCount"]), (&json!(12), &json!(3)));
     assert_eq!((usage.reasoning_tokens, usage.output_tokens), (Some(12), 15));
-    let config = &bench.body()["generationConfig"]["thinkingConfig"];
+    let config = &harness.body()["generationConfig"]["thinkingConfig"];
     assert_eq!(*config, json!({"includeThoughts": true, "thinkingLevel": "LOW"}));
 }

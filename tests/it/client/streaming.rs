@@ -1,4 +1,4 @@
-//! Section 8.4, as far as it speaks of streams: the shape of an answer as it forms.
+//! Section 8.4: the events of a stream.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,18 @@ use pintle_llm::{Finish, StreamEvent};
 use pintle_testkit::{Call, Dialect, Turn};
 use serde_json::json;
 
-use super::bench::{Bench, model, read_file, response_of};
+use super::harness::{ClientHarness, model, read_file, response_of};
 
-per_provider!(deltas_make_the_text, starts_and_finishes_once, segments_have_a_start_deltas_and_an_end);
+per_provider!(
+    deltas_concatenate_to_the_text,
+    starts_and_finishes_once,
+    segments_have_a_start_deltas_and_an_end
+);
 
-async fn deltas_make_the_text(dialect: Dialect) {
+async fn deltas_concatenate_to_the_text(dialect: Dialect) {
     let text = "One sentence. Another, longer sentence with “quotes” and 漢字.\n\nA second paragraph.";
-    let bench = Bench::saying(dialect, Turn::text(text)).await;
-    let events = bench.events(bench.question()).await;
+    let harness = ClientHarness::responding(dialect, Turn::text(text)).await;
+    let events = harness.events(harness.question()).await;
     let mut deltas = String::new();
     for event in &events {
         if let StreamEvent::TextDelta { delta, .. } = event {
@@ -25,8 +29,8 @@ async fn deltas_make_the_text(dialect: Dialect) {
 }
 
 async fn starts_and_finishes_once(dialect: Dialect) {
-    let bench = Bench::saying(dialect, Turn::text("Hello there, whoever you are.")).await;
-    let events = bench.events(bench.question()).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("Hello there, whoever you are.")).await;
+    let events = harness.events(harness.question()).await;
     let [StreamEvent::StreamStart { id, model: answering, warnings }, between @ .., last] = events.as_slice()
     else {
         panic!("expected STREAM_START first, found {:?}", events.first());
@@ -58,9 +62,9 @@ async fn segments_have_a_start_deltas_and_an_end(dialect: Dialect) {
         .with_reasoning("Reasoning of some length, in several pieces.")
         .with_call(Call::new("read_file", json!({"file_path": "a.rs"})))
         .with_call(Call::new("read_file", json!({"file_path": "b.rs"})));
-    let bench = Bench::saying(dialect, turn).await;
+    let harness = ClientHarness::responding(dialect, turn).await;
     let mut open: BTreeMap<String, Step> = BTreeMap::new();
-    for event in bench.events(bench.question().with_tools(vec![read_file()])).await {
+    for event in harness.events(harness.question().with_tools(vec![read_file()])).await {
         let (id, step) = match event {
             StreamEvent::TextStart { text_id } => (format!("text {text_id}"), Step::Started),
             StreamEvent::TextDelta { text_id, .. } => (format!("text {text_id}"), Step::Grew),
@@ -83,7 +87,7 @@ async fn segments_have_a_start_deltas_and_an_end(dialect: Dialect) {
         let legal = match step {
             Step::Started => before.is_none(),
             Step::Grew => matches!(before, Some(Step::Started | Step::Grew)),
-            // Gemini sends a call whole.
+            // Gemini sends a call in one piece.
             Step::Ended if dialect == Dialect::Gemini && id.starts_with("call") => {
                 before == Some(&Step::Started)
             }

@@ -1,4 +1,4 @@
-//! `docs/events.md` tells of every kind, and its examples are events.
+//! `docs/events.md` documents every kind, with valid examples.
 
 use pintle_agent::{SessionEvent, event_schema};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::described;
 
 const PAGE: &str = include_str!("../../../docs/events.md");
 
-/// Every kind and the names of its fields, as the schema has them.
+/// Returns every kind in the schema with the names of its fields.
 fn kinds() -> Vec<(String, Vec<String>)> {
     let schema = event_schema();
     let fields = |kind: &Value| {
@@ -23,7 +23,7 @@ fn kinds() -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// The example lines of the page.
+/// Returns the example lines of the page.
 fn examples() -> Vec<Value> {
     PAGE.lines()
         .filter(|line| line.starts_with("{\""))
@@ -31,7 +31,7 @@ fn examples() -> Vec<Value> {
         .collect()
 }
 
-/// The section of the page on a kind.
+/// Returns the section of the page on a kind.
 fn section<'a>(kind: &str) -> Option<&'a str> {
     let (_, rest) = PAGE.split_once(&format!("\n### `{kind}`\n"))?;
     Some(rest.split("\n#").next().unwrap_or(rest))
@@ -54,7 +54,7 @@ fn every_kind_has_a_section_with_its_fields_and_an_example() {
 }
 
 #[test]
-fn every_section_is_of_a_kind_that_there_is() {
+fn every_section_documents_an_existing_kind() {
     let kinds: Vec<String> = kinds().into_iter().map(|(kind, _)| kind).collect();
     for line in PAGE.lines().filter_map(|line| line.strip_prefix("### `")) {
         let kind = line.trim_end_matches('`');
@@ -66,7 +66,7 @@ fn every_section_is_of_a_kind_that_there_is() {
 }
 
 #[test]
-fn every_example_is_an_event_as_it_is_written() {
+fn every_example_round_trips() {
     for example in examples() {
         described(&example).unwrap_or_else(|error| panic!("docs/events.md: {error}: {example}"));
         let event: SessionEvent = serde_json::from_value(example.clone())

@@ -1,8 +1,8 @@
-//! What a whole session over HTTP tells the operator: no key, and nobody's words in a span.
+//! The trace of a whole session over HTTP contains no key, and no text of user, model or tools.
 
 use pintle_testkit::Dialect;
 
-use crate::lab::{KEY, Lab};
+use crate::harness::{Harness, KEY};
 use crate::secrets::log::Log;
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn compatible() {
     nothing_confidential(Dialect::ChatCompletions).await;
 }
 
-/// One thread, since the log is that of a thread.
+/// Runs on one thread, since the log records one thread.
 async fn nothing_confidential(dialect: Dialect) {
     let (log, _guard) = Log::begin();
     let turns = r#"
@@ -37,10 +37,10 @@ async fn nothing_confidential(dialect: Dialect) {
         [[turn]]
         text = "Done."
     "#;
-    let lab = Lab::new(dialect, turns).await;
-    lab.write("secret.txt", "unheard-of output");
-    lab.run("unheard-of words of a user").await;
-    lab.finish().await;
+    let harness = Harness::new(dialect, turns).await;
+    harness.write("secret.txt", "unheard-of output");
+    harness.run("unheard-of words of a user").await;
+    harness.finish().await;
     let log = log.text();
     for span in ["session", "gen_ai.invoke_agent", "gen_ai.chat", "gen_ai.execute_tool"] {
         let line =

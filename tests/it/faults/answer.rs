@@ -1,19 +1,19 @@
-//! Answers that are something else than what was asked for.
+//! Responses in an unexpected form.
 
 use pintle_llm::ErrorKind;
 use pintle_testkit::{Dialect, FaultScript, FaultServer};
 
 use super::attempt::{Fault, KEY, Mode, call, client, finish, patient, question};
 use super::sample::{TEXT, events, head, sized, whole};
-use crate::lab::in_each_dialect;
+use crate::harness::in_each_dialect;
 
 in_each_dialect!(
-    a_compressed_answer,
-    an_answer_of_http_1_0_without_a_length,
-    a_content_type_that_is_wrong,
-    a_page_instead_of_an_answer,
-    nothing_instead_of_an_answer,
-    json_that_is_no_answer,
+    a_compressed_response,
+    an_http_1_0_response_without_a_length,
+    a_wrong_content_type,
+    a_web_page_instead_of_a_response,
+    an_empty_response,
+    json_of_another_shape,
     a_redirect_is_not_followed,
 );
 
@@ -21,7 +21,7 @@ fn answering(bytes: impl Into<Vec<u8>>) -> FaultScript {
     FaultScript::new().read_request().write(bytes)
 }
 
-/// Calls once and expects the sample's text.
+/// Calls once and expects the text of the sample.
 async fn answers(dialect: Dialect, mode: Mode, script: FaultScript, name: &str) {
     let server = FaultServer::start([script]).await.unwrap();
     let client = client(dialect, &server.url(), patient());
@@ -31,9 +31,9 @@ async fn answers(dialect: Dialect, mode: Mode, script: FaultScript, name: &str) 
     finish(server).await;
 }
 
-/// No encoding was asked for, so that none is undone.
-async fn a_compressed_answer(dialect: Dialect) {
-    // The beginning of a gzip member, which is text in no encoding.
+/// No content encoding was requested, so none is decoded.
+async fn a_compressed_response(dialect: Dialect) {
+    // The start of a gzip member, which is not valid text.
     let packed = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\x56\x4a\xcb\xcf\x07\x00";
     for encoding in ["gzip", "x-gzip", "br", "deflate", "zstd", "identity, gzip"] {
         let header = format!("content-encoding: {encoding}");
@@ -45,7 +45,7 @@ async fn a_compressed_answer(dialect: Dialect) {
                 .check(dialect)
                 .await;
         }
-        // A refusal says enough by its status.
+        // For an error response the status is enough.
         let script = answering(sized("503 Service Unavailable", &[&header], packed));
         Fault::new(format!("{encoding} of a refusal"), script, ErrorKind::Server)
             .status(503)
@@ -56,12 +56,12 @@ async fn a_compressed_answer(dialect: Dialect) {
     answers(dialect, Mode::Complete, answering(sized("200 OK", &plain, whole(dialect))), "Identity").await;
 }
 
-async fn an_answer_of_http_1_0_without_a_length(dialect: Dialect) {
+async fn an_http_1_0_response_without_a_length(dialect: Dialect) {
     let answer = |body: &[u8]| answering([b"HTTP/1.0 200 OK\r\n\r\n", body].concat());
     let (whole, stream) = (whole(dialect), events(dialect).concat());
     answers(dialect, Mode::Complete, answer(whole.as_bytes()), "whole").await;
     answers(dialect, Mode::Stream, answer(stream.as_bytes()), "stream").await;
-    // The end of the connection is the end of the body, however early it comes.
+    // The end of the connection is the end of the body, even if it comes too early.
     for part in [1, whole.len() / 2, whole.len() - 1] {
         let script = answer(&whole.as_bytes()[..part]);
         Fault::new(format!("{part} bytes"), script, ErrorKind::Stream)
@@ -73,13 +73,13 @@ async fn an_answer_of_http_1_0_without_a_length(dialect: Dialect) {
     Fault::new("half a stream", part, ErrorKind::Stream).only(Mode::Stream).check(dialect).await;
 }
 
-/// A type that may be a mistake is given a chance; one that is certainly no stream is not.
-async fn a_content_type_that_is_wrong(dialect: Dialect) {
+/// A content type that may be a mistake is accepted, one that rules out a stream is not.
+async fn a_wrong_content_type(dialect: Dialect) {
     let (whole, stream) = (whole(dialect), events(dialect).concat());
     for header in ["content-type: text/plain", "content-type: application/octet-stream", "x-none: 1"] {
         answers(dialect, Mode::Complete, answering(sized("200 OK", &[header], &whole)), header).await;
         answers(dialect, Mode::Stream, answering(sized("200 OK", &[header], &stream)), header).await;
-        // The other kind of answer has the right type as little as the right form.
+        // A response of the other mode has neither the right type nor the right form.
         let script = answering(sized("200 OK", &[header], &whole));
         Fault::new("a whole answer", script, ErrorKind::Stream).only(Mode::Stream).check(dialect).await;
         let script = answering(sized("200 OK", &[header], &stream));
@@ -95,8 +95,8 @@ async fn a_content_type_that_is_wrong(dialect: Dialect) {
     }
 }
 
-/// A proxy's page, which may quote what it was sent.
-async fn a_page_instead_of_an_answer(dialect: Dialect) {
+/// A proxy's error page, which may quote the request.
+async fn a_web_page_instead_of_a_response(dialect: Dialect) {
     let page = format!("<!DOCTYPE html>\n<html><title>Sign in</title>{KEY}</html>");
     let wide = format!("<html>{}{KEY}</html>", "x".repeat(200 - "<html>".len() - KEY.len() / 2));
     for page in [page, wide] {
@@ -110,7 +110,7 @@ async fn a_page_instead_of_an_answer(dialect: Dialect) {
     }
 }
 
-async fn nothing_instead_of_an_answer(dialect: Dialect) {
+async fn an_empty_response(dialect: Dialect) {
     let rows = [
         ("no body", sized("200 OK", &["content-type: application/json"], "")),
         ("no events", sized("200 OK", &["content-type: text/event-stream"], "")),
@@ -123,14 +123,14 @@ async fn nothing_instead_of_an_answer(dialect: Dialect) {
     }
 }
 
-async fn json_that_is_no_answer(dialect: Dialect) {
+async fn json_of_another_shape(dialect: Dialect) {
     for body in ["null", "[]", "42", "\"text\"", "{}", "{\"hello\": \"world\"}"] {
         let script = answering(sized("200 OK", &["content-type: application/json"], body));
         Fault::new(body, script, ErrorKind::Stream).check(dialect).await;
     }
 }
 
-/// Wherever it leads, the key does not go there.
+/// The key is not sent to the target of a redirect.
 async fn a_redirect_is_not_followed(dialect: Dialect) {
     let elsewhere = FaultServer::start([answering(sized("200 OK", &[], whole(dialect)))]).await.unwrap();
     let absolute = format!("location: {}/elsewhere?key={KEY}", elsewhere.url());

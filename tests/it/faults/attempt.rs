@@ -1,4 +1,4 @@
-//! One call of a real adapter against a server that fails, and what must be true of every failure.
+//! One call of a real adapter to a failing server, and the properties of every failure.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use pintle_llm::{
 use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 use pintle_testkit::{Dialect, FaultRecord, FaultScript, FaultServer};
 
-/// The key that no error may show.
+/// The key, which no error may show.
 pub(super) const KEY: &str = "sk-the-key-of-the-fault-matrix";
 
-/// The limit of calls that are to run into it.
+/// Time limit of calls that should exceed it.
 pub(super) const SHORT: Duration = Duration::from_millis(200);
-/// The limit of calls that are to end otherwise.
+/// Time limit of all other calls.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Which way the answer comes.
+/// Mode of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Complete,
@@ -28,7 +28,7 @@ pub(super) enum Mode {
 
 pub(super) const BOTH: [Mode; 2] = [Mode::Complete, Mode::Stream];
 
-/// A fault, and the error that it must become.
+/// A fault, and the error that it must cause.
 pub(super) struct Fault {
     pub(super) name: String,
     pub(super) script: FaultScript,
@@ -37,12 +37,12 @@ pub(super) struct Fault {
     pub(super) kind: ErrorKind,
     pub(super) retryable: bool,
     pub(super) status: Option<u16>,
-    /// What the message or one of its causes says.
+    /// Text in the message or in one of its causes.
     pub(super) words: &'static str,
 }
 
 impl Fault {
-    /// A fault in both modes, with limits that play no part.
+    /// Creates a fault for both modes, with generous time limits.
     pub(super) fn new(name: impl Into<String>, script: FaultScript, kind: ErrorKind) -> Self {
         let retryable = matches!(kind, ErrorKind::Network | ErrorKind::Stream | ErrorKind::Server);
         let (limits, modes) = (patient(), BOTH.to_vec());
@@ -69,8 +69,7 @@ impl Fault {
         self
     }
 
-    /// Calls once in each mode. The connection is closed after it, whoever closed it, and the server's record of
-    /// each is given back.
+    /// Calls once in each mode. The connection must be closed afterwards. Returns the server's record of each call.
     pub(super) async fn check(self, dialect: Dialect) -> Vec<FaultRecord> {
         let mut records = Vec::new();
         for mode in self.modes.clone() {
@@ -88,7 +87,7 @@ impl Fault {
         self.judge(dialect, &name, &fail(&client, request, mode, &name).await);
     }
 
-    /// What is true of the error of this fault.
+    /// Checks the error of this fault.
     pub(super) fn judge(&self, dialect: Dialect, name: &str, error: &Error) {
         assert_eq!((error.kind(), error.status()), (self.kind, self.status), "{name}: {error:?}");
         assert_eq!(error.is_retryable(), self.retryable, "{name}: {error:?}");
@@ -100,19 +99,19 @@ impl Fault {
     }
 }
 
-/// Checks faults at the same time, since each waits for its limit.
+/// Checks faults concurrently, since each waits for its time limit.
 pub(super) async fn check_all(dialect: Dialect, faults: impl IntoIterator<Item = Fault>) -> Vec<FaultRecord> {
     let checked = join_all(faults.into_iter().map(|fault| fault.check(dialect))).await;
     checked.into_iter().flatten().collect()
 }
 
-/// Limits that play no part.
+/// Returns limits that are never reached.
 pub(super) fn patient() -> AdapterTimeout {
     let limits = AdapterTimeout::default().with_connect(LONG).with_request(Some(LONG));
     limits.with_first_byte(LONG).with_stream_read(LONG)
 }
 
-/// The client of one adapter.
+/// Returns a client with one adapter.
 pub(super) fn client(dialect: Dialect, url: &str, limits: AdapterTimeout) -> Client {
     let builder = Client::builder();
     let builder = match dialect {
@@ -149,7 +148,7 @@ pub(super) fn asking<M: Into<HistoryItem>>(
     Request::new(model, messages)
 }
 
-/// One call to its end, whichever it is, within ten times the limit that it may run into.
+/// Waits for the result of one call, for at most ten times its time limit.
 pub(super) async fn call(client: &Client, request: Request, mode: Mode) -> Result<Response, Error> {
     let limits = request.timeout.unwrap_or_default();
     let limit = [limits.first_byte, limits.stream_read, limits.connect, limits.headers].into_iter();
@@ -180,7 +179,7 @@ async fn streamed(client: &Client, request: Request) -> Result<Response, Error> 
     Ok(answer.expect("a stream ends with a finish or with an error"))
 }
 
-/// The error of a call that must not succeed.
+/// Returns the error of a call, which must not succeed.
 pub(super) async fn fail(client: &Client, request: Request, mode: Mode, name: &str) -> Error {
     match call(client, request, mode).await {
         Ok(response) => panic!("{name}: taken for an answer: {response:?}"),
@@ -188,12 +187,12 @@ pub(super) async fn fail(client: &Client, request: Request, mode: Mode, name: &s
     }
 }
 
-/// Waits until every connection is closed: the client keeps none that failed.
+/// Waits until every connection is closed: the client must not keep failed ones.
 pub(super) async fn finish(server: FaultServer) -> Vec<FaultRecord> {
     tokio::time::timeout(LONG, server.finish()).await.expect("the client keeps a connection")
 }
 
-/// The error's words and those of its causes.
+/// Joins the messages of an error and its causes.
 fn chain(error: &Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();

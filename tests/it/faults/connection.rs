@@ -1,4 +1,4 @@
-//! Connections that do not come about, or break.
+//! Connections that cannot be established, or break.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use pintle_testkit::{Dialect, FaultGate, FaultScript, FaultServer};
 
 use super::attempt::{BOTH, Fault, Mode, SHORT, client, fail, finish, patient, question};
 use super::sample::{TEXT, chunked_head, events, head, sized, stream_of, whole};
-use crate::lab::in_each_dialect;
+use crate::harness::in_each_dialect;
 
 in_each_dialect!(
     a_refused_connection,
-    a_connection_that_does_not_come_about,
-    a_connection_that_breaks_before_the_answer_begins,
-    a_connection_that_breaks_inside_the_answer,
-    a_connection_that_breaks_while_it_is_kept_for_later,
-    what_is_no_http,
-    a_head_without_an_end,
-    no_tls_where_tls_is_expected,
+    a_connection_that_times_out,
+    a_connection_that_breaks_before_the_response,
+    a_connection_that_breaks_within_the_response,
+    an_idle_connection_that_breaks,
+    a_response_that_is_not_http,
+    an_endless_response_head,
+    a_server_without_tls,
 );
 
 async fn a_refused_connection(dialect: Dialect) {
@@ -29,11 +29,11 @@ async fn a_refused_connection(dialect: Dialect) {
     }
 }
 
-async fn a_connection_that_does_not_come_about(dialect: Dialect) {
+async fn a_connection_that_times_out(dialect: Dialect) {
     let mut fault = Fault::new("never accepted", FaultScript::new(), ErrorKind::RequestTimeout)
         .within(patient().with_connect(SHORT))
         .saying("no connection to 127.0.0.1");
-    // Nothing was sent, so that another attempt does no harm.
+    // Nothing was sent, so a retry is safe.
     fault.retryable = true;
     let server = FaultServer::never_accepting().await.unwrap();
     for mode in BOTH {
@@ -41,7 +41,7 @@ async fn a_connection_that_does_not_come_about(dialect: Dialect) {
     }
 }
 
-async fn a_connection_that_breaks_before_the_answer_begins(dialect: Dialect) {
+async fn a_connection_that_breaks_before_the_response(dialect: Dialect) {
     let read = || FaultScript::new().read_request();
     let inside = "HTTP/1.1 200 OK\r\ncontent-ty";
     let rows = [
@@ -62,8 +62,8 @@ async fn a_connection_that_breaks_before_the_answer_begins(dialect: Dialect) {
     }
 }
 
-async fn a_connection_that_breaks_inside_the_answer(dialect: Dialect) {
-    // The client has the first bytes before the connection breaks: a reset overtakes what is unread.
+async fn a_connection_that_breaks_within_the_response(dialect: Dialect) {
+    // The client reads the first bytes before the connection breaks, since a reset discards unread data.
     let whole = whole(dialect);
     let half = &whole.as_bytes()[..whole.len() / 2];
     let whole_head =
@@ -102,8 +102,8 @@ async fn a_connection_that_breaks_inside_the_answer(dialect: Dialect) {
     }
 }
 
-/// A kept connection that has ended meanwhile is not the next request's fault.
-async fn a_connection_that_breaks_while_it_is_kept_for_later(dialect: Dialect) {
+/// An idle connection that was closed in the meantime must not fail the next request.
+async fn an_idle_connection_that_breaks(dialect: Dialect) {
     let gate = FaultGate::new();
     let answer = sized("200 OK", &["content-type: application/json"], whole(dialect));
     let kept = FaultScript::new().read_request().write(answer.clone()).wait(&gate);
@@ -115,7 +115,7 @@ async fn a_connection_that_breaks_while_it_is_kept_for_later(dialect: Dialect) {
     while !server.records()[0].completed {
         tokio::task::yield_now().await;
     }
-    // The client may learn of the end before it sends, or by sending.
+    // The client may notice the end before sending, or while sending.
     match client.complete(question(dialect)).await {
         Ok(response) => assert_eq!(response.text(), TEXT),
         Err(error) => {
@@ -126,7 +126,7 @@ async fn a_connection_that_breaks_while_it_is_kept_for_later(dialect: Dialect) {
     finish(server).await;
 }
 
-async fn what_is_no_http(dialect: Dialect) {
+async fn a_response_that_is_not_http(dialect: Dialect) {
     let rows: [(&str, &[u8]); 5] = [
         ("bytes", b"\x00\x01\x02\xff\xfe\xfd\r\n\r\n"),
         ("another protocol", b"SSH-2.0-OpenSSH_9.6\r\n"),
@@ -143,7 +143,7 @@ async fn what_is_no_http(dialect: Dialect) {
     Fault::new("a chunk without a size", script, ErrorKind::Network).check(dialect).await;
 }
 
-async fn a_head_without_an_end(dialect: Dialect) {
+async fn an_endless_response_head(dialect: Dialect) {
     let line = format!("x-line: {}\r\n", "x".repeat(1000));
     let endless = FaultScript::new().read_request().write("HTTP/1.1 200 OK\r\n");
     let endless = endless.repeat(line, usize::MAX, Duration::ZERO);
@@ -159,7 +159,7 @@ async fn a_head_without_an_end(dialect: Dialect) {
         .await;
 }
 
-async fn no_tls_where_tls_is_expected(dialect: Dialect) {
+async fn a_server_without_tls(dialect: Dialect) {
     let refusal = "HTTP/1.1 400 Bad Request\r\n\r\nThe plain HTTP request was sent to HTTPS port";
     let rows = [
         ("a plain port", FaultScript::new().write(refusal).await_close(), patient()),

@@ -1,4 +1,4 @@
-//! Servers that do not take the request.
+//! Servers that do not read the request.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use pintle_testkit::{Dialect, FaultGate, FaultScript, FaultServer};
 
 use super::attempt::{BOTH, Fault, Mode, asking, call, client, fail, finish, patient};
 use super::sample::{LAST_CHUNK, TEXT, events, sized, stream_of, whole};
-use crate::lab::in_each_dialect;
+use crate::harness::in_each_dialect;
 
 in_each_dialect!(
-    a_request_that_nobody_reads_to_its_end,
+    a_request_that_is_not_fully_read,
     a_request_that_is_read_slowly,
     a_request_that_is_refused_before_it_is_read,
-    a_connection_that_breaks_inside_the_request,
+    a_connection_that_breaks_within_the_request,
 );
 
-/// A request that takes a while.
+/// A request that takes a while to send.
 const LARGE: usize = 1024 * 1024;
-/// More than the buffers between client and server hold.
+/// A request larger than the buffers between client and server.
 const HUGE: usize = 8 * 1024 * 1024;
 
 fn request_of(dialect: Dialect, bytes: usize) -> Request {
     asking(dialect, [Message::user("x".repeat(bytes))]).with_timeout(patient())
 }
 
-/// Reading is slow and then stops: the limit to the first byte counts the time of sending too.
-async fn a_request_that_nobody_reads_to_its_end(dialect: Dialect) {
+/// The server reads slowly and then stops: the time to the first byte includes that for sending.
+async fn a_request_that_is_not_fully_read(dialect: Dialect) {
     let gate = FaultGate::new();
     let limits = patient().with_first_byte(Duration::from_secs(1));
     let slowly = FaultScript::new().read_slowly(64 * 1024, 8 * 1024, Duration::from_millis(5));
@@ -56,7 +56,7 @@ async fn a_request_that_is_read_slowly(dialect: Dialect) {
     }
 }
 
-/// The refusal is read although the request is not sent, and never will be.
+/// The error response is read even though the request is never sent completely.
 async fn a_request_that_is_refused_before_it_is_read(dialect: Dialect) {
     let refusal = sized("413 Payload Too Large", &["content-type: text/plain"], "too large");
     for mode in BOTH {
@@ -73,7 +73,7 @@ async fn a_request_that_is_refused_before_it_is_read(dialect: Dialect) {
     }
 }
 
-async fn a_connection_that_breaks_inside_the_request(dialect: Dialect) {
+async fn a_connection_that_breaks_within_the_request(dialect: Dialect) {
     let script = FaultScript::new().read_slowly(64 * 1024, 8 * 1024, Duration::from_millis(1));
     for (name, script) in [("closed", script.clone()), ("reset", script.reset())] {
         for mode in BOTH {

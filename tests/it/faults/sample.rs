@@ -1,14 +1,14 @@
-//! Whole answers of each dialect, as the providers send them, and the pieces of HTTP around them.
+//! Complete responses of each dialect in the format of the providers, and parts of HTTP messages.
 
 use pintle_testkit::Dialect;
 use serde_json::{Value, json};
 
-/// The visible text of every sample: characters of one to four bytes.
+/// Visible text of every sample, with characters of one to four bytes.
 pub(super) const TEXT: &str = "Größe: 3 € 🦀.";
-/// A character of that text that a cut may fall into.
+/// A character of that text in which a cut may fall.
 pub(super) const CHARACTER: &str = "🦀";
 
-/// The events of a streamed answer with reasoning, text, a call and usage; each with its blank line.
+/// Returns the events of a streamed response with reasoning, text, a call and usage, each with its blank line.
 pub(super) fn events(dialect: Dialect) -> Vec<String> {
     match dialect {
         Dialect::OpenAiResponses => named(responses()),
@@ -21,8 +21,8 @@ pub(super) fn events(dialect: Dialect) -> Vec<String> {
     }
 }
 
-/// How many events come before an answer may be whole: before the terminal event, and with Chat Completions before
-/// the finish reason, since what follows it may be missing.
+/// Returns the number of events before a response can be complete: those before the terminal event, and for Chat
+/// Completions those before the finish reason, since the rest may be missing.
 pub(super) fn unfinished(dialect: Dialect) -> usize {
     match dialect {
         Dialect::OpenAiResponses | Dialect::AnthropicMessages | Dialect::Gemini => events(dialect).len() - 1,
@@ -30,7 +30,7 @@ pub(super) fn unfinished(dialect: Dialect) -> usize {
     }
 }
 
-/// The same answer whole.
+/// Returns the same response in one piece.
 pub(super) fn whole(dialect: Dialect) -> String {
     let answer = match dialect {
         Dialect::OpenAiResponses => {
@@ -68,25 +68,25 @@ pub(super) fn whole(dialect: Dialect) -> String {
     answer.to_string()
 }
 
-/// The head of an answer.
+/// Returns the head of a response.
 pub(super) fn head(status: &str, headers: &[&str]) -> String {
     let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
     format!("HTTP/1.1 {status}\r\n{lines}\r\n")
 }
 
-/// An answer whose length is known.
+/// Returns a response with a content length.
 pub(super) fn sized(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let length = format!("content-length: {}", body.len());
     [head(status, &[headers, &[length.as_str()]].concat()).as_bytes(), body].concat()
 }
 
-/// The head of a stream in chunks.
+/// Returns the head of a chunked response.
 pub(super) fn chunked_head() -> String {
     head("200 OK", &["content-type: text/event-stream", "transfer-encoding: chunked"])
 }
 
-/// One chunk of a body; none for no bytes, since an empty chunk is the last.
+/// Returns one chunk of a body, or nothing for no bytes, since an empty chunk is the last one.
 pub(super) fn chunk(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     if bytes.is_empty() {
@@ -95,10 +95,10 @@ pub(super) fn chunk(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
 }
 
-/// What ends a body in chunks.
+/// End of a chunked body.
 pub(super) const LAST_CHUNK: &str = "0\r\n\r\n";
 
-/// A whole body, or the events of a stream in chunks; with the head, and without the end of the chunks.
+/// Returns a chunked response with its head and these events, without the end of the body.
 pub(super) fn stream_of<'a>(events: impl IntoIterator<Item = &'a String>) -> Vec<u8> {
     let chunks = events.into_iter().flat_map(chunk);
     chunked_head().into_bytes().into_iter().chain(chunks).collect()

@@ -1,4 +1,4 @@
-//! Servers that say nothing, or too little for too long.
+//! Servers that send nothing, or too little for too long.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use pintle_testkit::{Dialect, FaultScript, FaultServer};
 
 use super::attempt::{Fault, Mode, SHORT, call, check_all, client, finish, patient, question};
 use super::sample::{LAST_CHUNK, TEXT, chunk, chunked_head, events, head, sized, stream_of, whole};
-use crate::lab::in_each_dialect;
+use crate::harness::in_each_dialect;
 
 in_each_dialect!(
     silence_before_the_first_byte,
-    silence_inside_the_answer,
+    silence_within_the_response,
     comments_keep_a_stream_alive,
-    blanks_keep_a_whole_answer_alive,
-    comments_are_no_answer,
-    silence_inside_a_refusal,
-    a_trickle_does_not_outlast_the_total_limit,
-    headers_of_a_stream_have_a_limit,
-    headers_of_a_whole_answer_come_late,
-    signs_of_life_without_content_have_a_limit,
+    whitespace_keeps_a_complete_response_alive,
+    comments_alone_are_not_a_response,
+    silence_within_an_error_response,
+    a_trickle_reaches_the_total_time_limit,
+    stream_headers_time_out,
+    late_headers_of_a_complete_response_are_accepted,
+    keep_alives_without_content_time_out,
     content_resets_its_limit,
 );
 
@@ -47,7 +47,7 @@ async fn silence_before_the_first_byte(dialect: Dialect) {
     assert!(records.iter().all(|record| record.completed), "the client closed each connection: {records:?}");
 }
 
-async fn silence_inside_the_answer(dialect: Dialect) {
+async fn silence_within_the_response(dialect: Dialect) {
     let whole = whole(dialect);
     let answer = sized("200 OK", &["content-type: application/json"], &whole);
     let script = read().write(&answer[..answer.len() - 1]).await_close();
@@ -75,11 +75,11 @@ async fn silence_inside_the_answer(dialect: Dialect) {
     }
 }
 
-/// How long nothing but signs of life may come, and how many of them come.
+/// Time limit for activity without content, and number of keep-alives.
 const LIFE: Duration = Duration::from_millis(500);
 const SIGNS: usize = 25;
 
-/// A script that says this for as long as the limit is.
+/// Returns a script that repeats a keep-alive for the duration of the limit.
 fn living(script: FaultScript, sign: &str) -> FaultScript {
     let pause = LIFE / u32::try_from(SIGNS).unwrap();
     script.repeat(chunk(sign), SIGNS, pause)
@@ -95,26 +95,26 @@ async fn answers(dialect: Dialect, mode: Mode, script: FaultScript) {
     finish(server).await;
 }
 
-/// Three times the limit passes with comments alone: before the first event, between two, and inside one.
+/// Sends only comments for three times the limit: before the first event, between two events, and within one.
 async fn comments_keep_a_stream_alive(dialect: Dialect) {
     let events = events(dialect);
     let middle = events.len() / 2;
     let (begin, end) = events[middle].split_at(events[middle].find("data:").unwrap());
     let mut script = living(read().write(chunked_head()), COMMENT);
     script = events[..middle].iter().fold(script, |script, event| script.write(chunk(event)));
-    // A comment inside an event is one line, without a blank one.
+    // A comment within an event is a single line, without a blank one.
     script = living(living(script, COMMENT).write(chunk(begin)), ": keep-alive\n").write(chunk(end));
     script = events[middle + 1..].iter().fold(script, |script, event| script.write(chunk(event)));
     answers(dialect, Mode::Stream, script).await;
 }
 
-/// Some servers send blanks while a whole answer is made.
-async fn blanks_keep_a_whole_answer_alive(dialect: Dialect) {
+/// Some servers send whitespace while they compute a complete response.
+async fn whitespace_keeps_a_complete_response_alive(dialect: Dialect) {
     let script = living(living(read().write(chunked_head()), "\n"), " ").write(chunk(whole(dialect)));
     answers(dialect, Mode::Complete, script).await;
 }
 
-async fn comments_are_no_answer(dialect: Dialect) {
+async fn comments_alone_are_not_a_response(dialect: Dialect) {
     let commented = read().write(chunked_head()).repeat(chunk(COMMENT), 5, Duration::ZERO);
     Fault::new("comments, then silence", commented.clone().await_close(), ErrorKind::RequestTimeout)
         .within(patient().with_stream_read(SHORT))
@@ -132,8 +132,8 @@ async fn comments_are_no_answer(dialect: Dialect) {
     }
 }
 
-/// The status is known; its words are not waited for without end.
-async fn silence_inside_a_refusal(dialect: Dialect) {
+/// The status is known; the client does not wait indefinitely for the message.
+async fn silence_within_an_error_response(dialect: Dialect) {
     let rows = [
         (503, "503 Service Unavailable", ErrorKind::Server),
         (429, "429 Too Many Requests", ErrorKind::RateLimit),
@@ -151,8 +151,8 @@ async fn silence_inside_a_refusal(dialect: Dialect) {
     check_all(dialect, faults).await;
 }
 
-/// A server that sends a byte now and then is alive at every moment, and yet comes to no end.
-async fn a_trickle_does_not_outlast_the_total_limit(dialect: Dialect) {
+/// A server that sends single bytes is always active, but never finishes.
+async fn a_trickle_reaches_the_total_time_limit(dialect: Dialect) {
     let trickle = read().write(head("200 OK", &["content-length: 1000000"]));
     let trickle = trickle.repeat(" ", 1_000_000, Duration::from_millis(5));
     Fault::new("a trickle", trickle, ErrorKind::RequestTimeout)
@@ -163,15 +163,15 @@ async fn a_trickle_does_not_outlast_the_total_limit(dialect: Dialect) {
         .await;
 }
 
-/// A pause between two bytes that no limit on silence notices.
+/// A pause between two bytes that is below every limit on silence.
 const DRIP: Duration = Duration::from_millis(5);
 
-/// A head that never ends, a byte at a time.
+/// A response head that never ends, one byte at a time.
 fn dripping_head() -> FaultScript {
     read().write("HTTP/1.1 200 OK\r\nx-drip: ").repeat("a", 1_000_000, DRIP)
 }
 
-async fn headers_of_a_stream_have_a_limit(dialect: Dialect) {
+async fn stream_headers_time_out(dialect: Dialect) {
     let rows = [
         ("no byte", read().await_close()),
         ("a byte at a time", dripping_head()),
@@ -192,8 +192,8 @@ async fn headers_of_a_stream_have_a_limit(dialect: Dialect) {
         .await;
 }
 
-/// A provider sends them when the answer is complete.
-async fn headers_of_a_whole_answer_come_late(dialect: Dialect) {
+/// A provider sends these headers only once the response is complete.
+async fn late_headers_of_a_complete_response_are_accepted(dialect: Dialect) {
     let answer = sized("200 OK", &["content-type: application/json"], whole(dialect));
     let server = FaultServer::start([read().sleep(2 * SHORT).write(answer).await_close()]).await.unwrap();
     let limits = patient().with_headers(SHORT);
@@ -204,7 +204,7 @@ async fn headers_of_a_whole_answer_come_late(dialect: Dialect) {
     finish(server).await;
 }
 
-async fn signs_of_life_without_content_have_a_limit(dialect: Dialect) {
+async fn keep_alives_without_content_time_out(dialect: Dialect) {
     let forever = 1_000_000;
     let events = events(dialect);
     let begun =
@@ -232,7 +232,7 @@ async fn signs_of_life_without_content_have_a_limit(dialect: Dialect) {
         .await;
 }
 
-/// An answer may take many times the limit, as long as something of it comes within each.
+/// A response may take many times the limit if each interval has some content.
 async fn content_resets_its_limit(dialect: Dialect) {
     let events = events(dialect);
     let pause = LIFE / 2;
@@ -240,7 +240,7 @@ async fn content_resets_its_limit(dialect: Dialect) {
         script.repeat(chunk(COMMENT), 5, pause / 5).write(chunk(event))
     });
     let server = FaultServer::start([script.write(LAST_CHUNK).await_close()]).await.unwrap();
-    // Some events, such as the beginning of a segment, are no content.
+    // Some events, such as the start of a segment, are not content.
     let limits = patient().with_content(Some(LIFE * 3));
     let client = client(dialect, &server.url(), limits);
     let response = call(&client, question(dialect).with_timeout(limits), Mode::Stream).await.unwrap();

@@ -1,4 +1,4 @@
-//! Streams that are cut, and events that are none.
+//! Truncated streams, and invalid events.
 
 use std::time::Duration;
 
@@ -9,28 +9,28 @@ use super::attempt::{BOTH, Fault, Mode, call, client, finish, patient, question}
 use super::sample::{
     CHARACTER, LAST_CHUNK, TEXT, chunk, chunked_head, events, head, sized, stream_of, unfinished, whole,
 };
-use crate::lab::in_each_dialect;
+use crate::harness::in_each_dialect;
 
 in_each_dialect!(
-    the_samples_are_answers,
-    a_cut_at_any_event_border,
-    a_cut_inside_any_event,
-    a_cut_inside_a_character,
-    a_character_that_is_none_is_replaced,
+    the_samples_are_valid_responses,
+    a_cut_at_any_event_boundary,
+    a_cut_within_any_event,
+    a_cut_within_a_character,
+    invalid_characters_are_replaced,
     arguments_are_never_changed,
     garbage_instead_of_events,
-    an_event_without_an_end,
-    a_whole_answer_without_an_end,
+    an_endless_event,
+    an_endless_complete_response,
 );
 
-/// How the bytes of a stream come to their end.
+/// End of the bytes of a stream.
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// In the middle of a body in chunks.
+    /// In the middle of a chunked body.
     Broken,
-    /// With the last chunk, as if all had been said.
+    /// With the last chunk, as if the stream were complete.
     Clean,
-    /// With the connection, as HTTP/1.0 has it.
+    /// With the connection, as in HTTP/1.0.
     Closed,
 }
 
@@ -46,7 +46,7 @@ fn cut(bytes: &[u8], end: End) -> FaultScript {
     }
 }
 
-/// Without a byte of the body, a broken connection is one that never answered.
+/// A connection that breaks before the body is one that never responded.
 fn kind(bytes: &[u8], end: End) -> ErrorKind {
     match end {
         End::Broken if bytes.is_empty() => ErrorKind::Network,
@@ -54,8 +54,8 @@ fn kind(bytes: &[u8], end: End) -> ErrorKind {
     }
 }
 
-/// What the faults are faults of: the same bytes, not cut, are an answer.
-async fn the_samples_are_answers(dialect: Dialect) {
+/// The samples are valid: without the cut they are responses.
+async fn the_samples_are_valid_responses(dialect: Dialect) {
     let stream = FaultScript::new().read_request().write(stream_of(&events(dialect))).write(LAST_CHUNK);
     let old = cut(events(dialect).concat().as_bytes(), End::Closed);
     let answer = sized("200 OK", &["content-type: application/json"], whole(dialect));
@@ -75,7 +75,7 @@ async fn the_samples_are_answers(dialect: Dialect) {
     }
 }
 
-async fn a_cut_at_any_event_border(dialect: Dialect) {
+async fn a_cut_at_any_event_boundary(dialect: Dialect) {
     let events = events(dialect);
     for kept in 0..=unfinished(dialect) {
         let bytes = events[..kept].concat();
@@ -87,8 +87,9 @@ async fn a_cut_at_any_event_border(dialect: Dialect) {
     }
 }
 
-/// Every event, the terminal one and those after it included: what is cut is lost, and what is lost is told.
-async fn a_cut_inside_any_event(dialect: Dialect) {
+/// Covers every event, including the terminal one and those after it: a truncated event is lost, and the loss is
+/// reported.
+async fn a_cut_within_any_event(dialect: Dialect) {
     let events = events(dialect);
     for kept in 0..events.len() {
         let event = &events[kept];
@@ -103,7 +104,7 @@ async fn a_cut_inside_any_event(dialect: Dialect) {
     }
 }
 
-async fn a_cut_inside_a_character(dialect: Dialect) {
+async fn a_cut_within_a_character(dialect: Dialect) {
     let text = events(dialect).concat();
     let start = text.find(CHARACTER).unwrap();
     for at in start + 1..start + CHARACTER.len() {
@@ -113,12 +114,12 @@ async fn a_cut_inside_a_character(dialect: Dialect) {
             Fault::new(name, script, ErrorKind::Stream).only(Mode::Stream).check(dialect).await;
         }
     }
-    // A body whose length counts the half of a character is as broken as one that ends too soon.
+    // A content length that ends within a character is as broken as a body that ends too soon.
     let text = whole(dialect);
     let half = &text.as_bytes()[..text.find(CHARACTER).unwrap() + 2];
     let counted = FaultScript::new().read_request().write(sized("200 OK", &[], half));
     Fault::new("counted", counted, ErrorKind::Stream).only(Mode::Complete).check(dialect).await;
-    // A read that ends inside a character is no fault: the rest comes with the next one.
+    // A read that ends within a character is not an error: the rest follows with the next read.
     let text = events(dialect).concat();
     let (first, second) = text.as_bytes().split_at(start + 2);
     let pause = Duration::from_millis(5);
@@ -129,7 +130,7 @@ async fn a_cut_inside_a_character(dialect: Dialect) {
     assert_eq!(response.text(), TEXT);
 }
 
-/// A byte that is in no UTF-8, a character that is cut, and half of a surrogate pair as JSON escapes it.
+/// A byte that is never valid UTF-8, a truncated character, and halves of a surrogate pair in JSON escapes.
 const NO_CHARACTERS: [&[u8]; 4] = [b"\xff", b"\xf0\x9f\xa6", br"\ud83e", br"\udd80"];
 
 fn replace(text: &str, from: &str, to: &[u8], times: usize) -> Vec<u8> {
@@ -137,7 +138,7 @@ fn replace(text: &str, from: &str, to: &[u8], times: usize) -> Vec<u8> {
     parts.join(to)
 }
 
-/// One sample in each mode, with its characters replaced, so many of the stream's.
+/// Returns a sample for each mode with its characters replaced, in the stream `times` times.
 fn with_characters(dialect: Dialect, from: &str, to: &[u8], times: usize) -> [(Mode, FaultScript); 2] {
     let read = || FaultScript::new().read_request();
     let stream = replace(&events(dialect).concat(), from, to, times);
@@ -147,10 +148,10 @@ fn with_characters(dialect: Dialect, from: &str, to: &[u8], times: usize) -> [(M
     [(Mode::Complete, read().write(answer)), (Mode::Stream, stream)]
 }
 
-async fn a_character_that_is_none_is_replaced(dialect: Dialect) {
+async fn invalid_characters_are_replaced(dialect: Dialect) {
     let expected = TEXT.replace(CHARACTER, "\u{fffd}");
     for bad in NO_CHARACTERS {
-        // Where the dialect repeats the text at its end, that may be right although the delta was not.
+        // If the dialect repeats the text at its end, that copy may be intact.
         for times in [1, usize::MAX - 1] {
             for (mode, script) in with_characters(dialect, CHARACTER, bad, times) {
                 let server = FaultServer::start([script]).await.unwrap();
@@ -171,7 +172,7 @@ async fn a_character_that_is_none_is_replaced(dialect: Dialect) {
     }
 }
 
-/// They would be written to a file, or run.
+/// Arguments would be written to a file, or run.
 async fn arguments_are_never_changed(dialect: Dialect) {
     for bad in NO_CHARACTERS {
         for (mode, script) in with_characters(dialect, "é", bad, usize::MAX - 1) {
@@ -209,21 +210,21 @@ async fn garbage_instead_of_events(dialect: Dialect) {
     }
 }
 
-/// It is refused by its size: it is held as far as the limit goes, and no more of it is read.
-async fn an_event_without_an_end(dialect: Dialect) {
+/// An oversized event is refused: it is buffered up to the limit, and the rest is not read.
+async fn an_endless_event(dialect: Dialect) {
     let begin = FaultScript::new().read_request();
     let begin =
         begin.write(head("200 OK", &["content-type: text/event-stream"])).write("data: {\"text\": \"");
     let script = begin.repeat(vec![b'x'; 64 * 1024], usize::MAX, Duration::ZERO);
     let mut fault = Fault::new("without an end", script, ErrorKind::Stream).only(Mode::Stream);
-    // The next attempt would be as large.
+    // A retry would be just as large.
     fault.retryable = false;
     for record in fault.saying("an event is larger than 134217728 bytes").check(dialect).await {
         assert!(!record.completed && record.written < 200 * 1024 * 1024, "{record:?}");
     }
 }
 
-async fn a_whole_answer_without_an_end(dialect: Dialect) {
+async fn an_endless_complete_response(dialect: Dialect) {
     let begin = FaultScript::new().read_request();
     let begin = begin.write(head("200 OK", &["content-type: application/json"])).write("{\"text\": \"");
     let script = begin.repeat(vec![b'x'; 64 * 1024], usize::MAX, Duration::ZERO);
@@ -233,7 +234,7 @@ async fn a_whole_answer_without_an_end(dialect: Dialect) {
     for record in fault.saying("the response is larger than 67108864 bytes").check(dialect).await {
         assert!(!record.completed && record.written < 120 * 1024 * 1024, "{record:?}");
     }
-    // As a refusal it is read as far as an error holds it.
+    // An error response is read only as far as an error keeps it.
     let begin = FaultScript::new().read_request().write(head("500 Internal Server Error", &[]));
     let script = begin.repeat(vec![b'x'; 64 * 1024], usize::MAX, Duration::ZERO);
     for mode in BOTH {

@@ -1,4 +1,4 @@
-//! Section 8.1: the default client, made from the environment when it is first used.
+//! Section 8.1: the default client, created from the environment on first use.
 
 use std::process::Stdio;
 
@@ -6,18 +6,18 @@ use pintle_llm::{ErrorKind, GenerateOptions, default_client};
 use pintle_providers::{generate, stream};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions, Turn};
 
-use crate::lab::KEY;
+use crate::harness::KEY;
 
-/// Set in the environment of a process that plays the host.
+/// Variable of the child process that plays the application.
 const HOST: &str = "PINTLE_TEST_HOST";
 
 fn options() -> GenerateOptions {
     GenerateOptions::new("gpt-5.2").with_prompt("hello")
 }
 
-/// The environment of a process is given when it starts, so that each row is this very test in a process of its own.
+/// A process gets its environment at the start, so each case runs this test in a child process.
 #[tokio::test]
-async fn it_is_made_from_the_environment_on_first_use() {
+async fn it_is_created_from_the_environment_on_first_use() {
     match std::env::var(HOST).as_deref() {
         Ok("with a key") => return host_with_a_key().await,
         Ok(_) => return host_without_keys().await,
@@ -32,7 +32,7 @@ async fn it_is_made_from_the_environment_on_first_use() {
     ];
     for row in rows {
         let output = tokio::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "generate::default_client::it_is_made_from_the_environment_on_first_use"])
+            .args(["--exact", "generate::default_client::it_is_created_from_the_environment_on_first_use"])
             .env_clear()
             .envs(row.clone())
             .stdin(Stdio::null())
@@ -51,7 +51,7 @@ async fn host_with_a_key() {
     assert_eq!(generate(options()).await.unwrap().text(), "Hello.");
     assert_eq!(default_client().unwrap().providers().collect::<Vec<_>>(), ["openai"]);
     assert_eq!(stream(options()).unwrap().result().await.unwrap().text(), "Hello.");
-    // It is the one of the layer below, too.
+    // The default client of the lower layer is the same.
     assert_eq!(pintle_llm::generate(options()).await.unwrap().text(), "Hello.");
 }
 

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Bench, read_file};
-use crate::lab::in_each_dialect;
+use super::{GenerateHarness, read_file};
+use crate::harness::in_each_dialect;
 
-in_each_dialect!(an_object, a_typed_object, an_object_as_it_forms, no_object, an_object_after_tools);
+in_each_dialect!(an_object, a_typed_object, a_partial_object, no_object, an_object_after_tools);
 
 fn schema() -> Value {
     json!({
@@ -22,14 +22,14 @@ fn schema() -> Value {
 const ALICE: &str = r#"{"name": "Alice", "age": 30}"#;
 
 async fn an_object(dialect: Dialect) {
-    let bench = Bench::new(dialect, [Turn::text(ALICE)]).await;
-    let result = generate_object(bench.options(), schema()).await.unwrap();
+    let harness = GenerateHarness::new(dialect, [Turn::text(ALICE)]).await;
+    let result = generate_object(harness.options(), schema()).await.unwrap();
     assert_eq!(result.output, json!({"name": "Alice", "age": 30}));
     assert_eq!(result.text(), ALICE);
     assert!(result.usage().output_tokens > 0);
     let mut closed = schema();
     closed["additionalProperties"] = json!(false);
-    let body = &bench.requests()[0].body;
+    let body = &harness.requests()[0].body;
     match dialect {
         Dialect::OpenAiResponses => assert_eq!(
             body["text"]["format"],
@@ -64,26 +64,26 @@ async fn a_typed_object(dialect: Dialect) {
     }
     let answer =
         r#"{"name": "Alice", "age": null, "friends": [{"person": "Bob"}, {"pet": {"name": "Rex"}}]}"#;
-    let bench = Bench::new(dialect, [Turn::text(answer)]).await;
-    let person = generate_object_as::<Person>(bench.options()).await.unwrap().output;
+    let harness = GenerateHarness::new(dialect, [Turn::text(answer)]).await;
+    let person = generate_object_as::<Person>(harness.options()).await.unwrap().output;
     let friends = vec![Friend::Person("Bob".into()), Friend::Pet { name: "Rex".into() }];
     assert_eq!(person, Person { name: "Alice".into(), age: None, friends });
     if dialect == Dialect::OpenAiResponses {
-        let format = &bench.requests()[0].body["text"]["format"];
+        let format = &harness.requests()[0].body["text"]["format"];
         assert_eq!((&format["strict"], &format["name"]), (&json!(true), &json!("Person")));
         assert_eq!(format["schema"]["required"], json!(["name", "friends", "age"]));
     }
 }
 
-async fn an_object_as_it_forms(dialect: Dialect) {
+async fn a_partial_object(dialect: Dialect) {
     let text = r#"{"recipes": ["Soup of leeks", "Salad of beans", "Bread of rye"]}"#;
     let schema = json!({
         "type": "object",
         "properties": {"recipes": {"type": "array", "items": {"type": "string"}}},
         "required": ["recipes"],
     });
-    let bench = Bench::new(dialect, [Turn::text(text)]).await;
-    let mut recipes = stream_object(bench.options(), schema).unwrap();
+    let harness = GenerateHarness::new(dialect, [Turn::text(text)]).await;
+    let mut recipes = stream_object(harness.options(), schema).unwrap();
     let mut counts = Vec::new();
     while let Some(partial) = recipes.next().await {
         counts.push(partial.unwrap()["recipes"].as_array().map_or(0, Vec::len));
@@ -108,19 +108,19 @@ async fn no_object(dialect: Dialect) {
     ];
     for (turn, message) in rows {
         let text = turn.text.clone().unwrap();
-        let bench = Bench::new(dialect, [turn]).await;
-        let error = generate_object(bench.options(), schema()).await.unwrap_err();
+        let harness = GenerateHarness::new(dialect, [turn]).await;
+        let error = generate_object(harness.options(), schema()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoObjectGenerated);
         assert!(error.message().starts_with(message), "{error}");
         assert_eq!(error.raw(), Some(&Value::from(text)));
-        assert_eq!(bench.statuses(), [Some(200)], "it is not asked again");
-        let streamed = stream_object(bench.options(), schema()).unwrap().object().await.unwrap_err();
+        assert_eq!(harness.statuses(), [Some(200)], "it is not asked again");
+        let streamed = stream_object(harness.options(), schema()).unwrap().object().await.unwrap_err();
         assert_eq!((streamed.kind(), streamed.message()), (ErrorKind::NoObjectGenerated, error.message()));
     }
 }
 
 async fn an_object_after_tools(dialect: Dialect) {
-    let bench = Bench::new(
+    let harness = GenerateHarness::new(
         dialect,
         [
             Turn::text("I look.").with_call(Call::new("read_file", json!({"file_path": "alice.txt"}))),
@@ -128,6 +128,6 @@ async fn an_object_after_tools(dialect: Dialect) {
         ],
     )
     .await;
-    let result = generate_object(bench.options().with_tool(read_file()), schema()).await.unwrap();
+    let result = generate_object(harness.options().with_tool(read_file()), schema()).await.unwrap();
     assert_eq!((result.output["age"].as_u64(), result.steps.len()), (Some(30), 2));
 }

@@ -7,25 +7,25 @@ use pintle_llm::{ErrorKind, StreamEvent, Tool, generate, stream};
 use pintle_testkit::{Call, Dialect, ErrorEvent, Failure, Turn};
 use serde_json::json;
 
-use super::{Bench, Mode, definition};
-use crate::lab::in_each_dialect;
+use super::{GenerateHarness, Mode, definition};
+use crate::harness::in_each_dialect;
 
 in_each_dialect!(
-    a_rate_limit_passes_unseen,
+    a_rate_limit_is_retried_silently,
     a_retry_repeats_one_step,
     no_retries_means_one_attempt,
-    a_stream_that_has_shown_text_is_not_tried_again,
-    a_stream_that_has_shown_nothing_is_tried_again,
+    a_stream_with_text_is_not_retried,
+    a_stream_without_text_is_retried,
 );
 
-async fn a_rate_limit_passes_unseen(dialect: Dialect) {
+async fn a_rate_limit_is_retried_silently(dialect: Dialect) {
     for mode in Mode::BOTH {
         let busy = Turn::text("At last.")
             .with_failure(Failure::status(429).with_retry_after("0"))
             .with_failure(Failure::status(429));
-        let bench = Bench::new(dialect, [busy]).await;
-        assert_eq!(mode.run(bench.options()).await.unwrap().text(), "At last.");
-        assert_eq!(bench.statuses(), [Some(429), Some(429), Some(200)]);
+        let harness = GenerateHarness::new(dialect, [busy]).await;
+        assert_eq!(mode.run(harness.options()).await.unwrap().text(), "At last.");
+        assert_eq!(harness.statuses(), [Some(429), Some(429), Some(200)]);
     }
 }
 
@@ -37,15 +37,16 @@ async fn a_retry_repeats_one_step(dialect: Dialect) {
             counted.fetch_add(1, Ordering::SeqCst);
             async { Ok::<_, String>("a library") }
         });
-        // Each step may fail twice, and does.
+        // Each step fails twice, which is the limit per step.
         let failing = |turn: Turn| turn.with_failure(Failure::status(503)).with_failure(Failure::status(503));
         let asking = Turn::new().with_call(Call::new("read_file", json!({"file_path": "a.rs"})));
-        let bench = Bench::new(dialect, [failing(asking), failing(Turn::text("A library."))]).await;
-        let result = mode.run(bench.options().with_tool(tool)).await.unwrap();
+        let harness =
+            GenerateHarness::new(dialect, [failing(asking), failing(Turn::text("A library."))]).await;
+        let result = mode.run(harness.options().with_tool(tool)).await.unwrap();
         assert_eq!((result.text().as_str(), result.steps.len()), ("A library.", 2));
         let expected = [Some(503), Some(503), Some(200), Some(503), Some(503), Some(200)];
-        assert_eq!(bench.statuses(), expected);
-        let bodies: Vec<_> = bench.requests().into_iter().map(|request| request.raw_body).collect();
+        assert_eq!(harness.statuses(), expected);
+        let bodies: Vec<_> = harness.requests().into_iter().map(|request| request.raw_body).collect();
         assert!(bodies[3..].iter().all(|body| *body == bodies[3]), "the second step alone is sent again");
         assert_eq!(runs.load(Ordering::SeqCst), 1);
     }
@@ -53,19 +54,22 @@ async fn a_retry_repeats_one_step(dialect: Dialect) {
 
 async fn no_retries_means_one_attempt(dialect: Dialect) {
     for mode in Mode::BOTH {
-        let bench = Bench::new(dialect, [Turn::text("Never.").with_failure(Failure::status(429))]).await;
-        let error = mode.run(bench.options().with_max_retries(0)).await.unwrap_err();
-        assert_eq!((error.kind(), bench.statuses()), (ErrorKind::RateLimit, vec![Some(429)]));
-        let bench = Bench::new(dialect, [Turn::text("Never.").with_failure(Failure::status(404))]).await;
-        let error = mode.run(bench.options()).await.unwrap_err();
-        assert_eq!((error.kind(), bench.statuses()), (ErrorKind::NotFound, vec![Some(404)]));
+        let harness =
+            GenerateHarness::new(dialect, [Turn::text("Never.").with_failure(Failure::status(429))]).await;
+        let error = mode.run(harness.options().with_max_retries(0)).await.unwrap_err();
+        assert_eq!((error.kind(), harness.statuses()), (ErrorKind::RateLimit, vec![Some(429)]));
+        let harness =
+            GenerateHarness::new(dialect, [Turn::text("Never.").with_failure(Failure::status(404))]).await;
+        let error = mode.run(harness.options()).await.unwrap_err();
+        assert_eq!((error.kind(), harness.statuses()), (ErrorKind::NotFound, vec![Some(404)]));
     }
 }
 
-async fn a_stream_that_has_shown_text_is_not_tried_again(dialect: Dialect) {
+async fn a_stream_with_text_is_not_retried(dialect: Dialect) {
     let long = Turn::text("An answer at last, with more words than one event takes.");
-    let bench = Bench::new(dialect, [long.clone().with_failure(Failure::cut_after_events(7))]).await;
-    let mut answer = stream(bench.options()).unwrap();
+    let harness =
+        GenerateHarness::new(dialect, [long.clone().with_failure(Failure::cut_after_events(7))]).await;
+    let mut answer = stream(harness.options()).unwrap();
     let mut text = String::new();
     let error = loop {
         match answer.next().await.expect("an error") {
@@ -75,26 +79,26 @@ async fn a_stream_that_has_shown_text_is_not_tried_again(dialect: Dialect) {
         }
     };
     assert!(answer.next().await.is_none());
-    assert_eq!((error.kind(), bench.statuses().len()), (ErrorKind::Stream, 1));
+    assert_eq!((error.kind(), harness.statuses().len()), (ErrorKind::Stream, 1));
     assert!(!text.is_empty() && "An answer at last, with more words".starts_with(&text[..5]), "{text}");
     assert_eq!(answer.partial_response().unwrap().text(), text, "what was shown is not lost");
-    // A whole answer has shown nothing, and is.
-    let bench = Bench::new(dialect, [long.with_failure(Failure::status(502))]).await;
-    assert!(generate(bench.options()).await.unwrap().text().starts_with("An answer"));
+    // A complete request has shown no text, so it is retried.
+    let harness = GenerateHarness::new(dialect, [long.with_failure(Failure::status(502))]).await;
+    assert!(generate(harness.options()).await.unwrap().text().starts_with("An answer"));
 }
 
-async fn a_stream_that_has_shown_nothing_is_tried_again(dialect: Dialect) {
-    // What comes first says only that an answer begins, with those who say so at all.
+async fn a_stream_without_text_is_retried(dialect: Dialect) {
+    // The first events of some providers only announce a response.
     let begins = matches!(dialect, Dialect::OpenAiResponses | Dialect::AnthropicMessages);
     for events in 0..=usize::from(begins) {
         let cut = Turn::text("At last.").with_failure(Failure::cut_after_events(events));
-        let bench = Bench::new(dialect, [cut]).await;
-        assert_eq!(Mode::Streamed.run(bench.options()).await.unwrap().text(), "At last.");
-        assert_eq!(bench.statuses().len(), 2, "after {events} events");
+        let harness = GenerateHarness::new(dialect, [cut]).await;
+        assert_eq!(Mode::Streamed.run(harness.options()).await.unwrap().text(), "At last.");
+        assert_eq!(harness.statuses().len(), 2, "after {events} events");
     }
     let overloaded = Turn::text("Half of it is shown, and then no more.")
         .with_failure(Failure::error_event(ErrorEvent::Overloaded));
-    let bench = Bench::new(dialect, [overloaded]).await;
-    let error = Mode::Streamed.run(bench.options()).await.unwrap_err();
-    assert_eq!((error.kind(), error.is_retryable(), bench.statuses().len()), (ErrorKind::Server, true, 1));
+    let harness = GenerateHarness::new(dialect, [overloaded]).await;
+    let error = Mode::Streamed.run(harness.options()).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable(), harness.statuses().len()), (ErrorKind::Server, true, 1));
 }

@@ -3,52 +3,57 @@
 use pintle_llm::{ErrorKind, Finish, Message, StreamEvent, generate, stream};
 use pintle_testkit::{Dialect, Turn};
 
-use super::{Bench, Mode};
-use crate::lab::in_each_dialect;
+use super::{GenerateHarness, Mode};
+use crate::harness::in_each_dialect;
 
-in_each_dialect!(a_prompt_is_answered, messages_are_answered, both_are_refused, a_stream_is_one_answer);
+in_each_dialect!(
+    a_prompt_is_answered,
+    messages_are_answered,
+    a_prompt_with_messages_is_refused,
+    a_stream_is_one_response
+);
 
 async fn a_prompt_is_answered(dialect: Dialect) {
     for mode in Mode::BOTH {
-        let bench = Bench::new(dialect, [Turn::text("A harbour, and gulls.")]).await;
+        let harness = GenerateHarness::new(dialect, [Turn::text("A harbour, and gulls.")]).await;
         let result =
-            mode.run(bench.options().with_system("You are brief.").with_max_tokens(100)).await.unwrap();
+            mode.run(harness.options().with_system("You are brief.").with_max_tokens(100)).await.unwrap();
         assert_eq!(result.text(), "A harbour, and gulls.");
         assert_eq!((result.finish_reason().reason, result.steps.len()), (Finish::Stop, 1));
         assert!(result.usage().input_tokens > 0 && result.usage().output_tokens > 0);
         assert_eq!(result.usage().total_tokens, result.total_usage.total_tokens);
-        let body = &bench.requests()[0].body;
+        let body = &harness.requests()[0].body;
         assert!(body.to_string().contains("You are brief."), "{body}");
     }
 }
 
 async fn messages_are_answered(dialect: Dialect) {
-    let bench = Bench::new(dialect, [Turn::text("Two."), Turn::text("Four.")]).await;
+    let harness = GenerateHarness::new(dialect, [Turn::text("Two."), Turn::text("Four.")]).await;
     let asked = [Message::user("One and one?")];
-    let first = generate(bench.bare().with_messages(asked.clone())).await.unwrap();
+    let first = generate(harness.bare().with_messages(asked.clone())).await.unwrap();
     let mut whole: Vec<pintle_llm::HistoryItem> = asked.map(Into::into).to_vec();
     whole.extend(first.messages);
     whole.push(Message::user("Twice that?").into());
-    let second = generate(bench.bare().with_messages(whole)).await.unwrap();
+    let second = generate(harness.bare().with_messages(whole)).await.unwrap();
     assert_eq!((first.response.text().as_str(), second.text().as_str()), ("Two.", "Four."));
-    assert_eq!(bench.statuses(), [Some(200), Some(200)]);
+    assert_eq!(harness.statuses(), [Some(200), Some(200)]);
 }
 
-async fn both_are_refused(dialect: Dialect) {
-    let bench = Bench::new(dialect, [Turn::text("Never.")]).await;
+async fn a_prompt_with_messages_is_refused(dialect: Dialect) {
+    let harness = GenerateHarness::new(dialect, [Turn::text("Never.")]).await;
     for mode in Mode::BOTH {
-        let both = bench.options().with_messages([Message::user("And this?")]);
+        let both = harness.options().with_messages([Message::user("And this?")]);
         let error = mode.run(both).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
         assert_eq!(error.message(), "expected a prompt or messages, found both");
     }
-    assert_eq!(bench.statuses(), []);
+    assert_eq!(harness.statuses(), []);
 }
 
-async fn a_stream_is_one_answer(dialect: Dialect) {
+async fn a_stream_is_one_response(dialect: Dialect) {
     let text = "Waves fold into waves,\nthe harbour keeps no ledger —\na gull 🕊 tips its wing.";
-    let bench = Bench::new(dialect, [Turn::text(text)]).await;
-    let mut poem = stream(bench.options()).unwrap();
+    let harness = GenerateHarness::new(dialect, [Turn::text(text)]).await;
+    let mut poem = stream(harness.options()).unwrap();
     let mut events = Vec::new();
     while let Some(event) = poem.next().await {
         let event = event.unwrap();

@@ -7,15 +7,15 @@ use pintle_testkit::{Call, Dialect, Expectation, Turn};
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use super::{Bench, Mode, definition, read_file};
-use crate::lab::in_each_dialect;
+use super::{GenerateHarness, Mode, definition, read_file};
+use crate::harness::in_each_dialect;
 
 in_each_dialect!(
     one_tool,
     parallel_tools,
     multi_step,
     streamed_steps,
-    mistakes_are_answered,
+    failed_calls_are_reported_to_the_model,
     passive_tools,
     rounds_are_counted,
 );
@@ -26,7 +26,7 @@ fn call(path: &str) -> Call {
 
 async fn one_tool(dialect: Dialect) {
     for mode in Mode::BOTH {
-        let bench = Bench::new(
+        let harness = GenerateHarness::new(
             dialect,
             [
                 Turn::text("I look.").with_call(call("a.rs")),
@@ -35,7 +35,7 @@ async fn one_tool(dialect: Dialect) {
             ],
         )
         .await;
-        let result = mode.run(bench.options().with_tool(read_file())).await.unwrap();
+        let result = mode.run(harness.options().with_tool(read_file())).await.unwrap();
         assert_eq!(result.text(), "It is a library.");
         let [first, last] = result.steps.as_slice() else { panic!("{:?}", result.steps) };
         assert_eq!(first.finish_reason().reason, Finish::ToolCalls);
@@ -46,7 +46,7 @@ async fn one_tool(dialect: Dialect) {
         assert_eq!((last.tool_calls().count(), last.tool_results.len()), (0, 0));
         let sum = first.usage().total_tokens + last.usage().total_tokens;
         assert!(sum > 0 && result.total_usage.total_tokens == sum, "{:?}", result.total_usage);
-        assert_eq!(bench.statuses(), [Some(200), Some(200)]);
+        assert_eq!(harness.statuses(), [Some(200), Some(200)]);
     }
 }
 
@@ -58,8 +58,8 @@ async fn parallel_tools(dialect: Dialect) {
             turn.with_expectation(Expectation::result_contains(index, format!("content of {}", calls[index])))
                 .with_expectation(Expectation::result_is_error(index, false))
         });
-        let bench = Bench::new(dialect, [asking, answered]).await;
-        // Nobody passes before all three are there.
+        let harness = GenerateHarness::new(dialect, [asking, answered]).await;
+        // The barrier opens only when all three calls are running.
         let everybody = Arc::new(Barrier::new(3));
         let tool = Tool::active(definition(), move |arguments, _| {
             let everybody = Arc::clone(&everybody);
@@ -68,14 +68,14 @@ async fn parallel_tools(dialect: Dialect) {
                 Ok::<_, String>(format!("content of {}", arguments["file_path"].as_str().unwrap()))
             }
         });
-        let result = mode.run(bench.options().with_tool(tool)).await.unwrap();
+        let result = mode.run(harness.options().with_tool(tool)).await.unwrap();
         assert_eq!(result.text(), "Read.");
         let step = &result.steps[0];
         let called: Vec<&str> = step.tool_calls().map(|call| call.id.as_str()).collect();
         let results: Vec<&str> =
             step.tool_results.iter().map(|result| result.tool_call_id.as_str()).collect();
         assert_eq!((called.len(), called), (3, results));
-        assert_eq!(bench.statuses().len(), 2, "one request takes all results");
+        assert_eq!(harness.statuses().len(), 2, "one request takes all results");
     }
 }
 
@@ -89,20 +89,23 @@ async fn multi_step(dialect: Dialect) {
             *turn =
                 turn.clone().with_expectation(Expectation::result_contains(0, format!("content of {path}")));
         }
-        let bench = Bench::new(dialect, turns).await;
-        let result = mode.run(bench.options().with_tool(read_file()).with_max_tool_rounds(10)).await.unwrap();
+        let harness = GenerateHarness::new(dialect, turns).await;
+        let result =
+            mode.run(harness.options().with_tool(read_file()).with_max_tool_rounds(10)).await.unwrap();
         assert_eq!((result.text().as_str(), result.steps.len()), ("All read.", 5));
-        assert_eq!(bench.statuses(), [Some(200); 5]);
+        assert_eq!(harness.statuses(), [Some(200); 5]);
         let sum: u64 = result.steps.iter().map(|step| step.usage().output_tokens).sum();
         assert_eq!(result.total_usage.output_tokens, sum);
     }
 }
 
 async fn streamed_steps(dialect: Dialect) {
-    let bench =
-        Bench::new(dialect, [Turn::text("I look.").with_call(call("a.rs")), Turn::text("It is a library.")])
-            .await;
-    let mut steps = stream(bench.options().with_tool(read_file())).unwrap();
+    let harness = GenerateHarness::new(
+        dialect,
+        [Turn::text("I look.").with_call(call("a.rs")), Turn::text("It is a library.")],
+    )
+    .await;
+    let mut steps = stream(harness.options().with_tool(read_file())).unwrap();
     let mut marks = Vec::new();
     let mut text = String::new();
     while let Some(event) = steps.next().await {
@@ -131,7 +134,7 @@ async fn streamed_steps(dialect: Dialect) {
     assert_eq!(steps.response().unwrap().text(), "It is a library.");
 }
 
-async fn mistakes_are_answered(dialect: Dialect) {
+async fn failed_calls_are_reported_to_the_model(dialect: Dialect) {
     let asking = Turn::text("All at once.")
         .with_call(call("nothing.rs"))
         .with_call(Call::new("teleport", json!({"to": "Oslo"})))
@@ -145,14 +148,14 @@ async fn mistakes_are_answered(dialect: Dialect) {
         ))
         .with_expectation(Expectation::result_contains(2, "`/file_path`: 7 is not of type \"string\""))
         .with_expectation(Expectation::result_contains(3, "content of a.rs"));
-    // The dialects of OpenAI have no flag for errors.
+    // The OpenAI dialects have no error flag.
     let flags = matches!(dialect, Dialect::AnthropicMessages | Dialect::Gemini);
     let answered = (0..4)
         .filter(|_| flags)
         .fold(answered, |turn, index| turn.with_expectation(Expectation::result_is_error(index, index < 3)));
     for mode in Mode::BOTH {
-        let bench = Bench::new(dialect, [asking.clone(), answered.clone()]).await;
-        let result = mode.run(bench.options().with_tool(read_file())).await.unwrap();
+        let harness = GenerateHarness::new(dialect, [asking.clone(), answered.clone()]).await;
+        let result = mode.run(harness.options().with_tool(read_file())).await.unwrap();
         assert_eq!(result.text(), "Sorry.");
         let errors: Vec<bool> = result.steps[0].tool_results.iter().map(|result| result.is_error).collect();
         assert_eq!(errors, [true, true, true, false]);
@@ -160,26 +163,27 @@ async fn mistakes_are_answered(dialect: Dialect) {
 }
 
 async fn passive_tools(dialect: Dialect) {
-    let bench = Bench::new(dialect, [Turn::text("I ask.").with_call(call("a.rs"))]).await;
-    let result = generate(bench.options().with_tool(Tool::passive(definition())).with_max_tool_rounds(3))
+    let harness = GenerateHarness::new(dialect, [Turn::text("I ask.").with_call(call("a.rs"))]).await;
+    let result = generate(harness.options().with_tool(Tool::passive(definition())).with_max_tool_rounds(3))
         .await
         .unwrap();
     assert_eq!(result.finish_reason().reason, Finish::ToolCalls);
     assert_eq!(result.tool_calls().next().unwrap().arguments, json!({"file_path": "a.rs"}));
-    assert_eq!((result.tool_results.len(), bench.statuses().len()), (0, 1));
+    assert_eq!((result.tool_results.len(), harness.statuses().len()), (0, 1));
 }
 
 async fn rounds_are_counted(dialect: Dialect) {
     for (rounds, requests) in [(0, 1), (1, 2), (2, 3)] {
         let turns = ["a.rs", "b.rs", "c.rs"].map(|path| Turn::new().with_call(call(path)));
-        let bench = Bench::new(dialect, turns).await;
-        let options = bench.options().with_tool(read_file()).with_max_tool_rounds(rounds);
+        let harness = GenerateHarness::new(dialect, turns).await;
+        let options = harness.options().with_tool(read_file()).with_max_tool_rounds(rounds);
         let result = generate(options).await.unwrap();
-        assert_eq!((bench.statuses().len(), result.steps.len()), (requests, requests));
+        assert_eq!((harness.statuses().len(), result.steps.len()), (requests, requests));
         assert_eq!((result.tool_calls().count(), result.tool_results.len()), (1, 0));
     }
-    let bench = Bench::new(dialect, [Turn::text("Never.")]).await;
+    let harness = GenerateHarness::new(dialect, [Turn::text("Never.")]).await;
     let choice = pintle_llm::ToolChoice::Named("teleport".into());
-    let error = generate(bench.options().with_tool(read_file()).with_tool_choice(choice)).await.unwrap_err();
-    assert_eq!((error.kind(), bench.statuses().len()), (ErrorKind::Configuration, 0));
+    let error =
+        generate(harness.options().with_tool(read_file()).with_tool_choice(choice)).await.unwrap_err();
+    assert_eq!((error.kind(), harness.statuses().len()), (ErrorKind::Configuration, 0));
 }

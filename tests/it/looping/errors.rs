@@ -1,20 +1,20 @@
-//! Failures of the provider over the wire (section 9.11).
+//! Provider failures over HTTP (section 9.11).
 
 use pintle_agent::{EventKind, OutcomeStatus, SessionState};
 use pintle_llm::ErrorKind;
 use pintle_testkit::Dialect;
 
-use crate::lab::{KEY, Lab, in_each_dialect, kinds};
+use crate::harness::{Harness, KEY, in_each_dialect, kinds};
 
 in_each_dialect![
     transient_failures_are_retried,
-    a_cut_stream_is_tried_again,
+    a_truncated_stream_is_retried,
     a_wrong_key_closes_the_session,
-    a_request_that_is_refused_leaves_the_session_usable,
+    a_refused_request_leaves_the_session_usable,
 ];
 
 async fn transient_failures_are_retried(dialect: Dialect) {
-    let lab = Lab::new(
+    let harness = Harness::new(
         dialect,
         r#"
         [[turn]]
@@ -27,14 +27,14 @@ async fn transient_failures_are_retried(dialect: Dialect) {
         "#,
     )
     .await;
-    let (events, outcome) = lab.run("Hello").await;
+    let (events, outcome) = harness.run("Hello").await;
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Here I am."));
     assert_eq!(kinds(&events).iter().filter(|kind| *kind == "WARNING").count(), 2, "each retry is told");
-    lab.finish().await;
+    harness.finish().await;
 }
 
-async fn a_cut_stream_is_tried_again(dialect: Dialect) {
-    let lab = Lab::new(
+async fn a_truncated_stream_is_retried(dialect: Dialect) {
+    let harness = Harness::new(
         dialect,
         r#"
         [[turn]]
@@ -46,7 +46,7 @@ async fn a_cut_stream_is_tried_again(dialect: Dialect) {
         "#,
     )
     .await;
-    let (events, outcome) = lab.run("Hello").await;
+    let (events, outcome) = harness.run("Hello").await;
     assert_eq!(outcome.status, OutcomeStatus::Completed);
     assert!(outcome.text.ends_with("falls within it."));
     let mut open = 0;
@@ -58,16 +58,17 @@ async fn a_cut_stream_is_tried_again(dialect: Dialect) {
         }
         assert!((0..=1).contains(&open), "starts and ends pair");
     }
-    assert_eq!((open, lab.session.history().len()), (0, 2));
-    lab.finish().await;
+    assert_eq!((open, harness.session.history().len()), (0, 2));
+    harness.finish().await;
 }
 
 async fn a_wrong_key_closes_the_session(dialect: Dialect) {
-    let lab = Lab::with(dialect, "[[turn]]\ntext = \"never\"\n", Default::default(), |builder| builder).await;
-    let client = crate::lab::client(&lab.server, dialect, "sk-wrong-secret");
-    let env = pintle_env::LocalEnvironment::builder(lab.folder.path()).build().unwrap();
+    let harness =
+        Harness::with(dialect, "[[turn]]\ntext = \"never\"\n", Default::default(), |builder| builder).await;
+    let client = crate::harness::client(&harness.server, dialect, "sk-wrong-secret");
+    let env = pintle_env::LocalEnvironment::builder(harness.directory.path()).build().unwrap();
     let session =
-        pintle_agent::Session::builder(client, crate::lab::profile(dialect), std::sync::Arc::new(env))
+        pintle_agent::Session::builder(client, crate::harness::profile(dialect), std::sync::Arc::new(env))
             .build()
             .unwrap();
     let outcome = session.submit("Hello").await.unwrap();
@@ -76,20 +77,20 @@ async fn a_wrong_key_closes_the_session(dialect: Dialect) {
     assert_eq!(session.state(), SessionState::Closed);
     let shown = format!("{error} {error:?}");
     assert!(!shown.contains("sk-wrong-secret") && !shown.contains(KEY), "{shown}");
-    assert_eq!(lab.server.requests().len(), 1, "no retry");
+    assert_eq!(harness.server.requests().len(), 1, "no retry");
 }
 
-async fn a_request_that_is_refused_leaves_the_session_usable(dialect: Dialect) {
+async fn a_refused_request_leaves_the_session_usable(dialect: Dialect) {
     for (status, kind) in [(400, ErrorKind::InvalidRequest), (404, ErrorKind::NotFound)] {
         let turns = format!(
             "[[turn]]\ntext = \"Hi.\"\n[[turn]]\ntext = \"Fine.\"\n[[turn.failure]]\nstatus = {status}\n"
         );
-        let lab = Lab::new(dialect, &turns).await;
-        lab.run("Hello").await;
-        let outcome = lab.session.submit("How are you").await.unwrap();
+        let harness = Harness::new(dialect, &turns).await;
+        harness.run("Hello").await;
+        let outcome = harness.session.submit("How are you").await.unwrap();
         assert_eq!((outcome.status, outcome.error.unwrap().kind), (OutcomeStatus::Failed, kind));
-        assert_eq!(lab.session.state(), SessionState::Idle);
-        assert_eq!(lab.run("Once more").await.1.text, "Fine.");
-        lab.finish().await;
+        assert_eq!(harness.session.state(), SessionState::Idle);
+        assert_eq!(harness.run("Once more").await.1.text, "Fine.");
+        harness.finish().await;
     }
 }

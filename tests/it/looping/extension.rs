@@ -1,4 +1,4 @@
-//! What a host adds and changes: tools, limits, environments, providers (sections 3.7, 4, 5, 9.10).
+//! Extension points of an application: tools, limits, environments, providers (sections 3.7, 4, 5, 9.10).
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolOutput, TruncationL
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::lab::{Lab, in_each_dialect, kinds, outputs, profile};
+use crate::harness::{Harness, in_each_dialect, kinds, outputs, profile};
 
 in_each_dialect![
     a_custom_tool_is_offered_and_called,
-    a_custom_tool_replaces_the_profiles_own,
-    limits_are_the_hosts
+    a_custom_tool_replaces_a_profile_tool,
+    limits_are_configurable
 ];
 
 struct RunTests;
@@ -62,21 +62,21 @@ async fn a_custom_tool_is_offered_and_called(dialect: Dialect) {
         call = 0
         contains = "ran parser"
         "#;
-    let lab = Lab::new(dialect, turns).await;
-    lab.session.handle().set_profile(profile(dialect).with_tool(RunTests).unwrap()).unwrap();
-    lab.run("Test the parser").await;
-    let first = lab.requests()[0].body.to_string();
+    let harness = Harness::new(dialect, turns).await;
+    harness.session.handle().set_profile(profile(dialect).with_tool(RunTests).unwrap()).unwrap();
+    harness.run("Test the parser").await;
+    let first = harness.requests()[0].body.to_string();
     assert!(
         first.contains("Runs the project's test suite.") && first.contains("read_file"),
         "on top of the others"
     );
-    lab.finish().await;
+    harness.finish().await;
 }
 
-/// A `glob` that answers for itself.
-struct Glob;
+/// A custom `glob` with a fixed result.
+struct CustomGlob;
 
-impl Tool for Glob {
+impl Tool for CustomGlob {
     type Input = Filter;
 
     fn name(&self) -> &str {
@@ -96,17 +96,17 @@ impl Tool for Glob {
     }
 }
 
-async fn a_custom_tool_replaces_the_profiles_own(dialect: Dialect) {
+async fn a_custom_tool_replaces_a_profile_tool(dialect: Dialect) {
     let turns = "[[turn]]\n[[turn.call]]\ntool = \"glob\"\narguments = {}\n[[turn]]\ntext = \"Ok.\"\n[[turn.expect]]\ncall = 0\ncontains = \"mine\"\n";
-    let lab = Lab::new(dialect, turns).await;
-    let changed = profile(dialect).with_tool(Glob).unwrap();
+    let harness = Harness::new(dialect, turns).await;
+    let changed = profile(dialect).with_tool(CustomGlob).unwrap();
     assert_eq!(changed.tools().len(), profile(dialect).tools().len(), "in its place");
-    lab.session.handle().set_profile(changed).unwrap();
-    lab.run("Go").await;
-    lab.finish().await;
+    harness.session.handle().set_profile(changed).unwrap();
+    harness.run("Go").await;
+    harness.finish().await;
 }
 
-async fn limits_are_the_hosts(dialect: Dialect) {
+async fn limits_are_configurable(dialect: Dialect) {
     let turns = r#"
         [[turn]]
         [[turn.call]]
@@ -125,15 +125,16 @@ async fn limits_are_the_hosts(dialect: Dialect) {
         contains = "[WARNING: Tool output was truncated."
         "#;
     let limits = TruncationLimits::new().with_lines("shell", 10).with_chars("read_file", 200);
-    let lab = Lab::configured(dialect, turns, SessionConfig::default().with_tool_output(limits)).await;
-    lab.write("long.txt", &"abc ".repeat(100));
-    let (events, _) = lab.run("Go").await;
+    let harness =
+        Harness::configured(dialect, turns, SessionConfig::default().with_tool_output(limits)).await;
+    harness.write("long.txt", &"abc ".repeat(100));
+    let (events, _) = harness.run("Go").await;
     let whole = outputs(&events).concat();
     assert!(!whole.contains("omitted") && !whole.contains("WARNING"), "the events have all of it");
-    lab.finish().await;
+    harness.finish().await;
 }
 
-/// Every kind of event that section 2.9 lists, in one session's life.
+/// Every kind of event in section 2.9, within one session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_kind_of_the_specification_is_emitted() {
     let round = "[[turn]]\ntext = \"On.\"\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo hello\" }\n";
@@ -141,12 +142,12 @@ async fn every_event_kind_of_the_specification_is_emitted() {
     let turns = format!("{}[[turn]]\ntext = \"never\"\n{failing}", round.repeat(3));
     let mut config = SessionConfig::default().with_max_tool_rounds(3);
     config.limits.loop_detection_window = 3;
-    let lab = Lab::configured(Dialect::AnthropicMessages, &turns, config).await;
-    let mut events = lab.session.events();
-    lab.session.handle().steer("quickly").unwrap();
-    assert_eq!(lab.run("go").await.1.status, OutcomeStatus::RoundLimit);
-    assert_eq!(lab.session.submit("go on").await.unwrap().status, OutcomeStatus::Failed);
-    lab.session.close().await;
+    let harness = Harness::configured(Dialect::AnthropicMessages, &turns, config).await;
+    let mut events = harness.session.events();
+    harness.session.handle().steer("quickly").unwrap();
+    assert_eq!(harness.run("go").await.1.status, OutcomeStatus::RoundLimit);
+    assert_eq!(harness.session.submit("go on").await.unwrap().status, OutcomeStatus::Failed);
+    harness.session.close().await;
     let mut all = Vec::new();
     while let Some(event) = events.next().await {
         all.push(event);
@@ -178,15 +179,15 @@ async fn every_event_kind_of_the_specification_is_emitted() {
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
 }
 
-/// An environment as a consumer writes one: the primitives only, here over another environment that it counts.
+/// A minimal custom environment: only the primitives, delegated to another environment and counted.
 #[derive(Debug)]
-struct Counting {
+struct CountingEnvironment {
     inner: MemoryEnvironment,
     writes: AtomicUsize,
 }
 
 #[async_trait::async_trait]
-impl ExecutionEnvironment for Counting {
+impl ExecutionEnvironment for CountingEnvironment {
     fn working_directory(&self) -> &Path {
         self.inner.working_directory()
     }
@@ -230,8 +231,8 @@ impl ExecutionEnvironment for Counting {
 }
 
 #[tokio::test]
-async fn a_consumers_environment_serves_every_tool() {
-    let env = Arc::new(Counting {
+async fn a_custom_environment_serves_every_tool() {
+    let env = Arc::new(CountingEnvironment {
         inner: MemoryEnvironment::new("/project").with_file("/project/src/a.rs", "fn a() {}\n"),
         writes: AtomicUsize::new(0),
     });
@@ -255,7 +256,7 @@ async fn a_consumers_environment_serves_every_tool() {
         .results()
         .map(|result| (result.tool_call_id.clone(), result.is_error))
         .collect();
-    // Commands of the in-memory environment answer "not found" unless they are given a script.
+    // The in-memory environment answers commands with "not found" unless they are scripted.
     let failed: Vec<&str> = results.iter().filter(|(_, error)| *error).map(|(id, _)| id.as_str()).collect();
     assert!(failed.iter().all(|id| *id == "shell"), "{results:?}");
     assert_eq!(env.writes.load(Ordering::Relaxed), 2);

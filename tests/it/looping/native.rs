@@ -1,4 +1,4 @@
-//! The native toolsets: each family does with its own agent's tools what the specification's tools do.
+//! The native toolsets: each model family does the tasks of the specification with its own tools.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pintle_tools::builtin::{
     FetchRequest, SearchHit, SearchQuery, SearchResults, WebClient, WebError, WebPage, WebSearchClient,
 };
 
-use crate::lab::{Lab, in_each_dialect, outputs, profile};
+use crate::harness::{Harness, in_each_dialect, outputs, profile};
 
 in_each_dialect![
     native_background_command,
@@ -22,38 +22,38 @@ in_each_dialect![
     native_truncation,
 ];
 
-/// A session whose model has the tools that it was trained on.
-async fn native(dialect: Dialect, turns: &str) -> Lab {
-    let lab = Lab::new(dialect, turns).await;
+/// Starts a session with the tools that the model was trained on.
+async fn native(dialect: Dialect, turns: &str) -> Harness {
+    let harness = Harness::new(dialect, turns).await;
     let profile = profile(dialect).with_toolset(Toolset::Native);
-    lab.session.handle().set_profile(profile).unwrap();
-    lab
+    harness.session.handle().set_profile(profile).unwrap();
+    harness
 }
 
-/// As [`native`], with all that a host can bring.
-async fn equipped(dialect: Dialect, turns: &str) -> Lab {
-    let search = SearchBy::Client(Arc::new(Library));
-    let options = ToolsetOptions::new().with_web(Arc::new(Library)).with_search(search);
+/// Like [`native`], with all optional tools.
+async fn native_with_options(dialect: Dialect, turns: &str) -> Harness {
+    let search = SearchBy::Client(Arc::new(FakeWeb));
+    let options = ToolsetOptions::new().with_web(Arc::new(FakeWeb)).with_search(search);
     let options = options.with_questions(true).with_plan(true).with_background(true);
-    let lab = Lab::new(dialect, turns).await;
+    let harness = Harness::new(dialect, turns).await;
     let profile = profile(dialect).with_toolset_options(Toolset::Native, &options);
-    lab.session.handle().set_profile(profile).unwrap();
-    lab
+    harness.session.handle().set_profile(profile).unwrap();
+    harness
 }
 
-/// Has one page, and finds it.
+/// A web client with a single page.
 #[derive(Debug)]
-struct Library;
+struct FakeWeb;
 
 #[async_trait]
-impl WebClient for Library {
+impl WebClient for FakeWeb {
     async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError> {
         Ok(WebPage::new(request.url, 200, "text/html", "# Pintles\n\nA pin."))
     }
 }
 
 #[async_trait]
-impl WebSearchClient for Library {
+impl WebSearchClient for FakeWeb {
     async fn search(&self, _query: SearchQuery) -> Result<SearchResults, WebError> {
         Ok(SearchResults::new(vec![SearchHit::new("Pintles", "https://a.example/", "On pins.")]))
     }
@@ -87,10 +87,10 @@ async fn native_web(dialect: Dialect) {
         }
         None => format!("{search}{}{found}", done(dialect, &[])),
     };
-    let lab = equipped(dialect, &turns).await;
-    let (_, outcome) = lab.run("What is a pintle?").await;
+    let harness = native_with_options(dialect, &turns).await;
+    let (_, outcome) = harness.run("What is a pintle?").await;
     assert_eq!(outcome.status, OutcomeStatus::Completed);
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn native_question(dialect: Dialect) {
@@ -118,16 +118,16 @@ async fn native_question(dialect: Dialect) {
     };
     let answered =
         format!("{}text = \"Done.\"\n[[turn.expect]]\nrequest_contains = \"Yes, please.\"\n", turn(dialect));
-    let lab = equipped(dialect, &format!("{asked}{answered}")).await;
-    let (_, outcome) = lab.run("Do it").await;
+    let harness = native_with_options(dialect, &format!("{asked}{answered}")).await;
+    let (_, outcome) = harness.run("Do it").await;
     assert_eq!(outcome.status, OutcomeStatus::AwaitingInput);
     assert_eq!(outcome.text, "Go on?\n1. Yes: Now.\n2. No: Never.");
-    let (_, outcome) = lab.run("Yes, please.").await;
+    let (_, outcome) = harness.run("Yes, please.").await;
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
-    lab.finish().await;
+    harness.finish().await;
 }
 
-/// What a command in the background writes is read by a later call, and seen while that call waits.
+/// A later call reads the output of a background command, and its output is streamed while that call waits.
 async fn native_background_command(dialect: Dialect) {
     let line = "echo up; read word < pipe; echo got $word";
     let (start, read, told) = match dialect {
@@ -155,16 +155,16 @@ async fn native_background_command(dialect: Dialect) {
             ["got this\n", "[Background command 1 exited with code 0.]"],
         ),
     };
-    let lab = equipped(dialect, &format!("{start}{read}{}", done(dialect, &told))).await;
-    assert!(std::process::Command::new("mkfifo").arg(lab.path("pipe")).status().unwrap().success());
-    let mut run = lab.session.submit("Start it, then read it");
+    let harness = native_with_options(dialect, &format!("{start}{read}{}", done(dialect, &told))).await;
+    assert!(std::process::Command::new("mkfifo").arg(harness.path("pipe")).status().unwrap().success());
+    let mut run = harness.session.submit("Start it, then read it");
     let (mut calls, mut deltas) = (0, String::new());
     while let Some(event) = run.next().await {
         match event.kind {
             EventKind::ToolCallStart { .. } => {
                 calls += 1;
                 if calls == 2 {
-                    lab.write("pipe", "this\n");
+                    harness.write("pipe", "this\n");
                 }
             }
             EventKind::ToolCallOutputDelta { delta, .. } => deltas.push_str(&delta),
@@ -173,20 +173,20 @@ async fn native_background_command(dialect: Dialect) {
     }
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
     assert!(deltas.contains("up\n") && deltas.contains("got this\n"), "{deltas:?}");
-    lab.finish().await;
+    harness.finish().await;
 }
 
-/// The head of a turn. Only one dialect has calls with free text, so that its turns must be for it alone.
+/// Returns the start of a turn for one dialect, since only one has free-form calls.
 fn turn(dialect: Dialect) -> String {
     format!("[[turn]]\nonly = [\"{}\"]\n", dialect.name())
 }
 
-/// A turn that makes this call.
+/// Returns a turn with this call.
 fn call(dialect: Dialect, tool: &str, arguments: &str) -> String {
     format!("{}[[turn.call]]\ntool = \"{tool}\"\n{arguments}\n", turn(dialect))
 }
 
-/// A turn that ends it, if the result of the call before has these texts.
+/// Returns a final turn that expects these texts in the result of the previous call.
 fn done(dialect: Dialect, texts: &[&str]) -> String {
     let expected = texts.iter().map(|text| format!("[[turn.expect]]\ncall = 0\ncontains = '''{text}'''\n"));
     format!("{}text = \"Done.\"\n{}", turn(dialect), expected.collect::<String>())
@@ -208,12 +208,12 @@ async fn native_creation(dialect: Dialect) {
         }
         Dialect::ChatCompletions => ("write_file", written, "src/hello.py (created)"),
     };
-    let lab =
+    let harness =
         native(dialect, &format!("{}{}", call(dialect, tool, &arguments), done(dialect, &[told]))).await;
-    let (_, outcome) = lab.run("Create hello.py").await;
+    let (_, outcome) = harness.run("Create hello.py").await;
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
-    assert_eq!(lab.read("src/hello.py"), "print('Hello')\n");
-    lab.finish().await;
+    assert_eq!(harness.read("src/hello.py"), "print('Hello')\n");
+    harness.finish().await;
 }
 
 async fn native_read_then_edit(dialect: Dialect) {
@@ -252,14 +252,14 @@ async fn native_read_then_edit(dialect: Dialect) {
         turn(dialect),
         done(dialect, &[told])
     );
-    let lab = native(dialect, &turns).await;
-    lab.write("hello.py", "print('Hello')\nprint('Goodbye')\n");
-    lab.run("Change the second line").await;
-    assert_eq!(lab.read("hello.py"), "print('Hello')\nprint('See you')\n");
-    lab.finish().await;
+    let harness = native(dialect, &turns).await;
+    harness.write("hello.py", "print('Hello')\nprint('Goodbye')\n");
+    harness.run("Change the second line").await;
+    assert_eq!(harness.read("hello.py"), "print('Hello')\nprint('See you')\n");
+    harness.finish().await;
 }
 
-/// A turn that runs a command, whatever the family calls that.
+/// Returns a turn that runs a command with the tool of the family.
 fn command(dialect: Dialect, line: &str) -> String {
     let (tool, parameter) = match dialect {
         Dialect::OpenAiResponses => ("exec_command", "cmd"),
@@ -277,11 +277,11 @@ async fn native_shell_command(dialect: Dialect) {
         Dialect::Gemini => &["Exit Code: 3\nOutput: out\n"],
         Dialect::ChatCompletions => &["out\n", "Exit code: 3"],
     };
-    let lab =
+    let harness =
         native(dialect, &format!("{}{}", command(dialect, "echo out; exit 3"), done(dialect, told))).await;
-    let (_, outcome) = lab.run("Run it").await;
+    let (_, outcome) = harness.run("Run it").await;
     assert_eq!(outcome.status, OutcomeStatus::Completed);
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn native_grep_and_glob(dialect: Dialect) {
@@ -321,11 +321,11 @@ async fn native_grep_and_glob(dialect: Dialect) {
     };
     let between =
         format!("[[turn.expect]]\ncall = 0\ncontains = '''{found}'''\nnot_contains = \"notes.txt\"\n");
-    let lab = native(dialect, &format!("{grep}{glob}{between}{}", done(dialect, &[listed]))).await;
-    lab.write("src/deep/a.rs", "// a\nfn needle() {}\n");
-    lab.write("notes.txt", "fn needle\n");
-    lab.run("Find it").await;
-    lab.finish().await;
+    let harness = native(dialect, &format!("{grep}{glob}{between}{}", done(dialect, &[listed]))).await;
+    harness.write("src/deep/a.rs", "// a\nfn needle() {}\n");
+    harness.write("notes.txt", "fn needle\n");
+    harness.run("Find it").await;
+    harness.finish().await;
 }
 
 async fn native_truncation(dialect: Dialect) {
@@ -339,15 +339,16 @@ async fn native_truncation(dialect: Dialect) {
         Dialect::Gemini => &["Output: 1\n2\n", "... [188894 characters omitted] ...", "\n40000\n"],
         Dialect::ChatCompletions => &["[WARNING: Tool output was truncated.", "\n40000\n"],
     };
-    let lab = native(dialect, &format!("{}{}", command(dialect, "seq 1 40000"), done(dialect, told))).await;
-    let (events, _) = lab.run("Count").await;
+    let harness =
+        native(dialect, &format!("{}{}", command(dialect, "seq 1 40000"), done(dialect, told))).await;
+    let (events, _) = harness.run("Count").await;
     assert!(outputs(&events)[0].contains("\n20000\n"), "the host has all of it");
-    lab.finish().await;
+    harness.finish().await;
 }
 
-/// A command of one call is there in the next, and the session ends it.
+/// A background command of one call is available to the next, and the session terminates it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_of_codex_goes_on_between_calls() {
+async fn a_codex_command_continues_between_calls() {
     let dialect = Dialect::OpenAiResponses;
     let started = call(
         dialect,
@@ -359,10 +360,10 @@ async fn a_command_of_codex_goes_on_between_calls() {
         "write_stdin",
         "arguments = { session_id = 1, chars = \"this\\n\", yield_time_ms = 1000 }\n[[turn.expect]]\ncall = 0\ncontains = \"Process running with session ID 1\"",
     );
-    let lab = native(dialect, &format!("{started}{typed}{}", done(dialect, &["got this"]))).await;
-    lab.run("Start it").await;
-    let process = std::path::PathBuf::from(format!("/proc/{}", lab.read("pid").trim()));
+    let harness = native(dialect, &format!("{started}{typed}{}", done(dialect, &["got this"]))).await;
+    harness.run("Start it").await;
+    let process = std::path::PathBuf::from(format!("/proc/{}", harness.read("pid").trim()));
     assert!(process.exists(), "it runs on");
-    lab.finish().await;
+    harness.finish().await;
     assert!(!process.exists(), "it ended with the session");
 }

@@ -1,4 +1,4 @@
-//! The cross-provider matrix (section 9.12), and the same in the compatible dialect.
+//! The cross-provider matrix (section 9.12), also for the compatible dialect.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pintle_llm::{ReasoningEffort, Segment};
 use pintle_testkit::Dialect;
 use pintle_tools::CommandTimeouts;
 
-use crate::lab::{Lab, WAITING_TURN, edit, in_each_dialect, kinds, outputs};
+use crate::harness::{Harness, WAITING_TURN, edit, in_each_dialect, kinds, outputs};
 
 in_each_dialect![
     simple_file_creation,
@@ -24,12 +24,12 @@ in_each_dialect![
     loop_detection,
     error_recovery,
     native_editing_format,
-    reasoning_goes_back,
-    the_prefix_stays_the_same,
+    reasoning_is_returned,
+    the_prefix_is_stable,
 ];
 
 async fn simple_file_creation(dialect: Dialect) {
-    let lab = Lab::new(
+    let harness = Harness::new(
         dialect,
         r#"
         [[turn]]
@@ -46,16 +46,16 @@ async fn simple_file_creation(dialect: Dialect) {
         "#,
     )
     .await;
-    let (events, outcome) = lab.run("Create a file called hello.py that prints 'Hello World'").await;
+    let (events, outcome) = harness.run("Create a file called hello.py that prints 'Hello World'").await;
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
-    assert_eq!(lab.read("src/hello.py"), "print('Hello World')\n");
+    assert_eq!(harness.read("src/hello.py"), "print('Hello World')\n");
     assert!(outcome.usage.input_tokens > 0 && outcome.usage.output_tokens > 0, "{:?}", outcome.usage);
     let kinds = kinds(&events);
     for kind in ["USER_INPUT", "ASSISTANT_TEXT_DELTA", "TOOL_CALL_START", "TOOL_CALL_END"] {
         assert!(kinds.iter().any(|seen| seen == kind), "{kind} in {kinds:?}");
     }
     assert_eq!(kinds.last().unwrap(), "PROCESSING_END");
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn read_then_edit(dialect: Dialect) {
@@ -80,11 +80,11 @@ async fn read_then_edit(dialect: Dialect) {
         "#,
         edit(dialect, "hello.py", "print(\"Goodbye\")", "print(\"See you\")")
     );
-    let lab = Lab::new(dialect, &turns).await;
-    lab.write("hello.py", "print('Hello')\nprint(\"Goodbye\")\n");
-    lab.run("Change the second line").await;
-    assert_eq!(lab.read("hello.py"), "print('Hello')\nprint(\"See you\")\n");
-    lab.finish().await;
+    let harness = Harness::new(dialect, &turns).await;
+    harness.write("hello.py", "print('Hello')\nprint(\"Goodbye\")\n");
+    harness.run("Change the second line").await;
+    assert_eq!(harness.read("hello.py"), "print('Hello')\nprint(\"See you\")\n");
+    harness.finish().await;
 }
 
 async fn multi_file_edit(dialect: Dialect) {
@@ -93,11 +93,11 @@ async fn multi_file_edit(dialect: Dialect) {
         edit(dialect, "a.txt", "one", "first"),
         edit(dialect, "b.txt", "two", "second"),
     );
-    let lab = Lab::new(dialect, &turns).await;
-    lab.write("a.txt", "one\n");
-    lab.write("b.txt", "two\n");
-    let (events, _) = lab.run("Rename both").await;
-    assert_eq!((lab.read("a.txt"), lab.read("b.txt")), ("first\n".into(), "second\n".into()));
+    let harness = Harness::new(dialect, &turns).await;
+    harness.write("a.txt", "one\n");
+    harness.write("b.txt", "two\n");
+    let (events, _) = harness.run("Rename both").await;
+    assert_eq!((harness.read("a.txt"), harness.read("b.txt")), ("first\n".into(), "second\n".into()));
     let changed: Vec<String> = events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -108,11 +108,11 @@ async fn multi_file_edit(dialect: Dialect) {
         })
         .collect();
     assert!(changed.iter().any(|diff| diff.contains("-one\n+first")), "{changed:?}");
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn shell_command(dialect: Dialect) {
-    let lab = Lab::new(
+    let harness = Harness::new(
         dialect,
         r#"
         [[turn]]
@@ -134,13 +134,13 @@ async fn shell_command(dialect: Dialect) {
         "#,
     )
     .await;
-    let (events, _) = lab.run("Run it").await;
+    let (events, _) = harness.run("Run it").await;
     assert!(kinds(&events).contains(&"TOOL_CALL_OUTPUT_DELTA".to_owned()), "output is streamed");
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn shell_timeout(dialect: Dialect) {
-    let lab = Lab::configured(
+    let harness = Harness::configured(
         dialect,
         r#"
         [[turn]]
@@ -163,12 +163,12 @@ async fn shell_timeout(dialect: Dialect) {
         }),
     )
     .await;
-    lab.run("Run 'sleep 600'").await;
-    lab.finish().await;
+    harness.run("Run 'sleep 600'").await;
+    harness.finish().await;
 }
 
 async fn grep_and_glob(dialect: Dialect) {
-    let lab = Lab::new(
+    let harness = Harness::new(
         dialect,
         r#"
         [[turn]]
@@ -191,10 +191,10 @@ async fn grep_and_glob(dialect: Dialect) {
         "#,
     )
     .await;
-    lab.write("src/deep/a.rs", "// a\nfn needle() {}\n");
-    lab.write("notes.txt", "fn needle\n");
-    lab.run("Find it").await;
-    lab.finish().await;
+    harness.write("src/deep/a.rs", "// a\nfn needle() {}\n");
+    harness.write("notes.txt", "fn needle\n");
+    harness.run("Find it").await;
+    harness.finish().await;
 }
 
 async fn multi_step_task(dialect: Dialect) {
@@ -232,15 +232,15 @@ async fn multi_step_task(dialect: Dialect) {
         "#,
         edit(dialect, "calc.sh", "echo $((2 - 2))", "echo $((2 + 2))")
     );
-    let lab = Lab::new(dialect, &turns).await;
-    lab.write("calc.sh", "echo $((2 - 2))\n");
-    let (_, outcome) = lab.run("Two and two should be four").await;
+    let harness = Harness::new(dialect, &turns).await;
+    harness.write("calc.sh", "echo $((2 - 2))\n");
+    let (_, outcome) = harness.run("Two and two should be four").await;
     assert_eq!((outcome.model_calls, outcome.tool_calls), (5, 4));
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn tool_output_truncation(dialect: Dialect) {
-    let lab = Lab::new(
+    let harness = Harness::new(
         dialect,
         r#"
         [[turn]]
@@ -255,21 +255,21 @@ async fn tool_output_truncation(dialect: Dialect) {
         "#,
     )
     .await;
-    lab.write("big.txt", &"x".repeat(100_000));
-    let (events, _) = lab.run("Read big.txt").await;
+    harness.write("big.txt", &"x".repeat(100_000));
+    let (events, _) = harness.run("Read big.txt").await;
     let whole = &outputs(&events)[0];
     assert!(whole.matches('x').count() == 100_000 && !whole.contains("WARNING"), "the event has all of it");
-    let sent = lab.session.history()[2].item.results().next().unwrap().text();
+    let sent = harness.session.history()[2].item.results().next().unwrap().text();
     assert!(sent.contains("characters were removed from the middle"), "{}", sent.len());
-    // The window of a model that nobody knows is taken for a small one behind Chat Completions.
+    // Behind Chat Completions, an unknown model is assumed to have a small context window.
     let limit = if dialect == Dialect::ChatCompletions { 16_384 } else { 50_000 };
     assert!((limit..limit + 1_000).contains(&sent.chars().count()), "{}", sent.chars().count());
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn parallel_tool_calls(dialect: Dialect) {
-    // Each command waits for the file that the other one makes, so one after the other would never end.
-    let lab = Lab::new(
+    // Each command waits for the file that the other one creates, so sequential calls would never end.
+    let harness = Harness::new(
         dialect,
         r#"
         [[turn]]
@@ -290,12 +290,12 @@ async fn parallel_tool_calls(dialect: Dialect) {
         "#,
     )
     .await;
-    if lab.dialect == Dialect::ChatCompletions {
+    if harness.dialect == Dialect::ChatCompletions {
         // The profile of unknown servers assumes no parallel calls.
-        lab.write("b", "");
+        harness.write("b", "");
     }
-    lab.run("Run both").await;
-    lab.finish().await;
+    harness.run("Run both").await;
+    harness.finish().await;
 }
 
 async fn steering_mid_task(dialect: Dialect) {
@@ -305,51 +305,53 @@ async fn steering_mid_task(dialect: Dialect) {
         [[turn.expect]]
         request_contains = "Actually, just a /health endpoint"
         "#;
-    let lab = Lab::new(dialect, &format!("{WAITING_TURN}{turns}")).await;
+    let harness = Harness::new(dialect, &format!("{WAITING_TURN}{turns}")).await;
     let task = "Create a web application with many routes";
     let steer = |handle: &SessionHandle| handle.steer("Actually, just a /health endpoint").unwrap();
-    assert_eq!(lab.meanwhile(task, steer).await.status, OutcomeStatus::Completed);
-    let kinds: Vec<TurnKind> = lab.session.history().iter().map(|turn| turn.kind).collect();
+    assert_eq!(harness.while_command_runs(task, steer).await.status, OutcomeStatus::Completed);
+    let kinds: Vec<TurnKind> = harness.session.history().iter().map(|turn| turn.kind).collect();
     use TurnKind::{Assistant, Steering, ToolResults, User};
     assert_eq!(kinds, [User, Assistant, ToolResults, Steering, Assistant]);
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn reasoning_effort_change(dialect: Dialect) {
-    let lab =
-        Lab::new(dialect, "[[turn]]\ntext = \"one\"\n[[turn]]\ntext = \"two\"\n[[turn]]\ntext = \"three\"\n")
-            .await;
-    lab.run("a").await;
-    lab.session.handle().set_reasoning_effort(Some(ReasoningEffort::High)).unwrap();
-    lab.run("b").await;
-    lab.session.handle().set_reasoning_effort(None).unwrap();
-    lab.run("c").await;
+    let harness = Harness::new(
+        dialect,
+        "[[turn]]\ntext = \"one\"\n[[turn]]\ntext = \"two\"\n[[turn]]\ntext = \"three\"\n",
+    )
+    .await;
+    harness.run("a").await;
+    harness.session.handle().set_reasoning_effort(Some(ReasoningEffort::High)).unwrap();
+    harness.run("b").await;
+    harness.session.handle().set_reasoning_effort(None).unwrap();
+    harness.run("c").await;
     let pointer = match dialect {
         Dialect::OpenAiResponses => "/reasoning/effort",
         Dialect::AnthropicMessages => "/output_config/effort",
         Dialect::Gemini => "/generationConfig/thinkingConfig/thinkingLevel",
         Dialect::ChatCompletions => "/reasoning_effort",
     };
-    let sent: Vec<Option<String>> = lab
+    let sent: Vec<Option<String>> = harness
         .requests()
         .iter()
         .map(|request| request.body.pointer(pointer).and_then(|value| value.as_str()).map(str::to_lowercase))
         .collect();
     assert_eq!(sent, [None, Some("high".to_owned()), None]);
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn loop_detection(dialect: Dialect) {
     let round = "[[turn]]\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*.rs\" }\n";
     let last = "[[turn]]\ntext = \"Something else then.\"\n[[turn.expect]]\nrequest_contains = \"Loop detected: the last 10 tool calls follow a repeating pattern. Try a different approach.\"\n";
-    let lab = Lab::new(dialect, &format!("{}{last}", round.repeat(10))).await;
-    let (events, _) = lab.run("Go").await;
+    let harness = Harness::new(dialect, &format!("{}{last}", round.repeat(10))).await;
+    let (events, _) = harness.run("Go").await;
     assert_eq!(kinds(&events).iter().filter(|kind| *kind == "LOOP_DETECTION").count(), 1);
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn error_recovery(dialect: Dialect) {
-    // Gemini gives arguments as JSON values, so they cannot be broken as text.
+    // Gemini sends arguments as JSON values, so they cannot be malformed.
     let broken =
         if dialect == Dialect::Gemini { "arguments = { file_path = 7 }" } else { "arguments_raw = '{'" };
     let turns = r#"
@@ -397,11 +399,11 @@ async fn error_recovery(dialect: Dialect) {
         is_error = false
         contains = "1 | here"
         "#;
-    let lab = Lab::new(dialect, &turns.replace("BROKEN", broken)).await;
-    lab.write("there.txt", "here\n");
-    let (_, outcome) = lab.run("Read it").await;
+    let harness = Harness::new(dialect, &turns.replace("BROKEN", broken)).await;
+    harness.write("there.txt", "here\n");
+    let (_, outcome) = harness.run("Read it").await;
     assert_eq!(outcome.status, OutcomeStatus::Completed);
-    lab.finish().await;
+    harness.finish().await;
 }
 
 async fn native_editing_format(dialect: Dialect) {
@@ -455,19 +457,19 @@ async fn native_editing_format(dialect: Dialect) {
             edit(dialect, "old.py", "import old_dep", "import new_dep")
         ),
     };
-    let lab = Lab::new(dialect, &turns).await;
-    lab.write("old.py", "import os\nimport sys\nimport old_dep\n");
-    lab.write("gone.txt", "bye\n");
-    lab.run("Edit").await;
+    let harness = Harness::new(dialect, &turns).await;
+    harness.write("old.py", "import os\nimport sys\nimport old_dep\n");
+    harness.write("gone.txt", "bye\n");
+    harness.run("Edit").await;
     let edited = if dialect == Dialect::OpenAiResponses { "moved.py" } else { "old.py" };
-    assert_eq!(lab.read(edited), "import os\nimport sys\nimport new_dep\n");
-    assert_eq!(lab.path("gone.txt").exists(), dialect != Dialect::OpenAiResponses);
-    lab.finish().await;
+    assert_eq!(harness.read(edited), "import os\nimport sys\nimport new_dep\n");
+    assert_eq!(harness.path("gone.txt").exists(), dialect != Dialect::OpenAiResponses);
+    harness.finish().await;
 }
 
-/// The server seals what it reasons and refuses a seal that comes back changed, or not at all.
-async fn reasoning_goes_back(dialect: Dialect) {
-    let lab = Lab::new(
+/// The server seals its reasoning and rejects a changed or missing seal.
+async fn reasoning_is_returned(dialect: Dialect) {
+    let harness = Harness::new(
         dialect,
         r#"
         [[turn]]
@@ -484,7 +486,7 @@ async fn reasoning_goes_back(dialect: Dialect) {
         "#,
     )
     .await;
-    let (events, _) = lab.run("Look").await;
+    let (events, _) = harness.run("Look").await;
     let thought: Vec<&str> = events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -493,15 +495,15 @@ async fn reasoning_goes_back(dialect: Dialect) {
         })
         .collect();
     assert_eq!(thought, ["I should look first.", "That was all."]);
-    lab.run("Again").await;
-    lab.finish().await;
+    harness.run("Again").await;
+    harness.finish().await;
 }
 
-async fn the_prefix_stays_the_same(dialect: Dialect) {
+async fn the_prefix_is_stable(dialect: Dialect) {
     let round =
         "[[turn]]\ntext = \"Next.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*.rs\" }\n";
-    let lab = Lab::new(dialect, &format!("{}[[turn]]\ntext = \"Done.\"\n", round.repeat(5))).await;
-    let (events, _) = lab.run("Go").await;
+    let harness = Harness::new(dialect, &format!("{}[[turn]]\ntext = \"Done.\"\n", round.repeat(5))).await;
+    let (events, _) = harness.run("Go").await;
     let moved: Vec<Option<Segment>> = events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -522,5 +524,5 @@ async fn the_prefix_stays_the_same(dialect: Dialect) {
         let read = last.cache_read_tokens.unwrap_or(0);
         assert!(read * 2 > last.input_tokens, "the server saw the same prefix again: {last:?}");
     }
-    lab.finish().await;
+    harness.finish().await;
 }

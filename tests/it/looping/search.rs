@@ -1,14 +1,14 @@
-//! A search through the provider: a request of its own, in which the provider has a tool and the model none.
+//! Search by the provider: a separate request with the provider's search tool and no tools of the model.
 
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions, Turn};
 use pintle_tools::builtin::{SearchQuery, SearchResults, WebSearchClient as _};
 use pintle_web::ProviderSearch;
 use serde_json::json;
 
-use crate::lab::{KEY, client, profile};
+use crate::harness::{KEY, client, profile};
 
 #[tokio::test]
-async fn a_search_asks_the_provider_in_its_dialect() {
+async fn a_search_uses_the_providers_dialect() {
     let rows = [
         (
             Dialect::OpenAiResponses,
@@ -32,7 +32,7 @@ async fn a_search_asks_the_provider_in_its_dialect() {
         let [request] = requests.as_slice() else { panic!("{dialect:?}: {requests:?}") };
         assert_eq!(request.violations, [], "{dialect:?}: {}", request.body);
         let mut sent = request.body["tools"].clone();
-        // Where the tools end, a dialect may have a point for its cache.
+        // Some dialects have a cache point at the last tool.
         sent[0].as_object_mut().unwrap().remove("cache_control");
         assert_eq!(sent, tools, "{dialect:?}");
         let text = request.body.to_string();

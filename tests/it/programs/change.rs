@@ -1,4 +1,4 @@
-//! What a fix changes, and the calls that say so.
+//! The changes of a fix, and the calls that make them.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use pintle_testkit::Call;
 
 use super::program::Tree;
 use super::rewrite::Rewrite;
-use crate::kit::Kit;
+use crate::test_profile::TestProfile;
 
-/// How a fix changes one file. The texts are what a model sees: without a byte-order mark, with `\n` as the line end, and
-/// with a replacement character for what is not UTF-8.
+/// Change of one file by a fix. Texts are as a model sees them: without a byte-order mark, with `\n` as line end, and
+/// with replacement characters for bytes that are not UTF-8.
 pub(super) enum Change {
     Add { path: String, content: String },
     Delete { path: String },
     Update { path: String, before: String, after: String },
 }
 
-/// What makes one tree of the other.
+/// Returns the changes from one tree to the other.
 pub(super) fn changes(before: &Tree, after: &Tree) -> Vec<Change> {
     let mut changes = Vec::new();
     for (path, file) in &before.0 {
@@ -34,26 +34,30 @@ pub(super) fn changes(before: &Tree, after: &Tree) -> Vec<Change> {
 }
 
 impl Change {
-    /// The calls of this kit's tools that make the changes, in order.
-    pub(super) fn calls(changes: &[Self], kit: Kit, folder: &Path) -> Result<Vec<Call>, String> {
-        if kit.patches() {
-            return Ok(vec![kit.patch(&patch(changes)?)]);
+    /// Returns the calls of this profile's tools that make the changes, in order.
+    pub(super) fn calls(
+        changes: &[Self],
+        profile_under_test: TestProfile,
+        directory: &Path,
+    ) -> Result<Vec<Call>, String> {
+        if profile_under_test.patches() {
+            return Ok(vec![profile_under_test.patch(&patch(changes)?)]);
         }
         let mut calls = Vec::new();
         for change in changes {
-            // These tools ask for absolute paths.
-            let absolute = |path: &str| folder.join(path).to_str().unwrap().to_owned();
+            // These tools need absolute paths.
+            let absolute = |path: &str| directory.join(path).to_str().unwrap().to_owned();
             match change {
-                Self::Add { path, content } => calls.push(kit.write(&absolute(path), content)),
-                Self::Delete { path } => calls.push(kit.run(&format!("rm '{path}'"))),
-                // An empty file has no text that could be named.
+                Self::Add { path, content } => calls.push(profile_under_test.write(&absolute(path), content)),
+                Self::Delete { path } => calls.push(profile_under_test.run(&format!("rm '{path}'"))),
+                // An empty file has no text to replace.
                 Self::Update { path, before, after } if before.is_empty() => {
-                    calls.push(kit.write(&absolute(path), after));
+                    calls.push(profile_under_test.write(&absolute(path), after));
                 }
                 Self::Update { path, before, after } => {
                     let replacements = Rewrite::of_pieces(before, after).replacements();
                     for (old, new) in replacements.map_err(|problem| format!("{path}: {problem}"))? {
-                        calls.push(kit.edit(&absolute(path), &old, &new));
+                        calls.push(profile_under_test.edit(&absolute(path), &old, &new));
                     }
                 }
             }

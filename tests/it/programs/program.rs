@@ -1,4 +1,4 @@
-//! Programs as they lie in `tests/programs`, and trees of files.
+//! The programs in `tests/programs`, and trees of files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,21 +11,21 @@ use std::time::Duration;
 use pintle_env::{ExecRequest, ExecutionEnvironment, LocalEnvironment};
 use serde::Deserialize;
 
-/// How long a program's tests may take: they take some milliseconds, on a machine that does nothing else.
+/// Time limit for a program's tests, which take milliseconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A program with a bug, and without.
+/// A program with and without its bug.
 pub(super) struct Program {
     pub(super) name: String,
     pub(super) buggy: Tree,
     pub(super) fixed: Tree,
-    /// The editing tools that cannot say the fix to the byte, with the reason.
+    /// Editing tools that cannot express the fix byte for byte, with the reason.
     pub(super) beyond: BTreeMap<String, String>,
-    /// The command that judges.
+    /// The test command.
     test: String,
 }
 
-/// Files by their paths.
+/// Files by path.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Tree(pub(super) BTreeMap<String, File>);
 
@@ -35,7 +35,7 @@ pub(super) struct File {
     pub(super) is_executable: bool,
 }
 
-/// What `program.toml` says.
+/// Content of `program.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
@@ -49,55 +49,55 @@ struct Manifest {
 }
 
 impl Program {
-    /// All of them, by name.
+    /// Loads all programs, by name.
     pub(super) fn all() -> Vec<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
-        folders.sort();
-        folders.iter().map(|folder| Self::load(folder)).collect()
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+        let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        let mut directories: Vec<_> = entries.filter(|path| path.is_dir()).collect();
+        directories.sort();
+        directories.iter().map(|directory| Self::load(directory)).collect()
     }
 
-    fn load(folder: &Path) -> Self {
-        let name = folder.file_name().and_then(OsStr::to_str).unwrap().to_owned();
-        let text = fs::read_to_string(folder.join("program.toml")).unwrap();
+    fn load(directory: &Path) -> Self {
+        let name = directory.file_name().and_then(OsStr::to_str).unwrap().to_owned();
+        let text = fs::read_to_string(directory.join("program.toml")).unwrap();
         let manifest: Manifest = toml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!manifest.language.is_empty() && !manifest.bug.is_empty(), "{name}: says too little");
-        let buggy = Tree::read(&folder.join("program"));
+        let buggy = Tree::read(&directory.join("program"));
         let mut fixed = buggy.clone();
         for path in &manifest.delete {
             assert!(fixed.0.remove(path).is_some(), "{name}: {path} is not there to be deleted");
         }
-        // Git leaves no empty folder: a fix that only deletes has none.
-        fixed.0.extend(Tree::read(&folder.join("fixed")).0);
+        // Git keeps no empty directory, so a fix that only deletes files has none.
+        fixed.0.extend(Tree::read(&directory.join("fixed")).0);
         assert!(buggy != fixed, "{name}: the fix changes nothing");
         Self { name, buggy, fixed, beyond: manifest.beyond, test: manifest.test }
     }
 
-    /// Runs the program's own tests in a folder; the error is their output.
-    pub(super) async fn judge(&self, folder: &Path) -> Result<(), String> {
-        let env = LocalEnvironment::with_host_env(folder, std::env::vars_os()).unwrap();
+    /// Runs the program's own tests in a directory. The error is their output.
+    pub(super) async fn run_tests(&self, directory: &Path) -> Result<(), String> {
+        let env = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
         let request = ExecRequest::new(self.test.clone()).with_timeout(LIMIT);
         let result = env.exec_command(request).await.unwrap();
         let output = result.output.to_text_lossy().unwrap();
-        // What the shell says when an interpreter is missing is no verdict.
+        // Exit code 127 means that the interpreter is missing, which is not a test failure.
         assert!(result.exit_code != 127, "`{}` cannot be run: {output}", self.test);
         if result.success() { Ok(()) } else { Err(format!("exit code {}: {output}", result.exit_code)) }
     }
 }
 
 impl Tree {
-    /// What lies below a folder; nothing if there is none.
-    pub(super) fn read(folder: &Path) -> Self {
+    /// Reads the files in a directory, if it exists.
+    pub(super) fn read(directory: &Path) -> Self {
         let mut tree = Self::default();
-        if folder.is_dir() {
-            tree.read_below(folder, "");
+        if directory.is_dir() {
+            tree.read_below(directory, "");
         }
         tree
     }
 
-    fn read_below(&mut self, folder: &Path, prefix: &str) {
-        for entry in fs::read_dir(folder).unwrap() {
+    fn read_below(&mut self, directory: &Path, prefix: &str) {
+        for entry in fs::read_dir(directory).unwrap() {
             let entry = entry.unwrap();
             let path = format!("{prefix}{}", entry.file_name().to_str().unwrap());
             if entry.file_type().unwrap().is_dir() {
@@ -109,10 +109,10 @@ impl Tree {
         }
     }
 
-    /// Writes the files below a folder.
-    pub(super) fn write(&self, folder: &Path) {
+    /// Writes the files to a directory.
+    pub(super) fn write(&self, directory: &Path) {
         for (path, file) in &self.0 {
-            let path = folder.join(path);
+            let path = directory.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, &file.bytes).unwrap();
             let mode = if file.is_executable { 0o755 } else { 0o644 };

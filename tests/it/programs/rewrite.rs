@@ -1,21 +1,20 @@
-//! From two states of a text to what an editing tool is told: the lines that change, with as many around them as it takes
-//! to name one place.
+//! Converts two states of a text to arguments of an editing tool: the changed lines, with enough context to be unique.
 
 use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Unchanged lines that a hunk has on each side, as diffs do.
+/// Context lines on each side of a hunk.
 const CONTEXT: usize = 3;
 
-/// Two states of a text, and where they differ.
+/// Two states of a text, and their differences.
 pub(super) struct Rewrite<'a> {
     old: Vec<&'a str>,
     new: Vec<&'a str>,
     changed: Vec<Window>,
 }
 
-/// A stretch of lines in both states. The same lines stand before it in both, but for other windows, and behind it.
+/// A range of lines in both states. The lines outside of all windows are the same in both.
 #[derive(Clone)]
 struct Window {
     old: Range<usize>,
@@ -23,12 +22,12 @@ struct Window {
 }
 
 impl<'a> Rewrite<'a> {
-    /// Of what stands between line feeds: a text that ends with one has an empty last piece.
+    /// Compares pieces between line feeds: a text that ends with a line feed has an empty last piece.
     pub(super) fn of_pieces(old: &'a str, new: &'a str) -> Self {
         Self::new(old.split('\n').collect(), new.split('\n').collect())
     }
 
-    /// Of lines, with or without a line feed at the very end.
+    /// Compares lines, with or without a final line feed.
     pub(super) fn of_lines(old: &'a str, new: &'a str) -> Self {
         Self::new(old.lines().collect(), new.lines().collect())
     }
@@ -42,7 +41,7 @@ impl<'a> Rewrite<'a> {
         Self { old, new, changed }
     }
 
-    /// Texts and what takes their places, one after the other: each text occurs once when its turn comes.
+    /// Returns texts and their replacements. Each text is unique when its turn comes.
     pub(super) fn replacements(&self) -> Result<Vec<(String, String)>, String> {
         let windows = self.windows(0, |window| {
             let text = self.old[window.old.clone()].join("\n");
@@ -55,11 +54,11 @@ impl<'a> Rewrite<'a> {
         Ok(windows.iter().map(replacement).collect())
     }
 
-    /// The hunks of a patch: the old lines of each occur once.
+    /// Returns the hunks of a patch. The old lines of each are unique.
     pub(super) fn hunks(&self) -> Result<String, String> {
         let windows = self.windows(CONTEXT, |window| {
             let lines = &self.old[window.old.clone()];
-            // An empty file has no lines to name.
+            // An empty file has no lines.
             self.old.is_empty()
                 || !lines.is_empty()
                     && self.old.windows(lines.len()).filter(|found| found == &lines).count() == 1
@@ -81,7 +80,7 @@ impl<'a> Rewrite<'a> {
         hunk
     }
 
-    /// The changes with at least so many lines around them, and more where `is_enough` wants more.
+    /// Returns the changes with at least `context` lines around them, and more until `is_enough`.
     fn windows(&self, context: usize, is_enough: impl Fn(&Window) -> bool) -> Result<Vec<Window>, String> {
         let mut windows = self.changed.clone();
         for _ in 0..context {
@@ -102,7 +101,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// Takes in one line on each side; false if there is none that could be named.
+    /// Adds a line on each side. Returns false if there is none that can be quoted.
     fn grow(&self, window: &mut Window) -> bool {
         let Window { old, new } = window;
         let above = old.start > 0 && new.start > 0 && is_quotable(self.old[old.start - 1]);
@@ -113,7 +112,7 @@ impl<'a> Rewrite<'a> {
     }
 }
 
-/// Windows that touch are one.
+/// Merges adjacent windows.
 fn merged(windows: Vec<Window>) -> Vec<Window> {
     let mut merged: Vec<Window> = Vec::new();
     for window in windows {
@@ -132,7 +131,7 @@ fn holds(window: &Window, change: &Window) -> bool {
     window.old.start <= change.old.start && change.old.end <= window.old.end
 }
 
-/// Whether a model could write the line: bytes that are not UTF-8 came as replacement characters.
+/// Returns whether a model can write the line: bytes that are not UTF-8 are shown as replacement characters.
 fn is_quotable(line: &str) -> bool {
     !line.contains(char::REPLACEMENT_CHARACTER)
 }

@@ -1,4 +1,4 @@
-//! Everything that anybody tells `tracing`, at every level.
+//! A `tracing` subscriber that records everything at every level.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,12 +8,12 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
-/// Writes down every span, every field and every event of this thread.
+/// Records every span, field and event of this thread.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<String>>);
 
 impl Log {
-    /// A log that is kept until the guard is dropped.
+    /// Starts a log that records until the guard is dropped.
     pub(crate) fn begin() -> (Self, DefaultGuard) {
         let log = Self::default();
         let guard = tracing::subscriber::set_default(log.clone());

@@ -1,17 +1,17 @@
-//! Replacing one text by another: `edit_file`, `Edit` and `replace`.
+//! Text replacement: `edit_file`, `Edit` and `replace`.
 
 use pintle_testkit::Call;
 use serde_json::json;
 
 use super::{CART, CLAUDE_CODE, GEMINI, GEMINI_CLI, LOCAL, SPEC, answer, last_answer, project};
-use crate::kit::Kit;
+use crate::test_profile::TestProfile;
 
-async fn cart(kit: Kit, old: &str, new: &str) -> String {
-    answer(kit, kit.edit("src/cart.py", old, new)).await
+async fn cart(profile_under_test: TestProfile, old: &str, new: &str) -> String {
+    answer(profile_under_test, profile_under_test.edit("src/cart.py", old, new)).await
 }
 
-async fn server(kit: Kit, old: &str, new: &str) -> String {
-    answer(kit, kit.edit("src/server.go", old, new)).await
+async fn server(profile_under_test: TestProfile, old: &str, new: &str) -> String {
+    answer(profile_under_test, profile_under_test.edit("src/server.go", old, new)).await
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn line_ends_are_written_as_escapes() {
     first difference at line 2:
       expected: `host = localhost\r\nport = 8080`
       found:    `host = localhost`
-      escapes are taken as they stand: give the characters themselves
+      escapes are not decoded: write the characters themselves
     nearest places:
       line 2: `host = localhost`
     ");
@@ -95,7 +95,7 @@ async fn line_ends_are_written_as_escapes() {
     first difference at line 14:
       expected: `    def total(self):\n        total = 0`
       found:    `    def total(self):`
-      escapes are taken as they stand: give the characters themselves
+      escapes are not decoded: write the characters themselves
     nearest places:
       line 14: `    def total(self):`
       line 5: `    def __init__(self):`
@@ -109,7 +109,7 @@ async fn characters_are_written_as_entities() {
     first difference at line 10:
       expected: `        if count &lt; 1:`
       found:    `        if count < 1:`
-      escapes are taken as they stand: give the characters themselves
+      escapes are not decoded: write the characters themselves
     nearest places:
       line 10: `        if count < 1:`
     ");
@@ -133,7 +133,7 @@ async fn line_numbers_were_copied() {
     first difference at line 14:
       expected: `14 |     def total(self):`
       found:    `    def total(self):`
-      line numbers are no part of the file: give its lines without them
+      line numbers are not part of the file: quote its lines without them
     nearest places:
       line 14: `    def total(self):`
       line 5: `    def __init__(self):`
@@ -144,7 +144,7 @@ async fn line_numbers_were_copied() {
     first difference at line 14:
       expected: `    14→    def total(self):`
       found:    `    def total(self):`
-      line numbers are no part of the file: give its lines without them
+      line numbers are not part of the file: quote its lines without them
     nearest places:
       line 14: `    def total(self):`
       line 5: `    def __init__(self):`
@@ -169,7 +169,7 @@ async fn an_ellipsis_stands_for_lines() {
     first difference at line 10:
       expected: `        ...`
       found:    `        if count < 1:`
-      an ellipsis stands for no lines: give every line as the file has it
+      an ellipsis is not expanded: quote every line as it is in the file
     nearest places:
       line 9: `    def add(self, name, price, count=1):`
       line 10: `        if count < 1:`
@@ -180,7 +180,7 @@ async fn an_ellipsis_stands_for_lines() {
     first difference at line 5:
       expected: `    # ... existing code ...`
       found:    `    def __init__(self):`
-      an ellipsis stands for no lines: give every line as the file has it
+      an ellipsis is not expanded: quote every line as it is in the file
     nearest places:
       line 4: `class Cart:`
       line 12: `        self.items.append((name, price, count))`

@@ -1,23 +1,23 @@
-//! Patches: `apply_patch`, as JSON and as free text.
+//! Patches: `apply_patch`, as JSON and as free-form text.
 
 use pintle_testkit::Call;
 
 use super::{CODEX, OPENAI, answer, last_answer, project};
-use crate::kit::Kit;
+use crate::test_profile::TestProfile;
 
 /// The hunks of an update of the cart.
-async fn cart(kit: Kit, hunks: &str) -> String {
-    patch(kit, &format!("*** Update File: src/cart.py\n{hunks}")).await
+async fn cart(profile_under_test: TestProfile, hunks: &str) -> String {
+    patch(profile_under_test, &format!("*** Update File: src/cart.py\n{hunks}")).await
 }
 
 /// The operations of a patch.
-async fn patch(kit: Kit, body: &str) -> String {
-    text(kit, &format!("*** Begin Patch\n{body}\n*** End Patch\n")).await
+async fn patch(profile_under_test: TestProfile, body: &str) -> String {
+    text(profile_under_test, &format!("*** Begin Patch\n{body}\n*** End Patch\n")).await
 }
 
-async fn text(kit: Kit, text: &str) -> String {
-    let answer = answer(kit, kit.patch(text)).await;
-    // The time that it took is another each time.
+async fn text(profile_under_test: TestProfile, text: &str) -> String {
+    let answer = answer(profile_under_test, profile_under_test.patch(text)).await;
+    // The duration differs each time.
     let timeless =
         |line: &'_ str| if line.starts_with("Wall time: ") { "Wall time: T" } else { line }.to_owned();
     answer.lines().map(timeless).collect::<Vec<_>>().join("\n")
@@ -100,7 +100,7 @@ async fn line_numbers_were_copied() {
     first difference at line 14:
       expected: `14 |     def total(self):`
       found:    `    def total(self):`
-      line numbers are no part of the file: give its lines without them
+      line numbers are not part of the file: quote its lines without them
     nearest places:
       line 14: `    def total(self):`
       line 5: `    def __init__(self):`
@@ -115,7 +115,7 @@ async fn an_ellipsis_stands_for_lines() {
     first difference at line 10:
       expected: `        ...`
       found:    `        if count < 1:`
-      an ellipsis stands for no lines: give every line as the file has it
+      an ellipsis is not expanded: quote every line as it is in the file
     nearest places:
       line 9: `    def add(self, name, price, count=1):`
       line 10: `        if count < 1:`
@@ -155,8 +155,8 @@ async fn the_end_is_missing_and_prose_follows() {
 #[tokio::test]
 async fn it_is_a_unified_diff() {
     let diff = "--- a/src/cart.py\n+++ b/src/cart.py\n@@ -7,1 +7,1 @@\n-        self.discount = 0\n+        self.rebate = 0\n";
-    insta::assert_snapshot!(text(OPENAI, diff).await, @"Tool error (apply_patch): patch line 1: expected `*** Begin Patch` alone on the first line; found `--- a/src/cart.py`; in the place of a unified diff's `---` and `+++` lines goes `*** Update File: PATH`");
-    insta::assert_snapshot!(text(CODEX, &format!("*** Begin Patch\n{diff}*** End Patch")).await, @"Tool error (apply_patch): apply_patch verification failed: patch line 2: expected `*** Add File: `, `*** Delete File: `, `*** Update File: ` or `*** End Patch`; found `--- a/src/cart.py`; in the place of a unified diff's `---` and `+++` lines goes `*** Update File: PATH`");
+    insta::assert_snapshot!(text(OPENAI, diff).await, @"Tool error (apply_patch): patch line 1: expected `*** Begin Patch` alone on the first line; found `--- a/src/cart.py`; write `*** Update File: PATH` instead of the `---` and `+++` lines of a unified diff");
+    insta::assert_snapshot!(text(CODEX, &format!("*** Begin Patch\n{diff}*** End Patch")).await, @"Tool error (apply_patch): apply_patch verification failed: patch line 2: expected `*** Add File: `, `*** Delete File: `, `*** Update File: ` or `*** End Patch`; found `--- a/src/cart.py`; write `*** Update File: PATH` instead of the `---` and `+++` lines of a unified diff");
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn the_lines_of_an_added_file_have_no_plus() {
 #[tokio::test]
 async fn two_hunks_overlap() {
     let hunks = "@@\n-        self.discount = 0\n+        self.rebate = 0\n@@\n         self.items = []\n-        self.discount = 0\n+        self.discount = 1";
-    insta::assert_snapshot!(cart(CODEX, hunks).await, @"Tool error (apply_patch): apply_patch verification failed: src/cart.py, hunk 2 (patch line 6): the old lines are not in the file where they must be: they are at line 6, above the end of the hunk before; hunks that overlap must be one hunk, and out of file order each needs one fitting place");
+    insta::assert_snapshot!(cart(CODEX, hunks).await, @"Tool error (apply_patch): apply_patch verification failed: src/cart.py, hunk 2 (patch line 6): the old lines are not in the file where they must be: they are at line 6, above the end of the previous hunk; merge hunks that overlap, and out of file order each hunk must match in one place only");
 }
 
 #[tokio::test]

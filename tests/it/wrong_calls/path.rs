@@ -1,15 +1,15 @@
-//! Files that are not where the call says.
+//! Files that do not exist at the path of the call.
 
 use super::{CLAUDE_CODE, CODEX, GEMINI, GEMINI_CLI, LOCAL, OPENAI, SPEC, answer};
-use crate::kit::Kit;
+use crate::test_profile::TestProfile;
 
-async fn edit(kit: Kit, path: &str) -> String {
-    answer(kit, kit.edit(path, "self.discount = 0", "self.rebate = 0")).await
+async fn edit(profile_under_test: TestProfile, path: &str) -> String {
+    answer(profile_under_test, profile_under_test.edit(path, "self.discount = 0", "self.rebate = 0")).await
 }
 
-async fn update(kit: Kit, path: &str) -> String {
+async fn update(profile_under_test: TestProfile, path: &str) -> String {
     let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-a\n+b\n*** End Patch");
-    answer(kit, kit.patch(&patch)).await
+    answer(profile_under_test, profile_under_test.patch(&patch)).await
 }
 
 #[tokio::test]

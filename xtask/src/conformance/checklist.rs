@@ -1,4 +1,4 @@
-//! The data: which tests prove which checkbox.
+//! The data that maps checkboxes to tests.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,15 @@ use serde::Deserialize;
 use super::DATA;
 use crate::failure::Failure;
 
-/// The three providers of both specifications, as they stand in identifiers.
+/// The three providers of both specifications, as written in identifiers.
 const PROVIDERS: [&str; 3] = ["openai", "anthropic", "gemini"];
-/// Stands for a provider in an identifier and in a test's name.
+/// Placeholder for a provider in identifiers and test names.
 const PROVIDER: &str = "{provider}";
-/// Issues that later work may be left to.
+/// Issues that a line may be pending for.
 const ISSUES: std::ops::RangeInclusive<u8> = 2..=8;
 
-/// Every section of both definitions of done with the number of its checkboxes, counted in the
-/// specifications. A parity matrix counts its rows here; each row is three cells.
+/// Every section of both definitions of done with the number of its checkboxes, as counted in the
+/// specifications. For a parity matrix the number of rows is given; each row has three cells.
 const SECTIONS: &[(&str, usize)] = &[
     ("L-9.1", 8),
     ("L-9.2", 6),
@@ -40,10 +40,10 @@ const SECTIONS: &[(&str, usize)] = &[
     ("CP", 15),
 ];
 
-/// The checked data, one line per thing to prove: a checkbox that counts once per provider is three.
+/// The validated data. A checkbox that applies to each provider has three lines.
 #[derive(Debug)]
 pub(super) struct Checklist {
-    /// Work up to this issue may leave nothing pending.
+    /// Lines must not be pending for issues up to this one.
     pub(super) in_hand: u8,
     pub(super) lines: Vec<Line>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Checklist {
 pub(super) struct Line {
     /// `L-9.1-3`, `C-8.2-openai-4`, `LP-shell-timeout-anthropic`.
     pub(super) id: String,
-    /// The checkbox: the identifier without the provider. Three lines of one box share it.
+    /// The identifier without the provider, shared by the three lines of one checkbox.
     pub(super) checkbox: String,
     pub(super) section: String,
     pub(super) section_title: String,
@@ -62,9 +62,9 @@ pub(super) struct Line {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Proof {
-    /// Names as `PACKAGE[::TARGET]::path::of::test`, all of which must pass.
+    /// Names as `PACKAGE[::TARGET]::path::of::test`. All must pass.
     Tests(Vec<String>),
-    /// Later work, by the number of its issue.
+    /// The number of the issue that will implement it.
     Pending(u8),
 }
 
@@ -90,24 +90,24 @@ struct Entry {
     says: String,
     tests: Option<Vec<String>>,
     pending: Option<String>,
-    /// A provider's own proof stands before the entry's.
-    openai: Option<Own>,
-    anthropic: Option<Own>,
-    gemini: Option<Own>,
+    /// The entry of a provider overrides the shared one.
+    openai: Option<ProviderEntry>,
+    anthropic: Option<ProviderEntry>,
+    gemini: Option<ProviderEntry>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct ProviderEntry {
     tests: Option<Vec<String>>,
     pending: Option<String>,
 }
 
 impl Checklist {
-    /// Reads the data and holds it against the count of each section.
+    /// Parses the data and checks the number of lines of each section.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let document: Document = toml::from_str(text)
-            .map_err(|cause| Failure::new(format!("{DATA} was not understood")).because(cause))?;
+            .map_err(|cause| Failure::new(format!("{DATA} could not be parsed")).with_source(cause))?;
         document.require_sections()?;
         let mut lines = Vec::new();
         for section in &document.section {
@@ -119,7 +119,7 @@ impl Checklist {
         Ok(Self { in_hand: document.in_hand, lines })
     }
 
-    /// Every test that a line names.
+    /// Returns all tests named by the lines.
     pub(super) fn tests(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().flat_map(|line| line.proof.tests()).map(String::as_str)
     }
@@ -133,18 +133,18 @@ impl Proof {
         }
     }
 
-    /// Exactly one of the two must be there.
+    /// Creates a proof from exactly one of the two.
     fn new(id: &str, tests: Option<&[String]>, pending: Option<&str>) -> Result<Self, Failure> {
         match (tests, pending) {
             (Some(tests), None) if !tests.is_empty() => Ok(Self::Tests(tests.to_vec())),
             (None, Some(issue)) => {
                 let number = issue.strip_prefix("issue ").and_then(|number| number.parse().ok());
                 number.filter(|number| ISSUES.contains(number)).map(Self::Pending).ok_or_else(|| {
-                    complaint(id, &format!("is pending for `{issue}`, expected `issue 2` to `issue 8`"))
+                    data_error(id, &format!("is pending for `{issue}`, expected `issue 2` to `issue 8`"))
                 })
             }
-            (Some(_), Some(_)) => Err(complaint(id, "has tests and is pending, expected one of the two")),
-            (Some(_) | None, None) => Err(complaint(id, "has neither a test nor a pending issue")),
+            (Some(_), Some(_)) => Err(data_error(id, "has tests and is pending, expected one of the two")),
+            (Some(_) | None, None) => Err(data_error(id, "has neither a test nor a pending issue")),
         }
     }
 }
@@ -161,7 +161,7 @@ impl Document {
                         found.0, found.1
                     )));
                 }
-                None => return Err(Failure::new(format!("{DATA}: section {} is one too many", found.0))),
+                None => return Err(Failure::new(format!("{DATA}: section {} is unexpected", found.0))),
             }
         }
         match SECTIONS.get(found.count()) {
@@ -174,13 +174,13 @@ impl Document {
 impl Entry {
     fn lines(&self, section: &Section) -> Result<Vec<Line>, Failure> {
         if !self.id.starts_with(&format!("{}-", section.id)) {
-            return Err(complaint(&self.id, &format!("stands in section {}", section.id)));
+            return Err(data_error(&self.id, &format!("is in section {}", section.id)));
         }
         let shared = (self.tests.as_deref(), self.pending.as_deref());
         let own = [&self.openai, &self.anthropic, &self.gemini];
         if !self.id.contains(PROVIDER) {
             if own.iter().any(|own| own.is_some()) {
-                return Err(complaint(&self.id, "names a provider, but its identifier has no {provider}"));
+                return Err(data_error(&self.id, "names a provider, but its identifier has no {provider}"));
             }
             return Ok(vec![self.line(section, self.id.clone(), Proof::new(&self.id, shared.0, shared.1)?)]);
         }
@@ -214,12 +214,12 @@ impl Entry {
 fn require_unique(lines: &[Line]) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     match lines.iter().find(|line| !seen.insert(&line.id)) {
-        Some(line) => Err(complaint(&line.id, "stands there twice")),
+        Some(line) => Err(data_error(&line.id, "is there twice")),
         None => Ok(()),
     }
 }
 
-fn complaint(id: &str, what: &str) -> Failure {
+fn data_error(id: &str, what: &str) -> Failure {
     Failure::new(format!("{DATA}: {id} {what}"))
 }
 
@@ -229,7 +229,7 @@ mod tests {
 
     const DATA: &str = include_str!("../../conformance.toml");
 
-    /// Sums of the specifications' checkboxes: 9.1 to 9.11, 9.12, 8.1 to 8.8, 8.9.
+    /// Sums of the checkboxes in the specifications: 9.1 to 9.11, 9.12, 8.1 to 8.8, 8.9.
     #[test]
     fn the_sections_add_up_to_both_definitions_of_done() {
         let sum = |prefix: &str| -> usize {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_is_whole() {
+    fn the_data_is_complete() {
         let checklist = Checklist::parse(DATA).expect("the data parses");
         // Section 8.2 counts once per provider: ten checkboxes are thirty lines.
         assert_eq!(checklist.lines.len(), 59 + 45 + 71 + 20 + 45);
@@ -247,11 +247,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_less_is_noticed() {
+    fn a_missing_line_is_refused() {
         let cut =
             DATA.replacen("[[section.line]]\nid = \"L-9.1-1\"", "[[section.line]]\nid = \"L-9.2-1\"", 1);
         let error = Checklist::parse(&cut).expect_err("a line is in the wrong section");
-        assert_eq!(error.to_string(), "xtask/conformance.toml: L-9.2-1 stands in section L-9.1");
+        assert_eq!(error.to_string(), "xtask/conformance.toml: L-9.2-1 is in section L-9.1");
         let (head, _) = DATA.split_once("[[section]]\nid = \"CP\"").expect("the last section");
         let error = Checklist::parse(head).expect_err("a section is gone");
         assert_eq!(error.to_string(), "xtask/conformance.toml: section CP is missing");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_per_provider_is_three() {
+    fn an_entry_per_provider_has_three_lines() {
         let found = lines(
             "id = 'LP-x-{provider}'\nsays = ''\ntests = ['t::it::x::{provider}']\ngemini = { pending = 'issue 7' }",
         );
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_one_proof_is_refused() {
+    fn a_line_needs_exactly_one_proof() {
         let cases = [
             ("", "has neither a test nor a pending issue"),
             ("tests = []", "has neither a test nor a pending issue"),
@@ -290,9 +290,9 @@ mod tests {
             ("pending = 'issue 9'", "is pending for `issue 9`, expected `issue 2` to `issue 8`"),
             ("openai = { tests = ['a'] }", "names a provider, but its identifier has no {provider}"),
         ];
-        for (proof, complaint) in cases {
+        for (proof, data_error) in cases {
             let found = lines(&format!("id = 'LP-x'\nsays = ''\n{proof}"));
-            assert_eq!(found, Err(format!("xtask/conformance.toml: LP-x {complaint}")));
+            assert_eq!(found, Err(format!("xtask/conformance.toml: LP-x {data_error}")));
         }
     }
 }

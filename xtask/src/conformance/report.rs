@@ -1,4 +1,4 @@
-//! What the run says: on the terminal, and as the page in `docs/`.
+//! The report of a run, for the terminal and as the page in `docs/`.
 
 use std::{collections::BTreeMap, fmt, fmt::Write as _};
 
@@ -7,7 +7,7 @@ use super::{
     checklist::{Checklist, Line, Proof},
 };
 
-/// The four sums, by what the identifiers start with.
+/// The four groups of lines, by the prefix of their identifiers.
 const GROUPS: &[(&str, &str)] = &[
     ("L-", "loop, checkboxes"),
     ("LP-", "loop, parity cells"),
@@ -29,8 +29,8 @@ pub(super) struct Report<'a> {
     verdicts: Vec<Verdict>,
 }
 
-/// The lines as they are mapped, before anything ran.
-pub(super) struct Unjudged<'a>(&'a Checklist);
+/// The mapping of lines to tests, without running them.
+pub(super) struct MappingReport<'a>(&'a Checklist);
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sum {
@@ -45,16 +45,16 @@ impl<'a> Report<'a> {
         Self { checklist, verdicts }
     }
 
-    pub(super) fn unjudged(checklist: &'a Checklist) -> Unjudged<'a> {
-        Unjudged(checklist)
+    pub(super) fn mapping(checklist: &'a Checklist) -> MappingReport<'a> {
+        MappingReport(checklist)
     }
 
-    /// How many lines fail.
+    /// Returns the number of failed lines.
     pub(super) fn failed(&self) -> usize {
         self.verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Failed(_))).count()
     }
 
-    /// The page: the sums, then a table per section.
+    /// Renders the page: the sums, then a table per section.
     pub(super) fn page(&self) -> String {
         let mut page = String::from(PAGE_HEAD);
         page.push_str("\n| what | all | proved | failed | pending |\n|---|---|---|---|---|\n");
@@ -87,7 +87,7 @@ impl<'a> Report<'a> {
         self.checklist.lines.iter().zip(&self.verdicts)
     }
 
-    /// The sum of each group, by checkbox: the lines of one checkbox count together.
+    /// Returns the sum of each group. The lines of one checkbox count as one.
     fn sums(&self) -> Vec<(&'static str, Sum)> {
         GROUPS
             .iter()
@@ -109,7 +109,7 @@ impl<'a> Report<'a> {
 }
 
 impl Sum {
-    /// Adds one checkbox: it fails when one of its lines does, and is proved when all are.
+    /// Adds one checkbox. It fails if any of its lines fails, and is proved if all are.
     fn add(&mut self, verdicts: &[&Verdict]) {
         self.all += 1;
         if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Failed(_))) {
@@ -137,9 +137,9 @@ impl fmt::Display for Report<'_> {
         for (line, verdict) in self.lines() {
             write_line(formatter, line, &verdict.word())?;
             match verdict {
-                Verdict::Failed(complaints) => {
-                    for complaint in complaints {
-                        writeln!(formatter, "    FAILED {complaint}")?;
+                Verdict::Failed(failures) => {
+                    for data_error in failures {
+                        writeln!(formatter, "    FAILED {data_error}")?;
                     }
                 }
                 Verdict::Proved => write_tests(formatter, line, "pass ")?,
@@ -158,7 +158,7 @@ impl fmt::Display for Report<'_> {
     }
 }
 
-impl fmt::Display for Unjudged<'_> {
+impl fmt::Display for MappingReport<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.0.lines {
             let state = match &line.proof {

@@ -1,7 +1,7 @@
-//! The workspace's test binaries, and single tests of them run one process each.
+//! The test binaries of the workspace. Each test runs in a process of its own.
 //!
-//! A test is named as cargo-nextest names it: the package, then `::TARGET` for an integration test
-//! or `::bin/TARGET` for a program, then `::` and the path that the test itself prints.
+//! Tests are named as by cargo-nextest: the package, then `::TARGET` for an integration test or
+//! `::bin/TARGET` for a program, then `::` and the path of the test in its binary.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,35 +20,35 @@ use serde::Deserialize;
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// The longest that one test may take.
+/// Time limit of one test.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// How often a running test is looked after.
+/// Interval at which a running test is polled.
 const POLL: Duration = Duration::from_millis(5);
-/// How many closing lines of a failed test are shown.
+/// Number of last lines of output shown for a failed test.
 const TAIL: usize = 12;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TestOutcome {
     Passed,
-    /// Why, with the last lines that it printed.
+    /// The reason, with the last lines of output.
     Failed(String),
     Missing,
 }
 
 pub(super) struct TestBinaries {
     binaries: Vec<TestBinary>,
-    /// Where a test's output goes.
+    /// Directory for the output of tests.
     logs: PathBuf,
 }
 
 struct TestBinary {
-    /// What every name of its tests starts with.
+    /// Prefix of the names of its tests.
     id: String,
     executable: PathBuf,
     package_directory: PathBuf,
 }
 
-/// One line of `cargo test --message-format=json`, as far as it concerns us.
+/// One line of `cargo test --message-format=json`, with the fields that are used.
 #[derive(Debug, Deserialize)]
 struct Message {
     reason: String,
@@ -70,7 +70,7 @@ struct MessageTarget {
 }
 
 impl TestBinaries {
-    /// Builds them all, which after `cargo test --workspace` is nothing to do.
+    /// Builds all test binaries, which is a no-op after `cargo test --workspace`.
     pub(super) fn build(metadata: &Metadata) -> Result<Self, Failure> {
         let json = process::capture(process::cargo(&metadata.workspace_root).args([
             "test",
@@ -82,16 +82,17 @@ impl TestBinaries {
         let mut binaries = Vec::new();
         for line in json.lines() {
             let message: Message = serde_json::from_str(line)
-                .map_err(|cause| Failure::new("a message of cargo was not understood").because(cause))?;
+                .map_err(|cause| Failure::new("a message of cargo could not be parsed").with_source(cause))?;
             binaries.extend(TestBinary::from_message(metadata, message));
         }
         let logs = metadata.target_directory.join("conformance");
-        fs::create_dir_all(&logs)
-            .map_err(|cause| Failure::new("the folder for test output could not be made").because(cause))?;
+        fs::create_dir_all(&logs).map_err(|cause| {
+            Failure::new("the directory for test output could not be created").with_source(cause)
+        })?;
         Ok(Self { binaries, logs })
     }
 
-    /// Runs every test of `names` that exists.
+    /// Runs the tests in `names`. Those that do not exist are reported as missing.
     pub(super) fn run(&self, names: &BTreeSet<&str>) -> Result<BTreeMap<String, TestOutcome>, Failure> {
         let mut runs = Vec::new();
         let mut outcomes = BTreeMap::new();
@@ -114,7 +115,7 @@ impl TestBinaries {
         Ok(outcomes)
     }
 
-    /// The binary whose identifier is the longest that `name` starts with, and the rest.
+    /// Returns the binary with the longest identifier that is a prefix of `name`, and the rest of the name.
     fn find<'a>(&'a self, name: &'a str) -> Option<(&'a TestBinary, &'a str)> {
         self.binaries
             .iter()
@@ -125,7 +126,7 @@ impl TestBinaries {
 
 impl TestBinary {
     fn from_message(metadata: &Metadata, message: Message) -> Option<Self> {
-        // The program that an integration test starts is built too, but holds no tests.
+        // Programs that integration tests run are built as well, but contain no tests.
         let is_test = message.profile.is_some_and(|profile| profile.test);
         if message.reason != "compiler-artifact" || !is_test {
             return None;
@@ -149,13 +150,13 @@ impl TestBinary {
         Ok(Listing { all: names(&[])?, ignored: names(&["--ignored"])? })
     }
 
-    /// A command as `cargo test` would set it up.
+    /// Creates a command with the environment that `cargo test` sets.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command
             .current_dir(&self.package_directory)
             .env("CARGO_MANIFEST_DIR", &self.package_directory)
-            // A backtrace would push the message out of the lines that are shown.
+            // A backtrace would displace the message from the lines that are shown.
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null());
         command
@@ -185,7 +186,7 @@ struct Run<'a> {
     test: &'a str,
 }
 
-/// Runs the tests on as many threads as there are cores.
+/// Runs the tests, one thread per core.
 fn run_all(runs: &[Run<'_>], logs: &Path) -> Vec<(String, TestOutcome)> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
@@ -210,7 +211,7 @@ fn run_all(runs: &[Run<'_>], logs: &Path) -> Vec<(String, TestOutcome)> {
 
 impl Run<'_> {
     fn execute(&self, log: &Path) -> Result<(), Failure> {
-        let trouble = |cause: std::io::Error| Failure::new("it could not be run").because(cause);
+        let trouble = |cause: std::io::Error| Failure::new("it could not be run").with_source(cause);
         let output = File::create(log).map_err(trouble)?;
         let errors = output.try_clone().map_err(trouble)?;
         let mut child = self
@@ -256,7 +257,7 @@ mod tests {
 
     use super::{Metadata, TestBinaries, TestBinary, TestOutcome};
 
-    /// This very test binary stands in for those of the workspace.
+    /// Uses this test binary instead of those of the workspace.
     fn this_binary() -> TestBinaries {
         let binary = TestBinary {
             id: String::from("xtask::bin/xtask"),
@@ -264,30 +265,30 @@ mod tests {
             package_directory: PathBuf::from("."),
         };
         let logs = std::env::temp_dir().join(format!("pintle-xtask-{}", std::process::id()));
-        std::fs::create_dir_all(&logs).expect("a folder for the output");
+        std::fs::create_dir_all(&logs).expect("a directory for the output");
         TestBinaries { binaries: vec![binary], logs }
     }
 
     #[test]
-    fn a_named_test_is_run_and_a_missing_one_is_told() {
+    fn named_tests_run_and_missing_ones_are_reported() {
         let binaries = this_binary();
-        let good = "xtask::bin/xtask::ci::tests::closing_lines_add_up";
+        let good = "xtask::bin/xtask::ci::tests::summary_lines_add_up";
         let gone = "xtask::bin/xtask::ci::tests::no_such_test";
-        let elsewhere = "pintle-nowhere::tests::a";
-        let found = binaries.run(&BTreeSet::from([good, gone, elsewhere])).expect("the tests are run");
-        std::fs::remove_dir_all(&binaries.logs).expect("the folder goes");
+        let unknown = "pintle-unknown::tests::a";
+        let found = binaries.run(&BTreeSet::from([good, gone, unknown])).expect("the tests are run");
+        std::fs::remove_dir_all(&binaries.logs).expect("the directory goes");
         assert_eq!(
             found,
             BTreeMap::from([
                 (good.to_owned(), TestOutcome::Passed),
                 (gone.to_owned(), TestOutcome::Missing),
-                (elsewhere.to_owned(), TestOutcome::Missing),
+                (unknown.to_owned(), TestOutcome::Missing),
             ])
         );
     }
 
     #[test]
-    fn binaries_are_named_as_cargo_nextest_names_them() {
+    fn binaries_are_named_as_in_nextest() {
         let metadata: Metadata = serde_json::from_str(
             r#"{"packages": [{"id": "path#p@1", "name": "p", "version": "1.0.0", "manifest_path": "/x/p/Cargo.toml",
                 "dependencies": [], "targets": [], "publish": null}], "workspace_root": "/x", "target_directory": "/x/t"}"#,
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_belongs_to_the_longest_identifier() {
+    fn a_name_matches_the_longest_identifier() {
         let binary = |id: &str| TestBinary {
             id: id.to_owned(),
             executable: PathBuf::new(),

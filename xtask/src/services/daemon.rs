@@ -1,4 +1,4 @@
-//! A process that goes on after this program, known by its pid file.
+//! A background process, identified by its pid file.
 
 use std::{
     fs::{self, File},
@@ -13,53 +13,53 @@ use std::{
 use super::cannot;
 use crate::failure::Failure;
 
-/// How long a service may take to come up, and to go down before it is killed.
+/// Time limit for a service to start, and to stop before it is killed.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// How much of a log an error shows.
+/// Number of bytes of the end of a log that an error shows.
 const LOG_TAIL: u64 = 1500;
 
-/// What is known of a service's process without asking it.
+/// A service process.
 pub(super) struct Daemon {
     pub(super) pid_file: PathBuf,
-    /// A path that stands in its command line, so that a number that somebody else has by now is not taken for it.
-    pub(super) mark: PathBuf,
+    /// A path in its command line, by which a reused process id is recognized.
+    pub(super) marker: PathBuf,
 }
 
 impl Daemon {
-    /// The id of the process, if it runs.
+    /// Returns the id of the process if it is running.
     pub(super) fn id(&self) -> Option<u32> {
         let id: u32 = fs::read_to_string(&self.pid_file).ok()?.trim().parse().ok()?;
         let line = fs::read(format!("/proc/{id}/cmdline")).ok()?;
-        let mark = self.mark.as_os_str().as_encoded_bytes();
-        line.windows(mark.len()).any(|part| part == mark).then_some(id)
+        let marker = self.marker.as_os_str().as_encoded_bytes();
+        line.windows(marker.len()).any(|part| part == marker).then_some(id)
     }
 
-    /// Ends it with its group; says whether it was there.
-    pub(super) fn end(&self) -> Result<bool, Failure> {
+    /// Terminates the process and its group. Returns whether it was running.
+    pub(super) fn terminate(&self) -> Result<bool, Failure> {
         let Some(id) = self.id() else { return Ok(false) };
         for signal in ["TERM", "KILL"] {
-            // It may have gone by itself, which is what is wanted.
+            // An error means that it has already exited.
             let _ = Command::new("kill").args([&format!("-{signal}"), "--", &format!("-{id}")]).status();
             if wait_until(|| self.id() != Some(id)) {
                 return Ok(true);
             }
         }
-        Err(Failure::new(format!("process {id} of {} does not go", self.mark.display())))
+        Err(Failure::new(format!("process {id} of {} cannot be stopped", self.marker.display())))
     }
 }
 
-/// Starts `command` in a group of its own, its words in `log`, waits until `is_ready`, and says its id.
+/// Starts `command` in a new process group with its output in `log`, waits until `is_ready`, and returns its id.
 pub(super) fn start(command: &mut Command, log: &Path, is_ready: impl Fn() -> bool) -> Result<u32, Failure> {
-    let file = File::create(log).map_err(|cause| cannot("write", log).because(cause))?;
-    let errors = file.try_clone().map_err(|cause| cannot("write", log).because(cause))?;
+    let file = File::create(log).map_err(|cause| cannot("write", log).with_source(cause))?;
+    let errors = file.try_clone().map_err(|cause| cannot("write", log).with_source(cause))?;
     command.process_group(0).stdin(Stdio::null()).stdout(file).stderr(errors);
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command
         .spawn()
-        .map_err(|cause| Failure::new(format!("{program} could not be started")).because(cause))?;
+        .map_err(|cause| Failure::new(format!("{program} could not be started")).with_source(cause))?;
     let mut is_up = false;
     wait_until(|| {
         is_up = is_ready();
@@ -68,10 +68,10 @@ pub(super) fn start(command: &mut Command, log: &Path, is_ready: impl Fn() -> bo
     if is_up {
         return Ok(child.id());
     }
-    // It is ours and nobody knows it yet.
+    // It is our child, and its id is not recorded yet.
     let _ = child.kill();
     let _ = child.wait();
-    Err(Failure::new(format!("{program} is not ready; it says:\n{}", tail(log))))
+    Err(Failure::new(format!("{program} is not ready; its output:\n{}", tail(log))))
 }
 
 fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
@@ -101,37 +101,37 @@ fn tail(log: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("pintle-daemon-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        folder
+    fn directory(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("pintle-daemon-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        directory
     }
 
     #[test]
-    fn a_daemon_is_known_by_its_mark_and_ended_by_its_pid_file() {
-        let folder = folder("ends");
-        let (pid_file, mark) = (folder.join("pid"), folder.join("config"));
+    fn a_daemon_is_identified_and_terminated() {
+        let directory = directory("ends");
+        let (pid_file, marker) = (directory.join("pid"), directory.join("config"));
         let script = "echo $$ >\"$1\"; while :; do sleep 0.1; done";
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", script]).arg(&mark).arg(&pid_file);
-        start(&mut command, &folder.join("log"), || pid_file.exists()).unwrap();
-        let other = Daemon { pid_file: pid_file.clone(), mark: folder.join("other") };
+        command.args(["-c", script]).arg(&marker).arg(&pid_file);
+        start(&mut command, &directory.join("log"), || pid_file.exists()).unwrap();
+        let other = Daemon { pid_file: pid_file.clone(), marker: directory.join("other") };
         assert_eq!(other.id(), None);
-        assert!(!other.end().unwrap());
-        let daemon = Daemon { pid_file, mark };
+        assert!(!other.terminate().unwrap());
+        let daemon = Daemon { pid_file, marker };
         assert!(daemon.id().is_some());
-        assert!(daemon.end().unwrap());
-        assert!(!daemon.end().unwrap());
-        fs::remove_dir_all(folder).unwrap();
+        assert!(daemon.terminate().unwrap());
+        assert!(!daemon.terminate().unwrap());
+        fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]
-    fn one_that_fails_is_quoted() {
-        let folder = folder("fails");
+    fn a_failed_start_shows_the_output() {
+        let directory = directory("fails");
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "echo no such key >&2; exit 1"]);
-        let failure = start(&mut command, &folder.join("log"), || false).unwrap_err();
-        assert_eq!(failure.to_string(), "/bin/sh is not ready; it says:\nno such key\n");
-        fs::remove_dir_all(folder).unwrap();
+        let failure = start(&mut command, &directory.join("log"), || false).unwrap_err();
+        assert_eq!(failure.to_string(), "/bin/sh is not ready; its output:\nno such key\n");
+        fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that a fresh machine lacks.
+//! Installs missing programs.
 
 use std::{
     path::PathBuf,
@@ -8,8 +8,8 @@ use std::{
 use super::find_program;
 use crate::failure::Failure;
 
-/// Finds `program`; installs `packages` of Debian where it is missing.
-pub(super) fn need(program: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
+/// Finds `program`, and installs the Debian `packages` if it is missing.
+pub(super) fn find_or_install(program: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     if let Some(found) = find_program(program) {
         return Ok(found);
     }
@@ -23,7 +23,7 @@ pub(super) fn need(program: &str, packages: &[&str]) -> Result<PathBuf, Failure>
     find_program(program).ok_or_else(|| Failure::new(advice))
 }
 
-/// Waits its turn if somebody else installs something.
+/// Runs apt-get. Waits for its lock if another process holds it.
 fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
     let mut command = Command::new("apt-get");
     command
@@ -36,6 +36,6 @@ fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::new(format!("`{line}` ended with {status}"))),
-        Err(cause) => Err(Failure::new(format!("`{line}` could not be started")).because(cause)),
+        Err(cause) => Err(Failure::new(format!("`{line}` could not be started")).with_source(cause)),
     }
 }

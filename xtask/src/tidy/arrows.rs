@@ -1,14 +1,14 @@
-//! Which crate may know which.
+//! Allowed dependencies between crates.
 
 use super::{Violation, tree::Tree};
 
-/// The arrows of one package to others of the workspace.
+/// Allowed dependencies of one package on others of the workspace.
 struct Arrows {
     from: &'static str,
     /// Normal dependencies.
     to: &'static [&'static str],
-    /// More that its tests may use. A crate's fakes live in the crate itself, so that its own tests
-    /// never see two copies of its types; `pintle-testkit` therefore is for crates beside or above it.
+    /// Additional dependencies of its tests. A crate's fakes are part of the crate itself, so that its own tests
+    /// never see two copies of its types. `pintle-testkit` is therefore for crates beside or above it.
     to_in_tests: &'static [&'static str],
 }
 
@@ -45,8 +45,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-web",
 ];
 
-/// A dependency from outside that only some packages may have, because a layer is defined by not
-/// having it.
+/// External dependency that is reserved to some packages, because other layers are defined by not having it.
 struct Fence {
     dependency: &'static str,
     owners: &'static [&'static str],
@@ -66,26 +65,26 @@ const FENCES: &[Fence] = &[
     Fence { dependency: "anyhow", owners: &["pintle", "pintle-tests", "xtask"] },
 ];
 
-/// The patch engine is text in and a plan out: this is all that it may need.
+/// All dependencies of the patch engine, which only turns text into a plan.
 const PATCH_DEPENDENCIES: &[&str] = &["foldhash", "memchr", "similar", "thiserror", "unicode-normalization"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let is_member = |name: &str| tree.packages.iter().any(|package| package.name == name);
     let mut violations = Vec::new();
     for package in &tree.packages {
-        let Some(row) = ARROWS.iter().find(|row| row.from == package.name) else {
-            violations.push(Violation::new(&package.name, "has no row in the table of arrows"));
+        let Some(entry) = ARROWS.iter().find(|entry| entry.from == package.name) else {
+            violations.push(Violation::new(&package.name, "has no entry in the table of dependencies"));
             continue;
         };
         for name in package.normal.iter().filter(|name| is_member(name)) {
-            if !row.to.contains(&name.as_str()) {
-                violations.push(refused(row, "", name, row.to));
+            if !entry.to.contains(&name.as_str()) {
+                violations.push(violation(entry, "", name, entry.to));
             }
         }
         for name in package.other.iter().filter(|name| is_member(name)) {
-            let allowed = [row.to, row.to_in_tests].concat();
+            let allowed = [entry.to, entry.to_in_tests].concat();
             if !allowed.contains(&name.as_str()) {
-                violations.push(refused(row, " in its tests", name, &allowed));
+                violations.push(violation(entry, " in its tests", name, &allowed));
             }
         }
     }
@@ -100,13 +99,13 @@ pub(super) fn check_fences(tree: &Tree) -> Vec<Violation> {
             if !owns && package.normal.iter().any(|name| name == fence.dependency) {
                 violations.push(Violation::new(
                     &package.name,
-                    format!("depends on {}, which belongs to {:?}", fence.dependency, fence.owners),
+                    format!("depends on {}, which is reserved to {:?}", fence.dependency, fence.owners),
                 ));
             }
         }
-        let beyond = package.normal.iter().filter(|name| !PATCH_DEPENDENCIES.contains(&name.as_str()));
+        let extra = package.normal.iter().filter(|name| !PATCH_DEPENDENCIES.contains(&name.as_str()));
         if package.name == "pintle-patch" {
-            violations.extend(beyond.map(|name| {
+            violations.extend(extra.map(|name| {
                 Violation::new(
                     &package.name,
                     format!("depends on {name}, allowed are {PATCH_DEPENDENCIES:?}"),
@@ -117,8 +116,8 @@ pub(super) fn check_fences(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-fn refused(row: &Arrows, whereabouts: &str, name: &str, allowed: &[&str]) -> Violation {
-    Violation::new(row.from, format!("depends on {name}{whereabouts}, allowed are {allowed:?}"))
+fn violation(entry: &Arrows, scope: &str, name: &str, allowed: &[&str]) -> Violation {
+    Violation::new(entry.from, format!("depends on {name}{scope}, allowed are {allowed:?}"))
 }
 
 #[cfg(test)]
@@ -126,55 +125,56 @@ mod tests {
     use super::{ARROWS, check, check_fences};
     use crate::tidy::tree::Tree;
 
-    fn places(tree: &Tree) -> Vec<String> {
+    fn messages(tree: &Tree) -> Vec<String> {
         check(tree).into_iter().map(|violation| violation.to_string()).collect()
     }
 
     #[test]
-    fn an_arrow_up_is_refused() {
+    fn an_upward_dependency_is_refused() {
         let tree = Tree::default().with_arrows("pintle-llm", &["serde", "pintle-agent"], &[]).with_arrows(
             "pintle-agent",
             &["pintle-llm"],
             &[],
         );
-        assert_eq!(places(&tree), ["pintle-llm: depends on pintle-agent, allowed are []"]);
+        assert_eq!(messages(&tree), ["pintle-llm: depends on pintle-agent, allowed are []"]);
     }
 
     #[test]
-    fn the_testkit_is_for_tests_beside_or_above_it() {
+    fn the_testkit_is_allowed_beside_or_above_it() {
         let testkit = Tree::default().with_arrows("pintle-testkit", &[], &[]);
         let tree = testkit.with_arrows("pintle-providers", &[], &["pintle-testkit"]).with_arrows(
             "pintle-env",
             &[],
             &["pintle-testkit"],
         );
-        assert_eq!(places(&tree), ["pintle-env: depends on pintle-testkit in its tests, allowed are []"]);
+        assert_eq!(messages(&tree), ["pintle-env: depends on pintle-testkit in its tests, allowed are []"]);
     }
 
     #[test]
-    fn a_package_without_a_row_is_refused() {
+    fn a_package_without_an_entry_is_refused() {
         let tree = Tree::default().with_arrows("pintle-new", &[], &[]);
-        assert_eq!(places(&tree), ["pintle-new: has no row in the table of arrows"]);
+        assert_eq!(messages(&tree), ["pintle-new: has no entry in the table of dependencies"]);
     }
 
     #[test]
-    fn the_table_has_no_circle() {
+    fn the_table_has_no_cycle() {
         let mut placed: Vec<&str> = Vec::new();
         while placed.len() < ARROWS.len() {
             let next = ARROWS
                 .iter()
-                .find(|row| !placed.contains(&row.from) && row.to.iter().all(|to| placed.contains(to)));
-            placed.push(next.expect("a row whose arrows all lead to rows before it").from);
+                .find(|entry| !placed.contains(&entry.from) && entry.to.iter().all(|to| placed.contains(to)));
+            placed.push(next.expect("an entry that depends only on earlier ones").from);
         }
     }
 
     #[test]
-    fn a_fenced_dependency_is_its_owners_alone() {
+    fn a_reserved_dependency_is_refused_elsewhere() {
         let tree = Tree::default()
             .with_arrows("pintle-llm", &["reqwest"], &[])
             .with_arrows("pintle-providers", &["reqwest"], &[])
             .with_arrows("pintle-patch", &["similar", "serde"], &[]);
-        let found: Vec<String> = check_fences(&tree).into_iter().map(|violation| violation.place).collect();
+        let found: Vec<String> =
+            check_fences(&tree).into_iter().map(|violation| violation.location).collect();
         assert_eq!(found, ["pintle-llm", "pintle-patch"]);
     }
 }

@@ -1,8 +1,8 @@
-//! The numbered invariants of `docs/architecture.md`: each names what holds it, and that exists.
+//! The numbered invariants of `docs/architecture.md`. Each names an existing check.
 //!
 //! A line reads `**I-07** Sentence. Check: `name`, `name`.` where a name is
-//! `xtask::COMMAND`, `xtask::tidy::RULE`, `xtask::ci::STEP`, or a test as the conformance list
-//! names it: `PACKAGE::module::tests::function`, with `*` for a module that a macro makes for each provider.
+//! `xtask::COMMAND`, `xtask::tidy::RULE`, `xtask::ci::STEP`, or a test as named in the conformance data:
+//! `PACKAGE::module::tests::function`, with `*` for a module that a macro generates per provider.
 
 use super::{Violation, rule_names, test_names, tree::Tree};
 use crate::{ci, command_names};
@@ -18,33 +18,33 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut expected = 1;
     for (number, line) in page.lines() {
         let Some((id, text)) = invariant(line) else { continue };
-        let mut complain = |message| violations.push(Violation::at_line(PAGE, number, message));
+        let mut report = |message| violations.push(Violation::at_line(PAGE, number, message));
         if id.parse() != Ok(expected) {
-            complain(format!("the invariant after I-{:02} is I-{id}", expected - 1));
+            report(format!("the invariant after I-{:02} is I-{id}", expected - 1));
         }
         expected += 1;
         let names: Vec<&str> = checks(text).collect();
         if names.is_empty() {
-            complain(format!("I-{id} names no check; end the line with {CHECK} `name`"));
+            report(format!("I-{id} names no check; end the line with {CHECK} `name`"));
         }
         for name in names.into_iter().filter(|name| !exists(tree, name)) {
-            complain(format!("I-{id} names `{name}`, which is neither a test nor an xtask check"));
+            report(format!("I-{id} names `{name}`, which is neither a test nor an xtask check"));
         }
     }
     if expected == 1 {
-        violations.push(Violation::new(PAGE, "holds no invariant (`**I-01** ...`)"));
+        violations.push(Violation::new(PAGE, "has no invariant (`**I-01** ...`)"));
     }
     violations
 }
 
-/// The number and the text of an invariant's line, list marker or not.
+/// Returns the number and the text of an invariant's line, with or without a list marker.
 fn invariant(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start();
     let line = line.strip_prefix("* ").or_else(|| line.strip_prefix("- ")).unwrap_or(line);
     line.strip_prefix("**I-")?.split_once("**")
 }
 
-/// The names in backticks after the last `Check:`.
+/// Returns the names in backticks after the last `Check:`.
 fn checks(text: &str) -> impl Iterator<Item = &str> {
     let named = text.rsplit_once(CHECK).map_or("", |(_, named)| named);
     named.split('`').skip(1).step_by(2)
@@ -60,7 +60,7 @@ fn exists(tree: &Tree, name: &str) -> bool {
     }
 }
 
-/// Whether a Rust file of `package` has a test function called `function`.
+/// Returns whether a Rust file of `package` has a test function named `function`.
 fn is_test(tree: &Tree, package: &str, function: &str) -> bool {
     let Some(package) = tree.packages.iter().find(|found| found.name == package) else {
         return false;
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn an_invariant_names_a_test_or_a_check() {
+    fn an_invariant_may_name_tests_and_checks() {
         let page = "**I-01** A rule. Check: `a::tests::holds`, `a::tests::waits`, `a::*::other`.\n\
                     * **I-02** Another `word`. Check: `xtask::tidy::arrows`, `xtask::consumers`, `xtask::ci::clippy`.\n";
         assert_eq!(messages(page), [""; 0]);
     }
 
     #[test]
-    fn an_invariant_that_nothing_holds_is_refused() {
+    fn an_invariant_without_an_existing_check_is_refused() {
         let cases = [
             ("**I-01** A rule.", "I-01 names no check; end the line with Check: `name`"),
             ("**I-02** A. Check: `a::tests::holds`.", "the invariant after I-00 is I-02"),
@@ -111,7 +111,7 @@ mod tests {
                 "**I-01** A. Check: `xtask::tidy::nothing`.",
                 "I-01 names `xtask::tidy::nothing`, which is neither a test nor an xtask check",
             ),
-            ("No rule.", "holds no invariant (`**I-01** ...`)"),
+            ("No rule.", "has no invariant (`**I-01** ...`)"),
         ];
         for (page, message) in cases {
             assert_eq!(messages(page), [message], "{page}");

@@ -7,7 +7,7 @@ use super::{
     tree::{File, Tree},
 };
 
-/// Prompts are what a model reads: they hold no links of ours.
+/// Prompts are text for a model; links in them are not ours.
 const PROMPTS: &str = "crates/agent/prompts/";
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
@@ -16,10 +16,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     for page in pages(tree) {
         for (number, target) in links(page) {
             let path = resolve(&page.path, target);
-            if leads_somewhere(tree, &path) {
+            if exists(tree, &path) {
                 linked.insert(path);
             } else {
-                let message = format!("the link to `{target}` leads nowhere");
+                let message = format!("broken link to `{target}`");
                 violations.push(Violation::at_line(&page.path, number, message));
             }
         }
@@ -39,7 +39,7 @@ fn pages(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.files.iter().filter(|file| file.path.ends_with(".md") && !file.path.starts_with(PROMPTS))
 }
 
-/// Relative targets of inline links, without their fragment; code blocks are skipped.
+/// Returns the relative targets of inline links outside of code blocks, without fragments.
 fn links(page: &File) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_code = false;
@@ -60,7 +60,7 @@ fn links(page: &File) -> Vec<(usize, &str)> {
     found
 }
 
-/// The path from the root that `target` means on the page `from`.
+/// Resolves `target` on the page `from` to a path from the root.
 fn resolve(from: &str, target: &str) -> String {
     let mut components: Vec<&str> = from.split('/').collect();
     components.pop();
@@ -76,8 +76,8 @@ fn resolve(from: &str, target: &str) -> String {
     components.join("/")
 }
 
-/// Documentation paths of Rust items (`crate::Item`) hold a colon and never come here.
-fn leads_somewhere(tree: &Tree, path: &str) -> bool {
+/// Returns whether `path` exists. Paths of Rust items (`crate::Item`) contain a colon and are filtered out before.
+fn exists(tree: &Tree, path: &str) -> bool {
     tree.file(path).is_some() || tree.files_under(path).next().is_some()
 }
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_files_and_folders() {
+    fn links_to_files_and_directories_are_accepted() {
         let files = [
             ("README.md", "[a](docs/a.md#part) [d](docs/decisions/) [w](https://example.org/x)"),
             ("docs/a.md", "[up](../README.md)\n```text\n[not](a/link)\n```\n"),
@@ -101,11 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_link_and_a_lost_page_are_named() {
+    fn a_broken_link_and_an_unlinked_page_are_reported() {
         let files = [("README.md", "\n[a](docs/b.md)"), ("docs/a.md", "")];
         assert_eq!(
             shown(&files),
-            ["README.md:2: the link to `docs/b.md` leads nowhere", "docs/a.md: no page links to it"]
+            ["README.md:2: broken link to `docs/b.md`", "docs/a.md: no page links to it"]
         );
     }
 }

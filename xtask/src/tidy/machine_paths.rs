@@ -1,8 +1,8 @@
-//! The repository says nothing about the machine it was written on.
+//! Absolute paths of the machine on which a file was written.
 
 use super::{Violation, tree::Tree};
 
-/// The first components of paths that exist on one machine and not on the next.
+/// First components of paths that are specific to a machine.
 const HOMES: &[&str] = &["home", "root", "work", "Users"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
@@ -10,7 +10,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     for file in &tree.files {
         for (number, line) in file.lines() {
             if let Some(home) = HOMES.iter().find(|home| names(line, home)) {
-                let message = format!("names a path under /{home} of one machine");
+                let message = format!("contains a path below /{home} of one machine");
                 violations.push(Violation::at_line(&file.path, number, message));
             }
         }
@@ -18,7 +18,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// Whether `line` holds an absolute path that starts with `home` and goes on below it.
+/// Returns whether `line` contains an absolute path to something below `home`.
 fn names(line: &str, home: &str) -> bool {
     let needle = format!("/{home}/");
     line.match_indices(&needle).any(|(index, found)| {

@@ -1,8 +1,8 @@
-//! A library's README is its front page, and its first example runs.
+//! The README of a library is its front page and has an example that runs.
 
 use super::{Violation, tree::Tree};
 
-/// Words on a fence under which rustdoc does not run the block.
+/// Attributes of a code block that rustdoc does not run.
 const NOT_RUN: &[&str] = &["ignore", "no_run", "compile_fail", "should_panic"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
@@ -42,7 +42,7 @@ mod tests {
     use super::has_running_example;
 
     #[test]
-    fn an_example_runs_when_rustdoc_runs_it() {
+    fn an_example_counts_if_rustdoc_runs_it() {
         let cases = [
             ("```rust\nf();\n```\n", true),
             ("```\nf();\n```\n", true),

@@ -1,6 +1,6 @@
-//! Rust text reduced to its code, so that a rule about code does not trip over prose.
+//! Rust text reduced to its code, so that rules about code ignore prose and data.
 
-/// Blanks comments, strings and character literals; every line break stays where it was.
+/// Replaces comments, strings and character literals by spaces. Line breaks are kept.
 pub(super) fn without_comments_and_literals(text: &str) -> String {
     let mut scanner = Scanner { rest: text, out: String::with_capacity(text.len()), after_word: false };
     while scanner.step() {}
@@ -15,7 +15,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Takes one comment, one literal or one character; `false` at the end.
+    /// Reads one comment, one literal or one character. Returns `false` at the end.
     fn step(&mut self) -> bool {
         let Some(first) = self.rest.chars().next() else { return false };
         if let Some(length) = self.literal_or_comment() {
@@ -56,7 +56,7 @@ impl Scanner<'_> {
     }
 }
 
-/// The length of a block comment; they nest.
+/// Returns the length of a block comment, which may be nested.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -77,7 +77,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a literal that ends at the next `quote` without a backslash.
+/// Returns the length of a literal that ends at the next unescaped `quote`.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (index, character) in text.char_indices().skip(1) {
@@ -92,14 +92,14 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The length of a character literal; `None` for a lifetime.
+/// Returns the length of a character literal; `None` for a lifetime.
 fn character(text: &str) -> Option<usize> {
     let mut characters = text.chars().skip(1);
     let first = characters.next()?;
     (first == '\\' || characters.next() == Some('\'')).then(|| quoted(text, '\''))
 }
 
-/// The length of `r"…"`, `r#"…"#` and their byte and C kinds.
+/// Returns the length of a raw string: `r"…"`, `r#"…"#`, or the byte or C variant.
 fn raw_string(text: &str) -> Option<usize> {
     let after_kind = text.strip_prefix('b').or_else(|| text.strip_prefix('c')).unwrap_or(text);
     let after_r = after_kind.strip_prefix('r')?;

@@ -8,23 +8,23 @@ use super::{
 const PRINTS: &[&str] = &["print!", "println!", "eprint!", "eprintln!", "dbg!"];
 const UNFINISHED: &[&str] = &["todo!", "unimplemented!", "#[ignore"];
 const FORBID_UNSAFE: &str = "#![forbid(unsafe_code)]";
-const SHOW_README: &str = "#![doc = include_str!(\"../README.md\")]";
+const INCLUDE_README: &str = "#![doc = include_str!(\"../README.md\")]";
 
 pub(super) fn check_module_files(tree: &Tree) -> Vec<Violation> {
     tree.rust_files()
         .filter(|file| file.path.ends_with("/mod.rs"))
-        .map(|file| Violation::new(&file.path, "a module's file carries the module's name"))
+        .map(|file| Violation::new(&file.path, "a module file must have the name of the module"))
         .collect()
 }
 
-/// Test modules may print: what a test says belongs to its reader.
+/// Reports printing in libraries. Test modules may print.
 pub(super) fn check_prints(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for library in tree.libraries() {
         let sources = format!("{}/src", library.directory);
         for file in tree.files_under(&sources).filter(|file| file.path.ends_with(".rs")) {
             if !file.path.ends_with("/tests.rs") && !file.path.contains("/tests/") {
-                violations.extend(uses(file, before_tests(file), PRINTS, "a library prints nothing"));
+                violations.extend(uses(file, before_tests(file), PRINTS, "a library must not print"));
             }
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn check_prints(tree: &Tree) -> Vec<Violation> {
 
 pub(super) fn check_unfinished(tree: &Tree) -> Vec<Violation> {
     tree.rust_files()
-        .flat_map(|file| uses(file, file.code_lines(), UNFINISHED, "what is merged is whole"))
+        .flat_map(|file| uses(file, file.code_lines(), UNFINISHED, "unfinished code must not be merged"))
         .collect()
 }
 
@@ -42,7 +42,7 @@ pub(super) fn check_crate_roots(tree: &Tree) -> Vec<Violation> {
     for library in tree.libraries() {
         let path = format!("{}/src/lib.rs", library.directory);
         let text = tree.file(&path).map_or("", |file| file.text.as_str());
-        for line in [FORBID_UNSAFE, SHOW_README] {
+        for line in [FORBID_UNSAFE, INCLUDE_README] {
             if !text.lines().any(|found| found.trim() == line) {
                 violations.push(Violation::new(&path, format!("lacks `{line}`")));
             }
@@ -70,7 +70,7 @@ fn uses(file: &File, lines: Vec<(usize, String)>, words: &[&str], why: &str) -> 
     violations
 }
 
-/// Whether `word` stands in `line` and is not the end of a longer name.
+/// Returns whether `line` contains `word`, not as the end of a longer name.
 fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(index, _)| {
         let before = line.get(..index).and_then(|before| before.chars().next_back());
@@ -88,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_a_file_with_its_name() {
+    fn a_module_file_has_the_modules_name() {
         let tree = Tree::of(&[("crates/a/src/b/mod.rs", ""), ("crates/a/src/model.rs", "")]);
         assert_eq!(check_module_files(&tree).len(), 1);
     }
 
     #[test]
-    fn only_a_librarys_own_code_prints_nothing() {
+    fn only_library_code_must_not_print() {
         let text = "fn f() { println!(\"x\"); }\n// dbg!(1)\nfn g() { my_print!(); \"print!\"; }\nmod tests {\n    fn t() { eprintln!(); }\n}\n";
         let tree = Tree::of(&[
             ("crates/a/src/lib.rs", text),
@@ -104,7 +104,7 @@ mod tests {
         .with_library("a", "crates/a");
         assert_eq!(
             shown(check_prints(&tree)),
-            ["crates/a/src/lib.rs:1: `println!`: a library prints nothing"]
+            ["crates/a/src/lib.rs:1: `println!`: a library must not print"]
         );
     }
 
@@ -113,13 +113,13 @@ mod tests {
         let text = "// todo!\n#[ignore = \"later\"]\nfn f() { unimplemented!() }\nconst T: &str = \"todo!()\";\nfn g() { todo!() }\n";
         let lines: Vec<String> = check_unfinished(&Tree::of(&[("a.rs", text)]))
             .into_iter()
-            .map(|violation| violation.place)
+            .map(|violation| violation.location)
             .collect();
         assert_eq!(lines, ["a.rs:2", "a.rs:3", "a.rs:5"]);
     }
 
     #[test]
-    fn a_crate_root_forbids_unsafe_code_and_shows_the_readme() {
+    fn a_crate_root_forbids_unsafe_code_and_includes_the_readme() {
         let root = "#![doc = include_str!(\"../README.md\")]\n#![forbid(unsafe_code)]\n";
         let tree = |text: &str| Tree::of(&[("crates/a/src/lib.rs", text)]).with_library("a", "crates/a");
         assert_eq!(shown(check_crate_roots(&tree(root))), [""; 0]);

@@ -1,9 +1,9 @@
-//! `docs/spec-map.md`: what of the client specification is what here, and which test shows it.
+//! `docs/spec-map.md`, the map from names of the client specification to our items and tests.
 //!
 //! A row reads `| specification | here | test |`. The names in backticks in the second column are items of our crates
-//! (`pintle_llm::Type`, `pintle_llm::Type::member`), those in the third are tests as the conformance list names them,
-//! with `*` for a module that a macro makes for each provider. Each exists, and no row is without either, unless it
-//! says `none` and why.
+//! (`pintle_llm::Type`, `pintle_llm::Type::member`). Those in the third are tests as named in the conformance data,
+//! with `*` for a module that a macro generates per provider. Each must exist. A cell without a name must say `none`
+//! and the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ use super::{
 
 const PAGE: &str = "docs/spec-map.md";
 
-/// Where a row has nothing to name.
-const NOTHING: &str = "none";
+/// Start of a cell without a name.
+const NONE: &str = "none";
 
 const DEFINING: [&str; 7] = ["struct", "enum", "trait", "type", "fn", "const", "static"];
 
@@ -28,8 +28,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut rows = 0;
     for (number, row) in page.lines().filter_map(|(number, line)| Some((number, row(line)?))) {
         rows += 1;
-        let complaints = complaints(&row, &mut index);
-        violations.extend(complaints.into_iter().map(|message| Violation::at_line(PAGE, number, message)));
+        let problems = problems(&row, &mut index);
+        violations.extend(problems.into_iter().map(|message| Violation::at_line(PAGE, number, message)));
     }
     if rows == 0 {
         violations.push(Violation::new(PAGE, "has no row (`| specification | here | test |`)"));
@@ -37,7 +37,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// The cells of a row; `None` for a line that is none, and for the head of a table.
+/// Returns the cells of a row; `None` for other lines and for the header of a table.
 fn row(line: &str) -> Option<Vec<&str>> {
     let cells = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     let cells: Vec<&str> = cells.split('|').map(str::trim).collect();
@@ -45,42 +45,42 @@ fn row(line: &str) -> Option<Vec<&str>> {
     (first != "specification" && !first.starts_with("--")).then_some(cells)
 }
 
-fn complaints(row: &[&str], index: &mut Index<'_>) -> Vec<String> {
+fn problems(row: &[&str], index: &mut Index<'_>) -> Vec<String> {
     let [_, here, test] = row else {
         return vec![format!("a row has 3 cells, this one has {}", row.len())];
     };
     let items: Vec<&str> = names(here).collect();
     let tests: Vec<&str> = names(test).collect();
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for (cell, found, what) in [(here, &items, "item"), (test, &tests, "test")] {
-        if found.is_empty() && !cell.starts_with(NOTHING) {
-            complaints
-                .push(format!("the row names no {what}; `{NOTHING}`, and why, says that there is none"));
+        if found.is_empty() && !cell.starts_with(NONE) {
+            problems
+                .push(format!("the row names no {what}; if there is none, write `{NONE}` and the reason"));
         }
     }
     let unknown = items.into_iter().filter(|name| !index.has_item(name));
-    complaints.extend(unknown.map(|name| format!("`{name}` is no item of ours")));
+    problems.extend(unknown.map(|name| format!("there is no item `{name}`")));
     let unknown = tests.into_iter().filter(|name| !index.has_test(name));
-    complaints.extend(unknown.map(|name| format!("`{name}` is no test of ours")));
-    complaints
+    problems.extend(unknown.map(|name| format!("there is no test `{name}`")));
+    problems
 }
 
-/// The paths in backticks.
+/// Returns the paths in backticks.
 fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2).filter(|name| name.contains("::"))
 }
 
-/// What the packages hold, each read when it is first asked for.
+/// Names defined in the packages, each read on first use.
 struct Index<'a> {
     tree: &'a Tree,
-    packages: BTreeMap<String, Held>,
+    packages: BTreeMap<String, PackageNames>,
 }
 
-/// The words of a package that a name can be made of.
+/// Names defined in a package.
 #[derive(Default)]
-struct Held {
+struct PackageNames {
     items: BTreeSet<String>,
-    /// `Type::member`, for each type that the member's file mentions.
+    /// `Type::member`, for each type mentioned in the member's file.
     members: BTreeSet<String>,
     tests: BTreeSet<String>,
 }
@@ -92,11 +92,12 @@ impl<'a> Index<'a> {
 
     fn has_item(&mut self, name: &str) -> bool {
         let Some((package, path)) = name.split_once("::") else { return false };
-        let Some(held) = self.held(&package.replace('_', "-")) else { return false };
+        let Some(package_names) = self.package_names(&package.replace('_', "-")) else { return false };
         match path.split("::").collect::<Vec<_>>().as_slice() {
-            [item] => held.items.contains(*item),
+            [item] => package_names.items.contains(*item),
             [item, member] => {
-                held.items.contains(*item) && held.members.contains(&format!("{item}::{member}"))
+                package_names.items.contains(*item)
+                    && package_names.members.contains(&format!("{item}::{member}"))
             }
             _ => false,
         }
@@ -105,25 +106,25 @@ impl<'a> Index<'a> {
     fn has_test(&mut self, name: &str) -> bool {
         let Some((package, path)) = name.split_once("::") else { return false };
         let function = path.rsplit("::").next().unwrap_or(path);
-        self.held(package).is_some_and(|held| held.tests.contains(function))
+        self.package_names(package).is_some_and(|package_names| package_names.tests.contains(function))
     }
 
-    fn held(&mut self, package: &str) -> Option<&Held> {
+    fn package_names(&mut self, package: &str) -> Option<&PackageNames> {
         if !self.packages.contains_key(package) {
             let found = self.tree.packages.iter().find(|found| found.name == package)?;
-            self.packages.insert(package.to_owned(), Held::of(self.tree, found));
+            self.packages.insert(package.to_owned(), PackageNames::of(self.tree, found));
         }
         self.packages.get(package)
     }
 }
 
-impl Held {
+impl PackageNames {
     fn of(tree: &Tree, package: &Package) -> Self {
-        let mut held = Self::default();
+        let mut package_names = Self::default();
         for file in tree.files_under(&package.directory).filter(|file| file.path.ends_with(".rs")) {
-            held.read(file);
+            package_names.read(file);
         }
-        held
+        package_names
     }
 
     fn read(&mut self, file: &File) {
@@ -142,13 +143,13 @@ impl Held {
     }
 }
 
-/// What a line defines.
+/// Returns the item that a line defines.
 fn defined(line: &str) -> Option<&str> {
     let mut before = "";
     words(line).find(|word| DEFINING.contains(&std::mem::replace(&mut before, word)))
 }
 
-/// The function, the field or the variant that a line begins.
+/// Returns the function, field or variant that starts on a line.
 fn member(line: &str) -> Option<&str> {
     if words(line).any(|word| word == "fn") {
         return defined(line);
@@ -219,17 +220,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn names_that_do_not_exist_are_refused() {
         let cases = [
-            ("| x | `a_b::Gone` | none |", "`a_b::Gone` is no item of ours"),
-            ("| x | `a_b::Word::gone` | none |", "`a_b::Word::gone` is no item of ours"),
-            ("| x | `a_b::Word::first::x` | none |", "`a_b::Word::first::x` is no item of ours"),
-            ("| x | `c::Word` | none |", "`c::Word` is no item of ours"),
-            ("| x | none | `a-b::tests::gone` |", "`a-b::tests::gone` is no test of ours"),
-            ("| x | none | `a-b::tests::helper` |", "`a-b::tests::helper` is no test of ours"),
-            ("| x | none | `c::tests::holds` |", "`c::tests::holds` is no test of ours"),
-            ("| x | | none |", "the row names no item; `none`, and why, says that there is none"),
-            ("| x | none | yes |", "the row names no test; `none`, and why, says that there is none"),
+            ("| x | `a_b::Gone` | none |", "there is no item `a_b::Gone`"),
+            ("| x | `a_b::Word::gone` | none |", "there is no item `a_b::Word::gone`"),
+            ("| x | `a_b::Word::first::x` | none |", "there is no item `a_b::Word::first::x`"),
+            ("| x | `c::Word` | none |", "there is no item `c::Word`"),
+            ("| x | none | `a-b::tests::gone` |", "there is no test `a-b::tests::gone`"),
+            ("| x | none | `a-b::tests::helper` |", "there is no test `a-b::tests::helper`"),
+            ("| x | none | `c::tests::holds` |", "there is no test `c::tests::holds`"),
+            ("| x | | none |", "the row names no item; if there is none, write `none` and the reason"),
+            ("| x | none | yes |", "the row names no test; if there is none, write `none` and the reason"),
             ("| x | none |", "a row has 3 cells, this one has 2"),
             ("", "has no row (`| specification | here | test |`)"),
         ];

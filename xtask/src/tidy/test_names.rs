@@ -1,11 +1,11 @@
-//! Which functions of a Rust file are tests, as far as its text shows.
+//! Names of the test functions in a Rust file, found in its text.
 
 use super::tree::File;
 
-/// Macros of ours that make tests of the functions or names that they are given.
+/// Macros of this repository that generate tests from the functions or names in their arguments.
 const MACROS: [&str; 3] = ["per_provider!", "in_each_dialect!", "each_pair!"];
 
-/// The names of the tests in `file`, without their modules.
+/// Returns the names of the tests in `file`, without their modules.
 pub(super) fn of(file: &File) -> Vec<String> {
     let (mut marked, mut in_macro) = (false, false);
     let mut names = Vec::new();
@@ -19,13 +19,13 @@ pub(super) fn of(file: &File) -> Vec<String> {
         } else if marked && let Some(name) = function(line) {
             names.push(name.to_owned());
         }
-        // An attribute is for what follows it, and no statement and no block stands between.
+        // An attribute applies to the next item: a statement or block in between ends its scope.
         marked = marked && !line.ends_with(['{', '}', ';']);
     }
     names
 }
 
-/// `#[test]`, `#[tokio::test(...)]` and their like.
+/// Returns whether a line is `#[test]`, `#[tokio::test(...)]` or similar.
 fn is_marker(line: &str) -> bool {
     line.starts_with("#[") && line.contains("test") && !line.contains("cfg(")
 }

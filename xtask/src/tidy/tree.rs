@@ -1,11 +1,11 @@
-//! What the rules look at.
+//! The packages and files that the rules check.
 
 use std::{fs, path::Path, process::Command};
 
 use super::rust_code;
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// The packages and the text files of the repository.
+/// Packages and text files of the repository.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) packages: Vec<Package>,
@@ -15,7 +15,7 @@ pub(super) struct Tree {
 #[derive(Debug, Default)]
 pub(super) struct Package {
     pub(super) name: String,
-    /// From the root, without a slash at the end.
+    /// Path from the root, without a trailing slash.
     pub(super) directory: String,
     pub(super) is_library: bool,
     pub(super) normal: Vec<String>,
@@ -25,13 +25,13 @@ pub(super) struct Package {
 
 #[derive(Debug)]
 pub(super) struct File {
-    /// From the root, with slashes.
+    /// Path from the root, with slashes.
     pub(super) path: String,
     pub(super) text: String,
 }
 
 impl Tree {
-    /// Reads what git tracks and what it would track: a rule should speak before the commit.
+    /// Reads the files that git tracks, and untracked ones that it does not ignore, so that rules apply before a commit.
     pub(super) fn load(metadata: &Metadata) -> Result<Self, Failure> {
         let root = &metadata.workspace_root;
         let listed = process::capture(
@@ -41,7 +41,7 @@ impl Tree {
         )?;
         let mut files = Vec::new();
         for path in listed.split('\0').filter(|path| !path.is_empty()) {
-            // A deleted file is still listed, and a binary file has no text to judge.
+            // Deleted files are still listed, and binary files have no text.
             if let Ok(text) = fs::read_to_string(root.join(path)) {
                 files.push(File { path: path.to_owned(), text });
             }
@@ -90,7 +90,7 @@ impl Package {
 }
 
 impl File {
-    /// The text with comments and literals blanked, line by line from 1.
+    /// Returns the lines, numbered from 1, with comments and literals replaced by spaces.
     pub(super) fn code_lines(&self) -> Vec<(usize, String)> {
         let code = rust_code::without_comments_and_literals(&self.text);
         code.lines().enumerate().map(|(index, line)| (index + 1, line.to_owned())).collect()
@@ -103,7 +103,7 @@ impl File {
 
 #[cfg(test)]
 impl Tree {
-    /// A tree of files made of strings.
+    /// Creates a tree of files from strings.
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let files = files
             .iter()

@@ -1,8 +1,8 @@
-//! Cold checks: the processor time that the compilers take for one layer alone.
+//! Cold checks: the CPU time that compilers take for one layer alone.
 //!
-//! Each layer is checked on its own, with the features that it asks for itself, but all of them in one fresh target
-//! directory: cargo compiles a crate again only where another layer wants other features, and names what it would have
-//! used. A layer's time is the sum over what its check names, as if everything had been compiled for it.
+//! Each layer is checked on its own, with its own features, but all of them share one fresh target directory. Cargo
+//! recompiles a crate only if another layer needs other features, and reports every unit that a check uses. The time of
+//! a layer is the sum over its units, as if all of them had been compiled for it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,24 +18,24 @@ use super::{
     wrapper,
 };
 
-/// What the checks of all layers took.
+/// Results of the checks of all layers.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
-    /// Microseconds by the hash of a unit.
-    took: BTreeMap<String, f64>,
+    /// Microseconds per unit, by its hash.
+    times: BTreeMap<String, f64>,
     layers: BTreeMap<String, Vec<Unit>>,
 }
 
-/// A crate, a build script or the run of one, as cargo makes it for certain features.
+/// A crate, a build script or its run, with certain features.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Unit {
-    /// The library's or program's name; none is the run of a build script.
+    /// Name of the library or program; `None` for the run of a build script.
     name: Option<String>,
     hash: String,
 }
 
 impl Checks {
-    /// Checks each of these layers in a fresh directory, which is removed afterwards.
+    /// Checks each layer in a fresh directory, which is removed afterwards.
     pub(super) fn measure<'a>(
         metadata: &Metadata,
         layers: impl Iterator<Item = &'a String>,
@@ -43,24 +43,24 @@ impl Checks {
         let stage = Stage::create(metadata)?;
         let mut checks = Self::default();
         for layer in layers {
-            let said = process::capture(&mut stage.check(metadata, layer)?)?;
-            checks.layers.insert(layer.clone(), units(&said));
+            let output = process::capture(&mut stage.check(metadata, layer)?)?;
+            checks.layers.insert(layer.clone(), units(&output));
         }
-        checks.took = read_log(&stage.log())?;
+        checks.times = read_log(&stage.log())?;
         stage.remove()?;
         Ok(checks)
     }
 
-    /// Each layer's time in units of the reference.
+    /// Returns the time of each layer, in units of the reference.
     pub(super) fn ratios(&self, reference: &Reference) -> Result<Ratios, Failure> {
         let one = self.reference(reference)?;
-        let (all, one_in_seconds) = (self.took.values().sum::<f64>() / 1e6, one / 1e6);
+        let (all, one_in_seconds) = (self.times.values().sum::<f64>() / 1e6, one / 1e6);
         println!("cold checks: {all:.0} s of CPU for all layers together; the unit is {one_in_seconds:.2} s");
         self.layers
             .iter()
             .map(|(layer, units)| {
-                let took = units.iter().map(|unit| self.took_by(unit)).sum::<Result<f64, Failure>>()?;
-                Ok((layer.clone(), took / one))
+                let times = units.iter().map(|unit| self.time_of(unit)).sum::<Result<f64, Failure>>()?;
+                Ok((layer.clone(), times / one))
             })
             .collect()
     }
@@ -72,22 +72,22 @@ impl Checks {
             let unit = units.iter().find(|unit| unit.name.as_ref() == Some(name)).ok_or_else(|| {
                 Failure::new(format!("the reference `{name}` is not compiled for {}", reference.layer))
             })?;
-            sum += self.took_by(unit)?;
+            sum += self.time_of(unit)?;
         }
         if sum > 0.0 { Ok(sum) } else { Err(Failure::new("the reference names no crate")) }
     }
 
-    /// A build script's run takes nothing where it started no compiler; everything else is a compiler's work.
-    fn took_by(&self, unit: &Unit) -> Result<f64, Failure> {
-        match (self.took.get(&unit.hash), &unit.name) {
-            (Some(took), _) => Ok(*took),
+    /// Returns the time of a unit. The run of a build script takes none if it started no compiler.
+    fn time_of(&self, unit: &Unit) -> Result<f64, Failure> {
+        match (self.times.get(&unit.hash), &unit.name) {
+            (Some(times), _) => Ok(*times),
             (None, None) => Ok(0.0),
-            (None, Some(name)) => Err(Failure::new(format!("it is not known what compiling {name} took"))),
+            (None, Some(name)) => Err(Failure::new(format!("there is no time for compiling {name}"))),
         }
     }
 }
 
-/// A target directory of its own.
+/// A separate target directory.
 struct Stage {
     directory: PathBuf,
 }
@@ -99,13 +99,14 @@ impl Stage {
             stage.remove()?;
         }
         std::fs::create_dir_all(&stage.directory)
-            .map_err(|cause| Failure::new("no directory could be made for the checks").because(cause))?;
+            .map_err(|cause| Failure::new("no directory could be made for the checks").with_source(cause))?;
         Ok(stage)
     }
 
     fn remove(&self) -> Result<(), Failure> {
-        std::fs::remove_dir_all(&self.directory)
-            .map_err(|cause| Failure::new("what was checked could not be removed").because(cause))
+        std::fs::remove_dir_all(&self.directory).map_err(|cause| {
+            Failure::new("the directory of the checks could not be removed").with_source(cause)
+        })
     }
 
     fn log(&self) -> PathBuf {
@@ -114,7 +115,7 @@ impl Stage {
 
     fn check(&self, metadata: &Metadata, layer: &str) -> Result<std::process::Command, Failure> {
         let own = std::env::current_exe()
-            .map_err(|cause| Failure::new("this program does not know its file").because(cause))?;
+            .map_err(|cause| Failure::new("the path of this program is unknown").with_source(cause))?;
         let mut command = process::cargo(&metadata.workspace_root);
         command
             .args([
@@ -136,18 +137,19 @@ impl Stage {
         Ok(command)
     }
 
-    /// This program under another name, by which it knows that no compiler comes before the arguments.
+    /// Returns a link to this program whose name tells it that its arguments do not start with a compiler.
     fn c_compiler(&self, own: &Path) -> Result<PathBuf, Failure> {
         let path = self.directory.join(wrapper::CC_NAME);
         if !path.exists() {
-            std::os::unix::fs::symlink(own, &path)
-                .map_err(|cause| Failure::new("no wrapper of the C compiler could be made").because(cause))?;
+            std::os::unix::fs::symlink(own, &path).map_err(|cause| {
+                Failure::new("no wrapper of the C compiler could be made").with_source(cause)
+            })?;
         }
         Ok(path)
     }
 }
 
-/// A line of cargo's JSON, as far as it is needed.
+/// A line of cargo's JSON output, with the fields that are used.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -163,9 +165,9 @@ struct Target {
     name: String,
 }
 
-/// What a check has used, compiled just now or before.
-fn units(said: &str) -> Vec<Unit> {
-    let messages = said.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+/// Returns the units that a check used, compiled in this check or before.
+fn units(output: &str) -> Vec<Unit> {
+    let messages = output.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
     let units: BTreeSet<Unit> = messages.filter_map(|message| unit(&message)).collect();
     units.into_iter().collect()
 }
@@ -175,7 +177,7 @@ fn unit(message: &Message) -> Option<Unit> {
         "compiler-artifact" => {
             let target = message.target.as_ref()?;
             let file = message.filenames.first()?;
-            // A build script lies in a directory with the hash; everything else has it in its name.
+            // The hash is in the directory of a build script, and in the file name of everything else.
             let hashed =
                 if target.kind.iter().any(|kind| kind == "custom-build") { file.parent()? } else { file };
             Some(Unit { name: Some(target.name.replace('_', "-")), hash: hash_of(hashed)? })
@@ -187,7 +189,7 @@ fn unit(message: &Message) -> Option<Unit> {
     }
 }
 
-/// What follows the last hyphen of a file's name.
+/// Returns the part of a file name after the last hyphen.
 pub(super) fn hash_of(path: &Path) -> Option<String> {
     let (_, hash) = path.file_stem()?.to_str()?.rsplit_once('-')?;
     Some(hash.to_owned())
@@ -195,15 +197,15 @@ pub(super) fn hash_of(path: &Path) -> Option<String> {
 
 fn read_log(path: &Path) -> Result<BTreeMap<String, f64>, Failure> {
     let text = std::fs::read_to_string(path)
-        .map_err(|cause| Failure::new("the compilers wrote nothing down").because(cause))?;
-    let mut took = BTreeMap::new();
+        .map_err(|cause| Failure::new("the log of the compilers could not be read").with_source(cause))?;
+    let mut times = BTreeMap::new();
     for line in text.lines() {
         let entry = line.split_once(' ').and_then(|(hash, micros)| Some((hash, micros.parse::<f64>().ok()?)));
-        let (hash, micros) =
-            entry.ok_or_else(|| Failure::new(format!("`{line}` is not what a compiler took")))?;
-        *took.entry(hash.to_owned()).or_insert(0.0) += micros;
+        let (hash, micros) = entry
+            .ok_or_else(|| Failure::new(format!("`{line}` is not a line of the log of the compilers")))?;
+        *times.entry(hash.to_owned()).or_insert(0.0) += micros;
     }
-    Ok(took)
+    Ok(times)
 }
 
 #[cfg(test)]
@@ -212,11 +214,11 @@ mod tests {
 
     use super::{Checks, Reference, Unit, units};
 
-    const SAID: &str = r#"{"reason":"compiler-artifact","target":{"kind":["custom-build"],"name":"build-script-build"},"filenames":["/t/debug/build/ring-0a/build-script-build"],"fresh":false}
+    const OUTPUT: &str = r#"{"reason":"compiler-artifact","target":{"kind":["custom-build"],"name":"build-script-build"},"filenames":["/t/debug/build/ring-0a/build-script-build"],"fresh":false}
 {"reason":"build-script-executed","package_id":"ring","out_dir":"/t/debug/build/ring-0b/out"}
 {"reason":"compiler-artifact","target":{"kind":["lib"],"name":"regex_syntax"},"filenames":["/t/debug/deps/libregex_syntax-0c.rmeta"],"fresh":true}
 {"reason":"compiler-artifact","target":{"kind":["lib"],"name":"regex_syntax"},"filenames":["/t/debug/deps/libregex_syntax-0c.rmeta"],"fresh":true}
-{"reason":"compiler-message","message":{"rendered":"no matter"}}
+{"reason":"compiler-message","message":{"rendered":"irrelevant"}}
 {"reason":"build-finished","success":true}
 "#;
 
@@ -230,34 +232,34 @@ mod tests {
     }
 
     #[test]
-    fn a_check_names_each_unit_once_whether_it_was_compiled_or_not() {
+    fn each_unit_of_a_check_counts_once() {
         assert_eq!(
-            units(SAID),
+            units(OUTPUT),
             [unit("", "0b"), unit("build-script-build", "0a"), unit("regex-syntax", "0c")]
         );
     }
 
     #[test]
-    fn a_layer_takes_what_its_units_took_in_whichever_check() {
-        let took = [("0a", 1.0), ("0c", 4.0), ("0d", 6.0)].map(|(hash, took)| (hash.to_owned(), took));
+    fn the_time_of_a_layer_is_the_sum_of_its_units() {
+        let times = [("0a", 1.0), ("0c", 4.0), ("0d", 6.0)].map(|(hash, times)| (hash.to_owned(), times));
         let low = vec![unit("", "0b"), unit("script", "0a"), unit("syn", "0c")];
         let high = vec![unit("syn", "0c"), unit("high", "0d")];
         let layers = BTreeMap::from([("low".to_owned(), low), ("high".to_owned(), high)]);
-        let checks = Checks { took: BTreeMap::from(took), layers };
+        let checks = Checks { times: BTreeMap::from(times), layers };
         let ratios = checks.ratios(&reference(&["syn"])).unwrap();
         assert_eq!(ratios, BTreeMap::from([("low".to_owned(), 1.25), ("high".to_owned(), 2.5)]));
     }
 
     #[test]
-    fn what_was_not_measured_is_no_zero() {
+    fn a_missing_time_is_an_error() {
         let layers = BTreeMap::from([("low".to_owned(), vec![unit("syn", "0c")])]);
-        let checks = Checks { took: BTreeMap::new(), layers };
-        for (crates, told) in [
-            (&["syn"][..], "it is not known what compiling syn took"),
+        let checks = Checks { times: BTreeMap::new(), layers };
+        for (crates, message) in [
+            (&["syn"][..], "there is no time for compiling syn"),
             (&["gone"], "the reference `gone` is not compiled for low"),
             (&[], "the reference names no crate"),
         ] {
-            assert_eq!(checks.ratios(&reference(crates)).unwrap_err().to_string(), told);
+            assert_eq!(checks.ratios(&reference(crates)).unwrap_err().to_string(), message);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The same figures in `docs/performance.md`, for people.
+//! The figures in `docs/performance.md`.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ const PATH: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- weight -->\n";
 const END: &str = "<!-- end of weight -->";
 
-/// Fails where the page does not say what the table says.
+/// Fails if the figures on the page differ from the table.
 pub(super) fn require(metadata: &Metadata, table: &Table) -> Result<(), Failure> {
     let text = read(metadata)?;
     if text == rewritten(&text, table)? {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "{PATH} does not have the figures of {}; `cargo xtask weight --write` puts them in",
+        "the figures in {PATH} are not those of {}; `cargo xtask weight --write` updates them",
         super::table::PATH
     )))
 }
@@ -25,7 +25,7 @@ pub(super) fn require(metadata: &Metadata, table: &Table) -> Result<(), Failure>
 pub(super) fn write(metadata: &Metadata, table: &Table) -> Result<(), Failure> {
     let text = rewritten(&read(metadata)?, table)?;
     std::fs::write(path(metadata), text)
-        .map_err(|cause| Failure::new(format!("{PATH} could not be written")).because(cause))
+        .map_err(|cause| Failure::new(format!("{PATH} could not be written")).with_source(cause))
 }
 
 fn path(metadata: &Metadata) -> PathBuf {
@@ -34,7 +34,7 @@ fn path(metadata: &Metadata) -> PathBuf {
 
 fn read(metadata: &Metadata) -> Result<String, Failure> {
     std::fs::read_to_string(path(metadata))
-        .map_err(|cause| Failure::new(format!("{PATH} could not be read")).because(cause))
+        .map_err(|cause| Failure::new(format!("{PATH} could not be read")).with_source(cause))
 }
 
 fn rewritten(text: &str, table: &Table) -> Result<String, Failure> {
@@ -43,7 +43,7 @@ fn rewritten(text: &str, table: &Table) -> Result<String, Failure> {
         Some((before, after))
     });
     let (before, after) = parts.ok_or_else(|| {
-        Failure::new(format!("{PATH} has no place between `{}` and `{END}`", BEGIN.trim_end()))
+        Failure::new(format!("{PATH} lacks the markers `{}` and `{END}`", BEGIN.trim_end()))
     })?;
     Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", rendered(table)))
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::{Table, rewritten};
 
     #[test]
-    fn the_figures_stand_between_their_marks() {
+    fn the_figures_are_written_between_markers() {
         let table = Table::parse(
             "target = \"t\"\n[crates]\na = 7\nb = 8\n\
              [reference]\nlayer = \"a\"\ncrates = []\ntolerance = 1.0\n[check]\na = 2.0\n",

@@ -1,4 +1,4 @@
-//! `xtask/weight.toml`, the figures that growth is measured against.
+//! `xtask/weight.toml`, the committed figures.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use crate::{failure::Failure, metadata::Metadata};
 
 pub(super) const PATH: &str = "xtask/weight.toml";
 
-/// The head of the part that `--write` replaces, which is the file's last.
+/// Header of the last section of the file, which `--write` replaces.
 const CHECK: &str = "[check]\n";
 
-/// By layer, the processor time of a cold check in units of the reference.
+/// CPU time of a cold check per layer, in units of the reference.
 pub(super) type Ratios = BTreeMap<String, f64>;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
-    /// The target that is counted for, so that every machine counts the same.
+    /// Target platform for which crates are counted, so that every machine gets the same counts.
     pub(super) target: String,
     pub(super) crates: BTreeMap<String, usize>,
     pub(super) reference: Reference,
     pub(super) check: Ratios,
 }
 
-/// What a machine takes for work that our layers do not change.
+/// Reference work, which does not depend on our code.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Reference {
-    /// The layer in whose check they are compiled.
+    /// Layer whose check compiles the crates.
     pub(super) layer: String,
-    /// Crates of others; what they take together is 1.
+    /// Third-party crates whose total time is 1.
     pub(super) crates: Vec<String>,
-    /// How far a layer may be above its figure, in percent.
+    /// Percentage by which a layer may exceed its figure.
     pub(super) tolerance: f64,
 }
 
@@ -43,12 +43,12 @@ impl Table {
 
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         toml::from_str(text)
-            .map_err(|cause| Failure::new(format!("{PATH} was not understood")).because(cause))
+            .map_err(|cause| Failure::new(format!("{PATH} could not be parsed")).with_source(cause))
     }
 
     pub(super) fn require_every_library(&self, metadata: &Metadata) -> Result<(), Failure> {
         match metadata.libraries().find(|library| !self.crates.contains_key(&library.name)) {
-            Some(library) => Err(Failure::new(format!("{PATH} has no row for {}", library.name))),
+            Some(library) => Err(Failure::new(format!("{PATH} has no entry for {}", library.name))),
             None => Ok(()),
         }
     }
@@ -60,19 +60,19 @@ impl Table {
     pub(super) fn save_checks(&self, metadata: &Metadata) -> Result<(), Failure> {
         let text = rewritten(&read(metadata)?, &self.check)?;
         std::fs::write(metadata.workspace_root.join(PATH), text)
-            .map_err(|cause| Failure::new(format!("{PATH} could not be written")).because(cause))
+            .map_err(|cause| Failure::new(format!("{PATH} could not be written")).with_source(cause))
     }
 }
 
 fn read(metadata: &Metadata) -> Result<String, Failure> {
     std::fs::read_to_string(metadata.workspace_root.join(PATH))
-        .map_err(|cause| Failure::new(format!("{PATH} could not be read")).because(cause))
+        .map_err(|cause| Failure::new(format!("{PATH} could not be read")).with_source(cause))
 }
 
-/// The file with these figures, and with all that stands before them.
+/// Replaces the figures of the file and keeps everything before them.
 fn rewritten(text: &str, ratios: &Ratios) -> Result<String, Failure> {
     let (before, _) =
-        text.split_once(CHECK).ok_or_else(|| Failure::new(format!("{PATH} has no part `[check]`")))?;
+        text.split_once(CHECK).ok_or_else(|| Failure::new(format!("{PATH} has no section `[check]`")))?;
     let figures: String = ratios.iter().map(|(name, ratio)| format!("{name} = {ratio:.2}\n")).collect();
     Ok(format!("{before}{CHECK}{figures}"))
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::{Table, rewritten};
 
     #[test]
-    fn writing_keeps_what_stands_before_the_figures() {
+    fn writing_keeps_the_text_before_the_figures() {
         let ratios = BTreeMap::from([("new".to_owned(), 2.046)]);
         let text = "# Why.\ntarget = \"t\"\n\n[check]\nold = 1.0\n";
         assert_eq!(rewritten(text, &ratios).unwrap(), "# Why.\ntarget = \"t\"\n\n[check]\nnew = 2.05\n");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_the_table_does_not_know_is_refused() {
+    fn an_unknown_key_is_refused() {
         let failure = Table::parse("target = \"t\"\nseconds = 3\n[crates]\n[check]\n").unwrap_err();
         assert!(failure.chain().contains("unknown field `seconds`"), "{}", failure.chain());
     }

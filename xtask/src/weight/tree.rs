@@ -1,13 +1,13 @@
-//! What a layer depends on, as `cargo tree` tells it.
+//! Dependencies of a layer, from `cargo tree`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// How many of a layer's direct dependencies are named as its drivers.
+/// Number of direct dependencies named as the main causes of a layer's size.
 const DRIVERS: usize = 4;
 
-/// What `package` alone depends on, for `target` and along these kinds of edges.
+/// Returns the dependencies of `package` alone, for `target` and along these kinds of edges.
 pub(super) fn tree(metadata: &Metadata, package: &str, target: &str, edges: &str) -> Result<Graph, Failure> {
     let text = process::capture(process::cargo(&metadata.workspace_root).args([
         "tree",
@@ -22,12 +22,12 @@ pub(super) fn tree(metadata: &Metadata, package: &str, target: &str, edges: &str
     ]))?;
     let graph = Graph::parse(&text);
     if graph.root.split(' ').next() != Some(package) {
-        return Err(Failure::new(format!("`cargo tree` for {package} was not understood")));
+        return Err(Failure::new(format!("`cargo tree` for {package} could not be parsed")));
     }
     Ok(graph)
 }
 
-/// The direct dependencies that bring most, with what is beneath each and beneath it alone.
+/// Describes the direct dependencies that add the most crates: the crates of each, and those reached only through it.
 pub(super) fn drivers(graph: &Graph) -> String {
     let all = graph.reached(None).len();
     let mut direct: Vec<(usize, usize, &str)> = graph
@@ -48,7 +48,7 @@ pub(super) fn drivers(graph: &Graph) -> String {
     named.join(", ")
 }
 
-/// What depends on what, by `name version`.
+/// Dependencies by `name version`.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     root: String,
@@ -56,7 +56,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Reads `cargo tree --prefix depth`: each line is a depth, a name and a version.
+    /// Parses the output of `cargo tree --prefix depth`: each line is a depth, a name and a version.
     pub(super) fn parse(text: &str) -> Self {
         let mut graph = Self::default();
         let mut path: Vec<String> = Vec::new();
@@ -82,7 +82,7 @@ impl Graph {
         self.edges.get(&self.root).into_iter().flatten().map(String::as_str)
     }
 
-    /// The root and all that it reaches without the root's own edge to `without`.
+    /// Returns the root and everything reachable from it, ignoring its direct edge to `without`.
     pub(super) fn reached(&self, without: Option<&str>) -> BTreeSet<&str> {
         let mut found = BTreeSet::from([self.root.as_str()]);
         for dependency in self.direct().filter(|dependency| Some(*dependency) != without) {
@@ -91,7 +91,7 @@ impl Graph {
         found
     }
 
-    /// `from` and all that it reaches.
+    /// Returns `from` and everything reachable from it.
     fn beneath<'a>(&'a self, from: &'a str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut open = vec![from];
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_is_charged_with_what_nobody_else_needs() {
+    fn a_driver_counts_crates_reached_only_through_it() {
         assert_eq!(drivers(&Graph::parse(TREE)), "left 4 (2), right 3 (1)");
     }
 }

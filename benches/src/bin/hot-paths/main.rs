@@ -1,29 +1,29 @@
-//! Hot paths, one per argument, each with a fixed amount of work: `cargo xtask callgrind` counts their instructions.
+//! Hot paths with a fixed amount of work, one per argument: `cargo xtask callgrind` counts their instructions.
 //!
-//! A path runs on one thread and speaks to no other process, so that the same build counts nearly the same every time.
+//! A path talks to no other process, so that the count of a build is almost constant.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::expect_used,
-    reason = "a developer's program that talks to a terminal; its own inputs are valid or it must stop"
+    reason = "a developer's program with a terminal; its own inputs are valid, or it must stop"
 )]
 
-mod answer;
 mod patch;
+mod response;
 mod session;
 mod truncate;
 
 use std::process::ExitCode;
 
-/// What is counted, by name.
+/// Paths by name.
 const PATHS: &[(&str, fn())] = &[
-    ("accumulate", answer::accumulate),
-    ("encode-responses", answer::encode_responses),
-    ("decode-responses", answer::decode_responses),
-    ("decode-anthropic", answer::decode_anthropic),
-    ("decode-chat", answer::decode_chat),
-    ("decode-gemini", answer::decode_gemini),
+    ("accumulate", response::accumulate),
+    ("encode-responses", response::encode_responses),
+    ("decode-responses", response::decode_responses),
+    ("decode-anthropic", response::decode_anthropic),
+    ("decode-chat", response::decode_chat),
+    ("decode-gemini", response::decode_gemini),
     ("patch", patch::plan_hunks),
     ("rounds-short", session::short),
     ("rounds-long", session::long),
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Some(wanted) => match PATHS.iter().find(|(name, _)| *name == wanted) {
             Some((_, path)) => path(),
             None => {
-                eprintln!("error: no path is called `{wanted}`; without an argument they are listed");
+                eprintln!("error: unknown path `{wanted}`; run without an argument to list them");
                 return ExitCode::FAILURE;
             }
         },
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A runtime on this thread.
+/// Runs a future on the current thread.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(future)

@@ -8,7 +8,7 @@ use pintle_patch::{ApplyOptions, parse, plan};
 const LINES: usize = 10_000;
 const HUNKS: usize = 100;
 
-/// Hunks that are spread over a file.
+/// Plans hunks spread over a file.
 pub(crate) fn plan_hunks() {
     let lines: Vec<String> = (0..LINES).map(|at| format!("    let value_{at} = compute({at});")).collect();
     let mut patch = String::from("*** Begin Patch\n*** Update File: a.rs\n");
@@ -20,6 +20,6 @@ pub(crate) fn plan_hunks() {
     patch.push_str("*** End Patch\n");
     let files = BTreeMap::from([("a.rs".to_owned(), (lines.join("\n") + "\n").into_bytes())]);
     let patch = parse(&patch).expect("the patch is well formed");
-    let plan = plan(&patch, &files, &ApplyOptions::default()).expect("the patch fits");
+    let plan = plan(&patch, &files, &ApplyOptions::default()).expect("the patch applies");
     assert_eq!(plan.changes.len(), 1);
 }

@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 
 use crate::block_on;
 
-/// Few rounds: what a session and its first request take.
+/// A few rounds: the cost of a session and its first request.
 pub(crate) fn short() {
     block_on(rounds(10));
 }
 
-/// Many rounds: what each of them takes, and how it grows with the history.
+/// Many rounds: the cost of a round and its growth with the history.
 pub(crate) fn long() {
     block_on(rounds(200));
 }
@@ -32,7 +32,7 @@ async fn rounds(count: usize) {
     let model = Model { rounds: count, asked: AtomicUsize::new(0) };
     let client = Client::builder().provider(model).build().expect("one provider is enough");
     let mut profile = ProviderProfile::openai("gpt-bench");
-    profile.tool_registry.register(Note).expect("the tool is well formed");
+    profile.tool_registry.register(NoopTool).expect("the tool is well formed");
     let mut config = SessionConfig::default();
     config.limits.enable_loop_detection = false;
     let builder = Session::builder(client, profile, Arc::new(MemoryEnvironment::new("/project")));
@@ -43,7 +43,7 @@ async fn rounds(count: usize) {
     session.close().await;
 }
 
-/// A model that calls the tool so many times, then says that it is done.
+/// A model that calls the tool in each round and then responds with a text.
 #[derive(Debug)]
 struct Model {
     rounds: usize,
@@ -85,10 +85,10 @@ impl ProviderAdapter for Model {
     }
 }
 
-struct Note;
+struct NoopTool;
 
 #[async_trait]
-impl DynTool for Note {
+impl DynTool for NoopTool {
     fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
         let parameters =
             json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});

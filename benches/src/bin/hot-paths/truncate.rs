@@ -1,9 +1,9 @@
-//! What the model reads of a long output.
+//! Truncation of a long output for the model.
 
 use pintle_env::Output;
 use pintle_tools::{TruncationRule, truncate_to};
 
-/// Two megabytes, cut by the rule of commands.
+/// Truncates two megabytes by the rule for commands.
 pub(crate) fn long_output() {
     let output = Output::from("a line of what a command printed\n".repeat(64_000));
     let whole = output.len();

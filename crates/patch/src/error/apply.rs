@@ -1,21 +1,21 @@
 use std::fmt;
 
-use super::{BlankDifference, Difference};
+use super::{Difference, WhitespaceDifference};
 use crate::MatchLevel;
 use crate::excerpt::excerpt_of_path;
 
-/// A patch that does not fit the files.
+/// Error of a patch that does not apply to the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplyError {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// The hunk inside its section, from 1, if one is to blame.
+    /// Number of the hunk within its section, from 1, if one is at fault.
     pub hunk: Option<usize>,
-    /// Line of the patch, from 1; 0 when the patch was not parsed.
+    /// Line of the patch, from 1; 0 if the patch was not parsed.
     pub line: usize,
-    /// What is wrong. Lines of a file count from 1, in the file as the earlier operations of the
-    /// same patch leave it.
+    /// Kind of error. Lines of a file count from 1, in the file after the earlier operations of the
+    /// same patch.
     pub kind: Box<ApplyErrorKind>,
 }
 
@@ -23,128 +23,128 @@ pub struct ApplyError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ApplyErrorKind {
-    /// The file is not there.
+    /// The file does not exist.
     Missing {
-        /// What was to be done with it.
+        /// The attempted operation.
         action: Action,
-        /// Line of the earlier operation of this patch that took it away.
-        taken_at: Option<usize>,
+        /// Line of the earlier operation of this patch that deleted or moved the file.
+        removed_at: Option<usize>,
     },
-    /// A file is there already.
+    /// The destination already exists.
     Exists {
-        /// What was to be done.
+        /// The attempted operation.
         action: Action,
-        /// It has the very content that was to be written.
+        /// Whether it already has the content to be written.
         identical: bool,
     },
     /// The `@@` hint is not in the file.
     HintNotFound {
         /// The hint, shortened.
         hint: String,
-        /// The lines most like it, best first, at most three.
+        /// The most similar lines, best first, at most three.
         nearest: Vec<Candidate>,
-        /// Where the old lines of the hunk are all the same, if in one place only.
+        /// Line where the old lines of the hunk are, if they occur exactly once.
         old_lines_at: Option<usize>,
     },
-    /// The old lines are not where they can be.
+    /// The old lines do not occur at a usable position.
     ContextNotFound {
-        /// The first line that differs at the nearest place.
+        /// First differing line at the most similar position.
         difference: Option<Difference>,
-        /// The places most like the old lines, best first, at most three; each is named by its first line, or
-        /// where that is blank or above the file by one that matches.
+        /// The most similar positions, best first, at most three. Each is shown by its first line, or by a
+        /// matching line if the first is blank or above the file.
         nearest: Vec<Candidate>,
-        /// Where the old lines are instead.
-        elsewhere: Option<Elsewhere>,
-        /// They were in the file before an earlier part of this patch changed it.
+        /// Position at which the old lines do occur, but must not be changed.
+        unusable_match: Option<UnusableMatch>,
+        /// Whether they were in the file before an earlier part of this patch changed it.
         changed_earlier: bool,
     },
-    /// Several places fit, and nothing says which is meant.
+    /// The old lines match at several positions.
     Ambiguous {
-        /// How the old lines match there.
+        /// Level at which the old lines match there.
         level: MatchLevel,
-        /// The first places that fit.
+        /// The first matching positions.
         candidates: Vec<Candidate>,
     },
-    /// The old lines match with other indentation, and how to indent the new ones cannot be told.
+    /// The old lines match with different indentation, from which that of the new lines cannot be derived.
     Indentation {
-        /// Where the old lines start in the file.
+        /// Line of the file where the old lines start.
         file_line: usize,
-        /// The first lines that are indented differently, at most three.
-        differences: Vec<BlankDifference>,
-        /// The new line that does not fit, shortened, where the difference is the same on every line.
+        /// The first differently indented lines, at most three.
+        differences: Vec<WhitespaceDifference>,
+        /// The new line that cannot be re-indented, shortened, if the difference is the same on every line.
         new_line: Option<String>,
     },
-    /// The hint names several lines, and nothing says which is meant.
+    /// The hint matches several lines.
     AmbiguousHint {
-        /// The first lines that fit.
+        /// The first matching lines.
         candidates: Vec<Candidate>,
     },
-    /// Every line of the hunk occurs so often in the file that the search was given up.
+    /// Every line of the hunk occurs so often in the file that the search was aborted.
     TooRepetitive,
-    /// So many sections change this file, each as a whole, that it would take too long.
+    /// So many sections update this file that re-reading it for each would take too long.
     TooManySections,
-    /// The new lines are in the file, the old ones are not, unless as a part of the new ones.
+    /// The new lines are in the file, and the old ones are not, except within the new ones.
     AlreadyApplied {
-        /// Where the new lines start.
+        /// Line of the file where the new lines start.
         file_line: usize,
     },
-    /// The file is not UTF-8 and the hunk has characters beyond ASCII.
+    /// The file is not UTF-8 and the hunk has non-ASCII characters.
     NotUtf8 {
         /// The line of the hunk, shortened.
         found: String,
     },
     /// The file is UTF-16, which has no ASCII lines.
     Utf16,
-    /// The chosen [`ApplyOptions`](crate::ApplyOptions) refuse what the patch asks for.
+    /// The [`ApplyOptions`](crate::ApplyOptions) do not allow an operation of the patch.
     Refused {
-        /// What it asks for.
+        /// Description of that operation.
         what: String,
     },
 }
 
-/// What an operation was about to do.
+/// Operation that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Create the file.
     Add,
-    /// Delete it.
+    /// Delete the file.
     Delete,
-    /// Change or move it.
+    /// Change or move the file.
     Update,
-    /// Move another file to its path.
+    /// Move another file to this path.
     MoveHere {
-        /// The path of that file.
+        /// Path of the other file.
         from: String,
     },
 }
 
-/// A place in a file.
+/// Candidate position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// Its first line.
+    /// Its line, from 1.
     pub file_line: usize,
-    /// That line, shortened.
+    /// Text of that line, shortened.
     pub text: String,
 }
 
-/// Where the old lines of a hunk are, although they cannot be used there.
+/// Position at which the old lines of a hunk occur, but must not be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Elsewhere {
-    /// Above the hunk before it.
+pub enum UnusableMatch {
+    /// Above the end of the previous hunk.
     BeforePreviousHunk {
-        /// Their first line.
+        /// First of these lines.
         file_line: usize,
     },
-    /// Not below the line that the hint names.
+    /// Not below the hinted line.
     BeforeHint {
-        /// Their first line.
+        /// First of these lines.
         file_line: usize,
     },
     /// Not at the end of the file, as `*** End of File` asks.
     NotAtEnd {
-        /// Their first line.
+        /// First of these lines.
         file_line: usize,
     },
 }
@@ -184,9 +184,9 @@ impl fmt::Display for ApplyError {
 impl fmt::Display for ApplyErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { action, taken_at } => {
+            Self::Missing { action, removed_at } => {
                 write!(f, "cannot {action}: the file does not exist")?;
-                match taken_at {
+                match removed_at {
                     Some(line) => write!(f, "; patch line {line} deletes or moves it"),
                     None => Ok(()),
                 }
@@ -199,14 +199,14 @@ impl fmt::Display for ApplyErrorKind {
                 }
                 list(f, "most like it", nearest)
             }
-            Self::ContextNotFound { difference, nearest, elsewhere, changed_earlier } => {
+            Self::ContextNotFound { difference, nearest, unusable_match, changed_earlier } => {
                 f.write_str("the old lines are not in the file")?;
-                if let Some(elsewhere) = elsewhere {
-                    write!(f, " where they must be: {elsewhere}")?;
+                if let Some(unusable_match) = unusable_match {
+                    write!(f, " where they must be: {unusable_match}")?;
                 }
                 if *changed_earlier {
                     f.write_str("; an earlier part of this patch changed or moved them")?;
-                } else if elsewhere.is_none() && nearest.is_empty() && difference.is_none() {
+                } else if unusable_match.is_none() && nearest.is_empty() && difference.is_none() {
                     f.write_str(", and no line of it is like them; is it the right file?")?;
                 }
                 if let Some(difference) = difference {
@@ -219,10 +219,10 @@ impl fmt::Display for ApplyErrorKind {
                 list(f, "they match", candidates)
             }
             Self::Indentation { file_line, differences, new_line } => {
-                write!(f, "the old lines are at line {file_line} with other indentation, ")?;
+                write!(f, "the old lines are at line {file_line} with different indentation, ")?;
                 match new_line {
                     Some(line) => write!(f, "and the new line `{line}` cannot be indented to fit")?,
-                    None => f.write_str("not by the same on every line")?,
+                    None => f.write_str("but the difference varies from line to line")?,
                 }
                 f.write_str("; give the old and the new lines with the indentation of the file")?;
                 differences.iter().try_for_each(|difference| write!(f, "\n  {difference}"))
@@ -263,13 +263,13 @@ impl fmt::Display for Action {
     }
 }
 
-impl fmt::Display for Elsewhere {
+impl fmt::Display for UnusableMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BeforePreviousHunk { file_line } => write!(
                 f,
-                "they are at line {file_line}, above the end of the hunk before; hunks that \
-                 overlap must be one hunk, and out of file order each needs one fitting place"
+                "they are at line {file_line}, above the end of the previous hunk; \
+                 merge hunks that overlap, and out of file order each hunk must match in one place only"
             ),
             Self::BeforeHint { file_line } => {
                 write!(f, "they are at line {file_line}, not below the line that the hint names")
@@ -283,7 +283,7 @@ impl fmt::Display for Elsewhere {
 
 fn exists(f: &mut fmt::Formatter<'_>, action: &Action, identical: bool) -> fmt::Result {
     if identical {
-        return write!(f, "cannot {action}: already applied, the file has this very content");
+        return write!(f, "cannot {action}: already applied, the file has exactly this content");
     }
     let advice = match action {
         Action::Add => "update it, or delete it first in the same patch to replace it",

@@ -1,15 +1,15 @@
-//! Where a file and the lines that were expected in it part, and what usual mistake that looks like.
+//! First difference between a file and the lines expected in it, and the common mistake it looks like.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What stands between the number of a line and its text in listings: of our tools, of others, of searches.
+/// Separators between line number and text in listings: of our tools, of others, of searches.
 const AFTER_NUMBER: [&str; 5] = [" | ", "\t", "→", "|", ":"];
 
-/// What may stand before an ellipsis to make it a comment.
+/// Starts of comments that may precede an ellipsis.
 const COMMENT_STARTS: [&str; 6] = ["//", "#", "/*", "--", "<!--", ";"];
 
-/// Characters that are written as escapes where texts are put into other texts.
+/// Escapes of characters in strings and markup.
 const ESCAPES: [(&str, &str); 10] = [
     ("\\r", ""),
     ("\\n", "\n"),
@@ -23,47 +23,47 @@ const ESCAPES: [(&str, &str); 10] = [
     ("&amp;", "&"),
 ];
 
-/// The first line in which the file differs from what a hunk expects.
+/// First line in which the file differs from what a hunk expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The line of the file.
+    /// Line of the file.
     pub file_line: usize,
-    /// What the hunk expects there, shortened.
+    /// Text that the hunk expects there, shortened.
     pub expected: String,
-    /// What is there, shortened; `None` behind the last line.
+    /// Text found there, shortened; `None` past the last line.
     pub found: Option<String>,
-    /// The mistake that it looks like, if it is a usual one.
+    /// The common mistake it looks like, if any.
     pub mistake: Option<Mistake>,
 }
 
-/// Usual mistakes in a line that is quoted from a file.
+/// Common mistake in a line quoted from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mistake {
-    /// Other blanks, which look alike.
-    Blanks(Box<BlankDifference>),
-    /// Upper case for lower case, or the other way round.
+    /// Different whitespace.
+    Whitespace(Box<WhitespaceDifference>),
+    /// Upper case instead of lower case, or vice versa.
     Case,
-    /// `...` in the place of lines that were left out.
+    /// `...` in place of omitted lines.
     Ellipsis,
-    /// The number of the line, as a listing shows it, before its text.
+    /// A line number, as in a listing, before the text.
     LineNumber,
-    /// `\n`, `\"` or `&lt;` in the place of the character itself.
+    /// `\n`, `\"` or `&lt;` in place of the character itself.
     Escape,
 }
 
-/// Blanks that differ between a line of a file and what was expected there.
+/// Difference in whitespace between a line of a file and the expected line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct BlankDifference {
-    /// The line of the file.
+pub struct WhitespaceDifference {
+    /// Line of the file.
     pub file_line: usize,
-    /// The character of the file's line, from 1, at which they begin.
+    /// Column of the file's line at which the difference begins, in characters from 1.
     pub column: usize,
-    /// The blanks that were expected there, in words, such as `4 spaces`.
+    /// Expected whitespace, in words, such as `4 spaces`.
     pub expected: String,
-    /// Those that are there.
+    /// Whitespace found, in words.
     pub found: String,
 }
 
@@ -79,7 +79,8 @@ impl Difference {
 }
 
 impl Mistake {
-    /// The mistake that made `expected` of a line, if one did. Blanks at both ends are forgiven anyway.
+    /// Returns the mistake that explains the difference between `expected` and `found`, if there is one. Whitespace at
+    /// both ends is ignored, since matching ignores it too.
     pub(crate) fn of(file_line: usize, expected: &[u8], found: &[u8]) -> Option<Self> {
         let (expected, found) = (std::str::from_utf8(expected).ok()?, std::str::from_utf8(found).ok()?);
         let (wanted, line) = (expected.trim(), found.trim());
@@ -89,38 +90,42 @@ impl Mistake {
         if line.is_empty() || wanted == line {
             return None;
         }
-        if let Some(mut blanks) = BlankDifference::of(file_line, wanted, line) {
-            blanks.column += found.chars().count() - found.trim_start().chars().count();
-            return Some(Self::Blanks(Box::new(blanks)));
+        if let Some(mut difference) = WhitespaceDifference::of(file_line, wanted, line) {
+            difference.column += found.chars().count() - found.trim_start().chars().count();
+            return Some(Self::Whitespace(Box::new(difference)));
         }
         if wanted.to_lowercase() == line.to_lowercase() {
             return Some(Self::Case);
         }
-        if without_number(expected).is_some_and(|text| text.trim() == line) {
+        if strip_line_number(expected).is_some_and(|text| text.trim() == line) {
             return Some(Self::LineNumber);
         }
-        let plain = unescaped(wanted);
+        let plain = unescape(wanted);
         let first = plain.lines().next().unwrap_or_default().trim();
         (plain != wanted && (first == line || plain == line)).then_some(Self::Escape)
     }
 }
 
-impl BlankDifference {
-    /// Where line `file_line` of a file, `found`, differs from what was expected there, if it is in blanks alone.
+impl WhitespaceDifference {
+    /// Compares `found`, line `file_line` of a file, with the expected line. `None` unless they differ in spaces and
+    /// tabs only.
     #[must_use]
     pub fn of(file_line: usize, expected: &str, found: &str) -> Option<Self> {
-        let words = |line: &str| line.chars().filter(|character| !is_blank(*character)).collect::<String>();
+        let words =
+            |line: &str| line.chars().filter(|character| !is_space_or_tab(*character)).collect::<String>();
         if expected == found || words(expected) != words(found) {
             return None;
         }
         let pairs = expected.chars().zip(found.chars());
         let shared: Vec<char> =
             pairs.take_while(|(left, right)| left == right).map(|(left, _)| left).collect();
-        let start = shared.len() - shared.iter().rev().take_while(|character| is_blank(**character)).count();
-        let run =
-            |line: &str| line.chars().skip(start).take_while(|character| is_blank(*character)).collect();
+        let start =
+            shared.len() - shared.iter().rev().take_while(|character| is_space_or_tab(**character)).count();
+        let run = |line: &str| {
+            line.chars().skip(start).take_while(|character| is_space_or_tab(*character)).collect()
+        };
         let (expected, found): (String, String) = (run(expected), run(found));
-        let (expected, found) = (blanks_in_words(&expected), blanks_in_words(&found));
+        let (expected, found) = (describe_whitespace(&expected), describe_whitespace(&found));
         Some(Self { file_line, column: start + 1, expected, found })
     }
 }
@@ -140,46 +145,46 @@ impl fmt::Display for Difference {
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Blanks(blanks) => {
-                let BlankDifference { column, expected, found, .. } = blanks.as_ref();
+            Self::Whitespace(difference) => {
+                let WhitespaceDifference { column, expected, found, .. } = difference.as_ref();
                 return write!(
                     f,
                     "only blanks differ: at column {column} expected {expected}, found {found}"
                 );
             }
             Self::Case => "only upper and lower case differ",
-            Self::Ellipsis => "an ellipsis stands for no lines: give every line as the file has it",
-            Self::LineNumber => "line numbers are no part of the file: give its lines without them",
-            Self::Escape => "escapes are taken as they stand: give the characters themselves",
+            Self::Ellipsis => "an ellipsis is not expanded: quote every line as it is in the file",
+            Self::LineNumber => "line numbers are not part of the file: quote its lines without them",
+            Self::Escape => "escapes are not decoded: write the characters themselves",
         })
     }
 }
 
-impl fmt::Display for BlankDifference {
+impl fmt::Display for WhitespaceDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file_line, column, expected, found } = self;
         write!(f, "at line {file_line}, column {column}, expected {expected}, found {found}")
     }
 }
 
-/// The lines as they are in a file if they were copied with their numbers, or as one line with escaped line ends.
-pub(crate) fn as_meant<'a>(lines: &[&'a [u8]]) -> Vec<Cow<'a, [u8]>> {
+/// Undoes two mistakes that affect whole hunks: lines copied with their numbers, and lines joined by escaped newlines.
+pub(crate) fn undo_common_mistakes<'a>(lines: &[&'a [u8]]) -> Vec<Cow<'a, [u8]>> {
     let texts: Option<Vec<&str>> = lines.iter().map(|line| std::str::from_utf8(line).ok()).collect();
     let texts = texts.unwrap_or_default();
-    let plain: Option<Vec<&str>> = texts.iter().map(|text| without_number(text)).collect();
+    let plain: Option<Vec<&str>> = texts.iter().map(|text| strip_line_number(text)).collect();
     if let Some(plain) = plain.filter(|plain| !plain.is_empty()) {
         return plain.into_iter().map(|text| Cow::Borrowed(text.as_bytes())).collect();
     }
     match texts.as_slice() {
         [text] if text.contains("\\n") => {
-            unescaped(text).lines().map(|line| Cow::Owned(line.as_bytes().to_vec())).collect()
+            unescape(text).lines().map(|line| Cow::Owned(line.as_bytes().to_vec())).collect()
         }
         _ => lines.iter().map(|line| Cow::Borrowed(*line)).collect(),
     }
 }
 
-/// A line without the number before it, if there is one.
-fn without_number(line: &str) -> Option<&str> {
+/// Strips the line number before a line; `None` if there is none.
+fn strip_line_number(line: &str) -> Option<&str> {
     let numbered = line.trim_start();
     let rest = numbered.trim_start_matches(|character: char| character.is_ascii_digit());
     if rest.len() == numbered.len() {
@@ -195,29 +200,29 @@ fn is_ellipsis(line: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-fn unescaped(text: &str) -> String {
+fn unescape(text: &str) -> String {
     ESCAPES.iter().fold(text.to_owned(), |text, (escape, character)| text.replace(escape, character))
 }
 
-/// Blanks in words, such as `1 tab and 2 spaces`.
-pub(crate) fn blanks_in_words(blanks: &str) -> String {
+/// Describes whitespace in words, such as `1 tab and 2 spaces`.
+pub(crate) fn describe_whitespace(whitespace: &str) -> String {
     let mut runs: Vec<(char, usize)> = Vec::new();
-    for blank in blanks.chars() {
+    for character in whitespace.chars() {
         match runs.last_mut() {
-            Some((last, count)) if *last == blank => *count += 1,
-            _ => runs.push((blank, 1)),
+            Some((last, count)) if *last == character => *count += 1,
+            _ => runs.push((character, 1)),
         }
     }
-    let words: Vec<String> = runs.iter().map(|(blank, count)| counted(*blank, *count)).collect();
+    let words: Vec<String> = runs.iter().map(|(character, count)| describe_run(*character, *count)).collect();
     if words.is_empty() { "none".to_owned() } else { words.join(" and ") }
 }
 
-fn counted(blank: char, count: usize) -> String {
-    let name = if blank == '\t' { "tab" } else { "space" };
+fn describe_run(character: char, count: usize) -> String {
+    let name = if character == '\t' { "tab" } else { "space" };
     format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
-fn is_blank(character: char) -> bool {
+fn is_space_or_tab(character: char) -> bool {
     matches!(character, ' ' | '\t')
 }
 
@@ -226,8 +231,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usual_mistakes_are_told_from_plain_differences() {
-        let rows = [
+    fn common_mistakes_are_recognized() {
+        let cases = [
             ("x    = 1", "  x\t= 1", "only blanks differ: at column 4 expected 4 spaces, found 1 tab"),
             ("f(a,b)", "f(a, b)", "only blanks differ: at column 5 expected none, found 1 space"),
             (
@@ -236,46 +241,38 @@ mod tests {
                 "only blanks differ: at column 2 expected 1 space and 1 tab and 1 space, found 1 space",
             ),
             ("Return x", "return x", "only upper and lower case differ"),
-            ("    // ...", "a", "an ellipsis stands for no lines: give every line as the file has it"),
-            ("# ... the rest ...", "", "an ellipsis stands for no lines: give every line as the file has it"),
-            ("…", "b", "an ellipsis stands for no lines: give every line as the file has it"),
-            (" 12 | a = 1", "  a = 1", "line numbers are no part of the file: give its lines without them"),
-            ("    12→\ta", "\ta", "line numbers are no part of the file: give its lines without them"),
-            ("12:a", "a", "line numbers are no part of the file: give its lines without them"),
-            ("a\\n    b", "a", "escapes are taken as they stand: give the characters themselves"),
-            (
-                "if (a &lt; b)",
-                "if (a < b)",
-                "escapes are taken as they stand: give the characters themselves",
-            ),
-            (
-                "say(\\\"x\\\")",
-                "say(\"x\")",
-                "escapes are taken as they stand: give the characters themselves",
-            ),
+            ("    // ...", "a", "an ellipsis is not expanded: quote every line as it is in the file"),
+            ("# ... the rest ...", "", "an ellipsis is not expanded: quote every line as it is in the file"),
+            ("…", "b", "an ellipsis is not expanded: quote every line as it is in the file"),
+            (" 12 | a = 1", "  a = 1", "line numbers are not part of the file: quote its lines without them"),
+            ("    12→\ta", "\ta", "line numbers are not part of the file: quote its lines without them"),
+            ("12:a", "a", "line numbers are not part of the file: quote its lines without them"),
+            ("a\\n    b", "a", "escapes are not decoded: write the characters themselves"),
+            ("if (a &lt; b)", "if (a < b)", "escapes are not decoded: write the characters themselves"),
+            ("say(\\\"x\\\")", "say(\"x\")", "escapes are not decoded: write the characters themselves"),
             ("a = 1", "a = 2", ""),
             ("...rest,", "...args,", ""),
             ("12 apples", "apples", ""),
             ("", "a", ""),
             ("a", "", ""),
         ];
-        for (expected, found, told) in rows {
+        for (expected, found, message) in cases {
             let mistake = Mistake::of(1, expected.as_bytes(), found.as_bytes());
-            assert_eq!(mistake.map_or(String::new(), |mistake| mistake.to_string()), told, "{expected:?}");
+            assert_eq!(mistake.map_or(String::new(), |mistake| mistake.to_string()), message, "{expected:?}");
         }
     }
 
     #[test]
-    fn lines_are_taken_as_they_were_meant() {
-        let meant = |lines: &[&str]| {
+    fn line_numbers_and_escaped_newlines_are_undone() {
+        let undone = |lines: &[&str]| {
             let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
-            let meant = as_meant(&lines);
-            meant.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect::<Vec<_>>()
+            let undone = undo_common_mistakes(&lines);
+            undone.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(meant(&[" 9 | a", "10 | ", "11 |"]), ["a", "", ""]);
-        assert_eq!(meant(&["9: a", "b"]), ["9: a", "b"], "not all of them have a number");
-        assert_eq!(meant(&["a\\n\\tb"]), ["a", "\tb"]);
-        assert_eq!(meant(&["a\\n", "b"]), ["a\\n", "b"]);
-        assert_eq!(meant(&[]), [""; 0]);
+        assert_eq!(undone(&[" 9 | a", "10 | ", "11 |"]), ["a", "", ""]);
+        assert_eq!(undone(&["9: a", "b"]), ["9: a", "b"], "not every line has a number");
+        assert_eq!(undone(&["a\\n\\tb"]), ["a", "\tb"]);
+        assert_eq!(undone(&["a\\n", "b"]), ["a\\n", "b"]);
+        assert_eq!(undone(&[]), [""; 0]);
     }
 }

@@ -1,17 +1,17 @@
 use std::fmt;
 
 use crate::excerpt::{excerpt, excerpt_of_path};
-use crate::parse::{MAX_HINTS, MAX_PATCH_BYTES};
+use crate::limits::{MAX_HINTS, MAX_PATCH_BYTES};
 
-/// A text that is not a patch.
+/// Error of a text that is not a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {
     /// Line of the text, from 1.
     pub line: usize,
-    /// That line, shortened and with control characters escaped; empty where none is to blame.
+    /// That line, shortened and with control characters escaped; empty if no line is at fault.
     pub found: String,
-    /// What is wrong with it.
+    /// Kind of error.
     pub kind: ParseErrorKind,
 }
 
@@ -23,49 +23,49 @@ pub enum ParseErrorKind {
     Empty,
     /// The text is longer than [`MAX_PATCH_BYTES`].
     TooLong {
-        /// Its length.
+        /// Length of the text.
         bytes: usize,
     },
     /// No line is `*** Begin Patch`.
-    NoBegin,
-    /// The patch stands inside something else.
+    MissingBegin,
+    /// The patch is wrapped in something else.
     Wrapped(Wrapper),
-    /// A file header stands before the begin marker or after the end marker.
+    /// A file header is before the begin marker or after the end marker.
     OperationOutside,
     /// There is a second begin marker.
     SecondBegin,
     /// The patch has no operation.
     NoOperations,
-    /// A line between operations is no file header.
+    /// A line between operations is not a file header.
     NotAHeader,
     /// A line of an added file lacks its `+`.
     NotAnAddedLine,
     /// A line of a hunk lacks its prefix.
     NotAHunkLine,
-    /// A line starts with `***` and is no marker.
+    /// A line starts with `***` but is not a marker.
     UnknownMarker,
-    /// `*** Move to:` does not follow directly on `*** Update File:`.
+    /// `*** Move to:` does not directly follow `*** Update File:`.
     MisplacedMove,
     /// A header has no path.
     EmptyPath,
-    /// A path holds a control character.
-    ControlInPath,
+    /// A path contains a control character.
+    ControlCharacterInPath,
     /// An update neither changes nor moves its file.
     NoHunks {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// Line of its header.
         line: usize,
     },
     /// A hunk has no lines.
     EmptyHunk,
-    /// More `@@` lines stand before one hunk than [`MAX_HINTS`].
+    /// More than [`MAX_HINTS`] `@@` lines precede one hunk.
     TooManyHints,
-    /// A hunk goes on after `*** End of File`.
-    AfterEndOfFile,
+    /// A hunk continues after `*** End of File`.
+    LineAfterEndOfFile,
 }
 
-/// What may stand around a patch and must not.
+/// Syntax wrapped around a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wrapper {
@@ -84,15 +84,15 @@ impl ParseError {
         Self { line, found: excerpt(found.as_bytes()), kind }
     }
 
-    /// Whether the line is the header of a file in the other format that has hunks.
+    /// Returns whether the line is a file header of a unified diff.
     fn is_unified_diff(&self) -> bool {
-        let is_header = matches!(self.kind, ParseErrorKind::NoBegin | ParseErrorKind::NotAHeader);
+        let is_header = matches!(self.kind, ParseErrorKind::MissingBegin | ParseErrorKind::NotAHeader);
         is_header && ["--- ", "+++ ", "diff --git "].iter().any(|start| self.found.starts_with(start))
     }
 }
 
 impl Wrapper {
-    /// The wrapper that the text before a patch, starting with `line`, opens.
+    /// Returns the wrapper opened by the text before a patch, whose first line is `line`.
     pub(crate) fn of(line: &str) -> Option<Self> {
         let line = line.trim_start();
         let inner = |opening| line.strip_prefix(opening).map(str::trim_start);
@@ -120,7 +120,7 @@ impl fmt::Display for ParseError {
         }
         match self.is_unified_diff() {
             true => f.write_str(
-                "; in the place of a unified diff's `---` and `+++` lines goes `*** Update File: PATH`",
+                "; write `*** Update File: PATH` instead of the `---` and `+++` lines of a unified diff",
             ),
             false => Ok(()),
         }
@@ -134,7 +134,7 @@ impl fmt::Display for ParseErrorKind {
             Self::TooLong { bytes } => {
                 return write!(f, "the patch has {bytes} bytes; at most {MAX_PATCH_BYTES} are read");
             }
-            Self::NoBegin => "expected `*** Begin Patch` alone on the first line",
+            Self::MissingBegin => "expected `*** Begin Patch` alone on the first line",
             Self::Wrapped(wrapper) => {
                 return write!(
                     f,
@@ -169,7 +169,7 @@ impl fmt::Display for ParseErrorKind {
                 "expected `*** Move to: ` only directly after `*** Update File: `, and once"
             }
             Self::EmptyPath => "expected a path after the colon",
-            Self::ControlInPath => "expected a path without control characters",
+            Self::ControlCharacterInPath => "expected a path without control characters",
             Self::NoHunks { path, line } => {
                 return write!(
                     f,
@@ -182,7 +182,9 @@ impl fmt::Display for ParseErrorKind {
             Self::TooManyHints => {
                 return write!(f, "expected at most {MAX_HINTS} `@@` lines before one hunk");
             }
-            Self::AfterEndOfFile => "expected `@@`, a file header or `*** End Patch` after `*** End of File`",
+            Self::LineAfterEndOfFile => {
+                "expected `@@`, a file header or `*** End Patch` after `*** End of File`"
+            }
         })
     }
 }

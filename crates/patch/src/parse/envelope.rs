@@ -1,27 +1,27 @@
-//! Finds the patch inside the text: its first and last marker, and what stands around them.
+//! Locates the patch within the text: its begin and end markers, and the text around them.
 
 use crate::DiagnosticKind;
 use crate::error::{ParseError, ParseErrorKind, Wrapper};
+use crate::parse::diagnostics::Diagnostics;
 use crate::parse::marker::{Marker, MarkerLine};
 use crate::parse::sections::Sections;
-use crate::parse::tolerated::Tolerated;
 
-/// Sorts lines into those before the patch, its body and those after it.
+/// Separates the body of the patch from the text before and after it.
 #[derive(Debug, Default)]
 pub(super) struct Envelope {
-    place: Place,
-    /// The delimiter of the here-document in which the patch stands, until it is closed.
+    position: Position,
+    /// Delimiter of the here-document around the patch, until it is closed.
     delimiter: Option<String>,
 }
 
-/// Where the next line stands.
+/// Position of the next line.
 #[derive(Debug)]
-enum Place {
-    /// Before the begin marker; the first and the last line so far that are not blank.
+enum Position {
+    /// Before the begin marker, with the first and the last line so far that are not blank.
     Before(Option<(Line, Line)>),
-    /// In the body; what may be its end.
-    Body(Option<Indented>),
-    /// After the end marker; whether text was seen there.
+    /// In the body, with the lines that may be its end.
+    Body(Option<IndentedEnd>),
+    /// After the end marker; true if text was seen there.
     After(bool),
 }
 
@@ -31,44 +31,44 @@ struct Line {
     text: String,
 }
 
-/// An indented end marker and the blank lines below it. It is the end if nothing else follows,
-/// and otherwise a line like any other.
+/// An indented end marker and the blank lines below it. It ends the patch if nothing else follows and is
+/// otherwise an ordinary line.
 #[derive(Debug)]
-struct Indented {
+struct IndentedEnd {
     number: usize,
-    /// All of its lines, each with its line feed.
+    /// Its lines, each with its line feed.
     text: String,
 }
 
-/// The commands that take a patch from a here-document.
+/// Commands that read a patch from a here-document.
 const COMMANDS: [&str; 2] = ["apply_patch", "applypatch"];
 
 impl Envelope {
-    /// Takes in a line; one of the body goes on to `sections`.
+    /// Reads a line and passes it to `sections` if it belongs to the body.
     pub(super) fn line(
         &mut self,
         number: usize,
         line: &str,
         sections: &mut Sections,
     ) -> Result<(), ParseError> {
-        match &mut self.place {
-            Place::Before(_) | Place::After(_) if line.trim().is_empty() => Ok(()),
-            Place::Before(before) => {
-                if let Some(marker) = begins(number, line, before)? {
-                    self.delimiter = judge(before.take(), &mut sections.tolerated)?;
-                    sections.tolerated.dress(marker, number);
-                    self.place = Place::Body(None);
+        match &mut self.position {
+            Position::Before(_) | Position::After(_) if line.trim().is_empty() => Ok(()),
+            Position::Before(before) => {
+                if let Some(marker) = read_begin(number, line, before)? {
+                    self.delimiter = check_preamble(before.take(), &mut sections.diagnostics)?;
+                    sections.diagnostics.report_marker(marker, number);
+                    self.position = Position::Body(None);
                 }
                 Ok(())
             }
-            Place::Body(held) => {
-                if ends(number, line, held, sections)? {
-                    self.place = Place::After(false);
+            Position::Body(held) => {
+                if read_end(number, line, held, sections)? {
+                    self.position = Position::After(false);
                 }
                 Ok(())
             }
-            Place::After(seen) => {
-                if MarkerLine::read(line).is_some_and(|read| read.marker == Marker::BeginPatch) {
+            Position::After(seen) => {
+                if MarkerLine::parse(line).is_some_and(|read| read.marker == Marker::BeginPatch) {
                     return Err(ParseError::new(number, line, ParseErrorKind::SecondBegin));
                 }
                 refuse_operation(number, line)?;
@@ -76,44 +76,45 @@ impl Envelope {
                     return Ok(());
                 }
                 *seen = true;
-                sections.tolerated.note(DiagnosticKind::TextAfterEnd, number);
+                sections.diagnostics.report(DiagnosticKind::TextAfterEnd, number);
                 Ok(())
             }
         }
     }
 
-    /// Ends the text, which has this many lines.
+    /// Ends the text after `lines` lines.
     pub(super) fn finish(self, lines: usize, sections: &mut Sections) -> Result<(), ParseError> {
-        match self.place {
-            Place::Before(None) => Err(ParseError::new(1, "", ParseErrorKind::Empty)),
-            Place::Before(Some((first, _))) => {
-                let kind = Wrapper::of(&first.text).map_or(ParseErrorKind::NoBegin, ParseErrorKind::Wrapped);
+        match self.position {
+            Position::Before(None) => Err(ParseError::new(1, "", ParseErrorKind::Empty)),
+            Position::Before(Some((first, _))) => {
+                let kind =
+                    Wrapper::of(&first.text).map_or(ParseErrorKind::MissingBegin, ParseErrorKind::Wrapped);
                 Err(ParseError::new(first.number, &first.text, kind))
             }
-            Place::Body(Some(Indented { number, text })) => {
+            Position::Body(Some(IndentedEnd { number, text })) => {
                 let (line, _) = text.split_once('\n').unwrap_or((&text, ""));
-                if let Some(read) = MarkerLine::read(line) {
-                    sections.tolerated.dress(read, number);
+                if let Some(read) = MarkerLine::parse(line) {
+                    sections.diagnostics.report_marker(read, number);
                 }
                 sections.end(number, line)
             }
-            Place::Body(None) => {
-                sections.tolerated.note(DiagnosticKind::MissingEnd, lines);
+            Position::Body(None) => {
+                sections.diagnostics.report(DiagnosticKind::MissingEnd, lines);
                 sections.end(lines + 1, "")
             }
-            Place::After(_) => Ok(()),
+            Position::After(_) => Ok(()),
         }
     }
 }
 
-impl Default for Place {
+impl Default for Position {
     fn default() -> Self {
         Self::Before(None)
     }
 }
 
-impl Indented {
-    /// Hands the lines on, which were not the end.
+impl IndentedEnd {
+    /// Passes the lines on, since they were not the end.
     fn release(self, sections: &mut Sections) -> Result<(), ParseError> {
         let mut lines = self.text.split_terminator('\n').enumerate();
         lines.try_for_each(|(below, line)| sections.line(self.number + below, line))
@@ -125,13 +126,13 @@ impl Indented {
     }
 }
 
-/// Reads `line` as the begin marker; if it is none, it belongs to the text before the patch.
-fn begins<'t>(
+/// Reads `line` as the begin marker. If it is not one, adds it to the text before the patch.
+fn read_begin<'t>(
     number: usize,
     line: &'t str,
     before: &mut Option<(Line, Line)>,
 ) -> Result<Option<MarkerLine<'t>>, ParseError> {
-    if let Some(read) = MarkerLine::read(line).filter(|read| read.marker == Marker::BeginPatch) {
+    if let Some(read) = MarkerLine::parse(line).filter(|read| read.marker == Marker::BeginPatch) {
         return Ok(Some(read));
     }
     refuse_operation(number, line)?;
@@ -143,11 +144,11 @@ fn begins<'t>(
     Ok(None)
 }
 
-/// Whether `line` is the end marker; if not, it goes on to `sections`, or is held back.
-fn ends(
+/// Returns whether `line` is the end marker. If not, passes it to `sections` or holds it back.
+fn read_end(
     number: usize,
     line: &str,
-    held: &mut Option<Indented>,
+    held: &mut Option<IndentedEnd>,
     sections: &mut Sections,
 ) -> Result<bool, ParseError> {
     if let Some(held) = held.as_mut().filter(|_| line.trim().is_empty()) {
@@ -157,17 +158,17 @@ fn ends(
     if let Some(held) = held.take() {
         held.release(sections)?;
     }
-    match MarkerLine::read(line) {
-        Some(read) if read.marker == Marker::EndPatch && read.padded => {
-            let indented = held.insert(Indented { number, text: String::new() });
+    match MarkerLine::parse(line) {
+        Some(read) if read.marker == Marker::EndPatch && read.indented => {
+            let indented = held.insert(IndentedEnd { number, text: String::new() });
             indented.push(line);
             Ok(false)
         }
         Some(read) if read.marker == Marker::EndPatch => {
-            sections.tolerated.dress(read, number);
+            sections.diagnostics.report_marker(read, number);
             sections.end(number, line).map(|()| true)
         }
-        Some(read) if read.marker == Marker::BeginPatch && !read.padded => {
+        Some(read) if read.marker == Marker::BeginPatch && !read.indented => {
             Err(ParseError::new(number, line, ParseErrorKind::SecondBegin))
         }
         Some(_) | None => sections.line(number, line).map(|()| false),
@@ -176,7 +177,7 @@ fn ends(
 
 /// Refuses a file header outside the markers.
 fn refuse_operation(number: usize, line: &str) -> Result<(), ParseError> {
-    match MarkerLine::read(line) {
+    match MarkerLine::parse(line) {
         Some(read) if read.marker.is_operation() => {
             Err(ParseError::new(number, line, ParseErrorKind::OperationOutside))
         }
@@ -184,9 +185,12 @@ fn refuse_operation(number: usize, line: &str) -> Result<(), ParseError> {
     }
 }
 
-/// Judges the text before the patch by its first and last line; gives the delimiter of the
+/// Checks the text before the patch by its first and last line. Returns the delimiter of the
 /// here-document that it opens.
-fn judge(before: Option<(Line, Line)>, tolerated: &mut Tolerated) -> Result<Option<String>, ParseError> {
+fn check_preamble(
+    before: Option<(Line, Line)>,
+    diagnostics: &mut Diagnostics,
+) -> Result<Option<String>, ParseError> {
     let Some((first, last)) = before else { return Ok(None) };
     for line in [&first, &last] {
         if let Some(wrapper) = Wrapper::of(&line.text) {
@@ -194,50 +198,49 @@ fn judge(before: Option<(Line, Line)>, tolerated: &mut Tolerated) -> Result<Opti
         }
     }
     if !opens_heredoc(&last.text) {
-        tolerated.note(DiagnosticKind::TextBeforeBegin, first.number);
+        diagnostics.report(DiagnosticKind::TextBeforeBegin, first.number);
         return Ok(None);
     }
-    // Anything else in that command, `cd` above all, would change what is meant.
+    // Any other part of that command, `cd` above all, would change its meaning.
     let Some(delimiter) = heredoc_delimiter(&last.text) else {
         let kind = ParseErrorKind::Wrapped(Wrapper::ShellCommand);
         return Err(ParseError::new(last.number, &last.text, kind));
     };
     if first.number != last.number {
-        tolerated.note(DiagnosticKind::TextBeforeBegin, first.number);
+        diagnostics.report(DiagnosticKind::TextBeforeBegin, first.number);
     }
-    tolerated.note(DiagnosticKind::Heredoc, last.number);
+    diagnostics.report(DiagnosticKind::Heredoc, last.number);
     Ok(Some(delimiter.to_owned()))
 }
 
-/// Whether a shell would read a here-document after `line`. `1 << n` in prose opens none: behind
-/// the delimiter a command ends, or goes on with an operator. A line that names the tool is not
-/// prose.
+/// Returns whether a shell would read a here-document after `line`. `1 << n` in prose does not count: the
+/// delimiter must be followed by the end of the line or an operator, unless the line names the tool.
 fn opens_heredoc(line: &str) -> bool {
     let Some((command, _)) = line.split_once("<<") else { return false };
     let names_tool = COMMANDS.iter().any(|name| command.contains(name));
     names_tool || line.split("<<").skip(1).any(starts_with_delimiter)
 }
 
-/// Whether `text`, which stands behind `<<`, is a delimiter that a command may end in.
+/// Returns whether `text`, which follows `<<`, starts with a delimiter at which a command may end.
 fn starts_with_delimiter(text: &str) -> bool {
     let text = text.strip_prefix('-').unwrap_or(text).trim_start();
     let quoted = ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.split_once(quote));
-    let (delimiter, behind) = match quoted {
+    let (delimiter, rest) = match quoted {
         Some(parts) => parts,
         None => {
             let word = text.strip_prefix('\\').unwrap_or(text);
             word.split_at(word.find(|character| !is_word(character)).unwrap_or(word.len()))
         }
     };
-    let behind = behind.trim_start();
-    !delimiter.is_empty() && (behind.is_empty() || behind.starts_with(['|', '&', ';', '<', '>', ')']))
+    let rest = rest.trim_start();
+    !delimiter.is_empty() && (rest.is_empty() || rest.starts_with(['|', '&', ';', '<', '>', ')']))
 }
 
 fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The delimiter of a here-document that feeds nothing but the patch.
+/// Returns the delimiter of a here-document whose command does nothing but apply the patch.
 fn heredoc_delimiter(line: &str) -> Option<&str> {
     let (command, word) = line.split_once("<<")?;
     let command = command.trim();

@@ -1,44 +1,44 @@
 use crate::syntax::HunkLine;
 
-/// The next thing that is certain in a patch which is still being written.
+/// Next part of a patch that is still being written, yielded once it is certain.
 ///
-/// The items of a text come in its order and are the patch itself: together they hold the
-/// operations of the [`Patch`](crate::Patch) at the end, no more and no less.
+/// Items are yielded in the order of the text. Together they are exactly the operations of the final
+/// [`Patch`](crate::Patch).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamItem {
-    /// `*** Add File:`; the lines of the file follow as [`HunkLine::Add`].
+    /// `*** Add File:`. The lines of the file follow as [`HunkLine::Add`].
     AddFile {
-        /// The path of the new file, as in [`AddFile::path`](crate::AddFile::path).
+        /// Path of the new file, as in [`AddFile::path`](crate::AddFile::path).
         path: String,
         /// Line of the header in the patch, from 1.
         line: usize,
     },
     /// `*** Delete File:`
     DeleteFile {
-        /// The path of the file, as in [`DeleteFile::path`](crate::DeleteFile::path).
+        /// Path of the file, as in [`DeleteFile::path`](crate::DeleteFile::path).
         path: String,
         /// Line of the header in the patch, from 1.
         line: usize,
     },
     /// `*** Update File:`
     UpdateFile {
-        /// The path of the file, as in [`UpdateFile::path`](crate::UpdateFile::path).
+        /// Path of the file, as in [`UpdateFile::path`](crate::UpdateFile::path).
         path: String,
         /// Line of the header in the patch, from 1.
         line: usize,
     },
-    /// `*** Move to:`, with the path where the file of the update goes.
+    /// `*** Move to:`, with the destination path of the updated file.
     MoveTo(String),
-    /// A hunk of the update starts; its hints and then its lines follow.
+    /// Start of a hunk of the update. Its hints and then its lines follow.
     Hunk {
-        /// Its first line in the patch, from 1.
+        /// First line of the hunk in the patch, from 1.
         line: usize,
     },
-    /// The text of one of the `@@` lines before the lines of the hunk.
+    /// Text of one of the `@@` lines before the lines of the hunk.
     Hint(String),
     /// A line of the hunk or of the added file.
     Line(HunkLine),
-    /// `*** End of File` pins the hunk to the end of the file.
+    /// `*** End of File`, which anchors the hunk to the end of the file.
     EndOfFile,
     /// The operation is complete.
     FileEnded,

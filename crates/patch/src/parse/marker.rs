@@ -1,6 +1,6 @@
 //! The `***` lines of a patch.
 
-/// What a `***` line says.
+/// Meaning of a `***` line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marker<'a> {
     BeginPatch,
@@ -13,31 +13,31 @@ pub(super) enum Marker<'a> {
     EnvironmentId,
 }
 
-/// A marker, and how it was written.
+/// A marker and the deviations in its spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MarkerLine<'a> {
     pub(super) marker: Marker<'a>,
-    /// Blanks stand before it.
-    pub(super) padded: bool,
-    /// It ends in `***`.
-    pub(super) starred: bool,
-    /// Its path follows on the colon without a blank.
-    pub(super) tight: bool,
+    /// Whitespace precedes it.
+    pub(super) indented: bool,
+    /// It ends with `***`.
+    pub(super) trailing_stars: bool,
+    /// Its path follows the colon without a space.
+    pub(super) missing_space: bool,
 }
 
 impl<'a> MarkerLine<'a> {
-    /// Reads `line` as a marker, wherever it starts.
-    pub(super) fn read(line: &'a str) -> Option<Self> {
+    /// Parses `line` as a marker, at any indentation.
+    pub(super) fn parse(line: &'a str) -> Option<Self> {
         let trimmed = line.trim();
-        let (body, starred) = without_stars(trimmed.strip_prefix("*** ")?.trim());
-        let mut tight = false;
+        let (body, trailing_stars) = strip_trailing_stars(trimmed.strip_prefix("*** ")?.trim());
+        let mut missing_space = false;
         let marker = match body {
             "Begin Patch" => Marker::BeginPatch,
             "End Patch" => Marker::EndPatch,
             "End of File" => Marker::EndOfFile,
             _ => {
                 let (name, value) = body.split_once(':')?;
-                tight = !value.starts_with(' ');
+                missing_space = !value.starts_with(' ');
                 let value = value.trim();
                 match name {
                     "Add File" => Marker::AddFile(value),
@@ -49,13 +49,13 @@ impl<'a> MarkerLine<'a> {
                 }
             }
         };
-        let padded = line.starts_with(char::is_whitespace);
-        Some(Self { marker, padded, starred, tight })
+        let indented = line.starts_with(char::is_whitespace);
+        Some(Self { marker, indented, trailing_stars, missing_space })
     }
 }
 
 impl Marker<'_> {
-    /// Whether this opens or extends an operation.
+    /// Returns whether this starts or extends an operation.
     pub(super) fn is_operation(&self) -> bool {
         match self {
             Self::AddFile(_) | Self::DeleteFile(_) | Self::UpdateFile(_) | Self::MoveTo(_) => true,
@@ -64,17 +64,17 @@ impl Marker<'_> {
     }
 }
 
-/// Drops every `***` that stands alone at the end.
-fn without_stars(mut body: &str) -> (&str, bool) {
-    let mut starred = false;
+/// Strips every separate `***` at the end.
+fn strip_trailing_stars(mut body: &str) -> (&str, bool) {
+    let mut trailing_stars = false;
     while let Some(rest) = body.strip_suffix("***") {
         if !rest.ends_with(char::is_whitespace) {
             break;
         }
         body = rest.trim_end();
-        starred = true;
+        trailing_stars = true;
     }
-    (body, starred)
+    (body, trailing_stars)
 }
 
 #[cfg(test)]
@@ -82,25 +82,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_are_read_however_they_are_dressed() {
-        let read = |marker| MarkerLine { marker, padded: false, starred: false, tight: false };
+    fn markers_are_read_in_every_accepted_spelling() {
+        let read =
+            |marker| MarkerLine { marker, indented: false, trailing_stars: false, missing_space: false };
         let plain = |marker| Some(read(marker));
         let cases = [
             ("*** Begin Patch", plain(Marker::BeginPatch)),
             ("*** Add File: a b.rs  ", plain(Marker::AddFile("a b.rs"))),
-            ("*** Update File:a", Some(MarkerLine { tight: true, ..read(Marker::UpdateFile("a")) })),
+            ("*** Update File:a", Some(MarkerLine { missing_space: true, ..read(Marker::UpdateFile("a")) })),
             ("*** Move to: C:\\x", plain(Marker::MoveTo("C:\\x"))),
             ("*** Delete File: a***", plain(Marker::DeleteFile("a***"))),
             (
                 "  *** End Patch *** ***",
-                Some(MarkerLine { padded: true, starred: true, ..read(Marker::EndPatch) }),
+                Some(MarkerLine { indented: true, trailing_stars: true, ..read(Marker::EndPatch) }),
             ),
             ("*** Rename File: a", None),
             ("***", None),
             ("** End Patch", None),
         ];
         for (line, expected) in cases {
-            assert_eq!(MarkerLine::read(line), expected, "{line}");
+            assert_eq!(MarkerLine::parse(line), expected, "{line}");
         }
     }
 }

@@ -1,31 +1,31 @@
-//! The operations between the markers, line by line.
+//! Parses the operations between the markers, line by line.
 
 mod update;
 
 use crate::DiagnosticKind;
 use crate::error::{ParseError, ParseErrorKind};
 use crate::parse::StreamItem;
-use crate::parse::draft::Draft;
+use crate::parse::builder::PatchBuilder;
+use crate::parse::diagnostics::Diagnostics;
 use crate::parse::marker::{Marker, MarkerLine};
-use crate::parse::tolerated::Tolerated;
 use crate::syntax::HunkLine;
 use update::OpenUpdate;
 
-/// Reads the body of a patch into a draft; what a later line can still change is held back.
+/// Parses the body of a patch into a builder. Holds back anything that a later line can still change.
 #[derive(Debug, Default)]
 pub(super) struct Sections {
-    pub(super) draft: Draft,
-    pub(super) tolerated: Tolerated,
+    pub(super) builder: PatchBuilder,
+    pub(super) diagnostics: Diagnostics,
     open: Section,
 }
 
-/// The operation that is being read.
+/// The operation being read.
 #[derive(Debug, Default)]
 enum Section {
     #[default]
     Between,
     Add {
-        /// The blank lines that followed last: lines of the file if another one comes.
+        /// Number of trailing blank lines so far: lines of the file only if another line follows.
         blanks: usize,
     },
     Update(OpenUpdate),
@@ -36,17 +36,17 @@ impl Sections {
     pub(super) fn line(&mut self, number: usize, line: &str) -> Result<(), ParseError> {
         let content = line.trim_end_matches('\r');
         if content.len() < line.len() {
-            self.tolerated.note(DiagnosticKind::CarriageReturns, number);
+            self.diagnostics.report(DiagnosticKind::CarriageReturns, number);
         }
         match &mut self.open {
             Section::Between => self.between(number, content),
             Section::Add { blanks } => match content.strip_prefix('+') {
                 Some(text) => {
-                    self.tolerated.note_lines(DiagnosticKind::BlankLineInAdd, number - *blanks..number);
+                    self.diagnostics.report_lines(DiagnosticKind::BlankLineInAdd, number - *blanks..number);
                     for _ in 0..std::mem::take(blanks) {
-                        self.draft.push(StreamItem::Line(HunkLine::Add(String::new())));
+                        self.builder.push(StreamItem::Line(HunkLine::Add(String::new())));
                     }
-                    self.draft.push(StreamItem::Line(HunkLine::Add(text.to_owned())));
+                    self.builder.push(StreamItem::Line(HunkLine::Add(text.to_owned())));
                     Ok(())
                 }
                 None if content.trim().is_empty() => {
@@ -55,17 +55,16 @@ impl Sections {
                 }
                 None => self.header(number, content, ParseErrorKind::NotAnAddedLine),
             },
-            // Inside an update a marker starts in the first column: indented, it is context.
+            // Within an update a marker must start in the first column; indented, it is context.
             Section::Update(_) if content.starts_with("***") => self.update_marker(number, content),
-            Section::Update(update) => update.line(number, content, &mut self.draft, &mut self.tolerated),
+            Section::Update(update) => update.line(number, content, &mut self.builder, &mut self.diagnostics),
         }
     }
 
-    /// Ends the body before the line `number`, which is the end marker or, where that is missing,
-    /// none.
+    /// Ends the body before line `number`: the end marker, or one past the last line if that is missing.
     pub(super) fn end(&mut self, number: usize, line: &str) -> Result<(), ParseError> {
         self.close(number)?;
-        match self.draft.operations.is_empty() {
+        match self.builder.operations.is_empty() {
             true => Err(ParseError::new(number, line, ParseErrorKind::NoOperations)),
             false => Ok(()),
         }
@@ -73,38 +72,38 @@ impl Sections {
 
     fn between(&mut self, number: usize, line: &str) -> Result<(), ParseError> {
         if line.trim().is_empty() {
-            self.tolerated.note(DiagnosticKind::BlankLineBetween, number);
+            self.diagnostics.report(DiagnosticKind::BlankLineBetweenOperations, number);
             return Ok(());
         }
-        let marker = MarkerLine::read(line).map(|read| read.marker);
-        if marker == Some(Marker::EnvironmentId) && self.draft.operations.is_empty() {
-            self.tolerated.note(DiagnosticKind::EnvironmentId, number);
+        let marker = MarkerLine::parse(line).map(|read| read.marker);
+        if marker == Some(Marker::EnvironmentId) && self.builder.operations.is_empty() {
+            self.diagnostics.report(DiagnosticKind::EnvironmentId, number);
             return Ok(());
         }
         self.header(number, line, ParseErrorKind::NotAHeader)
     }
 
-    /// Opens the operation that `line` names; any other line is refused as `otherwise`.
+    /// Starts the operation in the header `line`. Any other line is refused as `otherwise`.
     fn header(&mut self, number: usize, line: &str, otherwise: ParseErrorKind) -> Result<(), ParseError> {
-        let Some(read) = MarkerLine::read(line) else {
+        let Some(read) = MarkerLine::parse(line) else {
             return Err(ParseError::new(number, line, otherwise));
         };
         self.close(number)?;
         match read.marker {
             Marker::AddFile(path) => {
-                let path = self.tolerated.path(path, number, line)?;
-                self.draft.push(StreamItem::AddFile { path, line: number });
+                let path = self.diagnostics.normalize_path(path, number, line)?;
+                self.builder.push(StreamItem::AddFile { path, line: number });
                 self.open = Section::Add { blanks: 0 };
             }
             Marker::DeleteFile(path) => {
-                let path = self.tolerated.path(path, number, line)?;
-                self.draft.push(StreamItem::DeleteFile { path, line: number });
-                self.draft.push(StreamItem::FileEnded);
+                let path = self.diagnostics.normalize_path(path, number, line)?;
+                self.builder.push(StreamItem::DeleteFile { path, line: number });
+                self.builder.push(StreamItem::FileEnded);
             }
             Marker::UpdateFile(path) => {
-                let path = self.tolerated.path(path, number, line)?;
+                let path = self.diagnostics.normalize_path(path, number, line)?;
                 self.open = Section::Update(OpenUpdate::new(path.clone(), number));
-                self.draft.push(StreamItem::UpdateFile { path, line: number });
+                self.builder.push(StreamItem::UpdateFile { path, line: number });
             }
             Marker::MoveTo(_) => {
                 return Err(ParseError::new(number, line, ParseErrorKind::MisplacedMove));
@@ -113,7 +112,7 @@ impl Sections {
                 return Err(ParseError::new(number, line, otherwise));
             }
         }
-        self.tolerated.dress(read, number);
+        self.diagnostics.report_marker(read, number);
         Ok(())
     }
 
@@ -121,7 +120,7 @@ impl Sections {
         let Section::Update(update) = &mut self.open else {
             return self.header(number, line, ParseErrorKind::NotAHeader);
         };
-        let Some(read) = MarkerLine::read(line) else {
+        let Some(read) = MarkerLine::parse(line) else {
             return Err(ParseError::new(number, line, ParseErrorKind::UnknownMarker));
         };
         match read.marker {
@@ -129,13 +128,13 @@ impl Sections {
                 if !update.end_of_file()? {
                     return Err(ParseError::new(number, line, ParseErrorKind::EmptyHunk));
                 }
-                self.draft.push(StreamItem::EndOfFile);
+                self.builder.push(StreamItem::EndOfFile);
             }
             Marker::MoveTo(path) => {
                 if !update.start_move() {
                     return Err(ParseError::new(number, line, ParseErrorKind::MisplacedMove));
                 }
-                self.draft.push(StreamItem::MoveTo(self.tolerated.path(path, number, line)?));
+                self.builder.push(StreamItem::MoveTo(self.diagnostics.normalize_path(path, number, line)?));
             }
             Marker::BeginPatch
             | Marker::EndPatch
@@ -146,20 +145,20 @@ impl Sections {
                 return self.header(number, line, ParseErrorKind::UnknownMarker);
             }
         }
-        self.tolerated.dress(read, number);
+        self.diagnostics.report_marker(read, number);
         Ok(())
     }
 
-    /// Ends the operation that is being read, if any, before the line `number`.
+    /// Ends the operation being read, if any, before line `number`.
     fn close(&mut self, number: usize) -> Result<(), ParseError> {
         match std::mem::take(&mut self.open) {
             Section::Between => return Ok(()),
             Section::Add { blanks } => {
-                self.tolerated.note_lines(DiagnosticKind::BlankLineAfterAdd, number - blanks..number);
+                self.diagnostics.report_lines(DiagnosticKind::BlankLineAfterAdd, number - blanks..number);
             }
             Section::Update(update) => update.close(number)?,
         }
-        self.draft.push(StreamItem::FileEnded);
+        self.builder.push(StreamItem::FileEnded);
         Ok(())
     }
 }

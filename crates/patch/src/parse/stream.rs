@@ -1,50 +1,51 @@
 use crate::DiagnosticKind;
 use crate::error::{ParseError, ParseErrorKind};
+use crate::limits::MAX_PATCH_BYTES;
+use crate::parse::StreamItem;
 use crate::parse::envelope::Envelope;
 use crate::parse::sections::Sections;
-use crate::parse::{MAX_PATCH_BYTES, StreamItem};
 use crate::syntax::Patch;
 
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
-/// How each marker begins.
+/// Prefix of every marker.
 const MARKER_START: &str = "***";
 
-/// A parser that is fed a patch while a model writes it.
+/// Incremental parser, fed with a patch while a model writes it.
 ///
-/// It takes the text in pieces, cut anywhere, and yields what is certain, so that a host can show
-/// the diff while it grows. Nothing that was yielded is ever taken back. Held back are: a line
-/// until its line feed, blank lines that may be only a gap, and an indented `*** End Patch` that
-/// may be a line of a file.
+/// It takes the text in pieces, split anywhere, and yields each item once it is certain, so that an
+/// application can show the diff as it grows. Items are never revoked. Held back are: a line until its
+/// line feed, blank lines that may be just a gap, and an indented `*** End Patch` that may be a line of a
+/// file.
 ///
-/// The patch at the end, or the error, is that of [`parse`](crate::parse()) for the whole text,
-/// however it was cut; only a text above [`MAX_PATCH_BYTES`] may fail earlier, at a line of it.
-/// Until the end the patch may still turn out to be wrong, so nothing may be applied before.
+/// The final patch, or the error, is that of [`parse`](crate::parse()) for the whole text, regardless of
+/// the split; only a text longer than [`MAX_PATCH_BYTES`] may fail earlier, at one of its lines. The
+/// patch may turn out to be invalid at any point, so nothing may be applied before the end.
 ///
-/// Time and memory grow with the text, whatever the size of the pieces.
+/// Time and memory are linear in the length of the text, for pieces of any size.
 #[derive(Debug)]
 pub struct PatchStream {
     envelope: Envelope,
     sections: Sections,
-    /// Bytes taken in so far.
+    /// Bytes read so far.
     bytes: usize,
-    /// Complete lines so far.
+    /// Complete lines read so far.
     lines: usize,
-    /// The start of the next line.
+    /// Start of the next line.
     partial: String,
     failed: Option<ParseError>,
 }
 
 impl PatchStream {
-    /// A stream before the first piece.
+    /// Creates a parser that yields items.
     pub fn new() -> Self {
-        let mut stream = Self::unseen();
-        stream.sections.draft.untaken = Some(Vec::new());
+        let mut stream = Self::without_items();
+        stream.sections.builder.pending_items = Some(Vec::new());
         stream
     }
 
-    /// A stream that yields no items, only the patch at the end.
-    pub(super) fn unseen() -> Self {
+    /// Creates a parser that yields no items, only the final patch.
+    pub(super) fn without_items() -> Self {
         Self {
             envelope: Envelope::default(),
             sections: Sections::default(),
@@ -55,19 +56,19 @@ impl PatchStream {
         }
     }
 
-    /// A stream that yields no items, and at the end a patch without lines.
-    pub(super) fn outlined() -> Self {
-        let mut stream = Self::unseen();
-        stream.sections.draft.is_outline = true;
+    /// Creates a parser that yields no items and a final patch without lines.
+    pub(super) fn outline_only() -> Self {
+        let mut stream = Self::without_items();
+        stream.sections.builder.is_outline = true;
         stream
     }
 
-    /// Takes in the next piece of the text and appends to `items` what has become certain.
+    /// Reads the next piece of the text and appends the items that became certain to `items`.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] as soon as the text cannot become a patch any more; every further call gives
-    /// the same error. What was certain before the error is in `items` all the same.
+    /// [`ParseError`] as soon as the text can no longer become a patch; every further call returns the
+    /// same error. Items that were certain before the error are still appended.
     pub fn push(&mut self, piece: &str, items: &mut Vec<StreamItem>) -> Result<(), ParseError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -77,11 +78,11 @@ impl PatchStream {
         read.inspect_err(|error| self.failed = Some(error.clone()))
     }
 
-    /// Ends the text: appends to `items` what was held back and gives the whole patch.
+    /// Ends the text: appends the items held back to `items` and returns the whole patch.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] if the text is not a patch, the same as [`parse`](crate::parse()) gives.
+    /// [`ParseError`] if the text is not a patch, the same as that of [`parse`](crate::parse()).
     pub fn finish(mut self, items: &mut Vec<StreamItem>) -> Result<Patch, ParseError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -91,7 +92,7 @@ impl PatchStream {
         read.map(|()| self.into_patch())
     }
 
-    /// Reads a text that is there as a whole.
+    /// Parses a complete text.
     pub(super) fn read_whole(mut self, text: &str) -> Result<Patch, ParseError> {
         self.read(text)?;
         self.read_end()?;
@@ -107,7 +108,7 @@ impl PatchStream {
         while let Some((line, after)) = rest.split_once('\n') {
             rest = after;
             if line.trim_start().starts_with(MARKER_START) {
-                self.sections.draft.room = added_bytes(after);
+                self.sections.builder.added_bytes_ahead = leading_added_bytes(after);
             }
             if self.partial.is_empty() {
                 self.line(line)?;
@@ -133,25 +134,25 @@ impl PatchStream {
         self.lines += 1;
         let unmarked = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| self.lines == 1);
         if unmarked.is_some() {
-            self.sections.tolerated.note(DiagnosticKind::ByteOrderMark, 1);
+            self.sections.diagnostics.report(DiagnosticKind::ByteOrderMark, 1);
         }
         self.envelope.line(self.lines, unmarked.unwrap_or(line), &mut self.sections)
     }
 
     fn hand_over(&mut self, items: &mut Vec<StreamItem>) {
-        if let Some(untaken) = &mut self.sections.draft.untaken {
-            items.append(untaken);
+        if let Some(pending_items) = &mut self.sections.builder.pending_items {
+            items.append(pending_items);
         }
     }
 
     fn into_patch(self) -> Patch {
-        let Sections { draft, tolerated, .. } = self.sections;
-        Patch { operations: draft.operations, diagnostics: tolerated.diagnostics }
+        let Sections { builder, diagnostics, .. } = self.sections;
+        Patch { operations: builder.operations, diagnostics: diagnostics.list }
     }
 }
 
-/// The bytes of the added lines at the beginning of `text`, without their prefixes.
-fn added_bytes(text: &str) -> usize {
+/// Returns the size in bytes of the added lines at the start of `text`, without their prefixes.
+fn leading_added_bytes(text: &str) -> usize {
     let lines = text.split_inclusive('\n').map_while(|line| line.strip_prefix('+'));
     lines.map(str::len).sum()
 }

@@ -1,15 +1,16 @@
 use super::*;
 use crate::error::ParseErrorKind;
+use crate::limits::MAX_HINTS;
 use crate::syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, UpdateFile};
 use crate::{Diagnostic, DiagnosticKind, Wrapper};
 use proptest::prelude::*;
 
-/// A patch around `body`.
-fn framed(body: &str) -> String {
+/// Wraps `body` in the markers of a patch.
+fn wrap(body: &str) -> String {
     format!("*** Begin Patch\n{body}\n*** End Patch\n")
 }
 
-fn parsed(text: &str) -> Patch {
+fn parse_ok(text: &str) -> Patch {
     parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -47,7 +48,7 @@ fn every_operation_of_the_grammar() {
 *** Move to: d.txt
 *** End Patch
 ";
-    let patch = parsed(text);
+    let patch = parse_ok(text);
     let lines = vec!["one".to_owned(), String::new(), " three".to_owned()];
     let first = Hunk {
         hints: vec!["class A".to_owned(), "    def f".to_owned()],
@@ -85,17 +86,17 @@ fn every_operation_of_the_grammar() {
 }
 
 #[test]
-fn what_is_tolerated_is_reported_and_changes_nothing() {
+fn accepted_deviations_are_reported_without_effect() {
     use DiagnosticKind as K;
-    let canonical = framed("*** Update File: a.txt\n@@ fn f\n-x\n+y");
-    let expected = parsed(&canonical).to_string();
+    let canonical = wrap("*** Update File: a.txt\n@@ fn f\n-x\n+y");
+    let expected = parse_ok(&canonical).to_string();
     let crlf = canonical.replace('\n', "\r\n");
     let cases: &[(&str, &[K])] = &[
         (
             "Here it is:\n\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch",
             &[K::TextBeforeBegin],
         ),
-        // Markers that open nothing are text like any other.
+        // Markers that start nothing are ordinary text.
         (
             "*** End Patch\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\n*** End of File",
             &[K::TextBeforeBegin, K::TextAfterEnd],
@@ -127,17 +128,20 @@ fn what_is_tolerated_is_reported_and_changes_nothing() {
         ("*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n", &[K::MissingEnd]),
         (
             "*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n  *** End Patch ***\n\n",
-            &[K::PaddedMarker, K::StarredMarker],
+            &[K::IndentedMarker, K::TrailingStars],
         ),
         (
             "Hi.\n*** Begin Patch ***\n*** Update File:a.txt\n@@ fn f\n-x\n+y\n",
-            &[K::TextBeforeBegin, K::StarredMarker, K::TightPath, K::MissingEnd],
+            &[K::TextBeforeBegin, K::TrailingStars, K::MissingSpaceBeforePath, K::MissingEnd],
         ),
         (
             "*** Begin Patch ***\n*** Update File: a.txt ***\n@@ fn f\n-x\n+y\n*** End Patch ***",
-            &[K::StarredMarker],
+            &[K::TrailingStars],
         ),
-        ("  *** Begin Patch\n  *** Update File: a.txt\n@@ fn f\n-x\n+y\n  *** End Patch", &[K::PaddedMarker]),
+        (
+            "  *** Begin Patch\n  *** Update File: a.txt\n@@ fn f\n-x\n+y\n  *** End Patch",
+            &[K::IndentedMarker],
+        ),
         (
             "*** Begin Patch\n*** Environment ID: x\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch",
             &[K::EnvironmentId],
@@ -148,20 +152,29 @@ fn what_is_tolerated_is_reported_and_changes_nothing() {
             "*** Begin Patch\n*** Update File: a.txt\n@@ -1,2 +1 @@ fn f\n-x\n+y\n*** End Patch",
             &[K::GitHunkHeader],
         ),
-        ("*** Begin Patch\n*** Update File: a.txt\n@@ fn f @@\n-x\n+y\n*** End Patch", &[K::ClosedHint]),
+        (
+            "*** Begin Patch\n*** Update File: a.txt\n@@ fn f @@\n-x\n+y\n*** End Patch",
+            &[K::TrailingHintMarker],
+        ),
         (
             "\u{FEFF}*** Begin Patch\n*** Update File: a.txt\n\n@@ fn f\n-x\n+y\n*** End Patch",
             &[K::ByteOrderMark],
         ),
         (
             "*** Begin Patch\n\n \n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch",
-            &[K::BlankLineBetween],
+            &[K::BlankLineBetweenOperations],
         ),
-        ("*** Begin Patch\n*** Update File:a.txt\n@@ fn f\n-x\n+y\n*** End Patch", &[K::TightPath]),
-        ("*** Begin Patch\n*** Update File: a.txt\n@@fn f\n-x\n+y\n*** End Patch", &[K::TightHint]),
+        (
+            "*** Begin Patch\n*** Update File:a.txt\n@@ fn f\n-x\n+y\n*** End Patch",
+            &[K::MissingSpaceBeforePath],
+        ),
+        (
+            "*** Begin Patch\n*** Update File: a.txt\n@@fn f\n-x\n+y\n*** End Patch",
+            &[K::MissingSpaceBeforeHint],
+        ),
         (
             "*** Begin Patch\n*** Update File: a.txt\n@@fn f @@\n-x\n+y\n*** End Patch",
-            &[K::ClosedHint, K::TightHint],
+            &[K::TrailingHintMarker, K::MissingSpaceBeforeHint],
         ),
         (
             "*** Begin Patch\n*** Update File: a.txt\n@@-1 +1 @@ fn f\n-x\n+y\n*** End Patch",
@@ -172,16 +185,16 @@ fn what_is_tolerated_is_reported_and_changes_nothing() {
             &[K::RepeatedHunkHeader, K::GitHunkHeader],
         ),
     ];
-    for (text, tolerated) in cases {
-        let patch = parsed(text);
+    for (text, expected_kinds) in cases {
+        let patch = parse_ok(text);
         assert_eq!(patch.to_string(), expected, "{text}");
-        assert_eq!(kinds(&patch), *tolerated, "{text}");
+        assert_eq!(kinds(&patch), *expected_kinds, "{text}");
     }
 }
 
 #[test]
-fn one_diagnostic_counts_what_happens_often() {
-    let patch = parsed(&framed("*** Add File: a\n+1\n\n+2\n \n+3"));
+fn one_diagnostic_counts_repeated_deviations() {
+    let patch = parse_ok(&wrap("*** Add File: a\n+1\n\n+2\n \n+3"));
     let [seen] = patch.diagnostics.as_slice() else { panic!("{:?}", patch.diagnostics) };
     assert_eq!((seen.line, seen.count), (4, 2));
     assert_eq!(
@@ -191,7 +204,7 @@ fn one_diagnostic_counts_what_happens_often() {
 }
 
 #[test]
-fn a_diagnostic_names_the_line_to_blame_and_counts_every_one() {
+fn a_diagnostic_has_the_first_line_and_a_count() {
     let cases = [
         (
             "*** Add File: a\n+1\n\n\n+2",
@@ -212,7 +225,7 @@ fn a_diagnostic_names_the_line_to_blame_and_counts_every_one() {
         ("*** Update File: a\n@@ f\n@@\n-a", "patch line 4: a bare `@@` line beside another one was ignored"),
     ];
     for (body, expected) in cases {
-        let patch = parsed(&framed(body));
+        let patch = parse_ok(&wrap(body));
         let seen: Vec<String> = patch.diagnostics.iter().map(Diagnostic::to_string).collect();
         assert_eq!(seen, [expected], "{body}");
     }
@@ -220,11 +233,11 @@ fn a_diagnostic_names_the_line_to_blame_and_counts_every_one() {
 
 #[test]
 fn only_a_here_document_before_the_patch_is_a_command() {
-    let patch = framed("*** Delete File: a");
+    let patch = wrap("*** Delete File: a");
     let prose =
         ["`1 << n` overflows, so:", "We shift by 1 << n first.", "<<<<<<< HEAD (mine)", "the `<<` operator"];
     for line in prose {
-        let patch = parsed(&format!("{line}\n{patch}"));
+        let patch = parse_ok(&format!("{line}\n{patch}"));
         assert_eq!(kinds(&patch), [DiagnosticKind::TextBeforeBegin], "{line}");
     }
     let commands = [
@@ -247,41 +260,40 @@ fn only_a_here_document_before_the_patch_is_a_command() {
 
 #[test]
 fn blank_lines_are_content_only_between_lines() {
-    let add = parsed(&framed("*** Add File: a\n+1\n\n+2\n\n*** Delete File: b"));
-    assert_eq!(add.to_string(), framed("*** Add File: a\n+1\n+\n+2\n*** Delete File: b"));
+    let add = parse_ok(&wrap("*** Add File: a\n+1\n\n+2\n\n*** Delete File: b"));
+    assert_eq!(add.to_string(), wrap("*** Add File: a\n+1\n+\n+2\n*** Delete File: b"));
 
     let cases = [
-        // Inside a hunk an empty line is empty context.
+        // Within a hunk an empty line is empty context.
         ("@@\n-a\n\n+b", "@@\n-a\n \n+b"),
-        // At its end it may be, so it stays and the search decides.
+        // At its end it may be, so it is kept and the search decides.
         ("@@\n-a\n+b\n", "@@\n-a\n+b\n "),
-        // After additions only, it must not move them before a blank line.
+        // After additions alone, it must not move them before a blank line.
         ("@@ f\n+b\n\n", "@@ f\n+b"),
-        // Before the first hunk it says nothing.
+        // Before the first hunk it has no meaning.
         ("\n-a", "@@\n-a"),
         ("\n@@\n-a", "@@\n-a"),
         ("@@\n-a\n*** End of File\n\n@@\n-b", "@@\n-a\n*** End of File\n@@\n-b"),
     ];
     for (body, expected) in cases {
-        let patch = parsed(&framed(&format!("*** Update File: x\n{body}")));
-        assert_eq!(patch.to_string(), framed(&format!("*** Update File: x\n{expected}")), "{body}");
+        let patch = parse_ok(&wrap(&format!("*** Update File: x\n{body}")));
+        assert_eq!(patch.to_string(), wrap(&format!("*** Update File: x\n{expected}")), "{body}");
     }
 }
 
 #[test]
-fn no_carriage_return_at_the_end_of_a_line_reaches_a_file() {
-    let text =
-        framed("*** Add File: a\n+1\r\r\n\r\r\n+2\n*** Update File: b\n@@ f\r\r\n-x\r\r\n\r\r\n+y\rz\r");
-    let patch = parsed(&text);
+fn carriage_returns_at_line_ends_are_dropped() {
+    let text = wrap("*** Add File: a\n+1\r\r\n\r\r\n+2\n*** Update File: b\n@@ f\r\r\n-x\r\r\n\r\r\n+y\rz\r");
+    let patch = parse_ok(&text);
     let expected = "*** Add File: a\n+1\n+\n+2\n*** Update File: b\n@@ f\n-x\n \n+y\rz";
-    assert_eq!(patch.to_string(), framed(expected));
+    assert_eq!(patch.to_string(), wrap(expected));
     let [seen, ..] = patch.diagnostics.as_slice() else { panic!("{:?}", patch.diagnostics) };
     assert_eq!((&seen.kind, seen.line, seen.count), (&DiagnosticKind::CarriageReturns, 3, 6));
 }
 
 #[test]
 fn an_indented_marker_inside_an_update_is_context() {
-    let patch = parsed(&framed(
+    let patch = parse_ok(&wrap(
         "*** Update File: spec.md\n@@\n *** Begin Patch\n- *** End Patch\n *** Delete File: x",
     ));
     assert_eq!(only_update(&patch).hunks[0].lines.len(), 3);
@@ -306,13 +318,13 @@ fn hints_are_read_from_every_kind_of_header() {
         ("@@ a@@", Some("a@@")),
     ];
     for (header, expected) in cases {
-        let patch = parsed(&framed(&format!("*** Update File: x\n{header}\n-a")));
+        let patch = parse_ok(&wrap(&format!("*** Update File: x\n{header}\n-a")));
         assert_eq!(only_update(&patch).hunks[0].hints.first().map(String::as_str), expected, "{header}");
     }
 }
 
 #[test]
-fn paths_lose_dots_and_keep_the_rest() {
+fn paths_lose_only_dot_segments() {
     let cases = [
         ("./a//b/./c", "a/b/c"),
         ("/abs/./x", "/abs/x"),
@@ -321,13 +333,13 @@ fn paths_lose_dots_and_keep_the_rest() {
         ("a***", "a***"),
     ];
     for (path, expected) in cases {
-        let patch = parsed(&framed(&format!("*** Delete File: {path}")));
+        let patch = parse_ok(&wrap(&format!("*** Delete File: {path}")));
         assert_eq!(patch.paths(), [expected]);
     }
 }
 
 #[test]
-fn a_path_with_blanks_at_its_ends_renders_so_that_it_reads_back() {
+fn paths_with_surrounding_whitespace_round_trip() {
     let cases = [
         ("./ a", " a"),
         ("a /.", "a "),
@@ -338,15 +350,15 @@ fn a_path_with_blanks_at_its_ends_renders_so_that_it_reads_back() {
     ];
     for (path, expected) in cases {
         let body = format!("*** Add File: {path}\n*** Update File: {path}\n*** Move to: {path}");
-        let patch = parsed(&framed(&format!("{body}\n*** Delete File: {path}")));
+        let patch = parse_ok(&wrap(&format!("{body}\n*** Delete File: {path}")));
         assert_eq!(patch.paths(), [expected]);
-        assert_eq!(parsed(&patch.to_string()).operations, patch.operations, "{patch}");
+        assert_eq!(parse_ok(&patch.to_string()).operations, patch.operations, "{patch}");
     }
 }
 
 #[test]
-fn paths_can_be_resolved_or_refused() {
-    let patch = parsed(&framed("*** Update File: /project/a\n*** Move to: b\n*** Delete File: /etc/c"));
+fn paths_can_be_resolved_or_rejected() {
+    let patch = parse_ok(&wrap("*** Update File: /project/a\n*** Move to: b\n*** Delete File: /etc/c"));
     let resolve = |path: &str| match path
         .strip_prefix("/project/")
         .or_else(|| Some(path).filter(|path| !path.starts_with('/')))
@@ -366,7 +378,7 @@ fn each_mistake_has_its_error_and_its_line() {
     let cases: Vec<(String, usize, K)> = vec![
         (String::new(), 1, K::Empty),
         (" \n\n".to_owned(), 1, K::Empty),
-        ("diff --git a/x b/x\n".to_owned(), 1, K::NoBegin),
+        ("diff --git a/x b/x\n".to_owned(), 1, K::MissingBegin),
         ("{\"patch\": \"*** Begin Patch\\n\"}".to_owned(), 1, K::Wrapped(Wrapper::JsonObject)),
         (
             "{\n\"patch\": \"\n*** Begin Patch\n*** Delete File: a\n*** End Patch\n\"}".to_owned(),
@@ -399,33 +411,33 @@ fn each_mistake_has_its_error_and_its_line() {
             K::SecondBegin,
         ),
         ("*** Begin Patch\n*** End Patch".to_owned(), 2, K::NoOperations),
-        (framed("what"), 2, K::NotAHeader),
-        (framed("@@ f\n-a"), 2, K::NotAHeader),
-        (framed("*** Rename File: a"), 2, K::NotAHeader),
-        (framed("*** Add File: a\n+1\nfoo"), 4, K::NotAnAddedLine),
-        (framed("*** Add File: a\n+1\n*** End of File"), 4, K::NotAnAddedLine),
-        (framed("*** Update File: a\n@@\n-a\nfoo"), 5, K::NotAHunkLine),
-        (framed("*** Update File: a\n@@\n-a\n\tfoo"), 5, K::NotAHunkLine),
-        (framed("*** Update File: a\n@@\n-a\n*** bold ***"), 5, K::UnknownMarker),
-        (framed("*** Update File: a\n@@\n-a\n*** Move to: b"), 5, K::MisplacedMove),
-        (framed("*** Update File: a\n*** Move to: b\n*** Move to: c"), 4, K::MisplacedMove),
-        (framed("*** Delete File: a\n*** Move to: b"), 3, K::MisplacedMove),
-        (framed("*** Update File: a\n-x\n*** End of File\n*** Move to: b"), 5, K::MisplacedMove),
-        (framed("*** Update File: a\n-x\n *** End Patch\n\t\n+y"), 5, K::NotAHunkLine),
-        (framed("\u{FEFF}*** Delete File: a"), 2, K::NotAHeader),
+        (wrap("what"), 2, K::NotAHeader),
+        (wrap("@@ f\n-a"), 2, K::NotAHeader),
+        (wrap("*** Rename File: a"), 2, K::NotAHeader),
+        (wrap("*** Add File: a\n+1\nfoo"), 4, K::NotAnAddedLine),
+        (wrap("*** Add File: a\n+1\n*** End of File"), 4, K::NotAnAddedLine),
+        (wrap("*** Update File: a\n@@\n-a\nfoo"), 5, K::NotAHunkLine),
+        (wrap("*** Update File: a\n@@\n-a\n\tfoo"), 5, K::NotAHunkLine),
+        (wrap("*** Update File: a\n@@\n-a\n*** bold ***"), 5, K::UnknownMarker),
+        (wrap("*** Update File: a\n@@\n-a\n*** Move to: b"), 5, K::MisplacedMove),
+        (wrap("*** Update File: a\n*** Move to: b\n*** Move to: c"), 4, K::MisplacedMove),
+        (wrap("*** Delete File: a\n*** Move to: b"), 3, K::MisplacedMove),
+        (wrap("*** Update File: a\n-x\n*** End of File\n*** Move to: b"), 5, K::MisplacedMove),
+        (wrap("*** Update File: a\n-x\n *** End Patch\n\t\n+y"), 5, K::NotAHunkLine),
+        (wrap("\u{FEFF}*** Delete File: a"), 2, K::NotAHeader),
         ("*** Begin Patch\n\n".to_owned(), 3, K::NoOperations),
         ("*** Begin Patch\n*** Update File: a".to_owned(), 3, no_hunks("a", 2)),
-        (framed("*** Delete File: "), 2, K::EmptyPath),
-        (framed("*** Delete File: ."), 2, K::EmptyPath),
-        (framed("*** Delete File: a\0b"), 2, K::ControlInPath),
-        (framed("*** Update File: a"), 3, no_hunks("a", 2)),
-        (framed("*** Update File: a\n*** Delete File: b"), 3, no_hunks("a", 2)),
-        (framed("*** Update File: a\n@@ f"), 3, K::EmptyHunk),
-        (framed("*** Update File: a\n@@ f\n-a\n@@\n*** Delete File: b"), 5, K::EmptyHunk),
-        (framed("*** Update File: a\n*** End of File"), 3, K::EmptyHunk),
-        (framed("*** Update File: a\n@@\n-a\n*** End of File\n-b"), 6, K::AfterEndOfFile),
+        (wrap("*** Delete File: "), 2, K::EmptyPath),
+        (wrap("*** Delete File: ."), 2, K::EmptyPath),
+        (wrap("*** Delete File: a\0b"), 2, K::ControlCharacterInPath),
+        (wrap("*** Update File: a"), 3, no_hunks("a", 2)),
+        (wrap("*** Update File: a\n*** Delete File: b"), 3, no_hunks("a", 2)),
+        (wrap("*** Update File: a\n@@ f"), 3, K::EmptyHunk),
+        (wrap("*** Update File: a\n@@ f\n-a\n@@\n*** Delete File: b"), 5, K::EmptyHunk),
+        (wrap("*** Update File: a\n*** End of File"), 3, K::EmptyHunk),
+        (wrap("*** Update File: a\n@@\n-a\n*** End of File\n-b"), 6, K::LineAfterEndOfFile),
         (
-            framed(&format!("*** Update File: a\n{}-a", "@@ f\n".repeat(MAX_HINTS + 1))),
+            wrap(&format!("*** Update File: a\n{}-a", "@@ f\n".repeat(MAX_HINTS + 1))),
             MAX_HINTS + 3,
             K::TooManyHints,
         ),
@@ -439,8 +451,8 @@ fn each_mistake_has_its_error_and_its_line() {
 }
 
 #[test]
-fn an_error_says_where_what_and_what_was_expected() {
-    let error = parse(&framed("*** Add File: a\n+1\nfoo")).unwrap_err();
+fn an_error_names_line_text_and_expectation() {
+    let error = parse(&wrap("*** Add File: a\n+1\nfoo")).unwrap_err();
     assert_eq!(
         error.to_string(),
         "patch line 4: expected `+` before every line of an added file, or the next `*** ` marker; \
@@ -448,24 +460,24 @@ fn an_error_says_where_what_and_what_was_expected() {
     );
     let error = parse("[\"apply_patch\", \"*** Begin Patch\"]").unwrap_err();
     assert!(error.to_string().contains("wrapped in a command array"), "{error}");
-    let long = parse(&framed(&"x".repeat(100_000))).unwrap_err();
+    let long = parse(&wrap(&"x".repeat(100_000))).unwrap_err();
     assert!(long.to_string().len() < 400);
 }
 
 #[test]
 fn a_million_hunk_headers_are_refused_at_once() {
-    let error = parse(&framed(&format!("*** Update File: a\n{}", "@@\n".repeat(1_000_000)))).unwrap_err();
+    let error = parse(&wrap(&format!("*** Update File: a\n{}", "@@\n".repeat(1_000_000)))).unwrap_err();
     assert_eq!(error.kind, ParseErrorKind::EmptyHunk);
 }
 
 #[test]
 fn a_hint_with_a_million_closings_is_read_at_once() {
     let header = format!("@@{}x{}", " ".repeat(1 << 20), " @@".repeat(1 << 20));
-    let patch = parsed(&framed(&format!("*** Update File: a\n{header}\n-a")));
+    let patch = parse_ok(&wrap(&format!("*** Update File: a\n{header}\n-a")));
     assert_eq!(only_update(&patch).hunks[0].hints[0].trim_start(), "x");
 }
 
-/// Lines that a patch is made of, well and badly put together.
+/// Lines that occur in patches, in well-formed or malformed order.
 fn any_line() -> impl Strategy<Value = String> {
     let known = prop::sample::select(vec![
         "*** Begin Patch",
@@ -532,7 +544,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// The same operations without their places in a text.
+/// Clears the line numbers of operations.
 fn without_lines(mut operations: Vec<Operation>) -> Vec<Operation> {
     for operation in &mut operations {
         match operation {
@@ -553,7 +565,7 @@ proptest! {
     }
 
     #[test]
-    fn what_parses_renders_to_the_same_patch(lines in prop::collection::vec(any_line(), 0..24)) {
+    fn a_parsed_patch_renders_to_the_same_patch(lines in prop::collection::vec(any_line(), 0..24)) {
         let text = format!("*** Begin Patch\n{}", lines.join("\n"));
         if let Ok(patch) = parse(&text) {
             let again = parse(&patch.to_string()).unwrap();
@@ -572,11 +584,11 @@ proptest! {
 }
 
 #[test]
-fn an_added_file_has_room_for_its_lines_and_for_nothing_else() {
+fn an_added_file_is_allocated_exactly() {
     let lines = "+a line that is added\n".repeat(1_000);
     let text = format!("*** Begin Patch\n*** Add File: a\n{lines}*** Add File: b\n+one\n*** End Patch\n");
     for (operation, expected) in
-        parsed(&text).operations.iter().zip([lines.replace('+', ""), "one\n".to_owned()])
+        parse_ok(&text).operations.iter().zip([lines.replace('+', ""), "one\n".to_owned()])
     {
         let Operation::Add(file) = operation else { panic!("both are added: {operation:?}") };
         assert_eq!((&file.content, file.content.capacity()), (&expected, expected.len()));

@@ -1,4 +1,4 @@
-//! The files of a patch as its operations leave them.
+//! The files of a patch, with its operations applied so far.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,33 +10,34 @@ use crate::syntax::{AddFile, DeleteFile, UpdateFile};
 use crate::update::update;
 use crate::{ApplyOptions, Diagnostic, DiagnosticKind};
 
-/// How many bytes of files may be read again because an earlier operation has changed them: some
-/// seconds' work.
+/// Maximum index of bytes of files that are re-read because an earlier operation changed them: some
+/// seconds of work.
 const MAX_REREAD: usize = 128 * 1024 * 1024;
 
 pub(super) struct Tree<'a> {
     files: &'a BTreeMap<String, Vec<u8>>,
     options: &'a ApplyOptions,
-    /// The paths that the operations name, in the order in which they do.
+    /// The paths in the operations, in order of first appearance.
     entries: Vec<Entry<'a>>,
-    /// Where the entry of a path is.
-    numbers: HashMap<&'a str, usize, RandomState>,
+    /// Index of each path in `entries`.
+    indices: HashMap<&'a str, usize, RandomState>,
     diagnostics: Vec<Diagnostic>,
-    /// Bytes of files that were read again.
+    /// Bytes of files re-read so far.
     reread: usize,
 }
 
 struct Entry<'a> {
     path: &'a str,
-    /// What is there before the patch.
+    /// Content before the patch.
     before: Option<&'a [u8]>,
-    /// What an operation has left there.
-    touched: Option<Touched>,
+    /// State after the last operation on the path, if any.
+    staged: Option<StagedFile>,
 }
 
-struct Touched {
+/// State of a path after an operation.
+struct StagedFile {
     content: Option<Vec<u8>>,
-    /// The entry at which this file was before the patch, if it was.
+    /// Index of the entry where this file was before the patch, if it existed.
     origin: Option<usize>,
     /// Patch line of the operation.
     line: usize,
@@ -44,8 +45,8 @@ struct Touched {
 
 impl Entry<'_> {
     fn content(&self) -> Option<&[u8]> {
-        match &self.touched {
-            Some(touched) => touched.content.as_deref(),
+        match &self.staged {
+            Some(staged) => staged.content.as_deref(),
             None => self.before,
         }
     }
@@ -53,8 +54,8 @@ impl Entry<'_> {
 
 impl<'a> Tree<'a> {
     pub(super) fn new(files: &'a BTreeMap<String, Vec<u8>>, options: &'a ApplyOptions) -> Self {
-        let (entries, numbers, diagnostics) = (Vec::new(), HashMap::default(), Vec::new());
-        Self { files, options, entries, numbers, diagnostics, reread: 0 }
+        let (entries, indices, diagnostics) = (Vec::new(), HashMap::default(), Vec::new());
+        Self { files, options, entries, indices, diagnostics, reread: 0 }
     }
 
     pub(super) fn add(&mut self, add: &'a AddFile) -> Result<(), ApplyError> {
@@ -67,7 +68,7 @@ impl<'a> Tree<'a> {
             let kind = ApplyErrorKind::Exists { action: Action::Add, identical };
             return Err(ApplyError::new(&add.path, add.line, kind));
         }
-        self.touch(entry, Touched { content: Some(content.to_vec()), origin: None, line: add.line });
+        self.stage(entry, StagedFile { content: Some(content.to_vec()), origin: None, line: add.line });
         Ok(())
     }
 
@@ -80,11 +81,11 @@ impl<'a> Tree<'a> {
 
     pub(super) fn update(&mut self, section: &'a UpdateFile) -> Result<(), ApplyError> {
         let UpdateFile { path, line, .. } = section;
-        let number = self.entry(path);
-        let length = self.existing(number, *line, Action::Update)?.len();
-        let touched = self.entries.get(number).and_then(|entry| entry.touched.as_ref());
-        let origin = touched.map_or(Some(number), |touched| touched.origin);
-        if touched.is_some() {
+        let index = self.entry(path);
+        let length = self.existing(index, *line, Action::Update)?.len();
+        let staged = self.entries.get(index).and_then(|entry| entry.staged.as_ref());
+        let origin = staged.map_or(Some(index), |staged| staged.origin);
+        if staged.is_some() {
             self.reread = self.reread.saturating_add(length);
         }
         if self.reread > MAX_REREAD {
@@ -94,27 +95,27 @@ impl<'a> Tree<'a> {
             let what = "a move without a hunk".to_owned();
             return Err(ApplyError::new(path, *line, ApplyErrorKind::Refused { what }));
         }
-        let content = self.content(number).unwrap_or_default();
+        let content = self.content(index).unwrap_or_default();
         let original = origin.and_then(|origin| self.entries.get(origin)?.before).unwrap_or(content);
-        let mut notes = Vec::new();
-        let content = update(section, content, original, self.options, &mut notes)?;
-        self.diagnostics.extend(notes);
-        let touched = Touched { content: Some(content), origin, line: *line };
+        let mut diagnostics = Vec::new();
+        let content = update(section, content, original, self.options, &mut diagnostics)?;
+        self.diagnostics.extend(diagnostics);
+        let staged = StagedFile { content: Some(content), origin, line: *line };
         match section.move_to.as_deref() {
-            Some(to) if to == path => self.move_onto_itself(section, number, touched),
-            Some(to) => self.move_file(section, number, to, touched)?,
-            None => self.touch(number, touched),
+            Some(to) if to == path => self.move_onto_itself(section, index, staged),
+            Some(to) => self.move_file(section, index, to, staged)?,
+            None => self.stage(index, staged),
         }
         Ok(())
     }
 
-    fn move_onto_itself(&mut self, section: &UpdateFile, entry: usize, touched: Touched) {
+    fn move_onto_itself(&mut self, section: &UpdateFile, entry: usize, staged: StagedFile) {
         if self.options.self_move_deletes {
             return self.remove(entry, section.line);
         }
         let note = Diagnostic::new(DiagnosticKind::MoveOntoItself, section.line);
         self.diagnostics.push(note.with_path(&section.path));
-        self.touch(entry, touched);
+        self.stage(entry, staged);
     }
 
     fn move_file(
@@ -122,7 +123,7 @@ impl<'a> Tree<'a> {
         section: &UpdateFile,
         from: usize,
         to: &'a str,
-        touched: Touched,
+        staged: StagedFile,
     ) -> Result<(), ApplyError> {
         let target = self.entry(to);
         if self.content(target).is_some() && !self.options.overwrite {
@@ -131,45 +132,45 @@ impl<'a> Tree<'a> {
             return Err(ApplyError::new(to, section.line, kind));
         }
         self.remove(from, section.line);
-        self.touch(target, touched);
+        self.stage(target, staged);
         Ok(())
     }
 
-    /// The number of the entry of `path`.
+    /// Returns the index of the entry of `path`, and creates the entry if needed.
     fn entry(&mut self, path: &'a str) -> usize {
         let next = self.entries.len();
-        let number = *self.numbers.entry(path).or_insert(next);
-        if number == next {
+        let index = *self.indices.entry(path).or_insert(next);
+        if index == next {
             let before = self.files.get(path).map(Vec::as_slice);
-            self.entries.push(Entry { path, before, touched: None });
+            self.entries.push(Entry { path, before, staged: None });
         }
-        number
+        index
     }
 
-    fn existing(&self, number: usize, line: usize, action: Action) -> Result<&[u8], ApplyError> {
-        self.content(number).ok_or_else(|| {
-            let entry = self.entries.get(number);
-            let taken_at = entry.and_then(|entry| entry.touched.as_ref()).map(|touched| touched.line);
-            let kind = ApplyErrorKind::Missing { action, taken_at };
+    fn existing(&self, index: usize, line: usize, action: Action) -> Result<&[u8], ApplyError> {
+        self.content(index).ok_or_else(|| {
+            let entry = self.entries.get(index);
+            let removed_at = entry.and_then(|entry| entry.staged.as_ref()).map(|staged| staged.line);
+            let kind = ApplyErrorKind::Missing { action, removed_at };
             ApplyError::new(entry.map_or("", |entry| entry.path), line, kind)
         })
     }
 
-    fn content(&self, number: usize) -> Option<&[u8]> {
-        self.entries.get(number)?.content()
+    fn content(&self, index: usize) -> Option<&[u8]> {
+        self.entries.get(index)?.content()
     }
 
-    fn remove(&mut self, number: usize, line: usize) {
-        self.touch(number, Touched { content: None, origin: None, line });
+    fn remove(&mut self, index: usize, line: usize) {
+        self.stage(index, StagedFile { content: None, origin: None, line });
     }
 
-    fn touch(&mut self, number: usize, touched: Touched) {
-        if let Some(entry) = self.entries.get_mut(number) {
-            entry.touched = Some(touched);
+    fn stage(&mut self, index: usize, staged: StagedFile) {
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.staged = Some(staged);
         }
     }
 
-    /// What differs in the end, however it came about, and what was tolerated.
+    /// Returns the net changes, regardless of intermediate steps, and the diagnostics.
     pub(super) fn finish(mut self) -> (Vec<Change>, Vec<Diagnostic>) {
         let sources: Vec<Option<usize>> = self.entries.iter().map(|entry| self.renamed_from(entry)).collect();
         let mut renamed = vec![false; self.entries.len()];
@@ -178,14 +179,14 @@ impl<'a> Tree<'a> {
                 *renamed = true;
             }
         }
-        let places: Vec<(&str, Option<&[u8]>)> =
+        let originals: Vec<(&str, Option<&[u8]>)> =
             self.entries.iter().map(|entry| (entry.path, entry.before)).collect();
         let mut changes = Vec::new();
         for ((entry, source), is_renamed) in self.entries.into_iter().zip(sources).zip(renamed) {
-            let Some(Touched { content: new, line, .. }) = entry.touched else { continue };
+            let Some(StagedFile { content: new, line, .. }) = entry.staged else { continue };
             let (old, kind) = match (entry.before, &new) {
                 (None, None) => continue,
-                (None, Some(_)) => match source.and_then(|source| places.get(source)) {
+                (None, Some(_)) => match source.and_then(|source| originals.get(source)) {
                     Some((from, old)) => (*old, ChangeKind::Renamed { from: (*from).to_owned() }),
                     None => (None, ChangeKind::Added),
                 },
@@ -203,11 +204,11 @@ impl<'a> Tree<'a> {
         (changes, self.diagnostics)
     }
 
-    /// The entry from which the file of `entry` was renamed: nothing is left there, and nothing was
-    /// here.
+    /// Returns the index of the entry from which the file of `entry` was renamed: no file is left there, and
+    /// `entry` had none before.
     fn renamed_from(&self, entry: &Entry<'_>) -> Option<usize> {
-        let touched = entry.touched.as_ref().filter(|touched| touched.content.is_some())?;
-        let origin = touched.origin?;
+        let staged = entry.staged.as_ref().filter(|staged| staged.content.is_some())?;
+        let origin = staged.origin?;
         (self.content(origin).is_none() && entry.before.is_none()).then_some(origin)
     }
 }

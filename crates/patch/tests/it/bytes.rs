@@ -1,4 +1,4 @@
-//! Files that are not plain UTF-8 text with LF.
+//! Files that are not plain UTF-8 text with LF line ends.
 
 use pintle_patch::ApplyErrorKind;
 
@@ -15,14 +15,14 @@ fn patched(content: &[u8], hunks: &str) -> Result<Vec<u8>, ApplyErrorKind> {
 }
 
 #[test]
-fn a_file_in_another_encoding_is_patched_where_it_is_ascii() {
+fn ascii_lines_of_another_encoding_are_patched() {
     let latin = b"caf\xE9\nprice = 1\n# \xA3\n";
     assert_eq!(patched(latin, "@@\n-price = 1\n+price = 2"), Ok(b"caf\xE9\nprice = 2\n# \xA3\n".to_vec()));
     assert_eq!(patched(latin, "@@\n-  price = 1  \n+  p"), Ok(b"caf\xE9\np\n# \xA3\n".to_vec()));
 }
 
 #[test]
-fn a_line_beyond_ascii_is_refused_by_name_in_another_encoding() {
+fn non_ascii_hunks_are_refused_in_another_encoding() {
     for hunks in ["@@\n-café\n+x", "@@\n-price = 1\n+£", "@@ café\n-price = 1\n+x"] {
         let found = patched(b"caf\xE9\nprice = 1\n", hunks).unwrap_err();
         assert!(matches!(found, ApplyErrorKind::NotUtf8 { .. }), "{found}");
@@ -30,24 +30,24 @@ fn a_line_beyond_ascii_is_refused_by_name_in_another_encoding() {
 }
 
 #[test]
-fn utf_16_is_refused_by_name() {
+fn utf_16_is_refused() {
     for content in [&b"\xFF\xFEa\0\n\0"[..], b"\xFE\xFF\0a\0\n"] {
         assert_eq!(patched(content, "@@\n-a\n+b"), Err(ApplyErrorKind::Utf16));
     }
 }
 
 #[test]
-fn nul_bytes_are_bytes_like_others() {
+fn nul_bytes_are_ordinary_bytes() {
     assert_eq!(patched(b"\0\0\nx\n", "@@\n-x\n+y"), Ok(b"\0\0\ny\n".to_vec()));
 }
 
 #[test]
-fn a_carriage_return_inside_a_patch_line_is_a_line_end_of_the_file() {
+fn a_carriage_return_within_a_patch_line_ends_a_line() {
     let patched = edited("a\rb\nc\n", "@@\n-a\rb\n+x\n c", &ours());
     assert_eq!(patched.as_deref(), Ok("x\rc\n"));
 }
 
 #[test]
-fn all_lines_may_go() {
+fn all_lines_can_be_removed() {
     assert_eq!(edited("a\nb\n", "@@\n-a\n-b", &ours()).as_deref(), Ok(""));
 }

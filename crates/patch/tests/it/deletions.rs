@@ -1,6 +1,6 @@
-//! Patches that are out of date because lines were deleted from the file, or were not.
+//! Stale patches: lines were deleted from the file, or were not deleted as the patch assumes.
 //!
-//! The deletions are made in this crate's own sources: a message that is wrong for them is wrong for real work.
+//! The files are this crate's own sources, so the error messages are checked against real code.
 
 #![expect(clippy::disallowed_methods, reason = "the files are sources of this crate")]
 
@@ -20,12 +20,12 @@ struct Deletion<'a> {
 }
 
 impl<'a> Deletion<'a> {
-    /// The file without the run.
+    /// Returns the file without the run.
     fn after(&self) -> Vec<&'a str> {
         [&self.lines[..self.start], &self.lines[self.end..]].concat()
     }
 
-    /// Some lines above and below the run.
+    /// Returns some lines above and below the run.
     fn around(&self, above: usize, below: usize) -> (&[&'a str], &[&'a str]) {
         let end = self.lines.len().min(self.end + below);
         (&self.lines[self.start.saturating_sub(above)..self.start], &self.lines[self.end..end])
@@ -36,7 +36,7 @@ impl<'a> Deletion<'a> {
     }
 }
 
-/// Calls `check` for runs of several lengths all over the sources.
+/// Calls `check` for runs of several lengths throughout the sources.
 fn for_each_deletion(mut check: impl FnMut(&Deletion<'_>)) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut paths: Vec<_> = fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -56,7 +56,7 @@ fn for_each_deletion(mut check: impl FnMut(&Deletion<'_>)) {
     }
 }
 
-fn kept(lines: &[&str]) -> Vec<HunkLine> {
+fn context(lines: &[&str]) -> Vec<HunkLine> {
     lines.iter().map(|line| HunkLine::Context((*line).to_owned())).collect()
 }
 
@@ -64,27 +64,31 @@ fn removed(lines: &[&str]) -> Vec<HunkLine> {
     lines.iter().map(|line| HunkLine::Remove((*line).to_owned())).collect()
 }
 
-/// Why a hunk does not fit, if it does not.
-fn refused(lines: &[&str], hunk: Vec<HunkLine>) -> Option<ApplyErrorKind> {
+/// Applies a hunk and returns the error, if any.
+fn apply_error(lines: &[&str], hunk: Vec<HunkLine>) -> Option<ApplyErrorKind> {
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let update = UpdateFile::new("f", vec![Hunk::new(hunk)]);
     let patch = Patch::new(vec![Operation::Update(update)]);
     plan(&patch, &files([("f", &content)]), &ours()).err().map(|error| *error.kind)
 }
 
-fn is_telling(line: &str) -> bool {
+fn is_distinctive(line: &str) -> bool {
     line.contains(char::is_alphanumeric)
 }
 
-/// What is wrong with a refusal of `old` lines that were not applied.
-fn falsehood(file: &[&str], old: &[&str], kind: &ApplyErrorKind) -> Option<String> {
+/// Returns the false statement in the error for `old` lines that were not applied, if there is one.
+fn false_statement(file: &[&str], old: &[&str], kind: &ApplyErrorKind) -> Option<String> {
     if let ApplyErrorKind::AlreadyApplied { .. } = kind {
         return Some(kind.to_string());
     }
     let ApplyErrorKind::ContextNotFound { nearest, difference, .. } = kind else { return None };
-    let is_like = |line: &&&str| is_telling(line) && file.iter().any(|found| found.trim() == line.trim());
-    if nearest.is_empty() && old.iter().any(|line| is_like(&line)) {
-        return Some(format!("no place, although the file has {:?}", old.iter().find(|line| is_like(line))));
+    let matches_loosely =
+        |line: &&&str| is_distinctive(line) && file.iter().any(|found| found.trim() == line.trim());
+    if nearest.is_empty() && old.iter().any(|line| matches_loosely(&line)) {
+        return Some(format!(
+            "no position, although the file has {:?}",
+            old.iter().find(|line| matches_loosely(line))
+        ));
     }
     if difference.is_none() && !nearest.is_empty() {
         return Some("no difference".to_owned());
@@ -93,15 +97,18 @@ fn falsehood(file: &[&str], old: &[&str], kind: &ApplyErrorKind) -> Option<Strin
     nearest.iter().find(blank).map(|place| format!("line {} is blank", place.file_line))
 }
 
-fn report(what: &str, count: usize, falsehoods: &[String]) {
+fn assert_none_false(what: &str, count: usize, false_statements: &[String]) {
     assert!(count > 1000, "{what}: {count}");
-    let shown = falsehoods.iter().take(8).cloned().collect::<Vec<_>>().join("\n\n");
-    assert!(falsehoods.is_empty(), "{what}: {} of {count}\n{shown}", falsehoods.len());
+    let shown = false_statements.iter().take(8).cloned().collect::<Vec<_>>().join("\n\n");
+    assert!(false_statements.is_empty(), "{what}: {} of {count}\n{shown}", false_statements.len());
 }
 
-/// Checks the refusals of one kind of patch, which `make` returns with the file it is for.
-fn check(what: &str, make: impl Fn(&Deletion<'_>, usize, usize) -> Option<(Vec<String>, Vec<HunkLine>)>) {
-    let (mut count, mut falsehoods) = (0, Vec::new());
+/// Checks the errors for one kind of patch. `make` returns a hunk and the file to apply it to.
+fn check_errors(
+    what: &str,
+    make: impl Fn(&Deletion<'_>, usize, usize) -> Option<(Vec<String>, Vec<HunkLine>)>,
+) {
+    let (mut count, mut false_statements) = (0, Vec::new());
     for_each_deletion(|deletion| {
         for (above, below) in [(0, 0), (0, 1), (1, 0), (1, 1), (3, 3)] {
             let Some((file, hunk)) = make(deletion, above, below) else { continue };
@@ -113,83 +120,83 @@ fn check(what: &str, make: impl Fn(&Deletion<'_>, usize, usize) -> Option<(Vec<S
                     HunkLine::Add(_) => None,
                 })
                 .collect();
-            let Some(kind) = refused(&file, hunk.clone()) else { continue };
+            let Some(kind) = apply_error(&file, hunk.clone()) else { continue };
             count += 1;
-            if let Some(falsehood) = falsehood(&file, &old, &kind) {
+            if let Some(statement) = false_statement(&file, &old, &kind) {
                 let Deletion { file, start, .. } = deletion;
-                falsehoods.push(format!("{file}, line {}: {falsehood}\n{hunk:#?}", start + 1));
+                false_statements.push(format!("{file}, line {}: {statement}\n{hunk:#?}", start + 1));
             }
         }
     });
-    report(what, count, &falsehoods);
+    assert_none_false(what, count, &false_statements);
 }
 
-fn owned(lines: &[&str]) -> Vec<String> {
+fn to_owned_lines(lines: &[&str]) -> Vec<String> {
     lines.iter().map(|line| (*line).to_owned()).collect()
 }
 
 #[test]
 fn a_change_beside_deleted_lines() {
-    check("a change beside deleted lines", |deletion, above, below| {
+    check_errors("a change beside deleted lines", |deletion, above, below| {
         let (before, after) = deletion.around(above, below + 1);
         let (changed, rest) = after.split_first()?;
-        let mut hunk = kept(before);
-        hunk.extend(kept(deletion.run()));
+        let mut hunk = context(before);
+        hunk.extend(context(deletion.run()));
         hunk.extend(removed(&[changed]));
         hunk.push(HunkLine::Add("entirely new text".to_owned()));
-        hunk.extend(kept(rest));
-        Some((owned(&deletion.after()), hunk))
+        hunk.extend(context(rest));
+        Some((to_owned_lines(&deletion.after()), hunk))
     });
 }
 
 #[test]
-fn a_deletion_of_lines_of_which_one_has_changed() {
+fn a_deletion_with_one_changed_line() {
     for changed in 0..3 {
-        check("a deletion of lines of which one has changed", |deletion, above, below| {
+        check_errors("a deletion with one changed line", |deletion, above, below| {
             let (before, after) = deletion.around(above, below);
             let mut run = deletion.run().to_vec();
-            let line = run.get_mut(changed).filter(|line| is_telling(line))?;
+            let line = run.get_mut(changed).filter(|line| is_distinctive(line))?;
             *line = "let this_line_is_older = 1;";
-            let hunk = [kept(before), removed(&run), kept(after)].concat();
-            Some((owned(deletion.lines), hunk))
+            let hunk = [context(before), removed(&run), context(after)].concat();
+            Some((to_owned_lines(deletion.lines), hunk))
         });
     }
 }
 
 #[test]
 fn a_deletion_of_more_lines_than_were_deleted() {
-    check("a deletion of more lines than were deleted", |deletion, above, below| {
+    check_errors("a deletion of more lines than were deleted", |deletion, above, below| {
         let (before, after) = deletion.around(above + 2, below);
         let split = before.len().min(2);
         let (before, more) = before.split_at(before.len() - split);
-        if !more.iter().any(|line| is_telling(line)) {
+        if !more.iter().any(|line| is_distinctive(line)) {
             return None;
         }
-        let hunk = [kept(before), removed(more), removed(deletion.run()), kept(after)].concat();
-        Some((owned(&deletion.after()), hunk))
+        let hunk = [context(before), removed(more), removed(deletion.run()), context(after)].concat();
+        Some((to_owned_lines(&deletion.after()), hunk))
     });
 }
 
 #[test]
-fn a_deletion_that_was_made_is_recognised() {
-    let (mut count, mut recognised) = (0, 0);
+fn an_applied_deletion_is_recognized() {
+    let (mut count, mut recognized) = (0, 0);
     for_each_deletion(|deletion| {
         let (before, after) = deletion.around(2, 2);
-        let is_clear = |lines: &[&str]| lines.len() == 2 && lines.iter().all(|line| is_telling(line));
-        let run_is_told = deletion.run().iter().any(|line| is_telling(line));
-        if !is_clear(before) || !is_clear(after) || !run_is_told {
+        let is_clear = |lines: &[&str]| lines.len() == 2 && lines.iter().all(|line| is_distinctive(line));
+        let run_is_distinctive = deletion.run().iter().any(|line| is_distinctive(line));
+        if !is_clear(before) || !is_clear(after) || !run_is_distinctive {
             return;
         }
-        let hunk = [kept(before), removed(deletion.run()), kept(after)].concat();
+        let hunk = [context(before), removed(deletion.run()), context(after)].concat();
         count += 1;
-        match refused(&deletion.after(), hunk) {
+        match apply_error(&deletion.after(), hunk) {
             Some(ApplyErrorKind::AlreadyApplied { file_line }) => {
                 assert_eq!(file_line, deletion.start - 1);
-                recognised += 1;
+                recognized += 1;
             }
             Some(kind) => eprintln!("{}, line {}: {kind}", deletion.file, deletion.start + 1),
             None => {}
         }
     });
-    assert!(count > 100 && recognised * 10 > count * 9, "{recognised} of {count}");
+    assert!(count > 100 && recognized * 10 > count * 9, "{recognized} of {count}");
 }

@@ -1,4 +1,4 @@
-//! Behaviour of planning, through the public interface.
+//! Tests of parsing and planning through the public API.
 
 #[cfg(test)]
 mod bytes;

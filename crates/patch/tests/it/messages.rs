@@ -1,6 +1,6 @@
-//! What a model reads when a patch is refused.
+//! Error messages for refused patches, as a model reads them.
 
-use pintle_patch::{ApplyErrorKind, Elsewhere, parse};
+use pintle_patch::{ApplyErrorKind, UnusableMatch, parse};
 
 use crate::support::{edited, files, ours, planned};
 
@@ -9,7 +9,7 @@ fn message(content: &str, hunks: &str) -> String {
 }
 
 #[test]
-fn the_first_line_that_differs_and_the_nearest_place() {
+fn the_first_difference_and_the_most_similar_position() {
     let content = "fn main() {\n    let a = 1;\n    let b = 2;\n    print(a);\n}\n";
     assert_eq!(
         message(content, "@@\n     let a = 1;\n     let b = 3;\n-    print(a);\n+    print(b);"),
@@ -23,7 +23,7 @@ nearest places:
 }
 
 #[test]
-fn a_line_that_is_nowhere_is_compared_with_those_most_like_it() {
+fn a_missing_line_is_compared_with_similar_ones() {
     let content = "alpha(1);\nbeta(22);\ngamma(3);\n";
     assert_eq!(
         message(content, "@@\n-beta(2);\n+delta();"),
@@ -37,7 +37,7 @@ nearest places:
 }
 
 #[test]
-fn old_lines_that_run_over_the_end() {
+fn old_lines_past_the_end_of_the_file() {
     assert_eq!(
         message("one\ntwo\n", "@@\n one\n two\n-three"),
         "f, hunk 1 (patch line 3): the old lines are not in the file
@@ -50,7 +50,7 @@ nearest places:
 }
 
 #[test]
-fn a_hint_that_is_not_there() {
+fn a_missing_hint() {
     assert_eq!(
         message("def load():\n    1\n", "@@ def loads():\n-    1\n+    2"),
         "f, hunk 1 (patch line 3): no line of the file matches the hint `def loads():`; the old lines are at line 2: correct or drop the hint
@@ -60,7 +60,7 @@ most like it:
 }
 
 #[test]
-fn the_places_of_an_ambiguous_match() {
+fn the_positions_of_an_ambiguous_match() {
     assert_eq!(
         message("  x\ny\n\tx\n", "@@\n-x\n+z"),
         "f, hunk 1 (patch line 3): the old lines match several places ignoring leading and trailing blanks; add context lines
@@ -71,40 +71,40 @@ they match:
 }
 
 #[test]
-fn old_lines_that_are_elsewhere() {
+fn old_lines_at_an_unusable_position() {
     let cases = [
-        ("a\nb\na\n", "@@\n-b\n+y\n@@\n-b\n+z", Elsewhere::BeforePreviousHunk { file_line: 2 }),
-        ("a\nh\nb\n", "@@ h\n-a\n+z", Elsewhere::BeforeHint { file_line: 1 }),
-        ("a\nb\n", "@@\n-a\n+z\n*** End of File", Elsewhere::NotAtEnd { file_line: 1 }),
+        ("a\nb\na\n", "@@\n-b\n+y\n@@\n-b\n+z", UnusableMatch::BeforePreviousHunk { file_line: 2 }),
+        ("a\nh\nb\n", "@@ h\n-a\n+z", UnusableMatch::BeforeHint { file_line: 1 }),
+        ("a\nb\n", "@@\n-a\n+z\n*** End of File", UnusableMatch::NotAtEnd { file_line: 1 }),
     ];
     for (content, hunks, expected) in cases {
         let error = edited(content, hunks, &ours()).unwrap_err();
-        let ApplyErrorKind::ContextNotFound { elsewhere, .. } = *error.kind else { panic!("{error}") };
-        assert_eq!(elsewhere, Some(expected));
+        let ApplyErrorKind::ContextNotFound { unusable_match, .. } = *error.kind else { panic!("{error}") };
+        assert_eq!(unusable_match, Some(expected));
     }
 }
 
 #[test]
-fn the_nearest_places_are_those_that_share_most() {
+fn positions_are_ranked_by_similarity() {
     let cases: &[(&str, &str, &[usize])] = &[
-        // The more lines are there, the nearer.
+        // More matching lines rank higher.
         ("a\nx\ny\na\nb\ny\n", " a\n b\n-c", &[4, 1]),
-        // One line with a word says more than braces do, a brace more than a blank line.
+        // A line with a word weighs more than braces, a brace more than a blank line.
         ("f();\nx\ny\nz\n}\n}\n", " f();\n }\n }\n-gone", &[1, 4, 3]),
         ("–\nx\ny\nz\n}\n}\n", " –\n }\n }\n-gone", &[1, 4, 3]),
         ("a\n\n}\nb\n", " }\n-gone", &[3]),
         ("a\n\n\nb\n", " \n-gone", &[]),
-        // Three are enough, in file order where none is nearer.
+        // At most three are listed, in file order if they rank the same.
         ("a\nb\na\nb\na\nb\na\n", " a\n-c", &[1, 3, 5]),
-        // A place starts where the first line of the hunk would be, if that is a line to name.
+        // A position is named by the line of the hunk's first line, if that is not blank or outside the file.
         ("a\nb\nc\n", " x\n c\n-y", &[2]),
         ("c\n", " x\n c\n-y", &[1]),
         ("b\nc\n", " w\n x\n-v\n }\n c", &[2]),
         ("a\n\nc\n", " \n c\n-y", &[3]),
         ("abXdef\n", " }\n-abcdef", &[1]),
-        // A line that is almost the same says more than a brace.
+        // An almost equal line ranks above a brace.
         ("}\na\n}\nabXdef\n", " }\n-abcdef", &[3]),
-        // Where no line is the same, those that share half at their ends count, by how much.
+        // If no line is equal, lines that share at least half of their text rank by how much they share.
         ("abXXXX\nabcXXX\nXXXdef\nabXXef\n", "-abcdef", &[4, 2, 3]),
         ("abcXXXX\nabcXdef\n", "-abcdef", &[2]),
         ("aaa\naaaac\n", "-aaaa", &[2, 1]),
@@ -112,7 +112,7 @@ fn the_nearest_places_are_those_that_share_most() {
         ("  abcd\n", "-abce  ", &[1]),
         ("1\n2\nabcd\n", " }\n }\n-abce", &[1]),
         ("abce\nXbcd\nabXX\nabcX\nabcY\nXXXX\n", "-abcd", &[1, 2, 4]),
-        // The first of the telling lines is compared.
+        // The first distinctive line is compared.
         ("1\nbeta2\nalpha2\n", " }\n-alpha\n-beta", &[2]),
         ("\na\n", "-\n-", &[]),
     ];
@@ -125,10 +125,10 @@ fn the_nearest_places_are_those_that_share_most() {
 }
 
 #[test]
-fn lines_that_an_earlier_part_changed() {
+fn lines_changed_by_an_earlier_section() {
     let cases = [
         ("a\nx\n", "a", true),
-        // The byte-order mark is no part of line 1, then as now.
+        // The byte-order mark is not part of line 1, before or after the change.
         ("\u{FEFF}a\nx\n", "a", true),
         ("a\nx\n", "never", false),
     ];
@@ -136,13 +136,14 @@ fn lines_that_an_earlier_part_changed() {
         let body = format!("*** Update File: f\n@@\n-a\n+b\n*** Update File: f\n@@\n-{old}\n+c");
         let error = planned(&files([("f", content)]), &body, &ours()).unwrap_err();
         assert_eq!(error.line, 7);
-        let says_so = error.to_string().contains("an earlier part of this patch changed or moved them");
-        assert_eq!(says_so, expected, "{error}");
+        let blames_earlier_part =
+            error.to_string().contains("an earlier part of this patch changed or moved them");
+        assert_eq!(blames_earlier_part, expected, "{error}");
     }
 }
 
 #[test]
-fn files_that_are_missing() {
+fn missing_files() {
     let before = files([("a", "1\n")]);
     let cases = [
         ("*** Delete File: b", "b (patch line 2): cannot delete: the file does not exist"),
@@ -158,7 +159,7 @@ fn files_that_are_missing() {
 }
 
 #[test]
-fn long_lines_are_shown_where_they_differ() {
+fn long_lines_are_shown_around_the_difference() {
     let line = |end: &str| format!("{}{end}{}", "x".repeat(50_000), "y".repeat(50_000));
     let text = message(&line("é1"), &format!("@@\n-{}\n+z", line("é2")));
     assert!(text.contains("é1y") && text.contains("é2y"), "{text}");
@@ -178,8 +179,8 @@ fn a_message_is_bounded_for_a_long_path() {
         let text = planned(&before, &body, &ours()).unwrap_err().to_string();
         assert!(text.contains("/name.rs") && text.len() < 1500, "{} bytes", text.len());
     }
-    let unread = parse(&format!("*** Begin Patch\n*** Update File: {path}\n*** End Patch\n")).unwrap_err();
-    assert!(unread.to_string().len() < 1500, "{} bytes", unread.to_string().len());
+    let unparsed = parse(&format!("*** Begin Patch\n*** Update File: {path}\n*** End Patch\n")).unwrap_err();
+    assert!(unparsed.to_string().len() < 1500, "{} bytes", unparsed.to_string().len());
     let loose = planned(&before, &format!("*** Update File: {path}\n@@\n-x\n+z"), &ours()).unwrap();
     assert!(loose.diagnostics[0].to_string().len() < 1500, "{:?}", loose.diagnostics[0].kind);
 }

@@ -10,7 +10,7 @@ use crate::support::{Files, ours, reference};
 /// A line and its end.
 type Line = (String, &'static str);
 
-/// What becomes of a line; lines stay between any two that change.
+/// Edit of one line. Between any two edited lines at least one is kept.
 #[derive(Debug, Clone)]
 enum Edit {
     Keep,
@@ -26,7 +26,7 @@ fn any_line() -> impl Strategy<Value = Line> {
     )
 }
 
-/// Text after `\r` must not start with `\n`: the two would be one end.
+/// Text after `\r` must not start with `\n`, since the two would form one line end.
 fn any_file() -> impl Strategy<Value = Vec<Line>> {
     prop::collection::vec(any_line(), 1..24).prop_map(|mut lines| {
         for at in 1..lines.len() {
@@ -39,7 +39,7 @@ fn any_file() -> impl Strategy<Value = Vec<Line>> {
 }
 
 fn any_edits() -> impl Strategy<Value = Vec<Edit>> {
-    // New texts are never empty, so that no end joins with another.
+    // New texts are never empty, so that line ends do not merge.
     let change = prop_oneof![
         4 => Just(Edit::Keep),
         1 => Just(Edit::Remove),
@@ -50,12 +50,12 @@ fn any_edits() -> impl Strategy<Value = Vec<Edit>> {
         for at in (1..edits.len()).step_by(2) {
             edits[at] = Edit::Keep;
         }
-        // The last line stays, and with it a missing final newline.
+        // `apply` keeps the last line, and with it a missing final newline.
         edits
     })
 }
 
-/// The hunk lines and the new file: what each edit means, without any search.
+/// Returns the hunk lines and the new file that the edits stand for, without any search.
 fn apply(lines: &[Line], edits: &[Edit]) -> (Vec<HunkLine>, Vec<Line>) {
     let (mut hunk, mut after) = (Vec::new(), Vec::new());
     for (at, (line, edit)) in lines.iter().zip(edits).enumerate() {
@@ -98,7 +98,7 @@ fn file(content: Vec<u8>) -> Files {
     [("f".to_owned(), content)].into()
 }
 
-/// A patch from one file to another, with the whole file as context: nothing is ambiguous.
+/// Returns a patch between two files, with the whole file as context so that it is unambiguous.
 fn diff(old: &str, new: &str) -> Patch {
     let lines = TextDiff::from_lines(old, new);
     let lines = lines.iter_all_changes().map(|change| {
@@ -115,7 +115,7 @@ fn diff(old: &str, new: &str) -> Patch {
 
 proptest! {
     #[test]
-    fn an_edit_comes_out_byte_for_byte(
+    fn an_edit_applies_byte_for_byte(
         lines in any_file(),
         edits in any_edits(),
         final_newline in any::<bool>(),
@@ -128,7 +128,7 @@ proptest! {
         let expected = file(joined(&after, final_newline, mark));
         let section = UpdateFile::new("f", vec![Hunk::new(hunk)]);
         let patch = Patch::new(vec![Operation::Update(section)]);
-        // The text form says the same.
+        // The rendered text must be the same patch.
         let read = parse(&patch.to_string()).unwrap();
         let plan = plan(&read, &before, &ours()).unwrap();
         let mut found = before.clone();
@@ -139,14 +139,14 @@ proptest! {
     }
 
     #[test]
-    fn a_diff_leads_from_the_old_file_to_the_new_one(
+    fn a_diff_turns_the_old_file_into_the_new_one(
         old in prop::collection::vec("[a-c]{0,2}", 0..20),
         new in prop::collection::vec("[a-c]{0,2}", 0..20),
         end in prop::sample::select(vec!["\n", "\r\n"]),
     ) {
         let join = |lines: &[String]| -> String { lines.iter().map(|line| format!("{line}{end}")).collect() };
         let (old, new) = (join(&old), join(&new));
-        // An empty file has no end of its own to hand on.
+        // An empty file has no line end for new lines to take.
         prop_assume!(!old.is_empty() || end == "\n");
         for options in [ours(), reference()] {
             let before = file(old.clone().into_bytes());
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn several_small_hunks_in_any_order_do_what_one_large_one_does(
+    fn small_hunks_in_any_order_equal_one_large_hunk(
         lines in prop::collection::hash_set("[a-z]{4}", 8..40),
         order in any::<u64>(),
     ) {

@@ -1,4 +1,4 @@
-//! The reference options against a plain model of the reference's matching.
+//! The reference options against a simple model of the reference's matching.
 
 use proptest::prelude::*;
 
@@ -6,54 +6,53 @@ use pintle_patch::{Hunk, HunkLine, Operation, Patch, UpdateFile, plan};
 
 use crate::support::{files, reference};
 
-/// The form of a line at each level of the reference, as far as [`any_text`] needs it.
-const FORMS: [fn(&str) -> String; 4] = [
+/// Comparison key of a line at each level of the reference, as far as [`any_text`] needs it.
+const KEYS: [fn(&str) -> String; 4] = [
     |line| line.to_owned(),
     |line| line.trim_end().to_owned(),
     |line| line.trim().to_owned(),
     |line| line.trim().replace('–', "-"),
 ];
 
-/// Where `run` stands first, at the strictest level at which it stands at all.
-fn seek(lines: &[&str], run: &[&str], from: usize, at_end: bool) -> Option<usize> {
+/// Returns the first position of `run` at the strictest level at which it occurs.
+fn search(lines: &[&str], run: &[&str], from: usize, at_end: bool) -> Option<usize> {
     let last = lines.len().checked_sub(run.len())?;
     let first = if at_end { from.max(last) } else { from };
-    FORMS.iter().find_map(|form| {
-        (first..=last)
-            .find(|start| lines[*start..].iter().zip(run).all(|(line, old)| form(line) == form(old)))
+    KEYS.iter().find_map(|key| {
+        (first..=last).find(|start| lines[*start..].iter().zip(run).all(|(line, old)| key(line) == key(old)))
     })
 }
 
-/// A line after a hunk: of the old lines by its index, or new.
+/// A line of the result of a hunk: the old line with an index, or a new one.
 #[derive(Clone, Copy)]
 struct NewLine<'p> {
     old: Option<usize>,
     text: &'p str,
 }
 
-/// The content after `hunks`, if the reference finds a place for each.
+/// Returns the content after `hunks`, if the reference can place each of them.
 fn model(content: &str, hunks: &[Hunk]) -> Option<String> {
     let lines: Vec<&str> = content.lines().collect();
     let mut cursor = 0;
     let mut replacements: Vec<(usize, usize, Vec<&str>)> = Vec::new();
     for hunk in hunks {
         if let Some(hint) = hunk.hints.first() {
-            cursor = seek(&lines, &[hint], cursor, false)? + 1;
+            cursor = search(&lines, &[hint], cursor, false)? + 1;
         }
         let (mut old, mut new) = sides(hunk);
         if old.is_empty() {
             replacements.push((lines.len(), 0, new.iter().map(|line| line.text).collect()));
             continue;
         }
-        let mut at = seek(&lines, &old, cursor, hunk.end_of_file);
+        let mut at = search(&lines, &old, cursor, hunk.end_of_file);
         if at.is_none() && old.len() > 1 && old.last() == Some(&"") {
             old.pop();
             new.pop_if(|line| line.text.is_empty());
-            at = seek(&lines, &old, cursor, hunk.end_of_file);
+            at = search(&lines, &old, cursor, hunk.end_of_file);
         }
         let at = at?;
-        let kept = |line: &NewLine<'_>| line.old.filter(|index| *index < old.len());
-        let texts = new.iter().map(|line| kept(line).map_or(line.text, |index| lines[at + index]));
+        let kept_index = |line: &NewLine<'_>| line.old.filter(|index| *index < old.len());
+        let texts = new.iter().map(|line| kept_index(line).map_or(line.text, |index| lines[at + index]));
         replacements.push((at, old.len(), texts.collect()));
         cursor = at + old.len();
     }
@@ -101,7 +100,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
     #[test]
-    fn the_reference_options_edit_as_the_reference(
+    fn the_reference_options_agree_with_the_model(
         content in prop::collection::vec(any_text(), 0..7),
         hunks in prop::collection::vec(any_hunk(), 1..4),
     ) {

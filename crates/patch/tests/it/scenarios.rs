@@ -1,11 +1,11 @@
-//! One folder of `tests/scenarios` for each rule of the format and each choice of the policy.
+//! One directory of `tests/scenarios` for each rule of the format and each choice of the policy.
 //!
-//! A folder is called `NNN-name` and holds:
+//! A directory is called `NNN-name` and holds:
 //!
-//! * `input/`: the files before; without it the tree is empty, for git keeps no empty folder.
+//! * `input/`: the files before; without it the tree is empty, for git keeps no empty directory.
 //! * `patch.txt`: the patch.
 //! * `expected/`: the files after, or `error.txt`: the first lines of the message.
-//! * `diagnostics.txt`, beside `expected/`: what is tolerated, one a line; without it, nothing is.
+//! * `diagnostics.txt`, beside `expected/`: what is diagnostics_of, one a line; without it, nothing is.
 //! * `reference`, an empty file, where the patch is planned as the reference would.
 
 #![expect(clippy::disallowed_methods, reason = "the scenarios are files of the repository")]
@@ -21,25 +21,25 @@ use pintle_patch::{ApplyOptions, Operation, Patch, Plan, parse, plan};
 use crate::support::{Files, ours, reference};
 
 #[test]
-fn every_scenario_ends_as_its_folder_says() {
-    let folders = folders();
-    let failures: Vec<String> = folders
+fn every_scenario_has_its_expected_result() {
+    let directories = directories();
+    let failures: Vec<String> = directories
         .iter()
-        .filter_map(|folder| {
-            let ended = Scenario::read(folder).and_then(|scenario| scenario.check());
-            Some(format!("{}: {}", name(folder), ended.err()?))
+        .filter_map(|directory| {
+            let ended = Scenario::read(directory).and_then(|scenario| scenario.check());
+            Some(format!("{}: {}", name(directory), ended.err()?))
         })
         .collect();
-    let (failed, all) = (failures.len(), folders.len());
+    let (failed, all) = (failures.len(), directories.len());
     assert!(failures.is_empty(), "{failed} of {all} scenarios fail\n\n{}", failures.join("\n\n"));
 }
 
 #[test]
-fn every_scenario_has_a_number_of_its_own() {
+fn every_scenario_has_a_unique_number() {
     let mut numbers = BTreeSet::new();
-    for folder in folders() {
-        let name = name(&folder);
-        let Some((number, words)) = name.split_once('-') else { panic!("{name} is not called NNN-name") };
+    for directory in directories() {
+        let name = name(&directory);
+        let Some((number, words)) = name.split_once('-') else { panic!("{name} is not named NNN-name") };
         assert!(number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit()), "{name}");
         let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
         assert!(words.split('-').all(is_word), "{name}: words are lower-case letters");
@@ -47,30 +47,30 @@ fn every_scenario_has_a_number_of_its_own() {
     }
 }
 
-/// The patch of every scenario.
+/// Returns the patch of every scenario.
 pub(crate) fn patches() -> Vec<String> {
-    let read = |folder: &PathBuf| text(&folder.join("patch.txt"));
-    folders().iter().map(|folder| read(folder).unwrap_or_else(|error| panic!("{error}"))).collect()
+    let read = |directory: &PathBuf| text(&directory.join("patch.txt"));
+    directories().iter().map(|directory| read(directory).unwrap_or_else(|error| panic!("{error}"))).collect()
 }
 
 struct Scenario {
     input: Files,
     patch: String,
-    end: End,
+    expected: Expected,
     options: ApplyOptions,
 }
 
-/// How a scenario ends.
-enum End {
+/// Expected result of a scenario.
+enum Expected {
     Planned { tree: Files, diagnostics: String },
     Refused { message: String },
 }
 
 impl Scenario {
-    /// Reads a folder, or says what is wrong with its form.
-    fn read(folder: &Path) -> Result<Self, String> {
-        let mut entries: BTreeSet<String> = children(folder).iter().map(|path| name(path)).collect();
-        let mut take = |entry: &str| entries.remove(entry).then(|| folder.join(entry));
+    /// Reads a directory, or returns an error in its layout.
+    fn read(directory: &Path) -> Result<Self, String> {
+        let mut entries: BTreeSet<String> = children(directory).iter().map(|path| name(path)).collect();
+        let mut take = |entry: &str| entries.remove(entry).then(|| directory.join(entry));
         let patch = take("patch.txt").ok_or("there is no patch.txt")?;
         let input = take("input").map(|input| files_below(&input)).transpose()?.unwrap_or_default();
         let options = match take("reference") {
@@ -79,47 +79,51 @@ impl Scenario {
             None => ours(),
         };
         let diagnostics = take("diagnostics.txt").map(|file| lines(&file)).transpose()?;
-        let end = match (take("expected"), take("error.txt"), diagnostics) {
+        let expected = match (take("expected"), take("error.txt"), diagnostics) {
             (Some(tree), None, diagnostics) => {
-                End::Planned { tree: files_below(&tree)?, diagnostics: diagnostics.unwrap_or_default() }
+                Expected::Planned { tree: files_below(&tree)?, diagnostics: diagnostics.unwrap_or_default() }
             }
-            (None, Some(message), None) => End::Refused { message: lines(&message)? },
+            (None, Some(message), None) => Expected::Refused { message: lines(&message)? },
             (None, Some(_), Some(_)) => return Err("an error has no diagnostics".to_owned()),
             _ => return Err("expected either expected/ or error.txt".to_owned()),
         };
         match entries.first() {
-            Some(entry) => Err(format!("`{entry}` says nothing here")),
-            None => Ok(Self { input, patch: text(&patch)?, end, options }),
+            Some(entry) => Err(format!("`{entry}` is not part of a scenario")),
+            None => Ok(Self { input, patch: text(&patch)?, expected, options }),
         }
     }
 
-    /// Plans the patch, and says where the end differs.
+    /// Plans the patch and compares the result.
     fn check(&self) -> Result<(), String> {
         let planned = self.plan();
         let mut tree = self.input.clone();
         if let Ok(plan) = &planned {
             plan.apply_to(&mut tree);
         }
-        match (&self.end, planned) {
-            (End::Planned { tree: expected, diagnostics }, Ok(plan)) => {
-                same("the tree differs", &shown(expected), &shown(&tree))?;
-                same("the diagnostics differ", diagnostics, &rendered(&plan))?;
+        match (&self.expected, planned) {
+            (Expected::Planned { tree: expected, diagnostics }, Ok(plan)) => {
+                check_same("the tree differs", &render_tree(expected), &render_tree(&tree))?;
+                check_same("the diagnostics differ", diagnostics, &render_diagnostics(&plan))?;
                 plan.inverse().apply_to(&mut tree);
-                same("the inverse does not restore the tree", &shown(&self.input), &shown(&tree))
+                check_same(
+                    "the inverse does not restore the tree",
+                    &render_tree(&self.input),
+                    &render_tree(&tree),
+                )
             }
-            (End::Refused { message }, Err(found)) => {
+            (Expected::Refused { message }, Err(found)) => {
                 let first: String = found.split_inclusive('\n').take(message.lines().count()).collect();
-                same("the message differs", message, &format!("{}\n", first.trim_end_matches('\n')))?;
-                same("the tree is not left alone", &shown(&self.input), &shown(&tree))
+                check_same("the message differs", message, &format!("{}\n", first.trim_end_matches('\n')))?;
+                check_same("the tree changed", &render_tree(&self.input), &render_tree(&tree))
             }
-            (End::Planned { .. }, Err(found)) => Err(format!("refused, and should apply:\n{found}")),
-            (End::Refused { message }, Ok(_)) => {
-                Err(format!("applies, and should be refused:\n{message}found:\n{}", shown(&tree)))
+            (Expected::Planned { .. }, Err(found)) => Err(format!("refused, but should apply:\n{found}")),
+            (Expected::Refused { message }, Ok(_)) => {
+                Err(format!("applied, but should be refused:\n{message}found:\n{}", render_tree(&tree)))
             }
         }
     }
 
-    /// The plan from no more files than the patch asks for, or the message.
+    /// Plans the patch with only the files that it names. Returns the plan or the error message.
     fn plan(&self) -> Result<Plan, String> {
         let patch = parse(&self.patch).map_err(|error| error.to_string())?;
         check_rendering(&patch)?;
@@ -130,18 +134,18 @@ impl Scenario {
     }
 }
 
-/// A patch reads back from its canonical text as the same operations, and nothing is tolerated.
+/// Checks that the canonical text of a patch parses to the same operations, without diagnostics.
 fn check_rendering(patch: &Patch) -> Result<(), String> {
     let text = patch.to_string();
     let again = parse(&text).map_err(|error| format!("its rendering is refused: {error}\n{text}"))?;
-    if !again.diagnostics.is_empty() || without_places(&again) != without_places(patch) {
+    if !again.diagnostics.is_empty() || without_line_numbers(&again) != without_line_numbers(patch) {
         return Err(format!("its rendering is another patch:\n{text}"));
     }
     Ok(())
 }
 
-/// The operations without their lines in the text of the patch.
-fn without_places(patch: &Patch) -> Vec<Operation> {
+/// Returns the operations with their line numbers cleared.
+fn without_line_numbers(patch: &Patch) -> Vec<Operation> {
     let mut operations = patch.operations.clone();
     for operation in &mut operations {
         match operation {
@@ -156,12 +160,12 @@ fn without_places(patch: &Patch) -> Vec<Operation> {
     operations
 }
 
-fn rendered(plan: &Plan) -> String {
+fn render_diagnostics(plan: &Plan) -> String {
     plan.diagnostics.iter().map(|diagnostic| format!("{diagnostic}\n")).collect()
 }
 
-/// A tree as text in which every byte can be told: a line for each file and each of its lines.
-fn shown(tree: &Files) -> String {
+/// Renders a tree as escaped text: one line for each file and each of its lines.
+fn render_tree(tree: &Files) -> String {
     let mut text = String::new();
     for (path, content) in tree {
         text += &format!("== {path}\n");
@@ -172,7 +176,7 @@ fn shown(tree: &Files) -> String {
     text
 }
 
-fn same(what: &str, expected: &str, found: &str) -> Result<(), String> {
+fn check_same(what: &str, expected: &str, found: &str) -> Result<(), String> {
     if expected == found {
         return Ok(());
     }
@@ -180,17 +184,17 @@ fn same(what: &str, expected: &str, found: &str) -> Result<(), String> {
     Err(format!("{what}\n{}", diff.unified_diff().header("expected", "found")))
 }
 
-fn folders() -> Vec<PathBuf> {
+fn directories() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
-    let mut folders = children(&root);
-    folders.retain(|path| name(path) != ".gitattributes");
-    assert!(!folders.is_empty(), "there are no scenarios");
-    folders
+    let mut directories = children(&root);
+    directories.retain(|path| name(path) != ".gitattributes");
+    assert!(!directories.is_empty(), "there are no scenarios");
+    directories
 }
 
-/// What is in a folder, by name.
-fn children(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+/// Returns the entries of a directory, sorted by name.
+fn children(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
@@ -200,14 +204,14 @@ fn name(path: &Path) -> String {
     path.file_name().and_then(|name| name.to_str()).expect("scenario names are UTF-8").to_owned()
 }
 
-/// The content of every file below a folder, by its path from there.
+/// Returns the content of every file in a directory tree, by relative path.
 fn files_below(root: &Path) -> Result<Files, String> {
     let mut files = Files::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for path in children(&folder) {
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for path in children(&directory) {
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
                 continue;
             }
             let relative = path.strip_prefix(root).expect("the file is below the root");
@@ -216,7 +220,7 @@ fn files_below(root: &Path) -> Result<Files, String> {
         }
     }
     match files.is_empty() {
-        true => Err(format!("{} is empty, which git would not keep", root.display())),
+        true => Err(format!("{} is empty, and git keeps no empty directory", root.display())),
         false => Ok(files),
     }
 }
@@ -225,7 +229,7 @@ fn text(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", name(file)))
 }
 
-/// A text of at least one line, each of them ended.
+/// Reads a file that must expected with a newline.
 fn lines(file: &Path) -> Result<String, String> {
     let text = text(file)?;
     match text.ends_with('\n') {

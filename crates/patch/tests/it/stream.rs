@@ -1,4 +1,4 @@
-//! The streaming parser: what it yields, when, and that it ends as the parser of the whole does.
+//! The streaming parser: its items, when they are yielded, and agreement with the parser of whole texts.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use pintle_patch::{
 
 use crate::scenarios::patches;
 
-/// Everything that a text leads to.
+/// Items and result of parsing a text.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     items: Vec<StreamItem>,
@@ -35,7 +35,7 @@ impl Outcome {
     }
 }
 
-/// The items that a patch consists of.
+/// Returns the items that a patch consists of.
 fn items_of(patch: &Patch) -> Vec<StreamItem> {
     let mut items = Vec::new();
     for operation in &patch.operations {
@@ -63,12 +63,12 @@ fn items_of(patch: &Patch) -> Vec<StreamItem> {
     items
 }
 
-/// Each character alone.
+/// Splits a text into characters.
 fn characters(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(|_| true)
 }
 
-/// Checks one outcome against the parser of the whole.
+/// Streams a text in one piece and checks the outcome against [`parse`].
 fn check_whole(text: &str) -> Outcome {
     let whole = Outcome::of([text]);
     assert_eq!(whole.end, parse(text), "{text}");
@@ -78,27 +78,27 @@ fn check_whole(text: &str) -> Outcome {
     whole
 }
 
-/// Checks that every cut into two pieces, and into characters, leads to the same.
-fn check_every_cut(text: &str) {
+/// Checks that every split into two pieces, and into characters, has the same outcome.
+fn check_every_split(text: &str) {
     let whole = check_whole(text);
     assert_eq!(Outcome::of(characters(text)), whole, "one character at a time:\n{text}");
     for (at, _) in text.char_indices() {
         let (before, after) = text.split_at(at);
-        assert_eq!(Outcome::of([before, "", after]), whole, "cut at byte {at}:\n{text}");
+        assert_eq!(Outcome::of([before, "", after]), whole, "split at byte {at}:\n{text}");
     }
 }
 
 #[test]
-fn every_scenario_ends_the_same_however_it_is_cut() {
+fn scenarios_parse_the_same_for_every_split() {
     for patch in patches() {
-        check_every_cut(&patch);
-        check_every_cut(&patch.replace('\n', "\r\n"));
-        check_every_cut(patch.trim_end());
+        check_every_split(&patch);
+        check_every_split(&patch.replace('\n', "\r\n"));
+        check_every_split(patch.trim_end());
     }
 }
 
 #[test]
-fn an_item_comes_with_the_line_that_makes_it_certain() {
+fn items_are_yielded_as_soon_as_certain() {
     let context = |text: &str| StreamItem::Line(HunkLine::Context(text.to_owned()));
     let remove = |text: &str| StreamItem::Line(HunkLine::Remove(text.to_owned()));
     let add = |text: &str| StreamItem::Line(HunkLine::Add(text.to_owned()));
@@ -108,7 +108,7 @@ fn an_item_comes_with_the_line_that_makes_it_certain() {
         ("tch\n*** Add File: n", vec![]),
         ("ew.rs\n+one", vec![StreamItem::AddFile { path: "new.rs".to_owned(), line: 3 }]),
         ("\n", vec![add("one")]),
-        // A blank line may be the last one, which says nothing.
+        // A blank line has no meaning if it is the last one.
         ("\n", vec![]),
         ("+three\n", vec![add(""), add("three")]),
         ("*** Delete File: old.rs", vec![]),
@@ -122,18 +122,18 @@ fn an_item_comes_with_the_line_that_makes_it_certain() {
         ),
         ("*** Update File: ./a.rs\n", vec![StreamItem::UpdateFile { path: "a.rs".to_owned(), line: 8 }]),
         ("*** Move to: b.rs\n", vec![StreamItem::MoveTo("b.rs".to_owned())]),
-        // Before the first hunk a blank line says nothing.
+        // Before the first hunk a blank line has no meaning.
         ("\n", vec![]),
         ("@@ impl A\n", vec![StreamItem::Hunk { line: 11 }, hint("impl A")]),
         ("@@ fn f\r\n", vec![hint("fn f")]),
         (" kept\n-gone\n", vec![context("kept"), remove("gone")]),
-        // Behind old lines an empty line is one of the file; behind additions it may be a gap.
+        // After old lines an empty line is one of the file; after additions it may be a gap.
         ("\n+come\n", vec![context(""), add("come")]),
         ("*** End of File\n", vec![StreamItem::EndOfFile]),
         ("@@\n+last\n\n", vec![StreamItem::Hunk { line: 18 }, add("last")]),
         ("@@\n+x\n\n", vec![StreamItem::Hunk { line: 21 }, add("x")]),
         ("-z\n\n", vec![context(""), remove("z"), context("")]),
-        // An indented end marker is a context line if the patch goes on.
+        // An indented end marker is a context line if the patch continues.
         (" *** End Patch\n", vec![]),
         ("\n", vec![]),
         ("-y\n", vec![context("*** End Patch"), context(""), remove("y")]),
@@ -150,7 +150,7 @@ fn an_item_comes_with_the_line_that_makes_it_certain() {
     assert_eq!(items, [StreamItem::FileEnded]);
     let text: String = steps.iter().map(|(piece, _)| *piece).collect();
     assert_eq!(Ok(patch), parse(&text));
-    check_every_cut(&text);
+    check_every_split(&text);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn the_last_line_needs_no_line_feed() {
 }
 
 #[test]
-fn an_error_comes_with_its_line_and_behind_what_was_certain() {
+fn an_error_follows_the_items_before_its_line() {
     let cases = [
         ("*** Begin Patch\n*** Add File: a\n+1\nfoo\n", ParseErrorKind::NotAnAddedLine, 2),
         ("*** Begin Patch\n*** Update File: a\n-x\nfoo\n", ParseErrorKind::NotAHunkLine, 3),
@@ -185,13 +185,13 @@ fn an_error_comes_with_its_line_and_behind_what_was_certain() {
         let error = stream.push("\n", &mut items).unwrap_err();
         assert_eq!((&error.kind, items.len()), (&kind, before), "{text}");
         assert_eq!(parse(text), Err(error), "{text}");
-        // The first mistake decides, whatever comes after it.
+        // The first error decides, regardless of later ones.
         assert_eq!(parse(&format!("{text}*** Begin Patch\n{{}}\n")).unwrap_err().kind, kind, "{text}");
     }
 }
 
 #[test]
-fn a_text_that_never_becomes_a_patch_fails_at_its_end() {
+fn a_text_without_a_patch_fails_at_its_end() {
     for text in ["", "\n \n", "I cannot do that.\n", "{\n\"patch\": 1}\n", "*** Begin Patch\n"] {
         let mut stream = PatchStream::new();
         let mut items = Vec::new();
@@ -202,7 +202,7 @@ fn a_text_that_never_becomes_a_patch_fails_at_its_end() {
 }
 
 #[test]
-fn a_text_without_end_is_refused_where_it_gets_too_long() {
+fn an_endless_text_is_refused_at_the_limit() {
     let mut stream = PatchStream::new();
     let mut items = Vec::new();
     stream.push("*** Begin Patch\n*** Add File: a\n+", &mut items).unwrap();
@@ -215,12 +215,12 @@ fn a_text_without_end_is_refused_where_it_gets_too_long() {
     assert_eq!(items.len(), 1, "{items:?}");
 
     let longest = parse(&"x".repeat(MAX_PATCH_BYTES)).unwrap_err();
-    assert_eq!(longest.kind, ParseErrorKind::NoBegin, "the limit itself is not too long");
+    assert_eq!(longest.kind, ParseErrorKind::MissingBegin, "the limit itself is not too long");
 }
 
 #[test]
-fn a_long_line_and_many_blank_ones_are_read_a_byte_at_a_time() {
-    // Looking again at what is held back with every piece would take minutes.
+fn single_byte_pieces_take_linear_time() {
+    // Scanning the text held back again with every piece would take minutes.
     let long = format!("*** Begin Patch\n*** Add File: a\n+{}\n", "x".repeat(1 << 20));
     let blank = format!("*** Begin Patch\n*** Update File: a\n-x\n *** End Patch{}", "\n".repeat(1 << 20));
     for text in [long, blank] {
@@ -286,7 +286,7 @@ fn any_lines() -> impl Strategy<Value = String> {
     prop::collection::vec(line, 0..16).prop_map(|lines| lines.join("\n"))
 }
 
-/// `text` in pieces of these numbers of characters, over and over.
+/// Splits `text` into pieces of these numbers of characters, repeated cyclically.
 fn pieces<'t>(mut text: &'t str, sizes: &[usize]) -> Vec<&'t str> {
     let mut pieces = Vec::new();
     for size in sizes.iter().cycle() {
@@ -303,7 +303,7 @@ fn pieces<'t>(mut text: &'t str, sizes: &[usize]) -> Vec<&'t str> {
 
 proptest! {
     #[test]
-    fn a_patch_in_any_pieces_is_the_patch(
+    fn a_patch_parses_the_same_in_any_pieces(
         text in any_patch(),
         sizes in prop::collection::vec(1..40_usize, 1..8),
     ) {
@@ -313,7 +313,7 @@ proptest! {
     }
 
     #[test]
-    fn any_lines_in_any_pieces_end_as_the_whole(
+    fn any_lines_parse_the_same_in_any_pieces(
         lines in any_lines(),
         begun in any::<bool>(),
         sizes in prop::collection::vec(1..40_usize, 1..8),

@@ -1,4 +1,4 @@
-//! Patches and files from short texts.
+//! Helpers that build patches and files from short texts.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use pintle_patch::{ApplyError, ApplyOptions, DiagnosticKind, Plan, parse, plan};
 
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// Files from pairs of path and content.
+/// Creates files from pairs of path and content.
 pub(crate) fn files<const N: usize>(files: [(&str, &str); N]) -> Files {
     files.map(|(path, content)| (path.to_owned(), content.as_bytes().to_vec())).into()
 }
@@ -26,7 +26,7 @@ pub(crate) fn planned(files: &Files, body: &str, options: &ApplyOptions) -> Resu
     plan(&patch, files, options)
 }
 
-/// The files after the operations in `body`; the plan's inverse is checked on the way.
+/// Returns the files after the operations in `body`, and checks the inverse of the plan.
 pub(crate) fn applied(before: &Files, body: &str, options: &ApplyOptions) -> Result<Files, ApplyError> {
     let plan = planned(before, body, options)?;
     let mut after = before.clone();
@@ -38,14 +38,14 @@ pub(crate) fn applied(before: &Files, body: &str, options: &ApplyOptions) -> Res
     Ok(after)
 }
 
-/// The content of the file `f` after the hunks in `hunks`.
+/// Returns the content of the file `f` after `hunks`.
 pub(crate) fn edited(content: &str, hunks: &str, options: &ApplyOptions) -> Result<String, ApplyError> {
     let after = applied(&files([("f", content)]), &format!("*** Update File: f\n{hunks}"), options)?;
     Ok(String::from_utf8(after["f"].clone()).expect("the file stays UTF-8"))
 }
 
-/// What planning the hunks for the file `f` tolerated, apart from syntax.
-pub(crate) fn tolerated(content: &str, hunks: &str) -> Vec<DiagnosticKind> {
+/// Returns the diagnostics of planning `hunks` for the file `f`, except those of syntax.
+pub(crate) fn diagnostics_of(content: &str, hunks: &str) -> Vec<DiagnosticKind> {
     let plan = planned(&files([("f", content)]), &format!("*** Update File: f\n{hunks}"), &ours());
     let diagnostics = plan.expect("the patch applies").diagnostics;
     let matching = diagnostics.into_iter().filter(|diagnostic| diagnostic.path.is_some());

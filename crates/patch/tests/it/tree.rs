@@ -1,11 +1,11 @@
-//! Several operations on several files.
+//! Patches with several operations on several files.
 
 use pintle_patch::{ApplyErrorKind, ChangeKind};
 
 use crate::support::{applied, files, ours, planned};
 
 #[test]
-fn operations_apply_in_order_to_what_the_ones_before_leave() {
+fn operations_apply_in_order() {
     let before = files([("a", "1\n"), ("b", "2\n")]);
     let cases = [
         // A chain of moves is one rename.
@@ -20,19 +20,19 @@ fn operations_apply_in_order_to_what_the_ones_before_leave() {
             "M a\n",
             files([("a", "one\n"), ("b", "2\n")]),
         ),
-        // Two files change places.
+        // Two files swap paths.
         (
             "*** Update File: a\n*** Move to: t\n*** Update File: b\n*** Move to: a\n*** Update File: t\n*** Move to: b",
             "M a\nM b\n",
             files([("a", "2\n"), ("b", "1\n")]),
         ),
-        // What takes the place of a moved file is new.
+        // A file added at the old path of a moved one is new.
         (
             "*** Update File: a\n*** Move to: c\n*** Add File: a\n+new",
             "M a\nA c\n",
             files([("a", "new\n"), ("b", "2\n"), ("c", "1\n")]),
         ),
-        // A file that comes and goes leaves nothing.
+        // A file that is added and deleted leaves no change.
         ("*** Add File: c\n+x\n*** Delete File: c\n*** Delete File: b", "D b\n", files([("a", "1\n")])),
         (
             "*** Add File: c\n+x\n*** Update File: c\n@@\n-x\n+y",
@@ -98,7 +98,7 @@ rename to new
 }
 
 #[test]
-fn the_diff_of_an_absolute_path_stands_below_its_prefixes() {
+fn absolute_paths_follow_the_prefixes_of_a_diff() {
     let plan = planned(&files([("/w/a", "1\n")]), "*** Update File: /w/a\n@@\n-1\n+2", &ours()).unwrap();
     assert!(plan.unified_diff().starts_with("--- a/w/a\n+++ b/w/a\n"), "{}", plan.unified_diff());
 }
@@ -122,7 +122,7 @@ fn a_large_file_with_many_hunks_is_planned() {
 
 #[test]
 fn equal_lines_with_loose_context_are_searched_in_linear_time() {
-    // Each comparison fails at its last line: a plain search would need 10^9 steps.
+    // Each comparison fails at its last line, so a naive search would take 10^9 steps.
     let content = "  same\n".repeat(50_000);
     let hunk = format!("@@\n{}-other\n", " same\n".repeat(20_000));
     let body = format!("*** Update File: f\n{hunk}  same\n");
@@ -130,36 +130,8 @@ fn equal_lines_with_loose_context_are_searched_in_linear_time() {
     assert!(error.to_string().contains("not in the file"), "{error}");
 }
 
-/// Each of these would take minutes if a hunk cost as much as its file.
 #[test]
-fn no_file_and_patch_are_quadratic() {
-    let wide = format!("{}é{}\n", " ".repeat(1 << 20), "x".repeat(1 << 20));
-    let cases = [
-        // Every hint is the start of the last line alone.
-        (format!("{}foo\n", "bar\n".repeat(100_000)), "@@ fo\n+y\n".repeat(20_000)),
-        // Every hint is the start of one very long line.
-        (format!("{wide}a\n"), "@@ é\n a\n+y\n".repeat(10_000)),
-        // Every hunk ends the file, which ends in one very long line.
-        (format!("a\n{}é\n", " ".repeat(1 << 20)), "@@\n a\n+x\n é\n*** End of File\n".repeat(10_000)),
-        // Every loose place has an exact twin above, which an earlier hunk has taken.
-        (
-            ["", " "]
-                .map(|indent| (0..10_000).map(|line| format!("{indent}l{line}\n")).collect::<String>())
-                .concat(),
-            ["x", "y"]
-                .map(|new| (0..10_000).map(|line| format!("@@\n-l{line}\n+{new}\n")).collect::<String>())
-                .concat(),
-        ),
-    ];
-    for (content, hunks) in cases {
-        // Whether it fits is not the point; that the answer comes is.
-        let _ =
-            planned(&files([("f", &content)]), &format!("*** Update File: f\n{}", hunks.trim_end()), &ours());
-    }
-}
-
-#[test]
-fn a_file_that_is_changed_in_thousands_of_sections_is_refused() {
+fn a_file_updated_by_too_many_sections_is_refused() {
     let content = format!("a\n{}\n", "x".repeat(1 << 20));
     let body = "*** Update File: f\n@@\n a\n+y\n".repeat(150);
     let error = planned(&files([("f", &content)]), body.trim_end(), &ours()).unwrap_err();

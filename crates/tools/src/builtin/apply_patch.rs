@@ -162,7 +162,7 @@ async fn known_contents<'p>(cx: &ToolContext, plan: &'p Plan) -> Vec<(&'p Path, 
 /// Converts an error of planning. If a file is missing, similar ones are suggested.
 async fn conflict(env: &dyn ExecutionEnvironment, error: ApplyError) -> ToolError {
     let mut message = error.to_string();
-    if matches!(*error.kind, ApplyErrorKind::Missing { taken_at: None, .. })
+    if matches!(*error.kind, ApplyErrorKind::Missing { removed_at: None, .. })
         && let Some(suggestion) = suggestion(env, Path::new(&error.path)).await
     {
         message.push_str(". ");

@@ -1,4 +1,4 @@
-//! The page on errors says what the adapters do: each of its rows is sent to the real adapter.
+//! Sends each error on the errors page to the real adapter.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 use pintle_testkit::{Dialect, FaultScript, FaultServer};
 use serde_json::Value;
 
-use crate::client::bench::model;
+use crate::client::harness::model;
 
 const PAGE: &str = include_str!("../../../../docs/errors.md");
 
-per_provider!(every_row_of_the_page_holds);
+per_provider!(every_documented_error_is_classified);
 
-async fn every_row_of_the_page_holds(dialect: Dialect) {
+async fn every_documented_error_is_classified(dialect: Dialect) {
     let name = match dialect {
         Dialect::OpenAiResponses => "openai",
         Dialect::AnthropicMessages => "anthropic",
@@ -33,7 +33,7 @@ async fn every_row_of_the_page_holds(dialect: Dialect) {
 }
 
 #[test]
-fn every_row_belongs_to_a_provider() {
+fn every_documented_error_has_a_known_provider() {
     let known = ["| openai |", "| anthropic |", "| gemini |", "| compatible |"];
     let rows = PAGE.lines().filter(|line| line.starts_with("| ") && line.matches(" | ").count() == 6);
     for row in rows.filter(|row| !row.starts_with("| provider |")) {
@@ -41,12 +41,12 @@ fn every_row_belongs_to_a_provider() {
     }
 }
 
-/// Where the error stands.
+/// Position of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// In an answer with an error status.
+    /// In a response with an error status.
     Status,
-    /// In a whole answer with a good status.
+    /// In a complete response with a success status.
     Whole,
     /// In an event of a stream.
     Event,
@@ -127,7 +127,7 @@ impl Row {
         assert_eq!(error.raw().is_some(), !self.body.is_empty(), "{}", self.line);
     }
 
-    /// The bytes of the answer.
+    /// Returns the bytes of the response.
     fn answer(&self) -> String {
         let headers: String = self.headers.iter().map(|header| format!("{header}\r\n")).collect();
         let (media_type, body) = match self.form {
@@ -146,7 +146,7 @@ impl Row {
     }
 }
 
-/// The cell without the marks of code.
+/// Returns the cell without code marks.
 fn bare(cell: &'static str) -> &'static str {
     cell.trim_matches('`')
 }

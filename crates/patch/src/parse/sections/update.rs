@@ -1,42 +1,42 @@
-//! An update while it is read.
+//! State of an update section while it is parsed.
 
 use std::ops::Range;
 
 use crate::DiagnosticKind;
 use crate::error::{ParseError, ParseErrorKind};
-use crate::parse::draft::Draft;
-use crate::parse::tolerated::Tolerated;
-use crate::parse::{MAX_HINTS, StreamItem};
+use crate::limits::MAX_HINTS;
+use crate::parse::StreamItem;
+use crate::parse::builder::PatchBuilder;
+use crate::parse::diagnostics::Diagnostics;
 use crate::syntax::HunkLine;
 
-/// What the next line of an update depends on.
+/// An update section being parsed.
 #[derive(Debug)]
 pub(super) struct OpenUpdate {
     path: String,
     line: usize,
     moved: bool,
-    /// A hunk was closed.
-    changed: bool,
+    /// At least one hunk was completed.
+    has_hunks: bool,
     hunk: Option<OpenHunk>,
-    /// The last hunk was closed by `*** End of File`.
+    /// The last hunk ended with `*** End of File`.
     at_end_of_file: bool,
 }
 
 #[derive(Debug)]
 struct OpenHunk {
     line: usize,
-    /// A `@@` line opened it.
-    headed: bool,
+    /// It started with a `@@` line.
+    has_header: bool,
     hints: usize,
-    content: Content,
-    /// The truly empty lines of the patch that followed last and may be empty context or only a
-    /// gap in the text.
-    bare: Range<usize>,
+    content: HunkContent,
+    /// Trailing lines without any character, which are either empty context or just a gap in the text.
+    empty_lines: Range<usize>,
 }
 
-/// What the lines of a hunk are so far.
+/// Kinds of lines in a hunk so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
+enum HunkContent {
     Nothing,
     Additions,
     OldLines,
@@ -44,26 +44,26 @@ enum Content {
 
 impl OpenUpdate {
     pub(super) fn new(path: String, line: usize) -> Self {
-        Self { path, line, moved: false, changed: false, hunk: None, at_end_of_file: false }
+        Self { path, line, moved: false, has_hunks: false, hunk: None, at_end_of_file: false }
     }
 
-    /// A line of an update that is not a marker.
+    /// Reads a line of the update that is not a marker.
     pub(super) fn line(
         &mut self,
         number: usize,
         line: &str,
-        draft: &mut Draft,
-        tolerated: &mut Tolerated,
+        builder: &mut PatchBuilder,
+        diagnostics: &mut Diagnostics,
     ) -> Result<(), ParseError> {
         if let Some(text) = line.strip_prefix("@@") {
-            let hint = tolerated.hint(text, number);
-            self.open_headed(number, hint, draft, tolerated)?;
-            return self.hint(number, line, hint, draft);
+            let hint = diagnostics.normalize_hint(text, number);
+            self.open_with_header(number, hint, builder, diagnostics)?;
+            return self.hint(number, line, hint, builder);
         }
         if self.at_end_of_file {
             return match line.trim().is_empty() {
                 true => Ok(()),
-                false => Err(ParseError::new(number, line, ParseErrorKind::AfterEndOfFile)),
+                false => Err(ParseError::new(number, line, ParseErrorKind::LineAfterEndOfFile)),
             };
         }
         let parsed = match (line.strip_prefix(' '), line.strip_prefix('-'), line.strip_prefix('+')) {
@@ -72,139 +72,145 @@ impl OpenUpdate {
             (.., Some(text)) => HunkLine::Add(text.to_owned()),
             _ if line.is_empty() => {
                 let open = self.hunk.get_or_insert_with(|| OpenHunk::new(number, false));
-                open.push_bare(number, draft, tolerated);
+                open.push_empty(number, builder, diagnostics);
                 return Ok(());
             }
             _ => return Err(ParseError::new(number, line, ParseErrorKind::NotAHunkLine)),
         };
         let open = self.hunk.get_or_insert_with(|| OpenHunk::new(number, false));
         if open.is_gap() {
-            tolerated.note(DiagnosticKind::MissingHunkHeader, number);
-            draft.push(StreamItem::Hunk { line: number });
+            diagnostics.report(DiagnosticKind::MissingHunkHeader, number);
+            builder.push(StreamItem::Hunk { line: number });
             *open = OpenHunk::new(number, false);
         }
-        open.flush_bare(draft, tolerated);
-        open.push(parsed, draft);
+        open.flush_empty(builder, diagnostics);
+        open.push(parsed, builder);
         Ok(())
     }
 
-    /// Takes in `*** Move to:`; says whether it may stand here.
+    /// Handles `*** Move to:`. Returns whether it is allowed here.
     pub(super) fn start_move(&mut self) -> bool {
-        let untouched = self.hunk.as_ref().is_none_or(OpenHunk::is_gap);
-        if !untouched || self.changed || self.moved {
+        let is_first = self.hunk.as_ref().is_none_or(OpenHunk::is_gap);
+        if !is_first || self.has_hunks || self.moved {
             return false;
         }
         self.moved = true;
         true
     }
 
-    /// Takes in `*** End of File`; says whether there is a hunk that it can close.
+    /// Handles `*** End of File`. Returns whether there is a hunk for it to end.
     pub(super) fn end_of_file(&mut self) -> Result<bool, ParseError> {
         self.at_end_of_file = true;
         self.close_hunk()
     }
 
-    /// Ends the update before the line `number`.
+    /// Ends the update before line `number`.
     pub(super) fn close(mut self, number: usize) -> Result<(), ParseError> {
         self.close_hunk()?;
-        if self.changed || self.moved {
+        if self.has_hunks || self.moved {
             return Ok(());
         }
         let kind = ParseErrorKind::NoHunks { path: self.path, line: self.line };
         Err(ParseError::new(number, "", kind))
     }
 
-    /// Makes the hunk that is being read one to which a `@@` line with `hint` belongs.
-    fn open_headed(
+    /// Starts a hunk at a `@@` line with `hint`, unless the line belongs to the header of the current hunk.
+    fn open_with_header(
         &mut self,
         number: usize,
         hint: &str,
-        draft: &mut Draft,
-        tolerated: &mut Tolerated,
+        builder: &mut PatchBuilder,
+        diagnostics: &mut Diagnostics,
     ) -> Result<(), ParseError> {
         self.at_end_of_file = false;
-        if let Some(open) = self.hunk.as_mut().filter(|open| open.is_stackable()) {
-            open.bare = 0..0;
-            // The bare one of the two is to blame, and without hints all so far were bare.
+        if let Some(open) = self.hunk.as_mut().filter(|open| open.accepts_hints()) {
+            open.empty_lines = 0..0;
+            // Report the line without a hint. If there were no hints so far, that is the first line of the hunk.
             if hint.trim().is_empty() {
-                tolerated.note(DiagnosticKind::RepeatedHunkHeader, number);
+                diagnostics.report(DiagnosticKind::RepeatedHunkHeader, number);
             } else if open.hints == 0 {
-                tolerated.note(DiagnosticKind::RepeatedHunkHeader, open.line);
+                diagnostics.report(DiagnosticKind::RepeatedHunkHeader, open.line);
             }
             return Ok(());
         }
         self.close_hunk()?;
         self.hunk = Some(OpenHunk::new(number, true));
-        draft.push(StreamItem::Hunk { line: number });
+        builder.push(StreamItem::Hunk { line: number });
         Ok(())
     }
 
-    /// Takes in the hint of a `@@` line, unless it is blank.
-    fn hint(&mut self, number: usize, line: &str, hint: &str, draft: &mut Draft) -> Result<(), ParseError> {
+    /// Records the hint of a `@@` line, unless it is blank.
+    fn hint(
+        &mut self,
+        number: usize,
+        line: &str,
+        hint: &str,
+        builder: &mut PatchBuilder,
+    ) -> Result<(), ParseError> {
         let Some(open) = self.hunk.as_mut().filter(|_| !hint.trim().is_empty()) else { return Ok(()) };
         if open.hints == MAX_HINTS {
             return Err(ParseError::new(number, line, ParseErrorKind::TooManyHints));
         }
         open.hints += 1;
-        draft.push(StreamItem::Hint(hint.to_owned()));
+        builder.push(StreamItem::Hint(hint.to_owned()));
         Ok(())
     }
 
-    /// Ends the hunk that is being read, if any; says whether there was one.
+    /// Ends the hunk being read, if any. Returns whether there was one.
     fn close_hunk(&mut self) -> Result<bool, ParseError> {
         let open = match self.hunk.take() {
             Some(open) if !open.is_gap() => open,
             _ => return Ok(false),
         };
-        if open.content == Content::Nothing {
+        if open.content == HunkContent::Nothing {
             return Err(ParseError::new(open.line, "@@", ParseErrorKind::EmptyHunk));
         }
-        self.changed = true;
+        self.has_hunks = true;
         Ok(true)
     }
 }
 
 impl OpenHunk {
-    fn new(line: usize, headed: bool) -> Self {
-        Self { line, headed, hints: 0, content: Content::Nothing, bare: 0..0 }
+    fn new(line: usize, has_header: bool) -> Self {
+        Self { line, has_header, hints: 0, content: HunkContent::Nothing, empty_lines: 0..0 }
     }
 
-    /// Only blank lines so far, which separate and say nothing.
+    /// Returns whether there were only blank lines so far, which have no meaning.
     fn is_gap(&self) -> bool {
-        !self.headed && self.content == Content::Nothing
+        !self.has_header && self.content == HunkContent::Nothing
     }
 
-    /// Only `@@` lines so far.
-    fn is_stackable(&self) -> bool {
-        self.headed && self.content == Content::Nothing
+    /// Returns whether there were only `@@` lines so far.
+    fn accepts_hints(&self) -> bool {
+        self.has_header && self.content == HunkContent::Nothing
     }
 
-    fn push(&mut self, line: HunkLine, draft: &mut Draft) {
+    fn push(&mut self, line: HunkLine, builder: &mut PatchBuilder) {
         self.content = match (&line, self.content) {
-            (HunkLine::Add(_), Content::Nothing | Content::Additions) => Content::Additions,
-            (HunkLine::Add(_), Content::OldLines) | (HunkLine::Context(_) | HunkLine::Remove(_), _) => {
-                Content::OldLines
+            (HunkLine::Add(_), HunkContent::Nothing | HunkContent::Additions) => HunkContent::Additions,
+            (HunkLine::Add(_), HunkContent::OldLines) | (HunkLine::Context(_) | HunkLine::Remove(_), _) => {
+                HunkContent::OldLines
             }
         };
-        draft.push(StreamItem::Line(line));
+        builder.push(StreamItem::Line(line));
     }
 
-    /// Takes in an empty line. Behind old lines it is empty context. Behind additions alone it is
-    /// so only if another line follows: at the end of the hunk it must not turn them into an
-    /// insertion before a blank line.
-    fn push_bare(&mut self, number: usize, draft: &mut Draft, tolerated: &mut Tolerated) {
-        let first = if self.bare.is_empty() { number } else { self.bare.start };
-        self.bare = first..number + 1;
-        if self.content == Content::OldLines {
-            self.flush_bare(draft, tolerated);
+    /// Reads an empty line. After old lines it is empty context. After additions alone it is context only
+    /// if another line follows: at the end of the hunk it must not turn the additions into an insertion
+    /// before a blank line.
+    fn push_empty(&mut self, number: usize, builder: &mut PatchBuilder, diagnostics: &mut Diagnostics) {
+        let first = if self.empty_lines.is_empty() { number } else { self.empty_lines.start };
+        self.empty_lines = first..number + 1;
+        if self.content == HunkContent::OldLines {
+            self.flush_empty(builder, diagnostics);
         }
     }
 
-    fn flush_bare(&mut self, draft: &mut Draft, tolerated: &mut Tolerated) {
-        let bare = std::mem::take(&mut self.bare);
-        for _ in bare.clone() {
-            self.push(HunkLine::Context(String::new()), draft);
+    fn flush_empty(&mut self, builder: &mut PatchBuilder, diagnostics: &mut Diagnostics) {
+        let empty_lines = std::mem::take(&mut self.empty_lines);
+        for _ in empty_lines.clone() {
+            self.push(HunkLine::Context(String::new()), builder);
         }
-        tolerated.note_lines(DiagnosticKind::EmptyContext, bare);
+        diagnostics.report_lines(DiagnosticKind::EmptyContext, empty_lines);
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pintle_patch::{
-    ApplyError, ApplyErrorKind, ApplyOptions, BlankDifference, Candidate, DiagnosticKind, Hunk, HunkLine,
-    Operation, Patch, UpdateFile, plan,
+    ApplyError, ApplyErrorKind, ApplyOptions, Candidate, DiagnosticKind, Hunk, HunkLine, Operation, Patch,
+    UpdateFile, WhitespaceDifference, plan,
 };
 
 use super::Edit;
@@ -198,7 +198,7 @@ fn replace_loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced,
     let mut lines = vec![first_difference(file, &content)];
     let mut notes = Vec::new();
     for diagnostic in &plan.diagnostics {
-        if let DiagnosticKind::LooseMatch { level, file_line, blanks } = &diagnostic.kind {
+        if let DiagnosticKind::LooseMatch { level, file_line, whitespace: blanks } = &diagnostic.kind {
             lines = vec![*file_line];
             let how = blanks.as_deref().map(described).unwrap_or_default();
             notes.push(format!(
@@ -212,8 +212,8 @@ fn replace_loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced,
 }
 
 /// Describes a difference in whitespace.
-fn described(blanks: &BlankDifference) -> String {
-    let BlankDifference { file_line, column, expected, found, .. } = blanks;
+fn described(blanks: &WhitespaceDifference) -> String {
+    let WhitespaceDifference { file_line, column, expected, found, .. } = blanks;
     format!(" (line {file_line}, column {column}: old_string has {expected}, the file {found})")
 }
 
@@ -330,7 +330,7 @@ fn text_not_found(
 fn indentation(
     path: &str,
     file_line: usize,
-    differences: &[BlankDifference],
+    differences: &[WhitespaceDifference],
     new_line: Option<&str>,
 ) -> String {
     let why = match new_line {
@@ -341,7 +341,7 @@ fn indentation(
         "old_string occurs in {path} only with other indentation, at line {file_line}, and {why}. Give both with \
          the indentation of the file"
     );
-    for BlankDifference { file_line, expected, found, .. } in differences {
+    for WhitespaceDifference { file_line, expected, found, .. } in differences {
         message.push_str(&format!("\n  line {file_line}: old_string has {expected}, the file {found}"));
     }
     message

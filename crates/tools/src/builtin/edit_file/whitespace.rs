@@ -1,6 +1,6 @@
 //! Search for text that a file has with other whitespace.
 
-use pintle_patch::BlankDifference;
+use pintle_patch::WhitespaceDifference;
 
 use super::replace::list_lines;
 
@@ -12,7 +12,7 @@ pub(super) struct LooseOccurrences {
     /// The first line of each occurrence, from 1.
     lines: Vec<usize>,
     /// The first difference in whitespace at the first occurrence.
-    difference: BlankDifference,
+    difference: WhitespaceDifference,
 }
 
 impl LooseOccurrences {
@@ -37,7 +37,7 @@ impl LooseOccurrences {
 
     /// Returns the message for the model.
     pub(super) fn describe(&self, path: &str) -> String {
-        let BlankDifference { file_line, column, expected, found, .. } = &self.difference;
+        let WhitespaceDifference { file_line, column, expected, found, .. } = &self.difference;
         format!(
             "old_string does not occur in {path}; with other blanks it does, at {}. Give them as the file has them: \
              in line {file_line}, column {column}, old_string has {expected}, the file {found}",
@@ -71,7 +71,7 @@ fn offsets_after(file: &str, counts: &[usize]) -> Vec<usize> {
 
 /// Returns the first difference in whitespace between `old` and the file, where it starts at `start` and has `length`
 /// non-blank characters.
-fn difference(file: &str, old: &str, start: usize, length: usize) -> Option<BlankDifference> {
+fn difference(file: &str, old: &str, start: usize, length: usize) -> Option<WhitespaceDifference> {
     let (before, rest) = file.split_at_checked(start)?;
     let last = rest.char_indices().filter(|(_, character)| !is_blank(*character)).nth(length - 1);
     let end = last.map(|(at, character)| at + character.len_utf8())?;
@@ -85,7 +85,7 @@ fn difference(file: &str, old: &str, start: usize, length: usize) -> Option<Blan
     let first_line = file.get(..leading)?.matches('\n').count() + 1;
     let pairs = old.split('\n').zip(found.split('\n')).enumerate();
     let mut differences = pairs.filter_map(|(at, (old, found))| {
-        let mut difference = BlankDifference::of(first_line + at, old, found)?;
+        let mut difference = WhitespaceDifference::of(first_line + at, old, found)?;
         if at == 0 {
             difference.column += file.get(line_start..leading)?.chars().count();
         }
