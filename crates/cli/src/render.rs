@@ -23,15 +23,15 @@ use pintle_llm::Usage;
 use serde::Serialize;
 
 pub(crate) use self::agents::mark;
-use self::agents::mark_of;
+use self::agents::call_key_of;
 pub(crate) use self::drafts::Drafts;
-pub(crate) use self::foreign::{diff_lines, harmless};
+pub(crate) use self::sanitize::{diff_lines, sanitize};
 pub(crate) use self::json::{failure, line};
 use self::live::LiveView;
-pub(crate) use self::live::Moment;
-pub(crate) use self::prose::Prose;
-pub(crate) use self::question::{Part, of_model, question};
-pub(crate) use self::screen::Size;
+pub(crate) use self::live::Frame;
+pub(crate) use self::prose::WordWrapper;
+pub(crate) use self::question::{Section, of_model, question};
+pub(crate) use self::screen::TerminalSize;
 pub(crate) use self::style::Style;
 pub(crate) use self::text::Detail;
 use self::text::TextView;
@@ -55,7 +55,7 @@ pub(crate) enum View {
 
 /// What an event changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct Update {
     /// What to write.
     pub(crate) text: String,
     /// The [mark()] of the call about which a person can be asked once this is written.
@@ -64,7 +64,7 @@ pub(crate) struct Shown {
 
 /// What is known before anything happens.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening<'a> {
+pub(crate) struct Header<'a> {
     /// The session.
     pub(crate) session_id: &'a SessionId,
     /// Whose model.
@@ -77,7 +77,7 @@ pub(crate) struct Opening<'a> {
 
 /// What is known when everything is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Closing<'a> {
+pub(crate) struct Footer<'a> {
     /// The session.
     pub(crate) session_id: &'a SessionId,
     /// How the run ended.
@@ -87,18 +87,18 @@ pub(crate) struct Closing<'a> {
     /// Why, if not well.
     pub(crate) failure: Option<&'a Failure>,
     /// What subagents have done besides, if anybody looked.
-    pub(crate) below: Option<&'a Below>,
+    pub(crate) below: Option<&'a SubagentTotals>,
     /// How long the run took.
     pub(crate) duration: Duration,
     /// In US dollars, where known.
     pub(crate) cost: Option<f64>,
     /// What the demonstration found, if it was one.
-    pub(crate) demonstration: Option<&'a Demonstration>,
+    pub(crate) demonstration: Option<&'a DemoResult>,
 }
 
 /// What all subagents have done, at any depth.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Below {
+pub(crate) struct SubagentTotals {
     /// How many there have been.
     #[serde(rename = "count")]
     pub(crate) subagents: u64,
@@ -110,7 +110,7 @@ pub(crate) struct Below {
     pub(crate) usage: Usage,
 }
 
-impl Below {
+impl SubagentTotals {
     /// Adds what an event tells.
     pub(crate) fn add(&mut self, event: &SessionEvent) {
         if let EventKind::SubagentSpawned { .. } = &event.kind {
@@ -128,7 +128,7 @@ impl Below {
 
 /// What the demonstration found when it looked for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Demonstration {
+pub(crate) struct DemoResult {
     /// The folder, which is kept.
     pub(crate) folder: PathBuf,
     /// Whether `cargo test`, run by the command itself, passed.
@@ -157,7 +157,7 @@ impl View {
     /// # Errors
     ///
     /// Those of [`line()`].
-    pub(crate) fn opening(&mut self, opening: &Opening<'_>) -> Result<String, Failure> {
+    pub(crate) fn opening(&mut self, opening: &Header<'_>) -> Result<String, Failure> {
         match self {
             Self::Live(live) => Ok(live.opening(opening)),
             Self::Text(text) => Ok(text.opening(opening)),
@@ -171,19 +171,19 @@ impl View {
     /// # Errors
     ///
     /// Those of [`line()`].
-    pub(crate) fn event(&mut self, event: &SessionEvent, moment: Moment) -> Result<Shown, Failure> {
+    pub(crate) fn event(&mut self, event: &SessionEvent, frame: Frame) -> Result<Update, Failure> {
         let text = match self {
-            Self::Live(live) => return Ok(live.event(event, moment)),
+            Self::Live(live) => return Ok(live.event(event, frame)),
             Self::Text(text) => text.event(event),
             Self::Json => String::new(),
             Self::StreamJson => line(event)?,
         };
         let asks = if let EventKind::ApprovalRequested { call_id, .. } = &event.kind {
-            Some(mark_of(event, call_id))
+            Some(call_key_of(event, call_id))
         } else {
             None
         };
-        Ok(Shown { text, asks })
+        Ok(Update { text, asks })
     }
 
     /// Whether something waits on the screen, so that there is something to do every [`TICK`].
@@ -195,9 +195,9 @@ impl View {
     }
 
     /// What to write when time has gone by.
-    pub(crate) fn tick(&mut self, moment: Moment) -> String {
+    pub(crate) fn tick(&mut self, frame: Frame) -> String {
         match self {
-            Self::Live(live) => live.tick(moment),
+            Self::Live(live) => live.tick(frame),
             Self::Text(_) | Self::Json | Self::StreamJson => String::new(),
         }
     }
@@ -207,7 +207,7 @@ impl View {
     /// # Errors
     ///
     /// Those of [`line()`].
-    pub(crate) fn closing(&mut self, closing: &Closing<'_>) -> Result<String, Failure> {
+    pub(crate) fn closing(&mut self, closing: &Footer<'_>) -> Result<String, Failure> {
         match self {
             Self::Live(live) => Ok(live.closing(closing)),
             Self::Text(text) => Ok(text.closing(closing)),

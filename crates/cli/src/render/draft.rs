@@ -8,7 +8,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use self::diff_tail::DiffTail;
-pub(super) use self::diff_tail::{DiffLine, Sign};
+pub(super) use self::diff_tail::{DiffLine, LineKind};
 use self::field_reader::{FieldReader, Piece};
 use super::summary;
 
@@ -98,9 +98,9 @@ impl Draft {
         let compared = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
         for line in compared.unified_diff().context_radius(CONTEXT_LINES).to_string().lines() {
             match line.split_at_checked(1) {
-                Some(("+", rest)) => self.diff.line(Sign::Added, rest),
-                Some(("-", rest)) => self.diff.line(Sign::Removed, rest),
-                Some((" ", rest)) => self.diff.line(Sign::Kept, rest),
+                Some(("+", rest)) => self.diff.line(LineKind::Added, rest),
+                Some(("-", rest)) => self.diff.line(LineKind::Removed, rest),
+                Some((" ", rest)) => self.diff.line(LineKind::Kept, rest),
                 // Where in these texts a hunk begins says nothing of the file, and a missing line end is not one.
                 Some(_) | None => {}
             }
@@ -110,7 +110,7 @@ impl Draft {
     /// What the call is about, as far as it is written.
     pub(super) fn subject(&self) -> String {
         let told: Vec<&str> = self.subject.iter().map(|(_, text)| text.as_str()).collect();
-        summary::one_line(&told.join(" "), summary::LONGEST)
+        summary::one_line(&told.join(" "), summary::MAX_CHARS)
     }
 
     /// How many lines come and go.
@@ -125,10 +125,10 @@ impl Draft {
 
     fn field(&mut self, piece: &Piece) {
         match piece.name.as_str() {
-            "old_string" => self.diff.piece(Sign::Removed, piece),
-            "new_string" | "content" => self.diff.piece(Sign::Added, piece),
+            "old_string" => self.diff.piece(LineKind::Removed, piece),
+            "new_string" | "content" => self.diff.piece(LineKind::Added, piece),
             "patch" | "input" if self.tool_name == APPLY_PATCH => self.patch(&piece.text),
-            name if summary::TELLING.contains(&name) => self.tell(name, &piece.text),
+            name if summary::KEY_ARGUMENTS.contains(&name) => self.tell(name, &piece.text),
             _ => {}
         }
     }
@@ -151,18 +151,18 @@ impl Draft {
             StreamItem::AddFile { path, .. } => self.file("A", path),
             StreamItem::DeleteFile { path, .. } => self.file("D", path),
             StreamItem::UpdateFile { path, .. } => self.file("M", path),
-            StreamItem::MoveTo(path) => self.diff.line(Sign::File, &format!("-> {path}")),
-            StreamItem::Hunk { .. } => self.diff.line(Sign::Place, ""),
-            StreamItem::Hint(hint) => self.diff.line(Sign::Place, hint),
-            StreamItem::Line(HunkLine::Context(line)) => self.diff.line(Sign::Kept, line),
-            StreamItem::Line(HunkLine::Remove(line)) => self.diff.line(Sign::Removed, line),
-            StreamItem::Line(HunkLine::Add(line)) => self.diff.line(Sign::Added, line),
+            StreamItem::MoveTo(path) => self.diff.line(LineKind::File, &format!("-> {path}")),
+            StreamItem::Hunk { .. } => self.diff.line(LineKind::Place, ""),
+            StreamItem::Hint(hint) => self.diff.line(LineKind::Place, hint),
+            StreamItem::Line(HunkLine::Context(line)) => self.diff.line(LineKind::Kept, line),
+            StreamItem::Line(HunkLine::Remove(line)) => self.diff.line(LineKind::Removed, line),
+            StreamItem::Line(HunkLine::Add(line)) => self.diff.line(LineKind::Added, line),
             StreamItem::EndOfFile | StreamItem::FileEnded => {}
         }
     }
 
     fn file(&mut self, change: &str, path: &str) {
-        self.diff.line(Sign::File, &format!("{change} {path}"));
+        self.diff.line(LineKind::File, &format!("{change} {path}"));
         if self.subject.iter().map(|(_, told)| told.len()).sum::<usize>() < SUBJECT {
             let path: String = path.chars().take(SUBJECT).collect();
             self.subject.push((path.clone(), path));

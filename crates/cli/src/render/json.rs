@@ -7,8 +7,8 @@ use pintle_agent::Outcome;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::foreign::is_plain;
-use super::{Below, Closing, Demonstration, Opening};
+use super::sanitize::is_plain;
+use super::{SubagentTotals, Footer, DemoResult, Header};
 use crate::failure::Failure;
 
 /// A value as one line of JSON, in which nothing steers a terminal.
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 /// A failure if it cannot be serialised, as when a spool file cannot be read back.
 pub(crate) fn line(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value)
-        .map_err(|error| Failure::failed("an event cannot be written as JSON").because(&error))?;
+        .map_err(|error| Failure::failed("an event cannot be written as JSON").caused_by(&error))?;
     let mut text = escaped(&text).into_owned();
     text.push('\n');
     Ok(text)
@@ -53,7 +53,7 @@ pub(crate) fn failure(kind: &'static str, failure: &Failure) -> Result<String, F
 }
 
 /// The first line of a stream.
-pub(super) fn opening(opening: &Opening<'_>) -> Result<String, Failure> {
+pub(super) fn opening(opening: &Header<'_>) -> Result<String, Failure> {
     line(&SessionLine {
         kind: "session",
         session_id: opening.session_id.as_str(),
@@ -64,7 +64,7 @@ pub(super) fn opening(opening: &Opening<'_>) -> Result<String, Failure> {
 }
 
 /// The last line of a stream, and the one object of `--output json`.
-pub(super) fn closing(closing: &Closing<'_>) -> Result<String, Failure> {
+pub(super) fn closing(closing: &Footer<'_>) -> Result<String, Failure> {
     let mut outcome = closing.outcome.clone();
     // The failure tells of it with everything else.
     outcome.error = None;
@@ -77,7 +77,7 @@ pub(super) fn closing(closing: &Closing<'_>) -> Result<String, Failure> {
         duration_ms: u64::try_from(closing.duration.as_millis()).unwrap_or(u64::MAX),
         cost_usd: closing.cost,
         subagents: closing.below.filter(|below| below.subagents > 0),
-        demonstration: closing.demonstration.map(DemonstrationObject::of),
+        demonstration: closing.demonstration.map(DemoObject::of),
     })
 }
 
@@ -112,20 +112,20 @@ struct OutcomeLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    subagents: Option<&'a Below>,
+    subagents: Option<&'a SubagentTotals>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    demonstration: Option<DemonstrationObject<'a>>,
+    demonstration: Option<DemoObject<'a>>,
 }
 
 #[derive(Serialize)]
-struct DemonstrationObject<'a> {
+struct DemoObject<'a> {
     folder: String,
     tests_passed: bool,
     diff: &'a str,
 }
 
-impl<'a> DemonstrationObject<'a> {
-    fn of(demonstration: &'a Demonstration) -> Self {
+impl<'a> DemoObject<'a> {
+    fn of(demonstration: &'a DemoResult) -> Self {
         Self {
             folder: demonstration.folder.to_string_lossy().into_owned(),
             tests_passed: demonstration.passed,
@@ -157,18 +157,18 @@ mod tests {
     fn the_first_and_the_last_line_say_their_type() {
         let session_id = SessionId::new("s-1");
         let directory = Path::new("/w");
-        let first = Opening { session_id: &session_id, provider: "openai", model: "m", directory };
+        let first = Header { session_id: &session_id, provider: "openai", model: "m", directory };
         insta::assert_snapshot!(opening(&first).unwrap(), @r#"{"type":"session","session_id":"s-1","provider":"openai","model":"m","working_directory":"/w"}"#);
         let mut outcome = Outcome::new(OutcomeStatus::Completed);
         outcome.text = "Done.".to_owned();
         outcome.usage = Usage::new(10, 2);
-        let demonstration = Demonstration {
+        let demonstration = DemoResult {
             folder: "/w".into(),
             passed: true,
             test_output: String::new(),
             diff: "+x\n".to_owned(),
         };
-        let last = Closing {
+        let last = Footer {
             session_id: &session_id,
             outcome: &outcome,
             exit: Exit::Done,

@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use pintle_agent::{EventKind, SessionEvent};
 
-use super::agents::{Agents, is_of_session, mark_of};
+use super::agents::{SubagentNames, belongs_to_session, call_key_of};
 use super::drafts::Drafts;
-use super::screen::{Screen, Size};
+use super::screen::{LiveRegion, TerminalSize};
 use super::style::Style;
 use super::text::{Detail, TextView};
-use super::waits::Waits;
-use super::{Closing, Opening, Shown};
+use super::waits::Activity;
+use super::{Footer, Header, Update};
 
 /// When something is drawn, and on what.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct Frame {
     /// Since the run began.
     pub(crate) now: Duration,
     /// The terminal's size by now.
-    pub(crate) size: Size,
+    pub(crate) size: TerminalSize,
 }
 
 /// Turns events, ticks and sizes into what a terminal is sent.
@@ -29,11 +29,11 @@ pub(crate) struct LiveView {
     style: Style,
     text: TextView,
     /// `None` on a terminal whose cursor cannot be moved, and where only the answer is wanted.
-    waits: Option<Waits>,
+    waits: Option<Activity>,
     drafts: Drafts,
-    screen: Screen,
+    screen: LiveRegion,
     questions: Questions,
-    agents: Agents,
+    agents: SubagentNames,
     /// What is written when the question is answered.
     held: String,
 }
@@ -51,61 +51,61 @@ impl LiveView {
         Self {
             style,
             text: TextView::new(style, detail),
-            waits: (style.moves && detail != Detail::Quiet).then(Waits::default),
+            waits: (style.moves && detail != Detail::Quiet).then(Activity::default),
             drafts,
-            screen: Screen::default(),
+            screen: LiveRegion::default(),
             questions: Questions::default(),
-            agents: Agents::default(),
+            agents: SubagentNames::default(),
             held: String::new(),
         }
     }
 
     /// What to write first.
-    pub(super) fn opening(&mut self, opening: &Opening<'_>) -> String {
+    pub(super) fn opening(&mut self, opening: &Header<'_>) -> String {
         self.text.opening(opening)
     }
 
     /// What an event changes. While a person is asked, the screen is theirs: everything else waits.
-    pub(super) fn event(&mut self, event: &SessionEvent, moment: Moment) -> Shown {
+    pub(super) fn event(&mut self, event: &SessionEvent, frame: Frame) -> Update {
         let agent = self.agents.of(event);
-        self.text.fit(moment.size);
+        self.text.fit(frame.size);
         self.held.push_str(&self.text.event(event));
         if let Some(waits) = &mut self.waits {
-            waits.event(event, agent.as_deref(), moment.now);
+            waits.event(event, agent.as_deref(), frame.now);
         }
         let was_open = self.questions.open.is_some();
         let asks = self.questions.event(event);
         if was_open && asks.is_none() && self.questions.open.is_some() {
-            return Shown::default();
+            return Update::default();
         }
         let text = mem::take(&mut self.held);
         // What is over at once is not worth a line: the first look of a line is a tick's.
-        let lines = if self.screen.is_drawn() { self.lines(moment) } else { Vec::new() };
-        Shown { text: self.screen.update(&text, lines), asks }
+        let lines = if self.screen.is_drawn() { self.lines(frame) } else { Vec::new() };
+        Update { text: self.screen.update(&text, lines), asks }
     }
 
     /// Whether something waits, so that it looks different with time.
     pub(super) fn waits(&self) -> bool {
-        let waits = self.waits.as_ref().is_some_and(Waits::any);
+        let waits = self.waits.as_ref().is_some_and(Activity::any);
         waits && self.questions.open.is_none() && !self.text.is_line_open()
     }
 
     /// What time changes.
-    pub(super) fn tick(&mut self, moment: Moment) -> String {
-        let lines = self.lines(moment);
+    pub(super) fn tick(&mut self, frame: Frame) -> String {
+        let lines = self.lines(frame);
         self.screen.update("", lines)
     }
 
     /// What to write last.
-    pub(super) fn closing(&mut self, closing: &Closing<'_>) -> String {
+    pub(super) fn closing(&mut self, closing: &Footer<'_>) -> String {
         let text = mem::take(&mut self.held) + &self.text.closing(closing);
         self.screen.update(&text, Vec::new())
     }
 
-    fn lines(&self, moment: Moment) -> Vec<String> {
+    fn lines(&self, frame: Frame) -> Vec<String> {
         match &self.waits {
             Some(waits) if self.waits() => {
-                waits.lines(&self.drafts.lock(), moment.now, moment.size, self.style)
+                waits.lines(&self.drafts.lock(), frame.now, frame.size, self.style)
             }
             Some(_) | None => Vec::new(),
         }
@@ -117,15 +117,15 @@ impl Questions {
     fn event(&mut self, event: &SessionEvent) -> Option<String> {
         let kind = &event.kind;
         if let EventKind::ApprovalRequested { call_id, .. } = kind {
-            self.next.push_back(mark_of(event, call_id));
+            self.next.push_back(call_key_of(event, call_id));
         } else if let EventKind::ApprovalDecided { call_id, .. } | EventKind::ToolCallEnd { call_id, .. } =
             kind
         {
-            let call = mark_of(event, call_id);
+            let call = call_key_of(event, call_id);
             self.next.retain(|waiting| *waiting != call);
             self.open.take_if(|open| *open == call);
         } else if matches!(kind, EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. }) {
-            let of_session = |call: &String| is_of_session(event, call);
+            let of_session = |call: &String| belongs_to_session(event, call);
             self.next.retain(|waiting| !of_session(waiting));
             self.open.take_if(|open| of_session(open));
         }

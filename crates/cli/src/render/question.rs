@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use super::foreign::{Filter, visible};
+use super::sanitize::{Sanitizer, visible};
 use super::prose::wrapped;
-use super::screen::Size;
-use super::style::{Ink, Style};
+use super::screen::TerminalSize;
+use super::style::{Highlight, Style};
 use super::{summary, width};
 
 /// The margin of what is asked about. Only our own notes begin further left, so nothing can pass for one.
@@ -41,16 +41,16 @@ const AMOUNT_WIDTH: usize = 50;
 
 /// Lines that belong together, each with its colour.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
-    lines: Vec<(Option<Ink>, String)>,
+pub(crate) struct Section {
+    lines: Vec<(Option<Highlight>, String)>,
     is_diff: bool,
     /// Whether the last line has no line end.
     is_open: bool,
 }
 
-/// Size of a text.
+/// TerminalSize of a text.
 #[derive(Clone, Copy, Debug, Default)]
-struct Amount {
+struct TextSize {
     lines: usize,
     bytes: usize,
 }
@@ -59,20 +59,20 @@ struct Amount {
 #[derive(Clone, Debug)]
 struct Row {
     margin: &'static str,
-    ink: Option<Ink>,
+    ink: Option<Highlight>,
     text: String,
     /// Lines that begin in it, and bytes that it shows.
-    amount: Amount,
+    amount: TextSize,
 }
 
 /// The question with this head above these parts, and with this prompt below. All of each part is shown; where that does
 /// not fit on the window, the beginning and the end follow once more, beside the prompt.
-pub(crate) fn question(head: &str, parts: &[Part], prompt: &str, size: Size, style: Style) -> String {
+pub(crate) fn question(head: &str, parts: &[Section], prompt: &str, size: TerminalSize, style: Style) -> String {
     // The last column stays free, where terminals differ.
     let columns = size.columns.max(LEAST_COLUMNS) - 1;
-    let amount = parts.iter().map(Part::amount).fold(Amount::default(), Amount::and);
+    let amount = parts.iter().map(Section::amount).fold(TextSize::default(), TextSize::and);
     let parts: Vec<Vec<Row>> = parts.iter().map(|part| part.rows(columns - MARGIN_WIDTH)).collect();
-    let head = width::cut(&visible(head).replace('\n', "\\n"), 2 * columns - AMOUNT_WIDTH.min(columns));
+    let head = width::truncate(&visible(head).replace('\n', "\\n"), 2 * columns - AMOUNT_WIDTH.min(columns));
     let is_folded = parts.iter().flatten().any(|row| row.margin == NOTE);
     let first = if is_folded { format!("{head}, {amount}:\n") } else { format!("{head}:\n") };
     let whole = format!("\n{first}{}", shown(&parts, style));
@@ -89,12 +89,12 @@ pub(crate) fn question(head: &str, parts: &[Part], prompt: &str, size: Size, sty
 
 /// The model's own question above this prompt, wrapped at words. Where it does not fit on the window, it is told as the
 /// question about a call is.
-pub(crate) fn of_model(text: &str, prompt: &str, size: Size, style: Style) -> String {
+pub(crate) fn of_model(text: &str, prompt: &str, size: TerminalSize, style: Style) -> String {
     let lines: Vec<Cow<'_, str>> = text.split('\n').map(visible).collect();
     let wrapped = wrapped(&lines.join("\n"), size.columns.checked_sub(1));
     // The blank line before it and the row of the prompt count.
     if width::rows(&wrapped, size.columns) + 2 > size.rows {
-        return question("question", &[Part::text(text)], prompt, size, style);
+        return question("question", &[Section::text(text)], prompt, size, style);
     }
     format!("\n{wrapped}\n{prompt}")
 }
@@ -103,7 +103,7 @@ fn shown(parts: &[Vec<Row>], style: Style) -> String {
     parts.iter().flatten().map(|row| row.shown(style)).collect()
 }
 
-impl Part {
+impl Section {
     /// Lines without a colour.
     pub(crate) fn plain(lines: impl IntoIterator<Item = String>) -> Self {
         Self { lines: lines.into_iter().map(|line| (None, line)).collect(), ..Self::default() }
@@ -116,13 +116,13 @@ impl Part {
 
     /// Lines of unified diffs.
     pub(crate) fn diff<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
-        let lines = lines.into_iter().map(|line| (Style::diff_ink(line), line.to_owned())).collect();
+        let lines = lines.into_iter().map(|line| (Style::diff_highlight(line), line.to_owned())).collect();
         Self { lines, is_diff: true, ..Self::default() }
     }
 
-    fn amount(&self) -> Amount {
+    fn amount(&self) -> TextSize {
         let bytes: usize = self.lines.iter().map(|(_, line)| line.len() + 1).sum();
-        Amount { lines: self.lines.len(), bytes: bytes.saturating_sub(usize::from(self.is_open)) }
+        TextSize { lines: self.lines.len(), bytes: bytes.saturating_sub(usize::from(self.is_open)) }
     }
 
     fn rows(&self, columns: usize) -> Vec<Row> {
@@ -131,25 +131,25 @@ impl Part {
     }
 }
 
-impl Amount {
+impl TextSize {
     fn and(self, other: Self) -> Self {
         Self { lines: self.lines + other.lines, bytes: self.bytes + other.bytes }
     }
 }
 
 /// Such as `3 lines, 1,024 bytes`.
-impl std::fmt::Display for Amount {
+impl std::fmt::Display for TextSize {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.lines > 0 {
-            write!(f, "{}, ", summary::of_things(self.lines as u64, "line"))?;
+            write!(f, "{}, ", summary::plural(self.lines as u64, "line"))?;
         }
-        f.write_str(&summary::of_things(self.bytes as u64, "byte"))
+        f.write_str(&summary::plural(self.bytes as u64, "byte"))
     }
 }
 
 impl Row {
-    fn note(text: String, amount: Amount) -> Self {
-        Self { margin: NOTE, ink: Some(Ink::Faint), text, amount }
+    fn note(text: String, amount: TextSize) -> Self {
+        Self { margin: NOTE, ink: Some(Highlight::Faint), text, amount }
     }
 
     fn shown(&self, style: Style) -> String {
@@ -190,18 +190,18 @@ fn ends(rows: &[Row], room: usize) -> Vec<Row> {
     let kept = room.saturating_sub(1);
     let (first, rest) = rows.split_at(kept.div_ceil(2).min(rows.len()));
     let (between, last) = rest.split_at(rest.len().saturating_sub(kept / 2));
-    let amount = between.iter().map(|row| row.amount).fold(Amount::default(), Amount::and);
+    let amount = between.iter().map(|row| row.amount).fold(TextSize::default(), TextSize::and);
     let note = Row::note(format!("{amount} between"), amount);
     [first, &[note], last].concat()
 }
 
 /// The line in rows of at most so many columns, with nothing hidden in it.
-fn rows_of(line: &str, ink: Option<Ink>, columns: usize) -> Vec<Row> {
-    let row = |margin, lines| Row { margin, ink, text: String::new(), amount: Amount { lines, bytes: 0 } };
+fn rows_of(line: &str, ink: Option<Highlight>, columns: usize) -> Vec<Row> {
+    let row = |margin, lines| Row { margin, ink, text: String::new(), amount: TextSize { lines, bytes: 0 } };
     let mut rows = Vec::new();
     let mut last = row(MARGIN, 1);
     let (mut used, mut marks) = (0, 0);
-    let mut filter = Filter::escaping();
+    let mut filter = Sanitizer::escaping();
     let mut shown = String::new();
     for character in line.chars().map(Some).chain([None]) {
         shown.clear();
@@ -210,11 +210,11 @@ fn rows_of(line: &str, ink: Option<Ink>, columns: usize) -> Vec<Row> {
             Some(character) => filter.character(character, &mut shown),
             None => filter.end(&mut shown),
         }
-        let mut wide = width::of(&shown);
+        let mut wide = width::columns(&shown);
         marks = if wide == 0 { marks + 1 } else { 0 };
         if marks > MARKS {
             shown = shown.chars().flat_map(char::escape_unicode).collect();
-            wide = width::of(&shown);
+            wide = width::columns(&shown);
         }
         if used + wide > columns && used > 0 {
             rows.push(std::mem::replace(&mut last, row(CONTINUED, 0)));
@@ -250,14 +250,14 @@ fn close(run: &mut Vec<Row>, sign: Option<char>, shown: &mut Vec<Row>) {
         shown.append(run);
         return;
     }
-    let amount = run.drain(..).map(|row| row.amount).fold(Amount::default(), Amount::and);
+    let amount = run.drain(..).map(|row| row.amount).fold(TextSize::default(), TextSize::and);
     let blank = match sign {
         Some('+') => "added blank",
         Some('-') => "removed blank",
         Some(_) | None => "blank",
     };
     let (count, unit) = if amount.lines == 0 { (amount.bytes, "byte") } else { (amount.lines, "line") };
-    shown.push(Row::note(summary::of_things(count as u64, &format!("{blank} {unit}")), amount));
+    shown.push(Row::note(summary::plural(count as u64, &format!("{blank} {unit}")), amount));
 }
 
 #[cfg(test)]

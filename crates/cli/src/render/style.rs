@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::foreign::visible;
+use super::sanitize::visible;
 use super::prose::wrapped;
 
 /// What the other end of standard output can show.
@@ -18,7 +18,7 @@ pub(crate) struct Style {
 
 /// What a piece of text is, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
+pub(super) enum Highlight {
     /// What matters less: output of tools, closing line.
     Faint,
     /// The name of a tool, the header of a diff.
@@ -37,16 +37,16 @@ impl Style {
     pub(crate) const PLAIN: Self = Self { terminal: false, colour: false, moves: false };
 
     /// The text in its colour. It must be one line, printable.
-    pub(super) fn ink(self, ink: Ink, text: &str) -> String {
+    pub(super) fn ink(self, ink: Highlight, text: &str) -> String {
         if !self.colour || text.is_empty() {
             return text.to_owned();
         }
         let code = match ink {
-            Ink::Faint => "2",
-            Ink::Strong => "1",
-            Ink::Good => "32",
-            Ink::Bad => "31",
-            Ink::Place => "36",
+            Highlight::Faint => "2",
+            Highlight::Strong => "1",
+            Highlight::Good => "32",
+            Highlight::Bad => "31",
+            Highlight::Place => "36",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
@@ -60,19 +60,19 @@ impl Style {
     /// A line of a unified diff in its colour, with nothing hidden in it.
     pub(crate) fn diff_line(self, line: &str) -> String {
         let line = &*visible(line);
-        Self::diff_ink(line).map_or_else(|| line.to_owned(), |ink| self.ink(ink, line))
+        Self::diff_highlight(line).map_or_else(|| line.to_owned(), |ink| self.ink(ink, line))
     }
 
     /// The colour of a line of a unified diff.
-    pub(super) fn diff_ink(line: &str) -> Option<Ink> {
+    pub(super) fn diff_highlight(line: &str) -> Option<Highlight> {
         if line.starts_with("+++ ") || line.starts_with("--- ") {
-            Some(Ink::Strong)
+            Some(Highlight::Strong)
         } else if line.starts_with("@@ ") {
-            Some(Ink::Place)
+            Some(Highlight::Place)
         } else if line.starts_with('+') {
-            Some(Ink::Good)
+            Some(Highlight::Good)
         } else if line.starts_with('-') {
-            Some(Ink::Bad)
+            Some(Highlight::Bad)
         } else {
             None
         }
@@ -87,8 +87,8 @@ mod tests {
     fn colour_and_control_characters_depend_on_the_terminal() {
         let terminal = Style { terminal: true, colour: true, moves: true };
         let plain = Style::PLAIN;
-        assert_eq!(terminal.ink(Ink::Good, "ok"), "\x1b[32mok\x1b[0m");
-        assert_eq!(plain.ink(Ink::Good, "ok"), "ok");
+        assert_eq!(terminal.highlight(Highlight::Good, "ok"), "\x1b[32mok\x1b[0m");
+        assert_eq!(plain.highlight(Highlight::Good, "ok"), "ok");
         assert_eq!(terminal.answer("a\x1b[2Jb\r\n\tc\u{9b}\u{202e}", None), "a[2Jb\n\tc");
         assert_eq!(plain.answer("a\x1b[2J\r\n", None), "a\x1b[2J\r\n");
         assert_eq!(plain.diff_line("+a\x1b[2Jb\rc"), "+a\\u{1b}[2Jb\\rc");

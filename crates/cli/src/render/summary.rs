@@ -5,7 +5,7 @@ use std::time::Duration;
 use pintle_agent::BudgetKind;
 use serde_json::Value;
 
-use super::foreign;
+use super::sanitize;
 
 /// The longest summary of a call's arguments, in characters.
 pub(super) const LONGEST: usize = 80;
@@ -43,10 +43,10 @@ pub(super) fn of_arguments(arguments: &Value) -> String {
 pub(super) fn one_line(text: &str, longest: usize) -> String {
     let text = text.trim();
     let first = text.lines().next().unwrap_or_default();
-    let is_blank = |character: char| character == '\t' || foreign::steers(character);
+    let is_blank = |character: char| character == '\t' || sanitize::is_control(character);
     let printable: String =
         first.chars().map(|character| if is_blank(character) { ' ' } else { character }).collect();
-    let printable = foreign::harmless(&printable).replace('\n', " ");
+    let printable = sanitize::sanitize(&printable).replace('\n', " ");
     let mut line: String = printable.chars().take(longest).collect();
     if line.len() < printable.len() || first.len() < text.len() {
         line.push('…');
@@ -58,7 +58,7 @@ pub(super) fn one_line(text: &str, longest: usize) -> String {
 /// progress bars do, what was written last.
 pub(super) fn of_output_line(line: &str, longest: usize) -> String {
     let last = line.split('\r').rfind(|part| !part.is_empty()).unwrap_or_default();
-    let shown = foreign::harmless(last).replace('\n', " ");
+    let shown = sanitize::sanitize(last).replace('\n', " ");
     match shown.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", shown.get(..end).unwrap_or_default()),
         None => shown,

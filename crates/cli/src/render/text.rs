@@ -12,12 +12,12 @@ use pintle_env::Output;
 use pintle_llm::Usage;
 use pintle_tools::{FileChange, ToolErrorKind};
 
-use super::agents::{Agents, mark_of};
-use super::foreign::diff_lines;
-use super::prose::Prose;
-use super::screen::Size;
-use super::style::{Ink, Style};
-use super::{Closing, Opening, summary, width};
+use super::agents::{SubagentNames, call_key_of};
+use super::sanitize::diff_lines;
+use super::prose::WordWrapper;
+use super::screen::TerminalSize;
+use super::style::{Highlight, Style};
+use super::{Footer, Header, summary, width};
 
 /// What the tools that run commands are called, in both toolsets.
 const SHELLS: [&str; 5] = ["shell", "Bash", "run_shell_command", "exec_command", "write_stdin"];
@@ -64,14 +64,14 @@ pub(crate) struct TextView {
     detail: Detail,
     /// What the calls that run are about, by the marks of the calls.
     calls: HashMap<String, String>,
-    agents: Agents,
+    agents: SubagentNames,
     /// Events of subagents that came while the model wrote, with whose they are.
     later: Vec<(String, SessionEvent)>,
     last: Block,
     is_line_open: bool,
     /// Where lines are broken between words; `None` where they are not.
     columns: Option<usize>,
-    prose: Prose,
+    prose: WordWrapper,
 }
 
 /// What stands at the end of the transcript so far. Only lines follow each other without a blank line.
@@ -94,17 +94,17 @@ impl TextView {
             style,
             detail,
             calls: HashMap::new(),
-            agents: Agents::default(),
+            agents: SubagentNames::default(),
             later: Vec::new(),
             last: Block::Nothing,
             is_line_open: false,
             columns: None,
-            prose: Prose::default(),
+            prose: WordWrapper::default(),
         }
     }
 
     /// Breaks lines between words from now on, for a window of this size.
-    pub(super) fn fit(&mut self, size: Size) {
+    pub(super) fn fit(&mut self, size: TerminalSize) {
         // The last column stays free, where terminals differ.
         self.columns = size.columns.checked_sub(1);
         self.prose.set_columns(self.columns);
@@ -116,13 +116,13 @@ impl TextView {
     }
 
     /// Where the work begins; for those who want to see more.
-    pub(super) fn opening(&mut self, opening: &Opening<'_>) -> String {
+    pub(super) fn opening(&mut self, opening: &Header<'_>) -> String {
         if self.detail != Detail::Verbose {
             return String::new();
         }
-        let Opening { session_id, provider, model, directory } = opening;
+        let Header { session_id, provider, model, directory } = opening;
         let line = format!("[session] {session_id}: {provider} {model} in {}", directory.display());
-        self.line(&self.style.ink(Ink::Faint, &width::measurable(&line)))
+        self.line(&self.style.highlight(Highlight::Faint, &width::single_line(&line)))
     }
 
     /// What an event adds.
@@ -143,11 +143,11 @@ impl TextView {
             EventKind::AssistantTextDelta { delta } => self.text(Block::Text, delta),
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
             EventKind::ToolCallStart { call_id, arguments, .. } => {
-                self.calls.insert(mark_of(event, call_id), summary::of_arguments(arguments));
+                self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
                 String::new()
             }
             EventKind::ToolCallEnd { call_id, .. } => {
-                let subject = self.calls.remove(&mark_of(event, call_id)).unwrap_or_default();
+                let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
                 self.call_lines("", &subject, &event.kind)
             }
             EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
@@ -161,10 +161,10 @@ impl TextView {
             EventKind::HistoryRepaired { message } => self.note("repaired", message),
             EventKind::Warning { message } => self.note("warning", message),
             EventKind::BudgetReached { budget, limit, spent } => {
-                self.note("limit", &summary::of_budget(*budget, *limit, *spent))
+                self.note("limit", &summary::budget(*budget, *limit, *spent))
             }
             EventKind::ContextFull { least_tokens, context_window } => {
-                let [least, window] = [least_tokens, context_window].map(|tokens| summary::of_count(*tokens));
+                let [least, window] = [least_tokens, context_window].map(|tokens| summary::count(*tokens));
                 self.note(
                     "limit",
                     &format!("the next request has {least} tokens at least, the window {window}"),
@@ -216,7 +216,7 @@ impl TextView {
             self.end_of_text(*interrupted)
         } else if let EventKind::RequestPrepared { messages, moved, .. } = kind {
             let moved = moved.as_ref().map(|segment| format!(", changed from {segment} on"));
-            let messages = summary::of_things(*messages as u64, "message");
+            let messages = summary::plural(*messages as u64, "message");
             self.note("request", &format!("{messages}{}", moved.unwrap_or_default()))
         } else if let EventKind::ModelResponse { model, usage, .. } = kind {
             self.note("answer", &format!("{model}: {}", tokens(usage)))
@@ -259,7 +259,7 @@ impl TextView {
     /// One line that is not the model's, such as `[warning] …`.
     fn note(&mut self, label: &str, text: &str) -> String {
         let line = format!("[{label}] {}", summary::one_line(text, 4 * LINE));
-        self.line(&self.style.ink(Ink::Faint, &line))
+        self.line(&self.style.highlight(Highlight::Faint, &line))
     }
 
     fn line(&mut self, line: &str) -> String {
@@ -290,18 +290,18 @@ impl TextView {
     fn call_line(&self, name: &str, subject: &str, failure: Option<&str>, took: Duration) -> String {
         let name = summary::one_line(name, LINE);
         let (ink, mark, status) = match failure {
-            None => (Ink::Good, "✓", "ok"),
-            Some(failure) => (Ink::Bad, "✗", failure),
+            None => (Highlight::Good, "✓", "ok"),
+            Some(failure) => (Highlight::Bad, "✗", failure),
         };
-        let took = summary::of_duration(took);
+        let took = summary::duration(took);
         let space = if subject.is_empty() { "" } else { " " };
         if !self.style.moves {
-            let name = self.style.ink(Ink::Strong, &format!("[{name}]"));
+            let name = self.style.highlight(Highlight::Strong, &format!("[{name}]"));
             return format!("{name}{space}{subject} ({}, {took})", self.style.ink(ink, status));
         }
-        let (mark, name) = (self.style.ink(ink, mark), self.style.ink(Ink::Strong, &name));
+        let (mark, name) = (self.style.ink(ink, mark), self.style.highlight(Highlight::Strong, &name));
         let failed = failure.map(|_| format!("{}, ", self.style.ink(ink, status))).unwrap_or_default();
-        format!("{mark} {name}{space}{subject} {failed}{}", self.style.ink(Ink::Faint, &took))
+        format!("{mark} {name}{space}{subject} {failed}{}", self.style.highlight(Highlight::Faint, &took))
     }
 
     /// The end of what a command wrote, or the beginning of another tool's failure.
@@ -320,8 +320,8 @@ impl TextView {
         } else {
             lines.get(..FAILURE_LINES).unwrap_or(&lines)
         };
-        let lines = shown.iter().map(|line| summary::of_output_line(line, LINE));
-        lines.map(|line| margined(&self.style.ink(Ink::Faint, &line))).collect()
+        let lines = shown.iter().map(|line| summary::output_line(line, LINE));
+        lines.map(|line| margined(&self.style.highlight(Highlight::Faint, &line))).collect()
     }
 
     fn change_lines(&self, change: &FileChange) -> String {
@@ -363,19 +363,19 @@ fn last_lines<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
 fn tokens(usage: &Usage) -> String {
     let part = |tokens: Option<u64>, name: &str| {
         let tokens = tokens.filter(|tokens| *tokens > 0)?;
-        Some(format!("{} {name}", summary::of_count(tokens)))
+        Some(format!("{} {name}", summary::count(tokens)))
     };
     let parts = [part(usage.cache_read_tokens, "cached"), part(usage.cache_write_tokens, "written to cache")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let cached = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    let [input, output] = [usage.input_tokens, usage.output_tokens].map(summary::of_count);
+    let [input, output] = [usage.input_tokens, usage.output_tokens].map(summary::count);
     format!("{input} tokens in{cached}, {output} out")
 }
 
 /// Returns why a call failed; `limit` is the time that it had, as far as known.
 fn failure_words(kind: ToolErrorKind, limit: Duration) -> Cow<'static, str> {
     Cow::Borrowed(match kind {
-        ToolErrorKind::TimedOut => return format!("timed out after {}", summary::of_duration(limit)).into(),
+        ToolErrorKind::TimedOut => return format!("timed out after {}", summary::duration(limit)).into(),
         ToolErrorKind::UnknownTool => "no such tool",
         ToolErrorKind::InvalidArguments => "bad arguments",
         ToolErrorKind::Denied => "denied",

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::foreign::harmless;
+use super::sanitize::sanitize;
 
 /// The columns of a line without tabs and control characters. Never too few for a terminal that follows Unicode; too
 /// many for characters that are joined to one, such as families.
@@ -33,7 +33,7 @@ pub(super) fn rows(text: &str, columns: usize) -> usize {
 
 /// A line of foreign text as it may stand in a line that is measured: tabs are spaces, and nothing steers.
 pub(super) fn measurable(line: &str) -> String {
-    harmless(line).replace('\t', "    ").replace('\n', " ")
+    sanitize(line).replace('\t', "    ").replace('\n', " ")
 }
 
 pub(super) fn of_character(character: char) -> usize {

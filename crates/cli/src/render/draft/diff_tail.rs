@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::super::foreign::visible;
-use super::super::style::Ink;
+use super::super::sanitize::visible;
+use super::super::style::Highlight;
 use super::field_reader::Piece;
 
 /// Lines that are kept, the newest.
@@ -14,7 +14,7 @@ const LONGEST: usize = 400;
 
 /// What becomes of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::render) enum Sign {
+pub(in crate::render) enum LineKind {
     /// It comes.
     Added,
     /// It goes.
@@ -31,7 +31,7 @@ pub(in crate::render) enum Sign {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::render) struct DiffLine {
     /// What becomes of it.
-    pub(in crate::render) sign: Sign,
+    pub(in crate::render) sign: LineKind,
     /// With the sign before it.
     pub(in crate::render) text: String,
 }
@@ -41,34 +41,34 @@ pub(in crate::render) struct DiffLine {
 pub(super) struct DiffTail {
     lines: VecDeque<DiffLine>,
     /// A line that has begun.
-    partial: Option<(Sign, String)>,
+    partial: Option<(LineKind, String)>,
     added: u64,
     removed: u64,
 }
 
-impl Sign {
+impl LineKind {
     /// Its colour.
-    pub(in crate::render) fn ink(self) -> Option<Ink> {
+    pub(in crate::render) fn ink(self) -> Option<Highlight> {
         match self {
-            Self::Added => Some(Ink::Good),
-            Self::Removed => Some(Ink::Bad),
+            Self::Added => Some(Highlight::Good),
+            Self::Removed => Some(Highlight::Bad),
             Self::Kept => None,
-            Self::Place => Some(Ink::Place),
-            Self::File => Some(Ink::Strong),
+            Self::Place => Some(Highlight::Place),
+            Self::File => Some(Highlight::Strong),
         }
     }
 }
 
 impl DiffLine {
-    fn new(sign: Sign, text: &str) -> Self {
+    fn new(sign: LineKind, text: &str) -> Self {
         let text = visible(text.strip_suffix('\r').unwrap_or(text)).replace('\t', "    ");
         let text = match sign {
-            Sign::Added => format!("+{text}"),
-            Sign::Removed => format!("-{text}"),
-            Sign::Kept => format!(" {text}"),
-            Sign::Place if text.is_empty() => "@@".to_owned(),
-            Sign::Place => format!("@@ {text}"),
-            Sign::File => text,
+            LineKind::Added => format!("+{text}"),
+            LineKind::Removed => format!("-{text}"),
+            LineKind::Kept => format!(" {text}"),
+            LineKind::Place if text.is_empty() => "@@".to_owned(),
+            LineKind::Place => format!("@@ {text}"),
+            LineKind::File => text,
         };
         Self { sign, text }
     }
@@ -76,11 +76,11 @@ impl DiffLine {
 
 impl DiffTail {
     /// Adds a line.
-    pub(super) fn line(&mut self, sign: Sign, text: &str) {
+    pub(super) fn line(&mut self, sign: LineKind, text: &str) {
         match sign {
-            Sign::Added => self.added += 1,
-            Sign::Removed => self.removed += 1,
-            Sign::Kept | Sign::Place | Sign::File => {}
+            LineKind::Added => self.added += 1,
+            LineKind::Removed => self.removed += 1,
+            LineKind::Kept | LineKind::Place | LineKind::File => {}
         }
         if self.lines.len() == KEPT {
             self.lines.pop_front();
@@ -89,7 +89,7 @@ impl DiffTail {
     }
 
     /// Adds a piece of a text whose lines all come, or all go.
-    pub(super) fn piece(&mut self, sign: Sign, piece: &Piece) {
+    pub(super) fn piece(&mut self, sign: LineKind, piece: &Piece) {
         let mut rest = piece.text.as_str();
         while let Some((line, after)) = rest.split_once('\n') {
             let mut whole = self.partial.take().map(|(_, begun)| begun).unwrap_or_default();
@@ -113,7 +113,7 @@ impl DiffTail {
     /// How many lines come and go.
     pub(super) fn counts(&self) -> (u64, u64) {
         let open = |wanted| u64::from(self.partial.as_ref().is_some_and(|(sign, _)| *sign == wanted));
-        (self.added + open(Sign::Added), self.removed + open(Sign::Removed))
+        (self.added + open(LineKind::Added), self.removed + open(LineKind::Removed))
     }
 
     /// The newest lines, at most so many, the one that has begun included.

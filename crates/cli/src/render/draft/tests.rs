@@ -86,7 +86,7 @@ fn what_is_kept_is_bounded() {
         draft.push(&"é".repeat(100));
     }
     draft.push(&"\\nshort".repeat(1_000));
-    assert!(draft.subject().chars().count() <= summary::LONGEST + 1);
+    assert!(draft.subject().chars().count() <= summary::MAX_CHARS + 1);
     let lines: Vec<DiffLine> = draft.newest(1_000).collect();
     assert!(lines.len() <= 17, "{}", lines.len());
     assert_eq!(draft.counts(), (1_001, 0));

@@ -20,7 +20,7 @@ struct Bench {
     drafts: Drafts,
     terminal: Parser,
     now: Duration,
-    size: Size,
+    size: TerminalSize,
     written: String,
 }
 
@@ -28,7 +28,7 @@ fn cells(count: usize) -> NonZeroU16 {
     NonZeroU16::new(u16::try_from(count).unwrap()).unwrap()
 }
 
-fn terminal(size: Size) -> Parser {
+fn terminal(size: TerminalSize) -> Parser {
     Parser::new(cells(size.rows), cells(size.columns), 1_000)
 }
 
@@ -81,7 +81,7 @@ fn decided(call_id: &str) -> (&'static str, Value) {
 
 impl Bench {
     fn new(columns: usize, rows: usize, style: Style) -> Self {
-        let (size, drafts) = (Size { columns, rows }, Drafts::default());
+        let (size, drafts) = (TerminalSize { columns, rows }, Drafts::default());
         let view = LiveView::new(style, Detail::Normal, drafts.clone());
         Self { view, drafts, terminal: terminal(size), now: Duration::ZERO, size, written: String::new() }
     }
@@ -98,8 +98,8 @@ impl Bench {
     }
 
     fn show(&mut self, event: &SessionEvent) -> Option<String> {
-        let moment = Moment { now: self.now, size: self.size };
-        let shown = self.view.event(event, moment);
+        let frame = Frame { now: self.now, size: self.size };
+        let shown = self.view.event(event, frame);
         self.write(&shown.text);
         shown.asks
     }
@@ -116,7 +116,7 @@ impl Bench {
         while self.now < until {
             self.now += TICK;
             if self.view.waits() {
-                let shown = self.view.tick(Moment { now: self.now, size: self.size });
+                let shown = self.view.tick(Frame { now: self.now, size: self.size });
                 self.write(&shown);
             }
         }
@@ -138,7 +138,7 @@ impl Bench {
     }
 
     fn resize(&mut self, columns: usize, rows: usize) {
-        self.size = Size { columns, rows };
+        self.size = TerminalSize { columns, rows };
         self.terminal.screen_mut().set_size(cells(rows), cells(columns));
     }
 
@@ -146,7 +146,7 @@ impl Bench {
         let mut outcome = Outcome::new(OutcomeStatus::Completed);
         outcome.usage = Usage::new(12_345, 678);
         (outcome.model_calls, outcome.tool_calls) = (2, 1);
-        let closing = Closing {
+        let closing = Footer {
             session_id: &SessionId::new("s"),
             outcome: &outcome,
             exit: Exit::Done,
@@ -165,7 +165,7 @@ impl Bench {
     }
 
     /// What a terminal shows that is sent the transcript alone.
-    fn transcript(size: Size, style: Style, events: &[(&'static str, Value)]) -> String {
+    fn transcript(size: TerminalSize, style: Style, events: &[(&'static str, Value)]) -> String {
         let mut view = TextView::new(style, Detail::Normal);
         view.fit(size);
         let mut terminal = terminal(size);
@@ -652,7 +652,7 @@ fn foreign_text_cannot_steer_the_screen() {
         bench.written = bench.written.replace(ours, "");
     }
     let bad = bench.written.replace("\r", "");
-    assert!(!bad.chars().any(super::super::foreign::steers), "{bad:?}");
+    assert!(!bad.chars().any(super::super::sanitize::is_control), "{bad:?}");
 }
 
 /// What may happen to a view.
@@ -707,7 +707,7 @@ proptest! {
         bench.event(("PROCESSING_END", json!({"state": "IDLE"})));
         // Everything that has scrolled away comes back.
         bench.resize(40, 1_000);
-        let expected = Bench::transcript(Size { columns: 40, rows: 1_000 }, PLAIN, &happened);
+        let expected = Bench::transcript(TerminalSize { columns: 40, rows: 1_000 }, PLAIN, &happened);
         let found = bench.screen();
         prop_assert_eq!(found.trim_end(), expected.trim_end());
     }

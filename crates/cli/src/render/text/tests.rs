@@ -3,7 +3,7 @@ use std::path::Path;
 use pintle_agent::{Outcome, OutcomeStatus, SessionId};
 use serde_json::{Value, json};
 
-use super::super::Demonstration;
+use super::super::DemoResult;
 use super::*;
 use crate::exit::Exit;
 
@@ -20,9 +20,9 @@ fn transcript(view: &mut TextView, events: &[(&str, Value)]) -> String {
     events.iter().map(|(kind, data)| view.event(&event(kind, data))).collect()
 }
 
-fn closing<'a>(session_id: &'a SessionId, outcome: &'a Outcome) -> Closing<'a> {
+fn closing<'a>(session_id: &'a SessionId, outcome: &'a Outcome) -> Footer<'a> {
     let duration = Duration::from_millis(4_250);
-    Closing {
+    Footer {
         session_id,
         outcome,
         exit: Exit::Done,
@@ -201,7 +201,7 @@ fn a_verbose_transcript_shows_reasoning_requests_and_tokens() {
     let mut view = TextView::new(PLAIN, Detail::Verbose);
     let session_id = SessionId::new("s");
     let opening =
-        Opening { session_id: &session_id, provider: "openai", model: "m", directory: Path::new("/w") };
+        Header { session_id: &session_id, provider: "openai", model: "m", directory: Path::new("/w") };
     let shown = view.opening(&opening) + &transcript(&mut view, &a_run()[..12]);
     insta::assert_snapshot!(shown, @r"
     [session] s: openai m in /w
@@ -276,14 +276,14 @@ fn long_diffs_are_cut() {
 fn a_demonstration_ends_with_its_proof() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
     let (session_id, outcome) = (SessionId::new("s"), outcome());
-    let mut demonstration = Demonstration {
+    let mut demonstration = DemoResult {
         folder: "/w".into(),
         passed: true,
         test_output: "running 9 tests\ntest result: ok. 9 passed\n   Doc-tests\ntest result: ok. 1 passed\n"
             .into(),
         diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n".into(),
     };
-    let passed = Closing { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
+    let passed = Footer { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
     insta::assert_snapshot!(view.closing(&passed), @r"
     [done] 2 model calls, 4 tool calls, 12,345 tokens in (9,000 cached, 1,000 written to cache), 678 out, 4.2 s
 
@@ -303,7 +303,7 @@ fn a_demonstration_ends_with_its_proof() {
     ");
     demonstration.passed = false;
     demonstration.diff.clear();
-    let failed = Closing { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
+    let failed = Footer { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
     let shown = view.closing(&failed);
     assert!(
         shown.contains("by the command itself: failed\n") && shown.contains("No file has changed."),

@@ -50,7 +50,7 @@ fn pieces_wrap_like_the_whole() {
         for columns in 6..90 {
             let whole = wrapped(text, Some(columns));
             for size in [1, 2, 7] {
-                let mut prose = Prose::default();
+                let mut prose = WordWrapper::default();
                 prose.set_columns(Some(columns));
                 let characters: Vec<char> = text.chars().collect();
                 let pieces =
@@ -79,14 +79,14 @@ fn only_a_word_that_is_wider_than_the_window_is_broken() {
         let rows = rows(&wrapped(text, Some(columns)), columns);
         assert_eq!(rows.join(" "), text, "{columns}");
         for row in &rows {
-            let is_wide = row.split(' ').next().is_some_and(|word| width::of(word) > columns);
-            assert!(width::of(row) <= columns || is_wide, "{columns}: {row}");
+            let is_wide = row.split(' ').next().is_some_and(|word| width::columns(word) > columns);
+            assert!(width::columns(row) <= columns || is_wide, "{columns}: {row}");
         }
         // No row has room for the next word.
         for pair in rows.windows(2) {
             let next = pair[1].split(' ').next().unwrap();
             assert!(
-                width::of(&pair[0]) % (columns + 1) + 1 + width::of(next) > columns,
+                width::columns(&pair[0]) % (columns + 1) + 1 + width::columns(next) > columns,
                 "{columns}: {pair:?}"
             );
         }

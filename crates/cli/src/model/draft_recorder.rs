@@ -1,4 +1,4 @@
-//! Looks at the answers of a model while they are written: a session tells of a tool call when it runs.
+//! Middleware that records tool calls while the model streams them. Session events report a call only when it runs.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,34 +9,34 @@ use pintle_llm::{Error, EventStream, Middleware, Mode, Next, Reply, Request, Str
 
 use crate::render::Drafts;
 
-/// A layer of a client that takes down the tool calls of its answers.
+/// Client middleware that records the tool calls of streamed responses.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watch {
-    /// What it sees.
-    pub(crate) drafts: Drafts,
+pub(super) struct DraftRecorder {
+    /// Calls of the current response.
+    pub(super) drafts: Drafts,
 }
 
 #[async_trait]
-impl Middleware for Watch {
+impl Middleware for DraftRecorder {
     async fn handle(&self, request: Request, mode: Mode, next: Next<'_>) -> Result<Reply, Error> {
-        // Only streams tell how calls grow; a whole answer may be that of a search beside the session's own.
+        // Only streams report partial calls. A complete response may belong to a search made alongside the session.
         if mode == Mode::Stream {
             self.drafts.begin();
         }
         Ok(match next.run(request, mode).await? {
-            Reply::Stream(events) => Reply::Stream(Box::pin(Watched { events, drafts: self.drafts.clone() })),
-            whole @ Reply::Response(_) => whole,
+            Reply::Stream(events) => Reply::Stream(Box::pin(RecordedStream { events, drafts: self.drafts.clone() })),
+            complete @ Reply::Response(_) => complete,
         })
     }
 }
 
-/// A stream whose events are seen on their way, and not held up.
-struct Watched {
+/// Stream that records events as they pass through.
+struct RecordedStream {
     events: EventStream,
     drafts: Drafts,
 }
 
-impl Stream for Watched {
+impl Stream for RecordedStream {
     type Item = Result<StreamEvent, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

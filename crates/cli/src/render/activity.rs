@@ -5,9 +5,9 @@ use std::time::Duration;
 use pintle_agent::{EventKind, SessionEvent, SessionId};
 use pintle_llm::Finish;
 
-use super::draft::{Draft, Sign};
-use super::screen::Size;
-use super::style::{Ink, Style};
+use super::draft::{Draft, LineKind};
+use super::screen::TerminalSize;
+use super::style::{Highlight, Style};
 use super::{summary, width};
 
 /// The shortest time between two looks of a line.
@@ -27,7 +27,7 @@ const MOST_LINES: usize = 16;
 
 /// What is on its way.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
+pub(super) struct Activity {
     model: Option<Answer>,
     calls: Vec<Call>,
     /// Whether text is being written: it is seen to grow, and nothing stands below it.
@@ -55,11 +55,11 @@ struct Call {
 
 /// A line before it is cut: parts in their colours, and an end that is shown where it leaves room for them.
 struct Line {
-    parts: Vec<(Option<Ink>, String)>,
+    parts: Vec<(Option<Highlight>, String)>,
     end: String,
 }
 
-impl Waits {
+impl Activity {
     /// Takes in an event, which came at `now`, of the session itself or of a subagent.
     pub(super) fn event(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
         match agent {
@@ -83,10 +83,10 @@ impl Waits {
         if let EventKind::ToolCallStart { call_id, tool_name, arguments } = &event.kind {
             self.calls.push(Call {
                 session: event.session_id.clone(),
-                agent: agent.map(|agent| summary::one_line(agent, summary::LONGEST)),
+                agent: agent.map(|agent| summary::one_line(agent, summary::MAX_CHARS)),
                 call_id: call_id.clone(),
-                tool_name: summary::one_line(tool_name, summary::LONGEST),
-                subject: summary::of_arguments(arguments),
+                tool_name: summary::one_line(tool_name, summary::MAX_CHARS),
+                subject: summary::arguments(arguments),
                 since: now,
             });
         }
@@ -144,7 +144,7 @@ impl Waits {
     }
 
     /// What it looks like at `now`, cut to the size of the terminal.
-    pub(super) fn lines(&self, drafts: &[Draft], now: Duration, size: Size, style: Style) -> Vec<String> {
+    pub(super) fn lines(&self, drafts: &[Draft], now: Duration, size: TerminalSize, style: Style) -> Vec<String> {
         // The last column stays free, where terminals differ, and so does a line for the transcript.
         let (columns, rows) = (size.columns.saturating_sub(1), size.rows.saturating_sub(1).min(MOST_LINES));
         if !self.any() || columns == 0 {
@@ -155,7 +155,7 @@ impl Waits {
         if let Some(answer) = self.model {
             if drafts.is_empty() {
                 let what = if answer.is_reasoning { "thinking" } else { "waiting for the model" };
-                lines.push(Line::new(now, answer.since, [(Some(Ink::Faint), what.to_owned())]));
+                lines.push(Line::new(now, answer.since, [(Some(Highlight::Faint), what.to_owned())]));
             }
             for draft in drafts {
                 lines.push(Line::of_draft(draft, now, answer.since));
@@ -171,7 +171,7 @@ impl Waits {
         if more > 0 {
             lines.truncate(rows.saturating_sub(1));
             lines.push(Line {
-                parts: vec![(Some(Ink::Faint), format!("… {} more lines", more + 1))],
+                parts: vec![(Some(Highlight::Faint), format!("… {} more lines", more + 1))],
                 end: String::new(),
             });
             lines.truncate(rows);
@@ -188,51 +188,51 @@ impl Waits {
 
 impl Line {
     /// A spinner, parts with a space between them, and the time since something began.
-    fn new(now: Duration, since: Duration, parts: impl IntoIterator<Item = (Option<Ink>, String)>) -> Self {
+    fn new(now: Duration, since: Duration, parts: impl IntoIterator<Item = (Option<Highlight>, String)>) -> Self {
         let turn = now.as_millis() / TICK.as_millis();
         let picture = usize::try_from(turn).ok().and_then(|turn| SPINNER.get(turn % SPINNER.len()));
-        let mut shown = vec![(Some(Ink::Place), picture.copied().unwrap_or("*").to_owned())];
+        let mut shown = vec![(Some(Highlight::Place), picture.copied().unwrap_or("*").to_owned())];
         for (ink, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
             shown.push((None, " ".to_owned()));
-            shown.push((ink, width::measurable(&part)));
+            shown.push((ink, width::single_line(&part)));
         }
         let seconds = now.saturating_sub(since).as_secs();
         let end = match seconds {
             0 => String::new(),
-            seconds => format!(" {}", summary::of_seconds(seconds)),
+            seconds => format!(" {}", summary::seconds(seconds)),
         };
         Self { parts: shown, end }
     }
 
     fn of_call(call: &Call, now: Duration) -> Self {
-        let agent = (Some(Ink::Faint), call.agent.clone().unwrap_or_default());
-        let name = (Some(Ink::Strong), call.tool_name.clone());
+        let agent = (Some(Highlight::Faint), call.agent.clone().unwrap_or_default());
+        let name = (Some(Highlight::Strong), call.tool_name.clone());
         Self::new(now, call.since, [agent, name, (None, call.subject.clone())])
     }
 
     /// A call that is being written, with what will be counted of its diff.
     fn of_draft(draft: &Draft, now: Duration, since: Duration) -> Self {
-        let name = (Some(Ink::Strong), summary::one_line(&draft.tool_name, summary::LONGEST));
+        let name = (Some(Highlight::Strong), summary::one_line(&draft.tool_name, summary::MAX_CHARS));
         let counts = match draft.counts() {
             (0, 0) => String::new(),
-            (added, removed) => format!("+{} -{}", summary::of_count(added), summary::of_count(removed)),
+            (added, removed) => format!("+{} -{}", summary::count(added), summary::count(removed)),
         };
-        Self::new(now, since, [name, (None, draft.subject()), (Some(Ink::Faint), counts)])
+        Self::new(now, since, [name, (None, draft.subject()), (Some(Highlight::Faint), counts)])
     }
 
     fn of_diff(line: super::draft::DiffLine) -> Self {
-        let sign: Sign = line.sign;
+        let sign: LineKind = line.sign;
         Self { parts: vec![(None, "    ".to_owned()), (sign.ink(), line.text)], end: String::new() }
     }
 
     /// In its colours, and no wider than so many columns.
     fn shown(&self, columns: usize, style: Style) -> String {
-        let end = Some(self.end.as_str()).filter(|end| 3 * width::of(end) <= columns).unwrap_or_default();
-        let mut room = columns.saturating_sub(width::of(end));
+        let end = Some(self.end.as_str()).filter(|end| 3 * width::columns(end) <= columns).unwrap_or_default();
+        let mut room = columns.saturating_sub(width::columns(end));
         let mut shown = String::new();
         for (ink, part) in &self.parts {
-            let cut = width::cut(part, room);
-            room = room.saturating_sub(width::of(&cut));
+            let cut = width::truncate(part, room);
+            room = room.saturating_sub(width::columns(&cut));
             match ink {
                 Some(ink) => shown.push_str(&style.ink(*ink, &cut)),
                 None => shown.push_str(&cut),
@@ -241,7 +241,7 @@ impl Line {
                 break;
             }
         }
-        shown.push_str(&style.ink(Ink::Faint, end));
+        shown.push_str(&style.highlight(Highlight::Faint, end));
         shown
     }
 }

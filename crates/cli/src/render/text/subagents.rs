@@ -2,8 +2,8 @@
 
 use pintle_agent::{EventKind, SessionEvent};
 
-use super::super::agents::{below, mark_of};
-use super::{Block, Detail, Ink, LINE, TextView, summary};
+use super::super::agents::{below, call_key_of};
+use super::{Block, Detail, Highlight, LINE, TextView, summary};
 
 impl TextView {
     /// What an event of a subagent adds. It never stands within a text that the model still writes.
@@ -31,7 +31,7 @@ impl TextView {
         if let EventKind::SubagentSpawned { agent_id, task, .. } = kind {
             self.note(&below(parent, agent_id), &format!("begins: {task}"))
         } else if let EventKind::SubagentEnded { agent_id, status, turns_used, .. } = kind {
-            let answers = summary::of_things(*turns_used, "answer");
+            let answers = summary::plural(*turns_used, "answer");
             self.note(&below(parent, agent_id), &format!("{status}, {answers}"))
         } else {
             String::new()
@@ -44,11 +44,11 @@ impl TextView {
 
     fn agents_lines(&mut self, agent: &str, event: &SessionEvent) -> String {
         if let EventKind::ToolCallStart { call_id, arguments, .. } = &event.kind {
-            self.calls.insert(mark_of(event, call_id), summary::of_arguments(arguments));
+            self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
             String::new()
         } else if let EventKind::ToolCallEnd { call_id, .. } = &event.kind {
-            let subject = self.calls.remove(&mark_of(event, call_id)).unwrap_or_default();
-            let agent = self.style.ink(Ink::Faint, &format!("[{}]", summary::one_line(agent, LINE)));
+            let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
+            let agent = self.style.highlight(Highlight::Faint, &format!("[{}]", summary::one_line(agent, LINE)));
             self.call_lines(&format!("{agent} "), &subject, &event.kind)
         } else if let EventKind::AssistantTextEnd { text, .. } = &event.kind {
             if text.trim().is_empty() { String::new() } else { self.note(agent, text) }

@@ -6,11 +6,11 @@ use pintle_agent::{EventKind, SessionEvent, SessionId};
 
 /// The subagents that have begun and not ended.
 #[derive(Debug, Default)]
-pub(super) struct Agents {
+pub(super) struct SubagentNames {
     names: HashMap<SessionId, String>,
 }
 
-impl Agents {
+impl SubagentNames {
     /// The subagent whose event this is; `None` if it is one of the session itself. Every event has to pass here.
     pub(super) fn of(&mut self, event: &SessionEvent) -> Option<String> {
         let whose = (event.depth > 0).then(|| self.names.get(&event.session_id).cloned());
@@ -41,12 +41,12 @@ fn of_session(session: &SessionId) -> String {
 }
 
 /// The mark of a call that this event is about.
-pub(super) fn mark_of(event: &SessionEvent, call_id: &str) -> String {
+pub(super) fn call_key_of(event: &SessionEvent, call_id: &str) -> String {
     mark((event.depth > 0).then_some(&event.session_id), call_id)
 }
 
 /// Whether a mark is that of a call in the session of this event.
-pub(super) fn is_of_session(event: &SessionEvent, call: &str) -> bool {
+pub(super) fn belongs_to_session(event: &SessionEvent, call: &str) -> bool {
     if event.depth > 0 {
         call.starts_with(&of_session(&event.session_id))
     } else {

@@ -1,4 +1,4 @@
-//! The flags that limit what a run may spend.
+//! Flags that set a budget for a run.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::timeout;
 
 const MICROS_PER_DOLLAR: u64 = 1_000_000;
 
-/// Limits on the tokens, money and time of a run and its subagents.
+/// Limits on tokens, cost and time of a run, subagents included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
-pub(crate) struct SpendingArgs {
-    /// Stop once this many tokens have gone in and out, subagents included
+pub(crate) struct BudgetArgs {
+    /// Stop after this many input and output tokens, subagents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
-    /// Stop once this much is spent, in US dollars by the catalog's prices, subagents included: 0.50
+    /// Stop after spending this many US dollars at catalog prices, subagents included (e.g. 0.50)
     #[arg(long, value_name = "DOLLARS", value_parser = micros)]
     pub(crate) max_cost: Option<u64>,
-    /// Stop after this time, waiting for approvals included: 90s, 15m, 1h, or seconds
+    /// Stop after this time, including waits for approval (e.g. 90s, 15m, 1h; a bare number is seconds)
     #[arg(long, value_name = "TIME", value_parser = timeout::parse)]
     pub(crate) max_time: Option<Duration>,
 }
 
-impl From<SpendingArgs> for Budget {
-    fn from(args: SpendingArgs) -> Self {
+impl From<BudgetArgs> for Budget {
+    fn from(args: BudgetArgs) -> Self {
         let mut budget = Self::default();
         budget.tokens = args.max_tokens;
         budget.cost_micros = args.max_cost;
@@ -33,9 +33,9 @@ impl From<SpendingArgs> for Budget {
     }
 }
 
-/// Dollars in decimal notation, in millionths.
+/// Parses decimal dollars into millionths of a dollar.
 fn micros(text: &str) -> Result<u64, String> {
-    let expected = || "expected dollars, more than 0, with at most six decimal places: 2 or 0.50".to_owned();
+    let expected = || "expected a positive dollar amount with at most six decimal places, such as 2 or 0.50".to_owned();
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) || whole.len() + fraction.len() == 0 || fraction.len() > 6 {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dollars_are_read_to_the_millionth() {
+    fn dollars_parse_to_millionths() {
         for (text, expected) in [
             ("2", Some(2_000_000)),
             ("0.5", Some(500_000)),

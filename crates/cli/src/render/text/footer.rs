@@ -2,15 +2,15 @@
 
 use pintle_agent::OutcomeStatus;
 
-use super::super::{Demonstration, diff_lines, summary};
-use super::{Block, Closing, Detail, Ink, TextView, tokens};
+use super::super::{DemoResult, diff_lines, summary};
+use super::{Block, Footer, Detail, Highlight, TextView, tokens};
 
 /// Lines of the last test run that are shown, the last ones.
 const TEST_LINES: usize = 6;
 
 impl TextView {
     /// The final answer where only that is wanted, else one line of facts and what a demonstration found.
-    pub(in crate::render) fn closing(&mut self, closing: &Closing<'_>) -> String {
+    pub(in crate::render) fn closing(&mut self, closing: &Footer<'_>) -> String {
         if self.detail == Detail::Quiet {
             let text = closing.outcome.text.as_str();
             let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -19,22 +19,22 @@ impl TextView {
         let waited = self.waited();
         // Set off from everything, lines included.
         let gap = self.gap_before(Block::Ended);
-        let mut shown = format!("{waited}{gap}{}\n", self.style.ink(Ink::Faint, &facts(closing)));
+        let mut shown = format!("{waited}{gap}{}\n", self.style.highlight(Highlight::Faint, &facts(closing)));
         if let Some(demonstration) = closing.demonstration {
             shown.push_str(&self.demonstration(demonstration));
         }
         shown
     }
 
-    fn demonstration(&self, found: &Demonstration) -> String {
-        let (ink, verdict) = if found.passed { (Ink::Good, "passed") } else { (Ink::Bad, "failed") };
+    fn demonstration(&self, found: &DemoResult) -> String {
+        let (ink, verdict) = if found.passed { (Highlight::Good, "passed") } else { (Highlight::Bad, "failed") };
         let mut shown =
             format!("\nThe tests, run once more by the command itself: {}\n", self.style.ink(ink, verdict));
         let lines: Vec<&str> =
             found.test_output.lines().filter(|line| line.contains("test result:")).collect();
         let last = lines.get(lines.len().saturating_sub(TEST_LINES)..).unwrap_or_default();
         for line in last {
-            shown.push_str(&format!("    {}\n", summary::of_output_line(line, super::LINE)));
+            shown.push_str(&format!("    {}\n", summary::output_line(line, super::LINE)));
         }
         if found.diff.is_empty() {
             shown.push_str("\nNo file has changed.\n");
@@ -48,21 +48,21 @@ impl TextView {
 }
 
 /// Status, calls, tokens, time and cost.
-fn facts(closing: &Closing<'_>) -> String {
+fn facts(closing: &Footer<'_>) -> String {
     let outcome = closing.outcome;
     let mut facts = vec![
-        summary::of_things(outcome.model_calls, "model call"),
-        summary::of_things(outcome.tool_calls, "tool call"),
+        summary::plural(outcome.model_calls, "model call"),
+        summary::plural(outcome.tool_calls, "tool call"),
         tokens(&outcome.usage),
-        summary::of_duration(closing.duration),
+        summary::duration(closing.duration),
     ];
     if let Some(cost) = closing.cost.filter(|cost| *cost > 0.0) {
         facts.push(format!("${cost:.4}"));
     }
     let below = closing.below.filter(|below| below.subagents > 0).map(|below| {
-        let calls = summary::of_things(below.model_calls, "model call");
-        let tool_calls = summary::of_things(below.tool_calls, "tool call");
-        let subagents = summary::of_things(below.subagents, "subagent");
+        let calls = summary::plural(below.model_calls, "model call");
+        let tool_calls = summary::plural(below.tool_calls, "tool call");
+        let subagents = summary::plural(below.subagents, "subagent");
         format!("; {subagents}: {calls}, {tool_calls}, {}", tokens(&below.usage))
     });
     format!("[{}] {}{}", status_words(outcome.status), facts.join(", "), below.unwrap_or_default())

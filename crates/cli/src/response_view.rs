@@ -1,44 +1,44 @@
-//! How one answer looks on standard output.
+//! Formats a streamed response for standard output.
 
 use pintle_llm::StreamEvent;
 
 use crate::args::OutputFormat;
 use crate::failure::Failure;
-use crate::render::{self, Prose, Style};
+use crate::render::{self, WordWrapper, Style};
 
-/// Turns the events of an answer into text.
+/// Formats the events of a response.
 #[derive(Debug)]
-pub(crate) struct AnswerView {
+pub(crate) struct ResponseView {
     format: OutputFormat,
     style: Style,
     is_line_open: bool,
-    prose: Prose,
+    wrapper: WordWrapper,
 }
 
-impl AnswerView {
-    /// Nothing shown yet. On a terminal, lines are broken between words at so many columns.
+impl ResponseView {
+    /// Creates an empty view. On a terminal, lines are wrapped at `columns`.
     pub(crate) fn new(format: OutputFormat, style: Style, columns: usize) -> Self {
-        let mut prose = Prose::default();
-        prose.set_columns(columns.checked_sub(1));
-        Self { format, style, is_line_open: false, prose }
+        let mut wrapper = WordWrapper::default();
+        wrapper.set_columns(columns.checked_sub(1));
+        Self { format, style, is_line_open: false, wrapper }
     }
 
-    /// What an event adds: the text itself, the answer as one object at its end, or the event.
+    /// Returns the output for an event.
     ///
     /// # Errors
     ///
-    /// Those of [`render::line`].
+    /// The errors of [`render::json_line`].
     pub(crate) fn event(&mut self, event: &StreamEvent) -> Result<String, Failure> {
         match self.format {
             OutputFormat::Text => Ok(self.text(event)),
             OutputFormat::Json => {
                 if let StreamEvent::Finish { response, .. } = event {
-                    render::line(response)
+                    render::json_line(response)
                 } else {
                     Ok(String::new())
                 }
             }
-            OutputFormat::StreamJson => render::line(event),
+            OutputFormat::StreamJson => render::json_line(event),
         }
     }
 
@@ -47,7 +47,7 @@ impl AnswerView {
             if !delta.is_empty() {
                 self.is_line_open = !delta.ends_with('\n');
             }
-            if self.style.terminal { self.prose.push(delta) } else { delta.clone() }
+            if self.style.terminal { self.wrapper.push(delta) } else { delta.clone() }
         } else if matches!(event, StreamEvent::TextEnd { .. } | StreamEvent::Finish { .. }) {
             self.end()
         } else {
@@ -55,13 +55,13 @@ impl AnswerView {
         }
     }
 
-    /// Ends a line of text that is open.
+    /// Ends an open line of text.
     pub(crate) fn end(&mut self) -> String {
-        let mut shown = self.prose.end();
+        let mut output = self.wrapper.end();
         if std::mem::take(&mut self.is_line_open) {
-            shown.push('\n');
+            output.push('\n');
         }
-        shown
+        output
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(format: OutputFormat) -> String {
+    fn output(format: OutputFormat) -> String {
         let response = Response::new("openai", "m", Message::assistant("Hi\nthere"));
         let delta = |delta: &str| StreamEvent::TextDelta { text_id: "0".to_owned(), delta: delta.to_owned() };
         let events = [
@@ -85,25 +85,25 @@ mod tests {
                 response: Box::new(response),
             },
         ];
-        let mut view = AnswerView::new(format, Style::PLAIN, 80);
+        let mut view = ResponseView::new(format, Style::PLAIN, 80);
         events.iter().map(|event| view.event(event).unwrap()).collect()
     }
 
     #[test]
-    fn text_is_streamed_and_its_last_line_ended() {
-        assert_eq!(shown(OutputFormat::Text), "Hi\nthere\n");
+    fn text_ends_with_a_newline() {
+        assert_eq!(output(OutputFormat::Text), "Hi\nthere\n");
     }
 
     #[test]
-    fn json_is_the_answer_alone() {
-        let text = shown(OutputFormat::Json);
+    fn json_is_the_response() {
+        let text = output(OutputFormat::Json);
         let response: Response = serde_json::from_str(&text).unwrap();
         assert_eq!((response.text().as_str(), text.lines().count()), ("Hi\nthere", 1));
     }
 
     #[test]
-    fn a_stream_has_the_names_of_the_specification() {
-        let text = shown(OutputFormat::StreamJson);
+    fn stream_events_are_named_as_specified() {
+        let text = output(OutputFormat::StreamJson);
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();

@@ -2,7 +2,7 @@
 
 /// How many columns and rows a terminal has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct TerminalSize {
     /// Characters of a line.
     pub(crate) columns: usize,
     /// Lines.
@@ -15,14 +15,14 @@ pub(crate) struct Size {
 /// they are erased by erasing whatever is below the cursor, however many rows they take by now: a terminal that was
 /// made narrower may have wrapped them. Nothing else is remembered of the terminal, and no mode of it is left changed.
 #[derive(Debug, Default)]
-pub(super) struct Screen {
+pub(super) struct LiveRegion {
     drawn: Vec<String>,
 }
 
 /// To the beginning of the line, and erase all that is below.
 const ERASE: &str = "\r\x1b[J";
 
-impl Screen {
+impl LiveRegion {
     /// Whether there are lines below the transcript.
     pub(super) fn is_drawn(&self) -> bool {
         !self.drawn.is_empty()

@@ -1,4 +1,4 @@
-#![expect(clippy::disallowed_methods, reason = "the test compares with the files of the repository")]
+#![expect(clippy::disallowed_methods, reason = "the test reads the files of the repository")]
 
 use std::path::Path;
 
@@ -9,18 +9,18 @@ use super::*;
 use crate::provider::Provider;
 
 #[test]
-fn every_file_of_the_example_is_embedded() {
+fn every_project_file_is_embedded() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/roman");
     let mut found = Vec::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
+    let mut directories = vec![root.clone()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
             if name == "target" {
                 continue;
             }
-            if path.is_dir() { folders.push(path) } else { found.push(name) }
+            if path.is_dir() { directories.push(path) } else { found.push(name) }
         }
     }
     found.sort_unstable();
@@ -28,7 +28,7 @@ fn every_file_of_the_example_is_embedded() {
 }
 
 #[test]
-fn the_script_has_turns_in_every_dialect() {
+fn script_has_turns_for_every_dialect() {
     let script = Script::parse(SCRIPT).unwrap();
     for provider in Provider::BY_KEY.into_iter().chain([Provider::OpenAiCompatible]) {
         assert!(script.turns_for(provider.dialect()).count() >= 5, "{}", provider.name());
@@ -36,9 +36,9 @@ fn the_script_has_turns_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn a_diff_shows_what_differs_and_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
-    let env = LocalEnvironment::builder(folder.path()).build().unwrap();
+async fn diff_lists_only_changes() {
+    let directory = tempfile::tempdir().unwrap();
+    let env = LocalEnvironment::builder(directory.path()).build().unwrap();
     copy_to(&env).await.unwrap();
     assert_eq!(diff(&env).await.unwrap(), "");
 

@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::foreign::Filter;
+use super::sanitize::Sanitizer;
 use super::width;
 
 /// The distance of tab stops.
@@ -18,8 +18,8 @@ const HEAD: usize = 80;
 /// Passes a streamed text on, filtered, and with line breaks between words where a width is set. A word is held back
 /// until it is complete.
 #[derive(Debug, Default)]
-pub(crate) struct Prose {
-    filter: Filter,
+pub(crate) struct WordWrapper {
+    filter: Sanitizer,
     /// Where lines are broken; `None` where they are not.
     columns: Option<usize>,
     /// Columns of the row that are written to.
@@ -48,14 +48,14 @@ enum Line {
     Raw { head: String },
 }
 
-/// Opening fence of a block of code.
+/// Header fence of a block of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fence {
     mark: char,
     length: usize,
 }
 
-impl Prose {
+impl WordWrapper {
     /// Breaks lines at so many columns from now on, or not at all.
     pub(crate) fn set_columns(&mut self, columns: Option<usize>) {
         self.columns = columns.filter(|columns| *columns > 0);
@@ -133,10 +133,10 @@ impl Prose {
     /// Whether a word ends before this character without a blank: scripts without blanks break between characters, but
     /// not before closing punctuation or what joins the character before it.
     fn may_break_before(&self, character: char) -> bool {
-        let is_wide = |character| width::of_character(character) == 2;
+        let is_wide = |character| width::char_columns(character) == 2;
         let is_closing = "、。，．）」』】〉》！？：；".contains(character);
         let Some(last) = self.word.chars().next_back() else { return false };
-        let is_joined = last == '\u{200D}' || width::of_character(character) == 0 || character == '\u{FE0F}';
+        let is_joined = last == '\u{200D}' || width::char_columns(character) == 0 || character == '\u{FE0F}';
         (is_wide(last) || is_wide(character)) && !is_closing && !is_joined
     }
 
@@ -165,7 +165,7 @@ impl Prose {
         }
         let (gap, word) = (mem::take(&mut self.gap), mem::take(&mut self.word));
         let after_gap = gap.chars().fold(self.used, advance);
-        let wide = width::of(&word);
+        let wide = width::columns(&word);
         match &self.line {
             Line::Begun => {
                 self.line = self.form_of(&gap, &word);
@@ -175,7 +175,7 @@ impl Prose {
             Line::Words { hang } if self.columns.is_some_and(|columns| after_gap + wide > columns) => {
                 shown.push('\n');
                 shown.push_str(hang);
-                self.used = width::of(hang);
+                self.used = width::columns(hang);
             }
             Line::Words { .. } | Line::Raw { .. } => {
                 shown.push_str(&gap);
@@ -205,7 +205,7 @@ impl Prose {
         }
         let hang = if word == ">" { format!("{indentation}> ") } else { " ".repeat(indent + marker) };
         // Where little room would be left, there is no form to keep.
-        let fits = self.columns.is_some_and(|columns| 2 * width::of(&hang) <= columns);
+        let fits = self.columns.is_some_and(|columns| 2 * width::columns(&hang) <= columns);
         Line::Words { hang: if fits { hang } else { String::new() } }
     }
 }
@@ -231,12 +231,12 @@ fn marker_width(word: &str) -> usize {
 
 /// The column after a blank.
 fn advance(column: usize, blank: char) -> usize {
-    if blank == '\t' { column + TAB - column % TAB } else { column + width::of_character(blank) }
+    if blank == '\t' { column + TAB - column % TAB } else { column + width::char_columns(blank) }
 }
 
 /// A whole text, wrapped at so many columns.
 pub(crate) fn wrapped(text: &str, columns: Option<usize>) -> String {
-    let mut prose = Prose::default();
+    let mut prose = WordWrapper::default();
     prose.set_columns(columns);
     prose.push(text) + &prose.end()
 }

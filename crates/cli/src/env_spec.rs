@@ -1,4 +1,4 @@
-//! The values of `--env`.
+//! Values of `--env`.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -10,30 +10,30 @@ use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 
-const FORMS: &str = "expected local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]";
+const EXPECTED: &str = "expected local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]";
 
-/// A place where tools can run.
+/// Execution environment named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum EnvSpec {
     /// This machine.
     Local,
-    /// A container that runs already, by its name or its id.
+    /// Running container, by name or id.
     Docker(String),
-    /// Another host.
+    /// Remote host.
     Ssh(SshHost),
 }
 
-/// A host in the words of the command line.
+/// Remote host named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SshHost {
     user: Option<String>,
-    /// A name, an address, or a host of the ssh configuration; without brackets.
+    /// Host name, address without brackets, or alias from the ssh configuration.
     name: String,
     port: Option<u16>,
 }
 
 impl SshHost {
-    /// Who and where, as `ssh` takes it.
+    /// Returns the `[USER@]HOST` argument for `ssh`.
     pub(crate) fn destination(&self) -> String {
         match &self.user {
             Some(user) => format!("{user}@{}", self.name),
@@ -41,15 +41,15 @@ impl SshHost {
         }
     }
 
-    /// The port, if it was named.
+    /// Returns the port, if one was given.
     pub(crate) fn port(&self) -> Option<u16> {
         self.port
     }
 }
 
-impl Place {
-    /// A value as it may be shown: what stands where people put a password is left out.
-    fn shown(text: &str) -> Cow<'_, str> {
+impl EnvSpec {
+    /// Returns the value for use in an error, with the password redacted if it contains one.
+    fn redact(text: &str) -> Cow<'_, str> {
         let Some((before, host)) = text.rsplit_once('@') else { return text.into() };
         let (scheme, user) = match before.split_once(':') {
             Some(("ssh", user)) => ("ssh:", user),
@@ -62,45 +62,45 @@ impl Place {
     }
 }
 
-impl ValueParserFactory for Place {
-    type Parser = PlaceParser;
+impl ValueParserFactory for EnvSpec {
+    type Parser = EnvSpecParser;
 
-    fn value_parser() -> PlaceParser {
-        PlaceParser
+    fn value_parser() -> EnvSpecParser {
+        EnvSpecParser
     }
 }
 
-/// Reads a place for the command line. The usual parser would repeat a refused value as it is.
+/// Parses an [`EnvSpec`]. Unlike the default parser, never repeats a password in an error.
 #[derive(Clone, Debug)]
-pub(crate) struct PlaceParser;
+pub(crate) struct EnvSpecParser;
 
-impl TypedValueParser for PlaceParser {
-    type Value = Place;
+impl TypedValueParser for EnvSpecParser {
+    type Value = EnvSpec;
 
-    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Place, clap::Error> {
+    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<EnvSpec, clap::Error> {
         let parsed = match value.to_str() {
             Some(text) => text.parse(),
-            None => Err(format!("found bytes that are no UTF-8, {FORMS}")),
+            None => Err(format!("found invalid UTF-8, {EXPECTED}")),
         };
-        parsed.map_err(|why: String| {
+        parsed.map_err(|reason: String| {
             let text = value.to_string_lossy();
-            let of = arg.map(|arg| format!(" for '{arg}'")).unwrap_or_default();
-            let said = format!("invalid value '{}'{of}: {why}", Place::shown(&text));
-            clap::Error::raw(ErrorKind::ValueValidation, said).with_cmd(cmd)
+            let for_arg = arg.map(|arg| format!(" for '{arg}'")).unwrap_or_default();
+            let message = format!("invalid value '{}'{for_arg}: {reason}", EnvSpec::redact(&text));
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(cmd)
         })
     }
 }
 
-impl FromStr for Place {
+impl FromStr for EnvSpec {
     type Err = String;
 
-    /// Reads one of the three forms. What comes out of it holds nothing that a client program would take for an option.
+    /// Parses one of the three forms. No part of the result can be mistaken for an option by `docker` or `ssh`.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == "local" => Ok(Self::Local),
             Some(("docker", container)) => container_name(container).map(Self::Docker),
             Some(("ssh", host)) => host.parse().map(Self::Ssh),
-            None | Some(_) => Err(FORMS.to_owned()),
+            None | Some(_) => Err(EXPECTED.to_owned()),
         }
     }
 }
@@ -109,13 +109,13 @@ impl FromStr for SshHost {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A user may be called `name@domain`.
+        // User names may contain `@`, as in `name@domain`.
         let (user, rest) = match text.rsplit_once('@') {
-            // Before anything else is said of the user: it would repeat the password.
+            // Checked first: other errors would repeat the password.
             Some((user, _)) if user.contains(':') => {
                 return Err(
-                    "found a `:` in the user, expected ssh:[USER@]HOST[:PORT]; there is no place for a \
-                            password, keys are used"
+                    "found a `:` in the user, expected ssh:[USER@]HOST[:PORT]; passwords are not supported, use \
+                     keys"
                         .to_owned(),
                 );
             }
@@ -124,13 +124,13 @@ impl FromStr for SshHost {
         };
         let (name, port) = match rest.strip_prefix('[') {
             Some(rest) => bracketed(rest)?,
-            None => plain(rest)?,
+            None => unbracketed(rest)?,
         };
         Ok(Self { user, name, port })
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EnvSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local => f.write_str("local"),
@@ -147,24 +147,24 @@ impl fmt::Display for Place {
     }
 }
 
-/// The engines give names of these characters, and ids have no others.
+/// Parses a container name or id. Engines accept no other characters in either.
 fn container_name(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("found no container, expected docker:CONTAINER".to_owned());
     }
-    let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
-    let goes_on = |other: char| other.is_ascii_alphanumeric() || matches!(other, '_' | '.' | '-');
-    if begins && text.chars().all(goes_on) {
+    let starts_valid = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let is_valid = |other: char| other.is_ascii_alphanumeric() || matches!(other, '_' | '.' | '-');
+    if starts_valid && text.chars().all(is_valid) {
         return Ok(text.to_owned());
     }
-    let text = Place::shown(text);
+    let text = EnvSpec::redact(text);
     Err(format!(
         "found the container {text:?}, expected the name or the id of a running one: letters, digits, `_`, `.` and \
-         `-`, a letter or a digit first; an image is no container"
+         `-`, starting with a letter or a digit; an image is not a container"
     ))
 }
 
-/// An address of version 6 after its opening bracket.
+/// Parses an IPv6 address and port, after the opening bracket.
 fn bracketed(text: &str) -> Result<(String, Option<u16>), String> {
     let expected = "expected an IPv6 address in brackets, as in ssh:[::1]";
     let (address, rest) = text.split_once(']').ok_or_else(|| format!("found no `]`, {expected}"))?;
@@ -184,11 +184,11 @@ fn bracketed(text: &str) -> Result<(String, Option<u16>), String> {
     }
 }
 
-fn plain(text: &str) -> Result<(String, Option<u16>), String> {
+fn unbracketed(text: &str) -> Result<(String, Option<u16>), String> {
     match text.split_once(':') {
         None => Ok((host(text)?, None)),
         Some((_, rest)) if rest.contains(':') => {
-            Err("found more than one `:`, expected ssh:[USER@]HOST[:PORT]; an IPv6 address stands in brackets, as in \
+            Err("found more than one `:`, expected ssh:[USER@]HOST[:PORT]; an IPv6 address must be in brackets, as in \
                  ssh:[::1]"
                 .to_owned())
         }
@@ -205,14 +205,14 @@ fn host(text: &str) -> Result<String, String> {
     part("host", text)
 }
 
-/// A part that ssh is given as it is.
+/// Validates a part that is passed to `ssh` unchanged.
 fn part(what: &str, text: &str) -> Result<String, String> {
     let expected = "expected ssh:[USER@]HOST[:PORT]";
     if text.is_empty() {
         return Err(format!("found no {what}, {expected}"));
     }
     if text.starts_with('-') {
-        return Err(format!("found the {what} {text:?}, expected one that does not begin with `-`"));
+        return Err(format!("found the {what} {text:?}, expected one that does not start with `-`"));
     }
     if text.chars().any(|character| character.is_whitespace() || character.is_control()) {
         return Err(format!("found the {what} {text:?}, expected one without spaces and control characters"));
@@ -225,3 +225,6 @@ fn port(digits: &str) -> Result<u16, String> {
     let number = number.and_then(|digits| digits.parse().ok()).filter(|port| *port != 0);
     number.ok_or_else(|| format!("found the port {digits:?}, expected a number from 1 to 65535"))
 }
+
+#[cfg(test)]
+mod tests;

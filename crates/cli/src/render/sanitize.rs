@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// Filters text that may come in pieces: whether a character is kept depends on its neighbours.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Filter {
+pub(crate) struct Sanitizer {
     instead: Instead,
     /// The last character that was passed on.
     previous: Option<char>,
@@ -26,7 +26,7 @@ enum Instead {
     Escape,
 }
 
-impl Filter {
+impl Sanitizer {
     /// One that writes out what it does not pass on. The default leaves it out.
     pub(crate) fn escaping() -> Self {
         Self { instead: Instead::Escape, ..Self::default() }
@@ -103,7 +103,7 @@ impl Filter {
     }
 }
 
-fn filtered(text: &str, mut filter: Filter) -> Cow<'_, str> {
+fn filtered(text: &str, mut filter: Sanitizer) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
         return Cow::Borrowed(text);
     }
@@ -115,13 +115,13 @@ fn filtered(text: &str, mut filter: Filter) -> Cow<'_, str> {
 
 /// The text without what could steer a terminal and what would not be seen. A transcript is for people, and what is
 /// piped through `tee` or `less` ends on a terminal all the same.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    filtered(text, Filter::default())
+pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
+    filtered(text, Sanitizer::default())
 }
 
 /// A line in which the same characters are written out.
 pub(crate) fn visible(line: &str) -> Cow<'_, str> {
-    filtered(line, Filter::escaping())
+    filtered(line, Sanitizer::escaping())
 }
 
 /// The lines of a unified diff without their line ends. Where only some lines end in a carriage return, it is a
@@ -246,7 +246,7 @@ mod tests {
             ("a\x1b[2J\u{9b}\x07", "a[2J", "a\\u{1b}[2J\\u{9b}\\u{7}"),
         ];
         for (text, left_out, written_out) in rows {
-            assert_eq!((harmless(text), visible(text)), (left_out.into(), written_out.into()), "{text:?}");
+            assert_eq!((sanitize(text), visible(text)), (left_out.into(), written_out.into()), "{text:?}");
         }
     }
 
@@ -260,19 +260,19 @@ mod tests {
             "e\u{301}\t日本\n",
         ];
         for text in rows {
-            assert_eq!((harmless(text), visible(text)), (text.into(), text.into()));
+            assert_eq!((sanitize(text), visible(text)), (text.into(), text.into()));
         }
     }
 
     #[test]
     fn pieces_give_what_the_whole_gives() {
         let text = "a\r\nb\rc\u{200b}👩\u{200d}👧\u{200d}x\u{200c}می\u{200c}خ❤\u{fe0f}\u{fe0f}\u{e0041}z";
-        let mut filter = Filter::default();
+        let mut filter = Sanitizer::default();
         let mut shown = String::new();
         for character in text.chars() {
             filter.push(character.encode_utf8(&mut [0; 4]), &mut shown);
         }
         filter.end(&mut shown);
-        assert_eq!(shown, harmless(text));
+        assert_eq!(shown, sanitize(text));
     }
 }
