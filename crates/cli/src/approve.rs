@@ -144,7 +144,9 @@ impl Prompter {
         let message = match self.shared.unattended_denials.load(Ordering::Relaxed) {
             0 => return None,
             1 => "1 call was denied: it needed approval, but no terminal was available".to_owned(),
-            calls => format!("{calls} calls were denied: they needed approval, but no terminal was available"),
+            calls => {
+                format!("{calls} calls were denied: they needed approval, but no terminal was available")
+            }
         };
         Some(Failure::new(Exit::Denied, message).with_hint("--approve selects what needs approval"))
     }
@@ -166,7 +168,10 @@ impl Approver for Prompter {
 impl TerminalIo {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
         let answer = self.ask(|size| approval_question(request, size, self.style)).await;
-        answer.map_or_else(|| deny("the terminal was closed without an answer"), |answer| parse_decision(&answer))
+        answer.map_or_else(
+            || deny("the terminal was closed without an answer"),
+            |answer| parse_decision(&answer),
+        )
     }
 
     /// Shows a question and returns the line typed after it.

@@ -5,16 +5,16 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use pintle_llm::{Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
 
-use crate::response_view::ResponseView;
 use crate::args::AskArgs;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
+use crate::process_env::ProcessEnv;
 use crate::prompt_source;
+use crate::response_view::ResponseView;
 use crate::timeout;
 
 /// How long to wait for a reader to take the end of an unfinished line.
@@ -50,7 +50,9 @@ pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit,
 fn check_finish(finish: Finish) -> Result<Exit, Failure> {
     match finish {
         Finish::Stop | Finish::ToolCalls | Finish::Other => Ok(Exit::Done),
-        Finish::Length => Err(Failure::new(Exit::LimitReached, "the response was cut off at the output limit")),
+        Finish::Length => {
+            Err(Failure::new(Exit::LimitReached, "the response was cut off at the output limit"))
+        }
         Finish::ContentFilter => Err(Failure::failed("the model or a content filter refused the request")),
         Finish::Error => Err(Failure::failed("the model failed in the middle of its response")),
     }

@@ -16,10 +16,10 @@ use crate::exit::Exit;
 use crate::explain;
 use crate::failure::Failure;
 use crate::follow::{Task, follow};
-use crate::process_env::{self, ProcessEnv};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::render::{Footer, DemoResult, Detail, View};
+use crate::process_env::{self, ProcessEnv};
+use crate::render::{DemoResult, Detail, Footer, View};
 
 /// Prompt for the agent.
 const TASK: &str = "The tests of this project fail. Find out why, fix the cause, and run the tests again.";
@@ -51,7 +51,10 @@ pub(crate) async fn demo(args: DemoArgs, process_env: &ProcessEnv) -> Result<Exi
 }
 
 /// Copies the example project and creates an environment for it, which keeps build output in the same directory.
-async fn prepare(dir: Option<&Path>, process_env: &ProcessEnv) -> Result<(PathBuf, Arc<LocalEnvironment>), Failure> {
+async fn prepare(
+    dir: Option<&Path>,
+    process_env: &ProcessEnv,
+) -> Result<(PathBuf, Arc<LocalEnvironment>), Failure> {
     require_cargo(process_env).await?;
     let directory = match dir {
         Some(dir) => process_env::absolute(dir)?,
@@ -91,7 +94,9 @@ async fn require_cargo(process_env: &ProcessEnv) -> Result<(), Failure> {
         }
         Err(error) => Err(Failure::failed(missing).caused_by(&error)),
     }
-    .map_err(|failure| failure.with_hint("install Rust from https://rustup.rs and check that cargo is in PATH"))
+    .map_err(|failure| {
+        failure.with_hint("install Rust from https://rustup.rs and check that cargo is in PATH")
+    })
 }
 
 /// Creates a temporary directory that is not removed.

@@ -9,7 +9,8 @@ use crate::route::Route;
 
 /// Converts the error of a model call into a failure.
 pub(crate) fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
-    let messages: Vec<String> = std::iter::once(error.to_string()).chain(error.causes.iter().cloned()).collect();
+    let messages: Vec<String> =
+        std::iter::once(error.to_string()).chain(error.causes.iter().cloned()).collect();
     let failure = Failure::new(Exit::from_error(error.kind), messages.join(": ")).with_info(error);
     match hint(error, route) {
         Some(hint) => failure.with_hint(&hint),
@@ -35,7 +36,9 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
             Failure::new(exit, "the next request exceeds the model's context window and was not sent")
                 .with_hint("use a model with a larger window, or split the task")
         }
-        (OutcomeStatus::Refused, None) => Failure::new(exit, "the model or a content filter refused the request"),
+        (OutcomeStatus::Refused, None) => {
+            Failure::new(exit, "the model or a content filter refused the request")
+        }
         // The user has already been notified.
         (OutcomeStatus::Interrupted | OutcomeStatus::Aborted, None) => Failure::silent(exit),
         (OutcomeStatus::Failed | _, None) => Failure::new(exit, "the run failed"),
@@ -54,7 +57,12 @@ fn hint(error: &ErrorInfo, route: &Route) -> Option<String> {
         }
         ErrorKind::NotFound => Some(match &route.base_url {
             Some(url) => {
-                format!("check the model {} and the base URL {} ({})", route.model, url.redacted(), url.source)
+                format!(
+                    "check the model {} and the base URL {} ({})",
+                    route.model,
+                    url.redacted(),
+                    url.source
+                )
             }
             None => format!("check the model {} (--model)", route.model),
         }),
@@ -69,9 +77,7 @@ fn hint(error: &ErrorInfo, route: &Route) -> Option<String> {
             Some("raise the limit with --timeout".to_owned())
         }
         // With a delay, the error message already says how long to wait.
-        ErrorKind::RateLimit if error.retry == Retry::After(None) => {
-            Some("try again later".to_owned())
-        }
+        ErrorKind::RateLimit if error.retry == Retry::After(None) => Some("try again later".to_owned()),
         ErrorKind::RateLimit => None,
         ErrorKind::ContextLength => Some("shorten the prompt or split the task".to_owned()),
         ErrorKind::QuotaExceeded => Some("check the plan and limits of the account".to_owned()),
@@ -151,10 +157,7 @@ mod tests {
         let cases = [
             (OutcomeStatus::RoundLimit, "tool round limit reached; raise it with --max-tool-rounds"),
             (OutcomeStatus::TurnLimit, "turn limit reached; raise it with --max-turns"),
-            (
-                OutcomeStatus::Budget,
-                "budget exhausted; raise it with --max-tokens, --max-cost or --max-time",
-            ),
+            (OutcomeStatus::Budget, "budget exhausted; raise it with --max-tokens, --max-cost or --max-time"),
             (
                 OutcomeStatus::ContextFull,
                 "the next request exceeds the model's context window and was not sent; use a model with a larger window, or split the task",

@@ -94,8 +94,7 @@ impl Failure {
         let mut object = match info {
             Some(Value::Object(fields)) => fields,
             Some(_) | None => {
-                let message =
-                    if self.message.is_empty() { self.exit.name() } else { self.message.as_str() };
+                let message = if self.message.is_empty() { self.exit.name() } else { self.message.as_str() };
                 let mut object = Map::new();
                 object.insert("kind".to_owned(), json!(self.exit.name()));
                 object.insert("message".to_owned(), json!(message));

@@ -134,7 +134,8 @@ pub(crate) async fn follow(
         never = abort_on_signal(interrupts, &handle) => match never {},
     };
     printed?;
-    let outcome = outcome.map_err(|error| Failure::failed("the session ended unexpectedly").caused_by(&error))?;
+    let outcome =
+        outcome.map_err(|error| Failure::failed("the session ended unexpectedly").caused_by(&error))?;
     let question_abandoned = outcome.status == OutcomeStatus::AwaitingInput && interrupts.is_interrupted();
     let EventPrinter { started, cost, subagents, .. } = printer;
     let (duration, cost) = (started.elapsed(), cost.total());

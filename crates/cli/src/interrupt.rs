@@ -85,10 +85,7 @@ impl Interrupts {
     /// # Errors
     ///
     /// The failure of the work, or an interruption.
-    pub(crate) async fn race<T>(
-        &self,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+    pub(crate) async fn race<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             biased;
             () = self.first_signal() => Err(Failure::new(Exit::Interrupted, "interrupted")),

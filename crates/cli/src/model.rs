@@ -12,8 +12,8 @@ use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 use self::draft_recorder::DraftRecorder;
 use crate::args::ModelArgs;
 use crate::failure::Failure;
-use crate::process_env::{self, ProcessEnv};
 use crate::models;
+use crate::process_env::{self, ProcessEnv};
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
 use crate::render::Drafts;
@@ -71,7 +71,8 @@ impl Model {
                 let mut script = read_script(&file)?;
                 script.model = model.or(script.model);
                 let script_dialect = script.dialect.map(Provider::from_dialect);
-                let scripted = Self::scripted(script, dialect.or(script_dialect).unwrap_or(Provider::OpenAi)).await?;
+                let scripted =
+                    Self::scripted(script, dialect.or(script_dialect).unwrap_or(Provider::OpenAi)).await?;
                 Ok(Self { catalog, ..scripted })
             }
         }

@@ -68,19 +68,25 @@ pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Resul
 /// # Errors
 ///
 /// A usage failure with the flag or variable and the problem in the file.
-pub(crate) fn catalog(args: &CatalogArgs, process_env: &ProcessEnv) -> Result<Cow<'static, Catalog>, Failure> {
+pub(crate) fn catalog(
+    args: &CatalogArgs,
+    process_env: &ProcessEnv,
+) -> Result<Cow<'static, Catalog>, Failure> {
     let flag = args.catalog.clone().map(|file| ("--catalog", file));
     let source = flag.or_else(|| process_env.variable(VARIABLE).map(|file| (VARIABLE, PathBuf::from(file))));
     let Some((source, file)) = source else { return Ok(Cow::Borrowed(Catalog::built_in())) };
-    Catalog::from_file(&file).map(Cow::Owned).map_err(|error| {
-        Failure::usage(format!("{source}: cannot use {}", file.display())).caused_by(&error)
-    })
+    Catalog::from_file(&file)
+        .map(Cow::Owned)
+        .map_err(|error| Failure::usage(format!("{source}: cannot use {}", file.display())).caused_by(&error))
 }
 
 fn no_models(provider: &str, catalog: &Catalog) -> Failure {
     let mut known: Vec<&str> = catalog.list(None).map(|model| model.provider.as_str()).collect();
     known.dedup();
-    Failure::usage(format!("the catalog has no models of provider `{provider}`; it has models of {}", known.join(", ")))
+    Failure::usage(format!(
+        "the catalog has no models of provider `{provider}`; it has models of {}",
+        known.join(", ")
+    ))
 }
 
 /// Formats the models as a table.
@@ -131,7 +137,8 @@ fn price(dollars: Option<f64>) -> String {
 fn features(model: &ModelInfo) -> String {
     let letters =
         [('t', model.supports_tools), ('v', model.supports_vision), ('r', model.supports_reasoning)];
-    let letters: String = letters.into_iter().filter(|(_, supported)| *supported).map(|(letter, _)| letter).collect();
+    let letters: String =
+        letters.into_iter().filter(|(_, supported)| *supported).map(|(letter, _)| letter).collect();
     if letters.is_empty() { UNKNOWN.to_owned() } else { letters }
 }
 

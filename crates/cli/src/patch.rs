@@ -14,8 +14,8 @@ use crate::args::{PatchArgs, PatchCommand, PatchInput, ReportFormat};
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::process_env::{self, ProcessEnv};
 use crate::interrupt::Interrupts;
+use crate::process_env::{self, ProcessEnv};
 use crate::render;
 
 /// Checks a patch or applies it atomically, and reports the changes.

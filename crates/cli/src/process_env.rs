@@ -1,8 +1,5 @@
 //! Inputs of the process: environment variables, current directory, files and standard input.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the command reads its own environment and files"
-)]
+#![expect(clippy::disallowed_methods, reason = "the command reads its own environment and files")]
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -202,10 +199,7 @@ mod tests {
         assert_eq!(process_env.directory(Some(directory.path())).unwrap(), directory.path());
         let missing = directory.path().join("missing");
         let failure = process_env.directory(Some(&missing)).unwrap_err();
-        assert!(
-            failure.message().ends_with("does not exist; expected an existing directory"),
-            "{failure:?}"
-        );
+        assert!(failure.message().ends_with("does not exist; expected an existing directory"), "{failure:?}");
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
         let failure = process_env.directory(Some(&file)).unwrap_err();

@@ -28,7 +28,8 @@ impl ProfileFile {
     /// A usage failure with the file, the position and the expected syntax.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let text = process_env::read_text("profile", path)?;
-        let mut data: ProfileData = toml::from_str(&text).map_err(|error| syntax_error(path, &error, &text))?;
+        let mut data: ProfileData =
+            toml::from_str(&text).map_err(|error| syntax_error(path, &error, &text))?;
         if data.system_prompt.is_none()
             && let Some(file) = &data.system_prompt_file
         {

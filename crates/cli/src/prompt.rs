@@ -11,14 +11,14 @@ use serde::Serialize;
 use crate::args::{ConfinementArgs, PromptFormat, ShowPromptArgs};
 use crate::console::{self, Console};
 use crate::environment::EnvTarget;
-use crate::toolset;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::process_env::ProcessEnv;
 use crate::interrupt::Interrupts;
+use crate::process_env::ProcessEnv;
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
 use crate::render;
+use crate::toolset;
 
 /// Prints the prompt. Needs no key.
 ///

@@ -4,7 +4,7 @@ use pintle_llm::StreamEvent;
 
 use crate::args::OutputFormat;
 use crate::failure::Failure;
-use crate::render::{self, WordWrapper, Style};
+use crate::render::{self, Style, WordWrapper};
 
 /// Formats the events of a response.
 #[derive(Debug)]

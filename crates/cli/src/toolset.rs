@@ -83,8 +83,7 @@ fn options(
     if !extra.fits_window {
         return ToolsetOptions::default();
     }
-    let options =
-        ToolsetOptions::new().with_plan(true).with_background(true).with_questions(extra.questions);
+    let options = ToolsetOptions::new().with_plan(true).with_background(true).with_questions(extra.questions);
     if !extra.network {
         return options;
     }
@@ -96,5 +95,9 @@ fn options(
     // Codex does the same; models of other providers call a tool.
     let is_provider_search =
         extra.ungated_search && toolset == Toolset::Native && profile.provider == Provider::OpenAi.name();
-    options.with_search(if is_provider_search { SearchBy::Provider } else { SearchBy::Client(Arc::new(engine)) })
+    options.with_search(if is_provider_search {
+        SearchBy::Provider
+    } else {
+        SearchBy::Client(Arc::new(engine))
+    })
 }

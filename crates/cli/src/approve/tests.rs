@@ -138,7 +138,8 @@ fn approval_shows_the_complete_effect() {
     let shown = approval_question(&edit().with_rehearsal(Some(named)), WINDOW, PLAIN);
     assert!(shown.contains("\"file_path\"") && !shown.contains("+++"), "{shown}");
     let coloured = Style { terminal: true, colour: true, moves: true };
-    let shown = approval_question(&edit().with_rehearsal(Some(Rehearsal::new(vec![change(diff)]))), WINDOW, coloured);
+    let shown =
+        approval_question(&edit().with_rehearsal(Some(Rehearsal::new(vec![change(diff)]))), WINDOW, coloured);
     assert!(shown.contains("\x1b[31m-one\x1b[0m"), "{shown:?}");
 }
 
@@ -260,7 +261,8 @@ async fn model_question_waits_for_earlier_output() {
             }
             harness.keyboard.write_all(typed.as_bytes()).await.unwrap();
         };
-        let (answer, ()) = tokio::join!(harness.prompter.ask(typed, Some("Which port?\n1. 80\x1b[2J")), typing);
+        let (answer, ()) =
+            tokio::join!(harness.prompter.ask(typed, Some("Which port?\n1. 80\x1b[2J")), typing);
         assert_eq!(answer, expected);
     }
     assert!(harness.screen().starts_with("\nWhich port?\n1. 80\\u{1b}[2J\n> "), "{:?}", harness.screen());

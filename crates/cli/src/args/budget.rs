@@ -35,7 +35,8 @@ impl From<BudgetArgs> for Budget {
 
 /// Parses decimal dollars into millionths of a dollar.
 fn micros(text: &str) -> Result<u64, String> {
-    let expected = || "expected a positive dollar amount with at most six decimal places, such as 2 or 0.50".to_owned();
+    let expected =
+        || "expected a positive dollar amount with at most six decimal places, such as 2 or 0.50".to_owned();
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) || whole.len() + fraction.len() == 0 || fraction.len() > 6 {

@@ -40,7 +40,9 @@ impl Command {
     /// Returns the format for failures, or `None` if the output is text.
     pub(crate) fn error_format(&self) -> Option<ErrorFormat> {
         let output = match self {
-            Self::Ask(args) if args.output == OutputFormat::StreamJson => return Some(ErrorFormat::ASK_STREAM),
+            Self::Ask(args) if args.output == OutputFormat::StreamJson => {
+                return Some(ErrorFormat::ASK_STREAM);
+            }
             Self::Ask(args) => args.output,
             Self::Run(args) => args.output,
             Self::Demo(args) => args.output,

@@ -38,7 +38,9 @@ fn flags_are_parsed() {
     );
     assert_eq!((ask.system.as_deref(), ask.prompt.prompt.as_deref()), (Some("s"), Some("why")));
 
-    let Command::Mock(mock) = parse("mock serve --script s.toml").unwrap().command else { panic!("not a mock") };
+    let Command::Mock(mock) = parse("mock serve --script s.toml").unwrap().command else {
+        panic!("not a mock")
+    };
     let MockCommand::Serve(serve) = mock.command;
     assert!(serve.listen.ip().is_loopback());
 }

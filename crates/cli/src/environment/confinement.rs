@@ -30,9 +30,7 @@ pub(super) fn validate(args: &ConfinementArgs, spec: &EnvSpec) -> Result<(), Fai
             .with_hint("use --confine to restrict file tools"));
     }
     if args.network.is_some() && !args.has_network() && !is_sandboxed {
-        return Err(Failure::usage(
-            "--network off requires --sandbox workspace or --sandbox read-only",
-        ));
+        return Err(Failure::usage("--network off requires --sandbox workspace or --sandbox read-only"));
     }
     Ok(())
 }

@@ -28,10 +28,7 @@ fn environment_errors_name_the_target() {
     );
     assert_eq!(
         failure_for("ssh:me@host:22", Some("/x"), EnvError::NotADirectory { path: "/x".into() }),
-        (
-            2,
-            "--dir /x: is not a directory on ssh:me@host:22; expected an existing directory".to_owned()
-        )
+        (2, "--dir /x: is not a directory on ssh:me@host:22; expected an existing directory".to_owned())
     );
     assert_eq!(
         failure_for("ssh:host", None, EnvError::NotADirectory { path: "/srv/me".into() }),
@@ -48,7 +45,15 @@ fn local_directory_is_checked_up_front() {
     let process_env = ProcessEnv::capture();
     let mut args = EnvArgs { env: EnvSpec::Local, dir: Some("/no/such/place".into()) };
     let confinement = ConfinementArgs::default();
-    assert!(EnvTarget::from_args(&args, confinement, &process_env).unwrap_err().message().contains("does not exist"));
+    assert!(
+        EnvTarget::from_args(&args, confinement, &process_env)
+            .unwrap_err()
+            .message()
+            .contains("does not exist")
+    );
     args.env = EnvSpec::Docker("box".to_owned());
-    assert!(EnvTarget::from_args(&args, confinement, &process_env).is_ok(), "only the container knows whether it exists");
+    assert!(
+        EnvTarget::from_args(&args, confinement, &process_env).is_ok(),
+        "only the container knows whether it exists"
+    );
 }

@@ -24,7 +24,9 @@ impl Middleware for DraftRecorder {
             self.drafts.begin();
         }
         Ok(match next.run(request, mode).await? {
-            Reply::Stream(events) => Reply::Stream(Box::pin(RecordedStream { events, drafts: self.drafts.clone() })),
+            Reply::Stream(events) => {
+                Reply::Stream(Box::pin(RecordedStream { events, drafts: self.drafts.clone() }))
+            }
             complete @ Reply::Response(_) => complete,
         })
     }

@@ -52,7 +52,11 @@ impl Root {
     ///
     /// A failure if the path is outside of the directory, if its last component is a link that is dangling or leads
     /// outside, if it cannot be resolved, or if it is too long.
-    pub(super) fn canonical_name(&self, path: &str, env: &dyn ExecutionEnvironment) -> Result<String, Failure> {
+    pub(super) fn canonical_name(
+        &self,
+        path: &str,
+        env: &dyn ExecutionEnvironment,
+    ) -> Result<String, Failure> {
         if path.len() > MAX_PATH {
             let (start, bytes): (String, _) = (path.chars().take(SHOWN_CHARS).collect(), path.len());
             let reason = format!("the path {start}… is {bytes} bytes long: expected at most {MAX_PATH}");

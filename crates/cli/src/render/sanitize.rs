@@ -1,88 +1,90 @@
-//! Text of models, tools and files, without what could steer a terminal and what a terminal would not show.
+//! Removes or escapes control and invisible characters in untrusted text.
 //!
-//! A transcript leaves such characters out; diffs and questions write them out, since there they matter. What emoji and
-//! scripts need is kept by rule: a joiner between two characters that it can join, one variation selector after a
-//! character that has variants.
+//! Transcripts omit such characters; diffs and questions escape them, since they matter there. Characters that emoji and
+//! scripts need are kept: a joiner between two characters that it can join, and one variation selector after a character
+//! that has variants.
 
 use std::borrow::Cow;
 
-/// Filters text that may come in pieces: whether a character is kept depends on its neighbours.
+/// Sanitizes text that arrives in pieces. Whether a character is kept depends on its neighbours.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sanitizer {
-    instead: Instead,
-    /// The last character that was passed on.
+    mode: Mode,
+    /// Last character kept.
     previous: Option<char>,
-    /// A joiner or a carriage return, which the next character decides on.
+    /// Joiner or carriage return that is kept or not depending on the next character.
     held: Option<char>,
 }
 
-/// How a character appears that is not shown as it is.
+/// Treatment of control and invisible characters.
 #[derive(Clone, Copy, Debug, Default)]
-enum Instead {
-    /// Not at all, but a line end that is no `\n` becomes one.
+enum Mode {
+    /// Omit them, but convert other line ends to `\n`.
     #[default]
-    Nothing,
-    /// Written out, as in `\u{200b}`.
+    Omit,
+    /// Escape them, as in `\u{200b}`.
     Escape,
 }
 
 impl Sanitizer {
-    /// One that writes out what it does not pass on. The default leaves it out.
+    /// Creates a sanitizer that escapes characters. The default one omits them.
     pub(crate) fn escaping() -> Self {
-        Self { instead: Instead::Escape, ..Self::default() }
+        Self { mode: Mode::Escape, ..Self::default() }
     }
 
-    /// Adds the next piece of a text, as it may be shown.
-    pub(crate) fn push(&mut self, piece: &str, shown: &mut String) {
-        shown.reserve(piece.len());
-        piece.chars().for_each(|character| self.character(character, shown));
+    /// Sanitizes the next piece and appends it to `out`.
+    pub(crate) fn push(&mut self, piece: &str, out: &mut String) {
+        out.reserve(piece.len());
+        piece.chars().for_each(|character| self.character(character, out));
     }
 
-    /// Adds what was held back for a character that does not come, and forgets the text.
-    pub(crate) fn end(&mut self, shown: &mut String) {
+    /// Ends the text: appends a held character and resets the state.
+    pub(crate) fn end(&mut self, out: &mut String) {
         if let Some(held) = self.held.take() {
-            self.decide(held, None, shown);
+            self.resolve(held, None, out);
         }
         self.previous = None;
     }
 
-    /// Adds the next character.
-    pub(crate) fn character(&mut self, character: char, shown: &mut String) {
+    /// Sanitizes the next character and appends it to `out`.
+    pub(crate) fn character(&mut self, character: char, out: &mut String) {
         if let Some(held) = self.held.take() {
-            self.decide(held, Some(character), shown);
+            self.resolve(held, Some(character), out);
         }
         match character {
             '\r' | '\u{200C}' | '\u{200D}' => self.held = Some(character),
-            _ if is_selector(character) && self.has_variants(character) => self.keep(character, shown),
-            _ if is_plain(character) => self.keep(character, shown),
-            _ => self.leave(character, shown),
+            _ if is_variation_selector(character) && self.has_variants(character) => {
+                self.keep(character, out)
+            }
+            _ if is_safe(character) => self.keep(character, out),
+            _ => self.replace(character, out),
         }
     }
 
-    /// Decides on a held character before `next`; at the end of the text before nothing.
-    fn decide(&mut self, held: char, next: Option<char>, shown: &mut String) {
+    /// Keeps or replaces a held character, given the next one or the end of the text.
+    fn resolve(&mut self, held: char, next: Option<char>, out: &mut String) {
         match (held, next) {
             ('\r', Some('\n')) => {}
-            (_, Some(next)) if self.joins(held, next) => self.keep(held, shown),
-            _ => self.leave(held, shown),
+            (_, Some(next)) if self.joins(held, next) => self.keep(held, out),
+            _ => self.replace(held, out),
         }
     }
 
-    fn keep(&mut self, character: char, shown: &mut String) {
-        shown.push(character);
+    fn keep(&mut self, character: char, out: &mut String) {
+        out.push(character);
         self.previous = Some(character);
     }
 
-    fn leave(&mut self, character: char, shown: &mut String) {
-        match self.instead {
-            // Without a line end the words around it would be one.
-            Instead::Nothing if matches!(character, '\r' | '\u{2028}' | '\u{2029}') => self.keep('\n', shown),
-            Instead::Nothing => {}
-            Instead::Escape => shown.extend(character.escape_default()),
+    fn replace(&mut self, character: char, out: &mut String) {
+        match self.mode {
+            // Omitting a line end would join the words around it.
+            Mode::Omit if matches!(character, '\r' | '\u{2028}' | '\u{2029}') => self.keep('\n', out),
+            Mode::Omit => {}
+            Mode::Escape => out.extend(character.escape_default()),
         }
     }
 
-    /// Whether a joiner or non-joiner does anything between the last character and the next.
+    /// Returns whether a joiner or non-joiner has an effect between the last character and the next.
     fn joins(&self, joiner: char, next: char) -> bool {
         let Some(previous) = self.previous else { return false };
         let is_emoji = joiner == '\u{200D}'
@@ -91,7 +93,7 @@ impl Sanitizer {
         is_emoji || joiner != '\r' && is_shaped(previous) && is_shaped(next)
     }
 
-    /// Whether the last character has variants that this selector can choose from.
+    /// Returns whether the selector selects a variant of the last character.
     fn has_variants(&self, selector: char) -> bool {
         let Some(previous) = self.previous else { return false };
         match selector {
@@ -103,45 +105,44 @@ impl Sanitizer {
     }
 }
 
-fn filtered(text: &str, mut filter: Sanitizer) -> Cow<'_, str> {
-    if text.chars().all(is_plain) {
+fn sanitized(text: &str, mut sanitizer: Sanitizer) -> Cow<'_, str> {
+    if text.chars().all(is_safe) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::new();
-    filter.push(text, &mut shown);
-    filter.end(&mut shown);
-    Cow::Owned(shown)
+    let mut out = String::new();
+    sanitizer.push(text, &mut out);
+    sanitizer.end(&mut out);
+    Cow::Owned(out)
 }
 
-/// The text without what could steer a terminal and what would not be seen. A transcript is for people, and what is
-/// piped through `tee` or `less` ends on a terminal all the same.
+/// Omits control and invisible characters. Also used for pipes: output of `tee` or `less` ends up on a terminal.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
-    filtered(text, Sanitizer::default())
+    sanitized(text, Sanitizer::default())
 }
 
-/// A line in which the same characters are written out.
-pub(crate) fn visible(line: &str) -> Cow<'_, str> {
-    filtered(line, Sanitizer::escaping())
+/// Escapes control and invisible characters.
+pub(crate) fn escape_hidden(line: &str) -> Cow<'_, str> {
+    sanitized(line, Sanitizer::escaping())
 }
 
-/// The lines of a unified diff without their line ends. Where only some lines end in a carriage return, it is a
-/// difference, and stays.
+/// Returns the lines of a unified diff. Carriage returns are stripped if every line of content has one; otherwise they are
+/// part of the difference.
 pub(crate) fn diff_lines(diff: &str) -> impl Iterator<Item = &str> {
     let is_content = |line: &&str| {
         line.starts_with(['+', '-', ' ']) && !line.starts_with("+++ ") && !line.starts_with("--- ")
     };
-    let has_return = diff.split('\n').filter(is_content).all(|line| line.ends_with('\r'));
+    let is_crlf = diff.split('\n').filter(is_content).all(|line| line.ends_with('\r'));
     let lines = diff.strip_suffix('\n').unwrap_or(diff).split('\n');
-    lines.map(move |line| line.strip_suffix('\r').filter(|_| has_return).unwrap_or(line))
+    lines.map(move |line| line.strip_suffix('\r').filter(|_| is_crlf).unwrap_or(line))
 }
 
-/// Whether nothing is ever done about a character.
-pub(crate) fn is_plain(character: char) -> bool {
-    !steers(character) && !hides(character) && !is_selector(character)
+/// Returns whether a character is always kept.
+pub(crate) fn is_safe(character: char) -> bool {
+    !is_control(character) && !is_invisible(character) && !is_variation_selector(character)
 }
 
-/// Control characters but for line ends and tabs, and those that turn the direction of text around.
-pub(crate) fn steers(character: char) -> bool {
+/// Returns whether a character is a control character other than newline and tab, or a bidirectional override.
+pub(crate) fn is_control(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => true,
@@ -149,8 +150,8 @@ pub(crate) fn steers(character: char) -> bool {
     }
 }
 
-/// Characters that take no room, or look like a blank, and are none. Accents are not among them.
-pub(crate) fn hides(character: char) -> bool {
+/// Returns whether a character is invisible, or blank but not a space. Combining accents are not.
+pub(crate) fn is_invisible(character: char) -> bool {
     matches!(
         character,
         '\u{AD}'
@@ -172,14 +173,14 @@ pub(crate) fn hides(character: char) -> bool {
     )
 }
 
-fn is_selector(character: char) -> bool {
+fn is_variation_selector(character: char) -> bool {
     matches!(
         character,
         '\u{180B}'..='\u{180D}' | '\u{180F}' | '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}'
     )
 }
 
-/// Emoji and what is made an emoji by a selector.
+/// Returns whether a character is an emoji, or becomes one with a variation selector.
 fn is_pictograph(character: char) -> bool {
     matches!(
         character,
@@ -195,7 +196,7 @@ fn is_pictograph(character: char) -> bool {
     )
 }
 
-/// Symbols with standardised variants, such as those of mathematics.
+/// Returns whether a character is in a block of symbols with standardised variants, such as mathematical operators.
 fn is_symbol(character: char) -> bool {
     matches!(character, '\u{2100}'..='\u{22FF}' | '\u{2460}'..='\u{24FF}' | '\u{2A00}'..='\u{2AFF}')
 }
@@ -207,10 +208,10 @@ fn is_han(character: char) -> bool {
     )
 }
 
-/// Letters and signs of scripts in which a joiner or non-joiner changes the shape of its neighbours: Arabic, Syriac,
-/// Mongolian, and those that descend from Brahmi.
+/// Returns whether a character belongs to a script in which joiners change the shape of their neighbours: Arabic, Syriac,
+/// Mongolian and the Brahmic scripts.
 fn is_shaped(character: char) -> bool {
-    !hides(character)
+    !is_invisible(character)
         && matches!(
             character,
             '\u{600}'..='\u{DFF}'
@@ -232,8 +233,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_hides_is_left_out_or_written_out() {
-        let rows = [
+    fn hidden_characters_are_omitted_or_escaped() {
+        let cases = [
             ("a\u{200b}b\u{feff}c", "abc", "a\\u{200b}b\\u{feff}c"),
             ("pass\u{2060}word\u{ad}", "password", "pass\\u{2060}word\\u{ad}"),
             ("\u{e0041}\u{e007f}x", "x", "\\u{e0041}\\u{e007f}x"),
@@ -245,34 +246,34 @@ mod tests {
             ("a\u{2028}b", "a\nb", "a\\u{2028}b"),
             ("a\x1b[2J\u{9b}\x07", "a[2J", "a\\u{1b}[2J\\u{9b}\\u{7}"),
         ];
-        for (text, left_out, written_out) in rows {
-            assert_eq!((sanitize(text), visible(text)), (left_out.into(), written_out.into()), "{text:?}");
+        for (text, omitted, escaped) in cases {
+            assert_eq!((sanitize(text), escape_hidden(text)), (omitted.into(), escaped.into()), "{text:?}");
         }
     }
 
     #[test]
-    fn what_emoji_and_scripts_need_is_kept() {
-        let rows = [
+    fn emoji_and_script_joiners_are_kept() {
+        let cases = [
             "👩\u{200d}👩\u{200d}👧 ❤\u{fe0f}\u{200d}🔥 👍🏽 1\u{fe0f}\u{20e3}",
             "می\u{200c}خواهم",
             "क\u{94d}\u{200d}ष",
             "葛\u{e0100} ©\u{fe0f}",
             "e\u{301}\t日本\n",
         ];
-        for text in rows {
-            assert_eq!((sanitize(text), visible(text)), (text.into(), text.into()));
+        for text in cases {
+            assert_eq!((sanitize(text), escape_hidden(text)), (text.into(), text.into()));
         }
     }
 
     #[test]
-    fn pieces_give_what_the_whole_gives() {
+    fn sanitizing_does_not_depend_on_chunking() {
         let text = "a\r\nb\rc\u{200b}👩\u{200d}👧\u{200d}x\u{200c}می\u{200c}خ❤\u{fe0f}\u{fe0f}\u{e0041}z";
-        let mut filter = Sanitizer::default();
+        let mut sanitizer = Sanitizer::default();
         let mut shown = String::new();
         for character in text.chars() {
-            filter.push(character.encode_utf8(&mut [0; 4]), &mut shown);
+            sanitizer.push(character.encode_utf8(&mut [0; 4]), &mut shown);
         }
-        filter.end(&mut shown);
+        sanitizer.end(&mut shown);
         assert_eq!(shown, sanitize(text));
     }
 }

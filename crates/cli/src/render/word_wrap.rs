@@ -1,137 +1,134 @@
-//! A model's text on its way to a terminal: wrapped at words as it streams, while code, tables and indentation keep their
-//! form.
+//! Word wrapping of streamed Markdown text. Code, tables and indentation keep their form.
 
 use std::mem;
 
 use super::sanitize::Sanitizer;
 use super::width;
 
-/// The distance of tab stops.
+/// Distance between tab stops.
 const TAB: usize = 8;
 
-/// Columns of indentation that make a line code, outside of lists.
-const CODE: usize = 4;
+/// Indentation in columns that makes a line code, outside of lists.
+const CODE_INDENT: usize = 4;
 
-/// Bytes of a line of code that are kept to find the end of a fence.
-const HEAD: usize = 80;
+/// Bytes kept of a line of code to detect a closing fence.
+const MAX_FENCE_LINE: usize = 80;
 
-/// Passes a streamed text on, filtered, and with line breaks between words where a width is set. A word is held back
-/// until it is complete.
+/// Sanitizes streamed text and wraps it at a width, if one is set. Holds back a word until it is complete.
 #[derive(Debug, Default)]
 pub(crate) struct WordWrapper {
-    filter: Sanitizer,
-    /// Where lines are broken; `None` where they are not.
+    sanitizer: Sanitizer,
+    /// Width at which lines are wrapped, if any.
     columns: Option<usize>,
-    /// Columns of the row that are written to.
+    /// Columns used in the current row.
     used: usize,
-    /// Blanks before the word, not written yet.
+    /// Pending blanks before the word.
     gap: String,
-    /// The word that is not complete yet.
+    /// Incomplete word.
     word: String,
-    line: Line,
-    fence: Option<Fence>,
-    /// Whether indented lines belong to an item of a list.
+    line: LineForm,
+    fence: Option<CodeFence>,
+    /// Whether indented lines belong to a list item.
     is_in_list: bool,
-    /// Whether the last line goes on.
+    /// Whether the last line is incomplete.
     is_open: bool,
 }
 
-/// Form of the line that is being written.
+/// Form of the current line.
 #[derive(Debug, Default)]
-enum Line {
-    /// Nothing is written of it yet.
+enum LineForm {
+    /// Not known yet.
     #[default]
-    Begun,
-    /// Words, and the beginning of each continuation row.
-    Words { hang: String },
-    /// As it is: code, or a table. The end of a fence is looked for in its beginning.
-    Raw { head: String },
+    Unknown,
+    /// Words to wrap, with the prefix of continuation rows.
+    Words { hanging: String },
+    /// Verbatim: code or a table. The start of the line is kept to detect a closing fence.
+    Raw { start: String },
 }
 
-/// Header fence of a block of code.
+/// Opening fence of a code block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Fence {
+struct CodeFence {
     mark: char,
     length: usize,
 }
 
 impl WordWrapper {
-    /// Breaks lines at so many columns from now on, or not at all.
+    /// Sets the width at which lines are wrapped from now on.
     pub(crate) fn set_columns(&mut self, columns: Option<usize>) {
         self.columns = columns.filter(|columns| *columns > 0);
     }
 
-    /// Returns what a piece of the text adds to the output.
+    /// Appends text and returns the output that is complete.
     pub(crate) fn push(&mut self, text: &str) -> String {
-        let mut filtered = String::new();
-        self.filter.push(text, &mut filtered);
-        self.take(&filtered)
+        let mut sanitized = String::new();
+        self.sanitizer.push(text, &mut sanitized);
+        self.wrap(&sanitized)
     }
 
-    /// Whether the last line of what was pushed goes on, be it with a word that is held back.
+    /// Returns whether the last line is incomplete, even if only by a held-back word.
     pub(crate) fn is_line_open(&self) -> bool {
         self.is_open
     }
 
-    /// So many columns of the row are taken by something else, which leaves its line open.
+    /// Starts in a row whose first columns are already used.
     pub(crate) fn indent(&mut self, columns: usize) {
         (self.used, self.is_open) = (columns, true);
     }
 
-    /// Returns what was held back, at the end of the text or before something else is written. The next text begins a
-    /// line.
+    /// Ends the text and returns the rest of the output. The next text starts a line.
     pub(crate) fn end(&mut self) -> String {
-        let mut filtered = String::new();
-        self.filter.end(&mut filtered);
-        let mut shown = self.take(&filtered);
-        self.place(&mut shown);
+        let mut sanitized = String::new();
+        self.sanitizer.end(&mut sanitized);
+        let mut out = self.wrap(&sanitized);
+        self.flush_word(&mut out);
         *self = Self { columns: self.columns, ..Self::default() };
-        shown
+        out
     }
 
-    fn take(&mut self, text: &str) -> String {
+    fn wrap(&mut self, text: &str) -> String {
         if !text.is_empty() {
             self.is_open = !text.ends_with('\n');
         }
         if self.columns.is_none() {
             return text.to_owned();
         }
-        let mut shown = String::with_capacity(text.len());
-        text.chars().for_each(|character| self.character(character, &mut shown));
-        shown
+        let mut out = String::with_capacity(text.len());
+        text.chars().for_each(|character| self.character(character, &mut out));
+        out
     }
 
-    fn character(&mut self, character: char, shown: &mut String) {
+    fn character(&mut self, character: char, out: &mut String) {
         if character == '\n' {
-            return self.end_line(shown);
+            return self.end_line(out);
         }
-        if let Line::Begun = self.line
+        if let LineForm::Unknown = self.line
             && self.fence.is_some()
         {
-            self.line = Line::Raw { head: String::new() };
+            self.line = LineForm::Raw { start: String::new() };
         }
         let is_blank = matches!(character, ' ' | '\t');
         if is_blank {
-            // This may be what tells which kind of line it is.
-            self.place(shown);
+            // The first word may determine the form of the line.
+            self.flush_word(out);
         }
-        if let Line::Raw { head } = &mut self.line {
-            if head.len() < HEAD {
-                head.push(character);
+        if let LineForm::Raw { start } = &mut self.line {
+            if start.len() < MAX_FENCE_LINE {
+                start.push(character);
             }
-            shown.push(character);
+            out.push(character);
         } else if is_blank {
             self.gap.push(character);
         } else {
             if self.may_break_before(character) {
-                self.place(shown);
+                self.flush_word(out);
             }
             self.word.push(character);
         }
     }
 
-    /// Whether a word ends before this character without a blank: scripts without blanks break between characters, but
-    /// not before closing punctuation or what joins the character before it.
+    /// Returns whether a word may end before this character without a blank. Scripts without blanks break between
+    /// characters, but not before closing punctuation or within a joined sequence.
     fn may_break_before(&self, character: char) -> bool {
         let is_wide = |character| width::char_columns(character) == 2;
         let is_closing = "、。，．）」』】〉》！？：；".contains(character);
@@ -140,86 +137,88 @@ impl WordWrapper {
         (is_wide(last) || is_wide(character)) && !is_closing && !is_joined
     }
 
-    fn end_line(&mut self, shown: &mut String) {
-        self.place(shown);
+    fn end_line(&mut self, out: &mut String) {
+        self.flush_word(out);
         self.gap.clear();
-        if let Line::Raw { head } = &self.line {
-            let found = Fence::of(head.trim());
+        if let LineForm::Raw { start } = &self.line {
+            let found = CodeFence::parse(start.trim());
             if let (Some(open), Some(found)) = (self.fence, found)
                 && open.mark == found.mark
                 && open.length <= found.length
-                && head.trim().chars().all(|character| character == open.mark)
+                && start.trim().chars().all(|character| character == open.mark)
             {
                 self.fence = None;
             }
         }
-        self.line = Line::Begun;
+        self.line = LineForm::Unknown;
         self.used = 0;
-        shown.push('\n');
+        out.push('\n');
     }
 
-    /// Writes the word where there is room for it.
-    fn place(&mut self, shown: &mut String) {
+    /// Writes the word, on a new row if the current one is full.
+    fn flush_word(&mut self, out: &mut String) {
         if self.word.is_empty() {
             return;
         }
         let (gap, word) = (mem::take(&mut self.gap), mem::take(&mut self.word));
         let after_gap = gap.chars().fold(self.used, advance);
-        let wide = width::columns(&word);
+        let word_width = width::columns(&word);
         match &self.line {
-            Line::Begun => {
+            LineForm::Unknown => {
                 self.line = self.form_of(&gap, &word);
-                shown.push_str(&gap);
+                out.push_str(&gap);
                 self.used = after_gap;
             }
-            Line::Words { hang } if self.columns.is_some_and(|columns| after_gap + wide > columns) => {
-                shown.push('\n');
-                shown.push_str(hang);
-                self.used = width::columns(hang);
+            LineForm::Words { hanging }
+                if self.columns.is_some_and(|columns| after_gap + word_width > columns) =>
+            {
+                out.push('\n');
+                out.push_str(hanging);
+                self.used = width::columns(hanging);
             }
-            Line::Words { .. } | Line::Raw { .. } => {
-                shown.push_str(&gap);
+            LineForm::Words { .. } | LineForm::Raw { .. } => {
+                out.push_str(&gap);
                 self.used = after_gap;
             }
         }
-        shown.push_str(&word);
-        self.used += wide;
+        out.push_str(&word);
+        self.used += word_width;
         if let Some(columns) = self.columns.filter(|columns| self.used > *columns) {
-            // The terminal has broken what is wider than a row, at its last column.
+            // The terminal wraps a word that is wider than a row at its last column.
             self.used %= columns + 1;
         }
     }
 
-    /// Returns the form of a line that begins with this indentation and this word.
-    fn form_of(&mut self, indentation: &str, word: &str) -> Line {
+    /// Returns the form of a line that starts with this indentation and word.
+    fn form_of(&mut self, indentation: &str, word: &str) -> LineForm {
         let indent = indentation.chars().fold(0, advance);
         let marker = marker_width(word);
-        let is_code = indent >= CODE && !self.is_in_list;
+        let is_code = indent >= CODE_INDENT && !self.is_in_list;
         self.is_in_list = marker > 0 && !is_code || self.is_in_list && indent > 0;
-        if let Some(fence) = Fence::of(word) {
+        if let Some(fence) = CodeFence::parse(word) {
             self.fence = Some(fence);
-            return Line::Raw { head: String::new() };
+            return LineForm::Raw { start: String::new() };
         }
         if is_code || word.starts_with('|') {
-            return Line::Raw { head: String::new() };
+            return LineForm::Raw { start: String::new() };
         }
-        let hang = if word == ">" { format!("{indentation}> ") } else { " ".repeat(indent + marker) };
-        // Where little room would be left, there is no form to keep.
-        let fits = self.columns.is_some_and(|columns| 2 * width::columns(&hang) <= columns);
-        Line::Words { hang: if fits { hang } else { String::new() } }
+        let hanging = if word == ">" { format!("{indentation}> ") } else { " ".repeat(indent + marker) };
+        // Do not hang if that would leave less than half of the row.
+        let fits = self.columns.is_some_and(|columns| 2 * width::columns(&hanging) <= columns);
+        LineForm::Words { hanging: if fits { hanging } else { String::new() } }
     }
 }
 
-impl Fence {
-    /// The fence that a line begins with.
-    fn of(line: &str) -> Option<Self> {
+impl CodeFence {
+    /// Parses the fence at the start of a line.
+    fn parse(line: &str) -> Option<Self> {
         let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let length = line.chars().take_while(|character| *character == mark).count();
         (length >= 3).then_some(Self { mark, length })
     }
 }
 
-/// The columns of a list's marker and the blank after it; 0 if it is none.
+/// Returns the width of a list marker and the blank after it, or 0 for any other word.
 fn marker_width(word: &str) -> usize {
     let is_number = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     match word.strip_suffix(['.', ')']) {
@@ -229,16 +228,16 @@ fn marker_width(word: &str) -> usize {
     }
 }
 
-/// The column after a blank.
+/// Returns the column after a blank.
 fn advance(column: usize, blank: char) -> usize {
     if blank == '\t' { column + TAB - column % TAB } else { column + width::char_columns(blank) }
 }
 
-/// A whole text, wrapped at so many columns.
-pub(crate) fn wrapped(text: &str, columns: Option<usize>) -> String {
-    let mut prose = WordWrapper::default();
-    prose.set_columns(columns);
-    prose.push(text) + &prose.end()
+/// Sanitizes and wraps a complete text.
+pub(crate) fn wrap(text: &str, columns: Option<usize>) -> String {
+    let mut wrapper = WordWrapper::default();
+    wrapper.set_columns(columns);
+    wrapper.push(text) + &wrapper.end()
 }
 
 #[cfg(test)]

@@ -145,7 +145,12 @@ fn missing_and_conflicting_flags_are_rejected() {
             Exit::Usage,
             "openai-compatible has no default model; set one with --model",
         ),
-        (Flags { provider: scripted, ..none }, &[], Exit::Usage, "--provider scripted requires --script FILE"),
+        (
+            Flags { provider: scripted, ..none },
+            &[],
+            Exit::Usage,
+            "--provider scripted requires --script FILE",
+        ),
         (
             Flags { provider: scripted, script: Some("s"), base_url: Some(LOCAL), ..none },
             &[],

@@ -1,38 +1,38 @@
-//! What subagents do, between the lines of the session itself: whole lines, each with the name of who it is about.
+//! Events of subagents in a transcript: complete lines, prefixed with the name of the subagent.
 
 use pintle_agent::{EventKind, SessionEvent};
 
-use super::super::agents::{below, call_key_of};
-use super::{Block, Detail, Highlight, LINE, TextView, summary};
+use super::super::subagent_names::{call_key_of, qualified_name};
+use super::{Block, Detail, Highlight, MAX_LINE_CHARS, TextView, summary};
 
 impl TextView {
-    /// What an event of a subagent adds. It never stands within a text that the model still writes.
-    pub(super) fn of_agent(&mut self, agent: String, event: &SessionEvent) -> String {
-        // A question cannot wait, and what is asked must stand before it.
+    /// Returns the output for an event of a subagent, which is deferred while the session streams text.
+    pub(super) fn subagent_event(&mut self, agent: String, event: &SessionEvent) -> String {
+        // A question cannot be deferred, and its request must precede it.
         let is_question = matches!(event.kind, EventKind::ApprovalRequested { .. });
         if self.is_streaming() && !is_question {
-            self.later.push((agent, event.clone()));
+            self.deferred.push((agent, event.clone()));
             return String::new();
         }
-        self.agents_lines(&agent, event)
+        self.subagent_lines(&agent, event)
     }
 
-    /// What had to wait for the end of a text.
-    pub(super) fn waited(&mut self) -> String {
+    /// Returns deferred output, unless the session is streaming text.
+    pub(super) fn flush_deferred(&mut self) -> String {
         if self.is_streaming() {
             return String::new();
         }
-        let later = std::mem::take(&mut self.later);
-        later.iter().map(|(agent, event)| self.agents_lines(agent, event)).collect()
+        let deferred = std::mem::take(&mut self.deferred);
+        deferred.iter().map(|(agent, event)| self.subagent_lines(agent, event)).collect()
     }
 
-    /// That a subagent of `parent` begins or ends; nothing for other events.
-    pub(super) fn about_agents(&mut self, parent: Option<&str>, kind: &EventKind) -> String {
+    /// Returns the line for the start or the end of a subagent of `parent`, or nothing for other events.
+    pub(super) fn subagent_lifecycle(&mut self, parent: Option<&str>, kind: &EventKind) -> String {
         if let EventKind::SubagentSpawned { agent_id, task, .. } = kind {
-            self.note(&below(parent, agent_id), &format!("begins: {task}"))
+            self.note(&qualified_name(parent, agent_id), &format!("started: {task}"))
         } else if let EventKind::SubagentEnded { agent_id, status, turns_used, .. } = kind {
-            let answers = summary::plural(*turns_used, "answer");
-            self.note(&below(parent, agent_id), &format!("{status}, {answers}"))
+            let responses = summary::plural(*turns_used, "response");
+            self.note(&qualified_name(parent, agent_id), &format!("{status}, {responses}"))
         } else {
             String::new()
         }
@@ -42,20 +42,22 @@ impl TextView {
         matches!(self.last, Block::Text | Block::Reasoning)
     }
 
-    fn agents_lines(&mut self, agent: &str, event: &SessionEvent) -> String {
+    fn subagent_lines(&mut self, agent: &str, event: &SessionEvent) -> String {
         if let EventKind::ToolCallStart { call_id, arguments, .. } = &event.kind {
             self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
             String::new()
         } else if let EventKind::ToolCallEnd { call_id, .. } = &event.kind {
             let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
-            let agent = self.style.highlight(Highlight::Faint, &format!("[{}]", summary::one_line(agent, LINE)));
+            let agent = self
+                .style
+                .highlight(Highlight::Dim, &format!("[{}]", summary::one_line(agent, MAX_LINE_CHARS)));
             self.call_lines(&format!("{agent} "), &subject, &event.kind)
         } else if let EventKind::AssistantTextEnd { text, .. } = &event.kind {
             if text.trim().is_empty() { String::new() } else { self.note(agent, text) }
         } else if let EventKind::ApprovalRequested { tool_name, reason, .. } = &event.kind {
-            self.note(agent, &format!("{tool_name} waits for a decision: {reason}"))
+            self.note(agent, &format!("{tool_name} needs approval: {reason}"))
         } else if let EventKind::SteeringInjected { content } = &event.kind {
-            self.note(agent, &format!("is told: {content}"))
+            self.note(agent, &format!("steered: {content}"))
         } else if let EventKind::LoopDetection { message }
         | EventKind::HistoryRepaired { message }
         | EventKind::Warning { message } = &event.kind
@@ -66,10 +68,10 @@ impl TextView {
         } else if let EventKind::ModelResponse { .. } = &event.kind
             && self.detail == Detail::Verbose
         {
-            let answer = self.verbose(&event.kind);
-            answer.replacen("[answer]", &format!("[{agent} answer]"), 1)
+            let line = self.verbose(&event.kind);
+            line.replacen("[response]", &format!("[{agent} response]"), 1)
         } else {
-            self.about_agents(Some(agent), &event.kind)
+            self.subagent_lifecycle(Some(agent), &event.kind)
         }
     }
 }
