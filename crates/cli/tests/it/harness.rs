@@ -1,4 +1,4 @@
-//! The binary, a folder, and a scripted server that it talks to.
+//! Harness for the binary: a working directory and a scripted model server.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) const KEY: &str = "sk-very-secret";
 
-/// A `pintle` process that sees no key and no configuration of whoever runs the tests.
+/// Returns a `pintle` command with a clean environment: no keys and no configuration of the user who runs the tests.
 pub(crate) fn pintle(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
     command.args(arguments).env_clear().stdin(Stdio::null());
@@ -22,61 +22,61 @@ pub(crate) fn pintle(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a process said and how it ended.
+/// Exit code and output of a process.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
 }
 
-pub(crate) fn say(command: &mut Command) -> Said {
+pub(crate) fn run(command: &mut Command) -> CommandOutput {
     command.output().expect("the binary runs").into()
 }
 
-/// Runs it with this on its standard input.
-pub(crate) fn say_with_input(command: &mut Command, input: &str) -> Said {
+/// Runs the command with `input` on its standard input.
+pub(crate) fn run_with_input(command: &mut Command, input: &str) -> CommandOutput {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    // A process that refuses its arguments may be gone before it has read anything.
+    // A process that rejects its arguments may exit before it reads its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap().into()
 }
 
-/// A server in this process, for a `pintle` in another.
-pub(crate) struct Model {
+/// Scripted server in this process and a working directory, for a `pintle` in another process.
+pub(crate) struct Harness {
     pub(crate) server: ScriptedServer,
     pub(crate) dialect: Dialect,
-    pub(crate) folder: TempDir,
-    // Last, so that the server's tasks end before their runtime does.
+    pub(crate) directory: TempDir,
+    // Dropped last: the server's tasks must end before their runtime.
     _runtime: Runtime,
 }
 
-impl Model {
+impl Harness {
     pub(crate) fn new(dialect: Dialect, turns: &str) -> Self {
         let runtime = Runtime::new().unwrap();
         let script = Script::parse(&format!("name = \"command\"\n{turns}")).expect("the script parses");
         let options = ServerOptions::new().with_api_key(KEY);
         let server = runtime.block_on(ScriptedServer::start(script, options)).unwrap();
-        Self { server, dialect, folder: tempfile::tempdir().unwrap(), _runtime: runtime }
+        Self { server, dialect, directory: tempfile::tempdir().unwrap(), _runtime: runtime }
     }
 
-    /// `pintle SUBCOMMAND` with provider, base URL and key of this model, working in its folder, with the tools of the
-    /// specification unless the arguments name a toolset.
+    /// Returns `pintle SUBCOMMAND` with the provider, base URL and key of the server and its working directory. Uses the
+    /// toolset of the specification unless the arguments name one.
     pub(crate) fn command(&self, subcommand: &str, arguments: &[&str]) -> Command {
         let mut command = pintle(&[subcommand, "--provider", self.dialect.name()]);
         command.args(["--base-url", &self.server.base_url(self.dialect)]);
@@ -90,8 +90,8 @@ impl Model {
             command.args(["--model", "local-model"]);
         }
         if subcommand == "run" {
-            command.arg("--dir").arg(self.folder.path());
-            // One script for all dialects needs the names that they share.
+            command.arg("--dir").arg(self.directory.path());
+            // The specification's tools have the same names in every dialect.
             if !arguments.contains(&"--toolset") {
                 command.args(["--toolset", "spec"]);
             }
@@ -101,7 +101,7 @@ impl Model {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     pub(crate) fn read(&self, name: &str) -> String {

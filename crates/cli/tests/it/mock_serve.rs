@@ -1,14 +1,14 @@
-//! `mock serve`: a scripted model for other programs.
+//! `pintle mock serve`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::lab::{KEY, pintle, say};
+use crate::harness::{KEY, pintle, run};
 
 #[test]
-fn it_prints_a_base_url_per_dialect_and_answers_there_until_it_is_stopped() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("script.toml");
+fn serves_every_dialect_until_interrupted() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.toml");
     std::fs::write(&script, "name = \"s\"\n[[turn]]\ntext = \"Served.\"\n").unwrap();
     let mut server = pintle(&["mock", "serve", "--api-key", KEY, "--script"])
         .arg(&script)
@@ -26,11 +26,11 @@ fn it_prints_a_base_url_per_dialect_and_answers_there_until_it_is_stopped() {
         assert!(url.starts_with("http://127.0.0.1:"), "loopback only: {line}");
         let ask = |key: &str| {
             let arguments = ["ask", "--provider", dialect, "--base-url", url, "--model", "any", "Hi"];
-            say(pintle(&arguments).env(variable, key))
+            run(pintle(&arguments).env(variable, key))
         };
-        let answer = ask(KEY);
-        assert_eq!((answer.code, answer.out.trim()), (Some(0), "Served."), "{dialect}: {answer:?}");
-        assert_eq!(ask("sk-wrong").code, Some(4), "{dialect}: the key that was asked for counts");
+        let output = ask(KEY);
+        assert_eq!((output.code, output.stdout.trim()), (Some(0), "Served."), "{dialect}: {output:?}");
+        assert_eq!(ask("sk-wrong").code, Some(4), "{dialect}: other keys are rejected");
     }
 
     let stopped = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();

@@ -1,4 +1,4 @@
-//! Signals and closed pipes: it stops, and nothing runs on.
+//! Signals and closed pipes stop the command and everything it started.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 
 use pintle_testkit::Dialect;
 
-use crate::lab::Model;
+use crate::harness::Harness;
 
 pub(crate) const SLEEP: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo $$ > pid; trap '' TERM; while :; do sleep 1; done\", timeout_ms = 600000 }\n";
 
-/// Starts a run and waits until its command runs; gives the command's process id.
+/// Starts a run, waits until its shell command runs, and returns the process id of that command.
 #[expect(clippy::zombie_processes, reason = "the caller waits for it")]
-pub(crate) fn started(model: &Model) -> (Child, String) {
+pub(crate) fn start(model: &Harness) -> (Child, String) {
     let mut child = model
         .command("run", &["Sleep"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    let give_up = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        if Instant::now() > give_up {
+        if Instant::now() > deadline {
             child.kill().unwrap();
             panic!("the command never started: {:?}", child.wait_with_output());
         }
-        if let Ok(pid) = std::fs::read_to_string(model.path("pid"))
+        if let Ok(pid) = std::fs::read_to_string(harness.path("pid"))
             && pid.ends_with('\n')
         {
             return (child, pid.trim().to_owned());
@@ -40,42 +40,42 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(status.success());
 }
 
-fn is_gone(pid: &str) -> bool {
+fn has_exited(pid: &str) -> bool {
     !Path::new("/proc").join(pid).exists()
 }
 
 #[test]
-fn one_signal_ends_the_run_in_order() {
+fn first_signal_shuts_down_gracefully() {
     for name in ["INT", "TERM", "HUP"] {
-        let model = Model::new(Dialect::AnthropicMessages, SLEEP);
-        let (child, pid) = started(&model);
+        let harness = Harness::new(Dialect::AnthropicMessages, SLEEP);
+        let (child, pid) = start(&harness);
         signal(&child, name);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{name}: {output:?}");
-        assert!(is_gone(&pid), "{name}: the command that ignores TERM is gone before pintle is");
+        assert!(has_exited(&pid), "{name}: the command that ignores TERM exits before pintle");
     }
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
-    let model = Model::new(Dialect::AnthropicMessages, SLEEP);
-    let (mut child, pid) = started(&model);
+fn second_signal_exits_at_once() {
+    let harness = Harness::new(Dialect::AnthropicMessages, SLEEP);
+    let (mut child, pid) = start(&harness);
     signal(&child, "INT");
-    // The first one has been seen when it is told.
+    // The notice shows that the first signal was handled.
     let mut seen = String::new();
     let mut errors = BufReader::new(child.stderr.take().unwrap());
-    while !seen.contains("once more") {
+    while !seen.contains("interrupt again") {
         assert!(errors.read_line(&mut seen).unwrap() > 0, "{seen}");
     }
     signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(is_gone(&pid), "the command that ignores TERM is gone all the same");
+    assert!(has_exited(&pid), "the command that ignores TERM is killed");
 }
 
 #[test]
-fn a_closed_pipe_ends_the_run_quietly() {
+fn closed_pipe_exits_silently() {
     let turns = format!("[[turn]]\ntext = \"{}\"\npause_ms = 20\n", "word after word ".repeat(500));
-    let model = Model::new(Dialect::OpenAiResponses, &turns);
+    let harness = Harness::new(Dialect::OpenAiResponses, &turns);
     let mut child = model
         .command("run", &["--output", "stream-json", "Write"])
         .stdout(Stdio::piped())
