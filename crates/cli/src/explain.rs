@@ -141,9 +141,9 @@ mod tests {
             ),
             (Error::new(ErrorKind::Server, "overloaded"), 1, "the provider failed: overloaded"),
             (
-                Error::new(ErrorKind::Network, "the place where tools run is lost"),
+                Error::new(ErrorKind::Network, "the execution environment is lost"),
                 1,
-                "network failure: the place where tools run is lost",
+                "network failure: the execution environment is lost",
             ),
         ];
         for (error, code, sentence) in cases {

@@ -76,11 +76,11 @@ fn client_program_must_be_installed() {
 fn option(services: &Path, name: &str) -> String {
     let known = stdout_of(Command::new("ssh").arg("-F").arg(services).args(["-G", "tester"]));
     let value = known.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    value.unwrap_or_else(|| panic!("ssh -G does not run {name}: {known}")).to_owned()
+    value.unwrap_or_else(|| panic!("ssh -G does not print {name}: {known}")).to_owned()
 }
 
-/// A configuration like that of the services, where `tester` begins with these lines. Who and which port is output of
-/// `tester` only.
+/// Writes a configuration like that of the services, with additional options for `tester`. User and port only apply to
+/// `tester`.
 fn configuration(services: &Path, lines: &str) -> (TempDir, PathBuf) {
     let get = |name| option(services, name);
     // ssh would try each of several keys.

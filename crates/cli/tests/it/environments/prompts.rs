@@ -56,8 +56,8 @@ fn prompt_describes_the_container() {
     remote.sh("mkdir /own && printf '#!/bin/sh\\n[ \"$1\" = -r ] && echo 4.2 || echo Plan9\\n' > /own/uname");
     remote.sh(&format!("chmod +x /own/uname && {SKILL} && echo 'There, use spaces.' > AGENTS.md"));
     let text = prompt(&remote, &[]);
-    let place = ["Working directory: /project\n", "Platform: plan9\n", "OS version: Plan9 4.2\n"];
-    assert_prompt(&text, &place, &DECOYS);
+    let expected = ["Working directory: /project\n", "Platform: plan9\n", "OS version: Plan9 4.2\n"];
+    assert_prompt(&text, &expected, &DECOYS);
     let project = ["path=\"/project/AGENTS.md\"", "There, use spaces.", "Fill in forms."];
     assert_prompt(&text, &project, &["Git branch"]);
     assert_prompt(&text, &["Is git repository: false\n"], &[]);
@@ -76,8 +76,8 @@ fn prompt_describes_the_remote_host() {
     ));
     let below = format!("{}/sub", remote.directory);
     let text = prompt(&remote, &["--dir", &below]);
-    let place = [format!("Working directory: {below}\n"), format!("path=\"{}/AGENTS.md\"", remote.directory)];
-    assert_prompt(&text, &place.each_ref().map(String::as_str), &DECOYS);
+    let expected = [format!("Working directory: {below}\n"), format!("path=\"{}/AGENTS.md\"", remote.directory)];
+    assert_prompt(&text, &expected.each_ref().map(String::as_str), &DECOYS);
     assert_prompt(
         &text,
         &["Is git repository: true\n", "Git branch: remote\n", "Begin over there", "Fill in forms."],
