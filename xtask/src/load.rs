@@ -18,7 +18,7 @@ use crate::{failure::Failure, metadata::Metadata, process};
 const THREADS_PER_CORE: usize = 2;
 
 /// The modules of the command's test program that send signals, kill, and close pipes.
-const SIGNAL_TESTS: [&str; 2] = ["hard::", "stopping::"];
+const SIGNAL_TESTS: [&str; 2] = ["stress::", "signals::"];
 
 /// What runs, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -166,9 +166,10 @@ async fn converse(
         // A question at the end of the model's text may already be on screen; one asked by a tool is not.
         let is_on_screen = sees_text && !is_asked_by_tool(session);
         let question = (!is_on_screen).then_some(outcome.text.as_str());
+        let key = run_end_key(run);
         let answer = tokio::select! {
             () = output_closed.cancelled() => None,
-            answer = prompter.ask(&run_end_key(run), question) => answer,
+            answer = prompter.ask(&key, question) => answer,
         };
         let Some(answer) = answer else { break };
         session.handle().set_limits(limits)?;

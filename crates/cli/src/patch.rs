@@ -32,7 +32,7 @@ pub(crate) async fn patch(args: PatchArgs, process_env: &ProcessEnv) -> Result<E
         PatchCommand::Check(input) => (input, false),
     };
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
-    let root = Root::at(&process_env.directory(input.dir.as_deref())?)?;
+    let root = Root::new(&process_env.directory(input.dir.as_deref())?)?;
     let text = patch_text(input.file.as_deref())?;
     let interrupts = Interrupts::listen()?;
     let env = process_env.local_environment(root.path())?;
@@ -67,7 +67,7 @@ async fn make_plan(
     env: &dyn ExecutionEnvironment,
 ) -> Result<Plan, Failure> {
     let patch = parse(text).map_err(|error| Failure::multi_line(Exit::Failed, &error.to_string()))?;
-    let patch = patch.resolve_paths(|path| root.name(path, env))?;
+    let patch = patch.resolve_paths(|path| root.canonical_name(path, env))?;
     let files = read_files(env, &patch)
         .await
         .map_err(|error| Failure::failed("cannot read a file named in the patch").caused_by(&error))?;

@@ -93,7 +93,7 @@ pub(crate) fn question(
     if sections.iter().map(Vec::len).sum::<usize>() <= available(&first) {
         return format!("{full}{prompt}");
     }
-    let again = format!("{head}, {size}, shown in full above:\n");
+    let again = format!("{head}, {size}, in full above:\n");
     let ends = shorten(&sections, available(&again));
     format!("{full}\n{again}{}{prompt}", format_rows(&ends, style))
 }

@@ -57,7 +57,7 @@ fn run_json_is_one_object() {
 #[test]
 fn ask_stream_has_one_event_per_line() {
     for dialect in Dialect::ALL {
-        let model =
+        let harness =
             Harness::new(dialect, "[[turn]]\nreasoning = \"Hm.\"\ntext = \"A short answer, in pieces.\"\n");
         let output = run(&mut harness.command("ask", &["--output", "stream-json", "Well?"]));
         assert_eq!(output.code, Some(0), "{output:?}");
@@ -78,7 +78,7 @@ fn ask_stream_has_one_event_per_line() {
 
 #[test]
 fn ask_failure_is_an_error_event() {
-    let model =
+    let harness =
         Harness::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
     let output = run(&mut harness.command("ask", &["--output", "stream-json", "Well?"]));
     assert_eq!(output.code, Some(1), "{output:?}");
@@ -88,7 +88,7 @@ fn ask_failure_is_an_error_event() {
         (&"ERROR".into(), &"server".into(), &1.into())
     );
 
-    let model =
+    let harness =
         Harness::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
     let output = run(&mut harness.command("ask", &["--output", "json", "Well?"]));
     let lines = lines(&output.stdout);

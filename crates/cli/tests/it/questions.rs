@@ -51,8 +51,8 @@ fn approval_shows_head_size_and_tail() {
         for part in ["echo head", "echo tail", amount, "  … "] {
             assert!(screen.contains(part), "{part} in\n{screen}");
         }
-        terminal.types("y\n");
-        let (code, screen, _) = terminal.ends();
+        terminal.type_keys("y\n");
+        let (code, screen, _) = terminal.finish();
         assert_eq!((code, harness.path("b.txt").exists()), (Some(0), true), "{screen}");
     }
 }
@@ -85,8 +85,8 @@ fn run_and_answer(arguments: &[&str]) -> (Option<i32>, String) {
     // Wide enough that no line wraps.
     let mut terminal = Terminal::run(&harness.command("run", arguments), 4_000, 24, |_| {});
     terminal.wait_for_text("\n> ");
-    terminal.types("8080\n");
-    let (code, _, bytes) = terminal.ends();
+    terminal.type_keys("8080\n");
+    let (code, _, bytes) = terminal.finish();
     (code, bytes)
 }
 
@@ -132,7 +132,7 @@ fn totals_and_limits_span_an_answered_question() {
 fn question_is_skipped_without_remaining_rounds() {
     let harness = Harness::new(Dialect::ChatCompletions, QUESTION_IN_THE_MIDDLE);
     let command = harness.command("run", &["--max-tool-rounds", "3", "Go"]);
-    let (code, screen, _) = Terminal::run(&command, 200, 24, |_| {}).ends();
+    let (code, screen, _) = Terminal::run(&command, 200, 24, |_| {}).finish();
     assert_eq!(code, Some(3), "{screen}");
     assert!(screen.contains("[stopped: tool round limit] 3 model calls, 3 tool calls"), "{screen}");
 }

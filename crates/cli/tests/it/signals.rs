@@ -13,8 +13,8 @@ pub(crate) const SLEEP: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\nargum
 
 /// Starts a run, waits until its shell command runs, and returns the process id of that command.
 #[expect(clippy::zombie_processes, reason = "the caller waits for it")]
-pub(crate) fn start(model: &Harness) -> (Child, String) {
-    let mut child = model
+pub(crate) fn start(harness: &Harness) -> (Child, String) {
+    let mut child = harness
         .command("run", &["Sleep"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -76,7 +76,7 @@ fn second_signal_exits_at_once() {
 fn closed_pipe_exits_silently() {
     let turns = format!("[[turn]]\ntext = \"{}\"\npause_ms = 20\n", "word after word ".repeat(500));
     let harness = Harness::new(Dialect::OpenAiResponses, &turns);
-    let mut child = model
+    let mut child = harness
         .command("run", &["--output", "stream-json", "Write"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -17,7 +17,7 @@ fn terminal_text_wraps_at_words() {
     for (subcommand, arguments) in commands {
         let harness = responding(TEXT);
         let terminal = Terminal::run(&harness.command(subcommand, arguments), 40, 24, |_| {});
-        let (code, screen, _) = terminal.ends();
+        let (code, screen, _) = terminal.finish();
         assert_eq!(code, Some(0), "{screen}");
         let expected = "The quick brown fox jumps over the lazy\ndog and runs away from it.\n\n\
                         - an item of a list that is longer than\n  a row\n\n```\n\
@@ -59,7 +59,7 @@ fn invisible_characters_are_removed() {
     let run = |arguments: &[&str]| {
         let harness = Harness::new(Dialect::AnthropicMessages, turns);
         let arguments = [arguments, &["Go"]].concat();
-        let (code, _, bytes) = Terminal::run(&harness.command("run", &arguments), 100, 40, |_| {}).ends();
+        let (code, _, bytes) = Terminal::run(&harness.command("run", &arguments), 100, 40, |_| {}).finish();
         assert_eq!(code, Some(0), "{bytes}");
         (
             bytes.replace("\r\n", "\n"),

@@ -96,7 +96,7 @@ fn drafts_are_bounded() {
 #[test]
 fn long_texts_are_not_diffed() {
     let mut seed = 1_u32;
-    let mut text = |ends: [&str; 3]| -> String {
+    let mut random_lines = |ends: [&str; 3]| -> String {
         (0..30_000)
             .map(|_| {
                 seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -104,10 +104,26 @@ fn long_texts_are_not_diffed() {
             })
             .collect()
     };
-    let (old, new) = (text(["a\n", "b\n", "\n"]), text(["b\n", "\n", "a\n"]) + "end");
+    let (old, new) = (random_lines(["a\n", "b\n", "\n"]), random_lines(["b\n", "\n", "a\n"]) + "end");
     let arguments = json!({"old_string": old, "new_string": new});
     let written = format!("{{\"old_string\": {}, \"new_string\": {}}}", json!(old), json!(new));
     let mut draft = drafted("edit_file", &written, 4096);
     draft.complete(&arguments);
     assert_eq!((text(&draft, 1).as_str(), draft.counts()), ("+end\n", (30_001, 30_000)));
+}
+
+#[test]
+fn tmp_measure() {
+    for megabytes in [1_usize, 2, 4, 10] {
+        let patch = format!("*** Begin Patch\n*** Add File: a\n{}*** End Patch\n", "+a line of forty characters or thereabout\n".repeat(megabytes * 1_000_000 / 42));
+        let json = json!({"patch": patch}).to_string();
+        for size in [8, 4096] {
+            let started = std::time::Instant::now();
+            let mut draft = Draft::new("call", "apply_patch");
+            for chunk in json.as_bytes().chunks(size) {
+                draft.push(std::str::from_utf8(chunk).unwrap());
+            }
+            println!("{megabytes} MB in pieces of {size}: {:?} {:?}", started.elapsed(), draft.counts());
+        }
+    }
 }

@@ -97,7 +97,7 @@ fn long_call_is_shown_in_full_and_shortened() {
     }
     let (_, shortened) = shown.rsplit_once("\n\n").unwrap();
     insta::assert_snapshot!(shortened, @r"
-    shell (because), 32 lines, 3,258 bytes, shown in full above:
+    shell (because), 32 lines, 3,258 bytes, in full above:
         description: dddddddddddddddddddddddddddddddddddddddddd
       ↳ ddddddddddddddddddddddddddddddddddddddddddddddddddddddd
       … 2,904 bytes omitted

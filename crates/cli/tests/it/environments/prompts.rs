@@ -76,7 +76,8 @@ fn prompt_describes_the_remote_host() {
     ));
     let below = format!("{}/sub", remote.directory);
     let text = prompt(&remote, &["--dir", &below]);
-    let expected = [format!("Working directory: {below}\n"), format!("path=\"{}/AGENTS.md\"", remote.directory)];
+    let expected =
+        [format!("Working directory: {below}\n"), format!("path=\"{}/AGENTS.md\"", remote.directory)];
     assert_prompt(&text, &expected.each_ref().map(String::as_str), &DECOYS);
     assert_prompt(
         &text,
