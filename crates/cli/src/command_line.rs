@@ -23,22 +23,16 @@ use crate::render;
 /// The exit status, if the arguments ask for help or are invalid.
 pub(crate) fn parse() -> Result<Arguments, Exit> {
     let args: Vec<OsString> = std::env::args_os().collect();
-    Arguments::try_parse_from(&args).map_err(|error| match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            print_help(&error);
-            Exit::Done
+    Arguments::try_parse_from(&args).map_err(|error| {
+        let kind = error.kind();
+        let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        if !is_help && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return report_usage_error(&error, &args);
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            print_help(&error);
-            Exit::Usage
-        }
-        _ => report_usage_error(&error, &args),
+        // A closed standard output cannot be reported anywhere.
+        let _ = error.print();
+        if is_help { Exit::Done } else { Exit::Usage }
     })
-}
-
-fn print_help(error: &clap::Error) {
-    // A closed standard output cannot be reported anywhere.
-    let _ = error.print();
 }
 
 fn report_usage_error(error: &clap::Error, args: &[OsString]) -> Exit {

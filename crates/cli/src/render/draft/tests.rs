@@ -111,19 +111,3 @@ fn long_texts_are_not_diffed() {
     draft.complete(&arguments);
     assert_eq!((text(&draft, 1).as_str(), draft.counts()), ("+end\n", (30_001, 30_000)));
 }
-
-#[test]
-fn tmp_measure() {
-    for megabytes in [1_usize, 2, 4, 10] {
-        let patch = format!("*** Begin Patch\n*** Add File: a\n{}*** End Patch\n", "+a line of forty characters or thereabout\n".repeat(megabytes * 1_000_000 / 42));
-        let json = json!({"patch": patch}).to_string();
-        for size in [8, 4096] {
-            let started = std::time::Instant::now();
-            let mut draft = Draft::new("call", "apply_patch");
-            for chunk in json.as_bytes().chunks(size) {
-                draft.push(std::str::from_utf8(chunk).unwrap());
-            }
-            println!("{megabytes} MB in pieces of {size}: {:?} {:?}", started.elapsed(), draft.counts());
-        }
-    }
-}
