@@ -16,7 +16,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         command
     };
     if starts_the_command(arguments) {
-        process::run(&mut cargo("build", "release", "pintle"))?;
+        process::run(&mut cargo("build", "release", "pintle-cli"))?;
     }
     process::run(cargo("build", "measure", "pintle-benches").args(["--bin", "pintle-benches"]))?;
     // Linked statically, since loading a library takes longer than all that it does.

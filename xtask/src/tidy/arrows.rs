@@ -25,11 +25,23 @@ const ARROWS: &[Arrows] = &[
     },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
-    Arrows { from: "pintle", to: LIBRARIES, to_in_tests: &[] },
+    Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
+    Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-benches", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-examples", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "xtask", to: &[], to_in_tests: &[] },
+];
+
+/// The layers that the library `pintle` re-exports.
+const LAYERS: &[&str] = &[
+    "pintle-agent",
+    "pintle-env",
+    "pintle-llm",
+    "pintle-patch",
+    "pintle-providers",
+    "pintle-tools",
+    "pintle-web",
 ];
 
 const LIBRARIES: &[&str] = &[
@@ -56,11 +68,14 @@ const FENCES: &[Fence] = &[
     Fence { dependency: "rustls", owners: &["pintle-providers", "pintle-web"] },
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },
-    Fence { dependency: "nix", owners: &["pintle-env", "pintle", "pintle-tests", "pintle-benches", "xtask"] },
+    Fence {
+        dependency: "nix",
+        owners: &["pintle-env", "pintle-cli", "pintle-tests", "pintle-benches", "xtask"],
+    },
     Fence { dependency: "grep-searcher", owners: &["pintle-env"] },
     Fence { dependency: "ignore", owners: &["pintle-env"] },
-    Fence { dependency: "clap", owners: &["pintle"] },
-    Fence { dependency: "anyhow", owners: &["pintle", "pintle-tests", "xtask"] },
+    Fence { dependency: "clap", owners: &["pintle-cli"] },
+    Fence { dependency: "anyhow", owners: &["pintle-cli", "pintle-tests", "xtask"] },
 ];
 
 /// The patch engine is text in and a plan out: this is all that it may need.
