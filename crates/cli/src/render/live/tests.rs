@@ -1,3 +1,6 @@
+mod approvals;
+mod resizing;
+
 use std::num::NonZeroU16;
 
 use pintle_agent::{Outcome, OutcomeStatus, SessionId};
@@ -302,21 +305,6 @@ fn subagent_lines_wait_for_the_end_of_text() {
     ");
 }
 
-/// Calls of different sessions may share an id.
-#[test]
-fn approvals_with_the_same_call_id_are_distinct() {
-    let mut harness = Harness::new(80, 24, PLAIN);
-    let (kind, data) = asked("1");
-    let first = harness.display(&subagent_event("c1", kind, &data)).unwrap();
-    assert_eq!(harness.event((kind, data.clone())), None, "one at a time");
-    let (over, over_data) = decided("1");
-    assert_eq!(harness.display(&subagent_event("c1", over, &over_data)), Some("1".to_owned()));
-    assert_ne!(first, "1");
-    assert_eq!(harness.display(&subagent_event("c1", "PROCESSING_END", &json!({"state": "IDLE"}))), None);
-    assert_eq!(harness.display(&subagent_event("c1", kind, &data)), None, "the session's own is still open");
-    assert_eq!(harness.event((over, over_data)), Some(first));
-}
-
 #[test]
 fn short_calls_do_not_draw_the_live_region() {
     let mut harness = Harness::new(80, 24, PLAIN);
@@ -402,140 +390,6 @@ fn failed_edit_leaves_no_diff() {
 }
 
 #[test]
-fn live_region_fits_forty_columns() {
-    let mut harness = Harness::new(40, 10, PLAIN);
-    harness.event(started(
-        "1",
-        "shell",
-        &json!({"command": "cargo test --workspace --all-targets --all-features"}),
-    ));
-    harness.event(started(
-        "2",
-        "grep",
-        &json!({"pattern": "全角文字の検索パターンはとても長いです", "path": "src"}),
-    ));
-    harness.event(started("3", "grep", &json!({"pattern": "e\u{301}e\u{301}\tx\u{1b}[2Jy\u{7}z"})));
-    harness.wait(Duration::from_secs(75));
-    insta::assert_snapshot!(harness.screen(), @r"
-    ⠋ shell cargo test --worksp… 1 min 15 s
-    ⠋ grep 全角文字の検索パター… 1 min 15 s
-    ⠋ grep éé x [2Jy z 1 min 15 s
-    ");
-}
-
-#[test]
-fn narrow_window_keeps_the_start_of_a_line() {
-    let cases = [
-        (1, ""),
-        (2, "⠼"),
-        (3, "⠼ "),
-        (4, "⠼ …"),
-        (9, "⠼ shell "),
-        (10, "⠼ shell …"),
-        (12, "⠼ shell 日…"),
-        (13, "⠼ shell  4 s"),
-        (16, "⠼ shell 日… 4 s"),
-    ];
-    for (columns, expected) in cases {
-        let mut harness = Harness::new(columns, 5, PLAIN);
-        harness.event(started("1", "shell", &json!({"command": "日本"})));
-        harness.wait(Duration::from_millis(4_400));
-        let first = harness.terminal.screen().rows(0, columns.try_into().unwrap()).next().unwrap();
-        assert_eq!(first, expected, "{columns} columns");
-    }
-}
-
-#[test]
-fn live_region_is_never_taller_than_the_screen() {
-    for rows in 1..8 {
-        let mut harness = Harness::new(40, rows, PLAIN);
-        harness.stream_text("Five at once.");
-        for call in ["1", "2", "3", "4", "5"] {
-            harness.event(started(call, "read_file", &json!({"file_path": call})));
-        }
-        harness.wait(Duration::from_secs(2));
-        let lines =
-            harness.screen().lines().filter(|line| line.starts_with('⠋') || line.starts_with('…')).count();
-        assert_eq!(lines, (rows - 1).min(5), "{}", harness.screen());
-        for call in ["1", "2", "3", "4", "5"] {
-            harness.event(ended(call, "read_file", ""));
-        }
-        harness.resize(40, 20);
-        let shown = harness.screen();
-        let lines: Vec<&str> = shown.lines().collect();
-        let done = |call| format!("✓ read_file {call} 1.2 s");
-        let expected: Vec<String> =
-            ["Five at once.".to_owned(), String::new()].into_iter().chain((1..6).map(done)).collect();
-        assert_eq!(lines, expected, "{rows}");
-    }
-}
-
-#[test]
-fn resize_leaves_no_garbage() {
-    let long = json!({"command": "cargo test --workspace --all-targets --all-features --no-fail-fast -- --nocapture"});
-    for (columns, rows) in [(40, 24), (120, 24), (79, 24), (80, 4), (20, 3), (80, 50)] {
-        let mut harness = Harness::new(80, 24, PLAIN);
-        harness.event(started("1", "shell", &long));
-        harness.event(started("2", "grep", &json!({"pattern": "x"})));
-        harness.wait(TICK);
-        harness.resize(columns, rows);
-        harness.wait(TICK);
-        let shown = harness.screen();
-        let lines: Vec<&str> = shown.lines().collect();
-        assert_eq!(lines.len(), 2, "{columns} {rows}: {shown}");
-        assert!(lines[0].starts_with("⠹ shell cargo") && lines[1] == "⠹ grep x", "{columns} {rows}: {shown}");
-        harness.events([ended("1", "shell", ""), ended("2", "grep", "")]);
-        harness.resize(200, 50);
-        let shown = harness.screen();
-        let lines: Vec<&str> =
-            shown.lines().filter(|line| line.contains("⠹") || line.contains("✓")).collect();
-        assert!(
-            lines.len() == 2 && lines.iter().all(|line| line.starts_with('✓')),
-            "{columns} {rows}: {shown}"
-        );
-    }
-}
-
-/// Resizes like a terminal that rewraps lines: the cursor stays on its character.
-fn reflow(harness: &mut Harness, columns: usize) {
-    let shown = harness.screen();
-    let above = usize::from(harness.terminal.screen().cursor_position().0);
-    harness.size.columns = columns;
-    harness.terminal = terminal(harness.size);
-    let lines: Vec<&str> = shown.lines().collect();
-    let (before, live) = lines.split_at(above);
-    for line in before {
-        harness.terminal.process(format!("{line}\r\n").as_bytes());
-    }
-    let (row, _) = harness.terminal.screen().cursor_position();
-    harness.terminal.process(live.join("\r\n").as_bytes());
-    harness.terminal.process(format!("\x1b[{};1H", row + 1).as_bytes());
-}
-
-#[test]
-fn rewrapped_lines_are_erased() {
-    let command = "cargo test --workspace --all-targets --all-features --no-fail-fast -- --nocapture";
-    for columns in [13, 40, 60] {
-        let mut harness = Harness::new(100, 30, PLAIN);
-        harness.stream_text("I run the tests.");
-        harness.event(started("1", "shell", &json!({"command": command})));
-        harness.event(started("2", "shell", &json!({"command": command})));
-        harness.wait(TICK);
-        let rows = |harness: &Harness| -> Vec<String> {
-            let width = u16::try_from(columns).unwrap();
-            harness.terminal.screen().rows(0, width).filter(|row| !row.is_empty()).collect()
-        };
-        reflow(&mut harness, columns);
-        assert!(rows(&harness).len() > 4, "the lines are wrapped: {:?}", rows(&harness));
-        harness.wait(TICK);
-        let shown = rows(&harness);
-        let spinning: Vec<&String> = shown.iter().skip_while(|row| !row.starts_with('⠹')).collect();
-        assert!(spinning.len() == 2 && spinning.iter().all(|row| row.starts_with("⠹ shell")), "{shown:?}");
-        assert!(!shown.iter().any(|row| row.contains('⠙')), "{shown:?}");
-    }
-}
-
-#[test]
 fn no_color_removes_only_colours() {
     let diff = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n";
     let done = json!({
@@ -587,51 +441,6 @@ fn dumb_terminal_has_no_live_region() {
 
     [done] 2 model calls, 1 tool call, 12,345 tokens in, 678 out, 4.2 s, $0.0123
     ");
-}
-
-#[test]
-fn output_is_deferred_during_a_question() {
-    for style in [PLAIN, DUMB] {
-        let mut harness = Harness::new(80, 24, style);
-        harness.event(started("1", "shell", &json!({"command": "make"})));
-        harness.wait(TICK);
-        assert_eq!(harness.event(asked("2")).as_deref(), Some("2"));
-        assert_eq!(harness.screen().trim_end(), "[approval] write_file needs approval: it writes");
-        harness.write("Run it? ");
-        let before = harness.written.len();
-        harness.wait(Duration::from_secs(2));
-        assert_eq!(harness.event(asked("3")), None, "one question at a time");
-        assert_eq!(harness.event(ended("1", "shell", "done")), None);
-        harness.wait(Duration::from_secs(2));
-        assert_eq!(harness.written.len(), before);
-        harness.write("y\n");
-        assert_eq!(harness.event(decided("2")).as_deref(), Some("3"), "the next one");
-        harness.write("Run it? n\n");
-        assert_eq!(harness.event(decided("3")), None);
-        harness.event(started("2", "write_file", &json!({"file_path": "a"})));
-        harness.wait(TICK);
-        let shell = if style.moves { "✓ shell make 1.2 s" } else { "[shell] make (ok, 1.2 s)" };
-        let running = if style.moves { "\n⠲ write_file a" } else { "" };
-        let running = running
-            .replace('⠲', super::super::activity::SPINNER[harness.now.as_millis() as usize / 100 % 10]);
-        assert_eq!(
-            harness.screen().trim_end(),
-            format!(
-                "[approval] write_file needs approval: it writes\nRun it? y\n\
-                 [approval] write_file needs approval: it writes\n{shell}\n    done\nRun it? n{running}"
-            )
-        );
-    }
-}
-
-#[test]
-fn unanswered_question_releases_deferred_output() {
-    let mut harness = Harness::new(80, 24, PLAIN);
-    harness.event(asked("1"));
-    harness.event(("WARNING", json!({"message": "slow"})));
-    assert!(!harness.screen().contains("slow"));
-    harness.event(("PROCESSING_END", json!({"state": "IDLE"})));
-    assert!(harness.screen().contains("[warning] slow"));
 }
 
 #[test]
