@@ -1,8 +1,8 @@
-//! A gate with approval: what the host's rules do not settle, a person decides.
+//! Approval: calls that no rule settles are decided by the user.
 //!
-//! Every call of a tool passes the session's gates before it runs. A gate allows, denies with a reason for the model,
-//! or asks; one denial is enough, and so is one question. Who is asked sees the exact call and, for a change of files,
-//! the diff that it would make.
+//! Every tool call passes the session's gates before it runs. A gate allows the call, denies it with a reason for the
+//! model, or asks. A single denial is final, and so is a single request for approval. The user sees the exact call and,
+//! for file changes, the resulting diff.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use pintle_tools::gate::{CommandGate, Permission, Verdict};
 use pintle_tools::pipeline::{Gate, PreparedCall};
 
-/// A rule of the host's own: a new dependency is code of strangers, so somebody looks at it first.
+/// Custom rule: changes to the manifest may add third-party code, so they need approval.
 #[derive(Debug)]
 struct ManifestGate;
 
 #[async_trait]
 impl Gate for ManifestGate {
     async fn check(&self, call: &PreparedCall) -> Verdict {
-        // The paths are absolute and known before the call runs, whichever tool it is that writes them.
+        // Paths are absolute and known before the call runs, for every tool that writes files.
         if call.writes().iter().any(|path| path.ends_with("Cargo.toml")) {
             return Verdict::Ask { reason: "it changes the manifest".to_owned() };
         }
@@ -30,12 +30,12 @@ impl Gate for ManifestGate {
     }
 }
 
-/// Stands for the person, whom a real host would show a dialog.
+/// Simulates the user. A real application would show a dialog.
 fn review(request: &ApprovalRequest) -> Decision {
-    println!("asked    {}, because {}", request.tool_name, request.reason);
-    // A change of files was made where nothing is kept, to find out what it would be. A command cannot be tried so.
+    println!("review   {}: {}", request.tool_name, request.reason);
+    // File changes have been rehearsed to compute their diff. Commands cannot be.
     let Some(dry_run) = &request.dry_run else {
-        return Decision::Deny { reason: Some("ask me again when it is ready".to_owned()) };
+        return Decision::Deny { reason: Some("ask again when it is ready".to_owned()) };
     };
     for change in &dry_run.changes {
         print!("{}", change.diff);
@@ -45,16 +45,16 @@ fn review(request: &ApprovalRequest) -> Decision {
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The model is a script, so that this runs offline. Yours comes from `Client::from_env()`.
+    // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let provider = OpenAiCompatible::builder(server.base_url(Dialect::ChatCompletions)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
-    let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("Cargo.toml"), "[dependencies]\nserde = \"1\"\n")?;
-    let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os())?;
+    let directory = tempfile::tempdir()?;
+    std::fs::write(directory.path().join("Cargo.toml"), "[dependencies]\nserde = \"1\"\n")?;
+    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
 
-    // The ready gates judge by command, effect, tool or path; what no rule of this one names is asked about.
+    // Built-in gates match by command, effect, tool or path. This one asks about commands that match no rule.
     let commands = CommandGate::new()
         .with("git push *", Permission::Deny)?
         .with("cat *", Permission::Allow)?
@@ -68,18 +68,18 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut run = session.submit("Make a release.");
     while let Some(event) = run.next().await {
         match event.kind {
-            // The call waits until somebody decides, here or anywhere else that a handle is. A host that would rather be
-            // called than watch gives the builder an `Approver`.
+            // The call waits for a decision from any handle. To be called back instead of watching events, pass an
+            // `Approver` to the builder.
             EventKind::ApprovalRequested { call_id, .. } => {
                 for request in handle.approvals().iter().filter(|request| request.call_id == call_id) {
                     handle.decide(&call_id, review(request))?;
                 }
             }
             EventKind::ApprovalDecided { approved, .. } => println!("decided  approved: {approved}"),
-            // A call that is refused has an end as well, with what the model is told.
+            // A denied call also ends, with the text that the model receives.
             EventKind::ToolCallEnd { tool_name, output, error, .. } => {
-                let said = output.to_text_lossy()?;
-                println!("result   {tool_name} {error:?}: {}", said.lines().next().unwrap_or_default());
+                let text = output.to_text_lossy()?;
+                println!("result   {tool_name} {error:?}: {}", text.lines().next().unwrap_or_default());
             }
             _ => {}
         }
@@ -90,7 +90,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What the model says, and what it must have been told before it says it.
+/// Responses of the model, each with what the request must contain.
 const SCRIPT: &str = r#"
 name = "release"
 

@@ -1,9 +1,9 @@
-//! A session whose tools work somewhere else: every command goes through a launcher.
+//! Custom execution environment: every command goes through a launcher.
 //!
-//! Tools touch the world through an `ExecutionEnvironment` and in no other way, so the place where they work is the
-//! host's choice: this machine, a container, another host, or a place that only you know. The environment of this
-//! example stands, whole and with the contract that it keeps, in `crates/env/examples/own_environment.rs`; the guide
-//! to writing one is `docs/environments.md`.
+//! Tools access files and processes only through an `ExecutionEnvironment`, so the application chooses where they work:
+//! locally, in a container, on a remote host, or anywhere else. The environment of this example is implemented in
+//! `crates/env/examples/own_environment.rs`, with the contract that it fulfils. `docs/environments.md` is the guide to
+//! writing one.
 
 use std::sync::Arc;
 
@@ -16,25 +16,27 @@ use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use own_environment::Launched;
 
 #[path = "../crates/env/examples/own_environment.rs"]
-#[expect(dead_code, unreachable_pub, reason = "a program of its own, with a `main` that nobody calls here")]
+#[expect(dead_code, unreachable_pub, reason = "a separate program, whose `main` is not called here")]
 mod own_environment;
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The model is a script, so that this runs offline. Yours comes from `Client::from_env()`.
+    // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let provider = Gemini::builder("any-key").base_url(server.base_url(Dialect::Gemini)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
-    // A launcher is any program that runs another one: here `env`, elsewhere `kubectl exec pod --` or `nsenter`.
-    let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("motd"), "Welcome to the ship.\n")?;
-    let place = Launched::new(["env", "SHIP=Beagle"], &folder.path().canonicalize()?, std::env::vars_os())?;
+    // A launcher is any program that runs another one: `env` here, or `kubectl exec pod --` or `nsenter`.
+    let directory = tempfile::tempdir()?;
+    std::fs::write(directory.path().join("motd"), "Welcome to the ship.\n")?;
+    let launched =
+        Launched::new(["env", "SHIP=Beagle"], &directory.path().canonicalize()?, std::env::vars_os())?;
 
-    // Wrappers go around any environment, yours too. In this one tools change no file; commands are trusted.
-    let read_only = ReadOnly::new(Arc::new(place)).allow_commands();
+    // Wrappers work with any environment, including custom ones. This one prevents file changes by tools, but not by
+    // commands.
+    let read_only = ReadOnly::new(Arc::new(launched)).allow_commands();
 
-    // The session initialises the environment when it needs it, and cleans it up when it is closed.
+    // The session initialises the environment on first use and cleans it up when closed.
     let profile = ProviderProfile::gemini("gemini-3-flash-preview");
     let session = Session::builder(client, profile, Arc::new(read_only)).build()?;
 
@@ -57,7 +59,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What the model says, and what it must have been told before it says it.
+/// Responses of the model, each with what the request must contain.
 const SCRIPT: &str = r#"
 name = "ship"
 

@@ -1,7 +1,7 @@
-//! A tool of the host's own: the agent looks tickets up in the host's tracker.
+//! Custom tool: the agent looks up tickets in the application's tracker.
 //!
-//! A tool is a type for its input, some words for the model and one async function. The session makes the schema from
-//! the type, checks every call against it, runs the call, cuts what it gives to size and tells the host of it.
+//! A tool is an input type, a description for the model and an async function. The session derives the schema from the
+//! type, validates every call against it, runs the call, truncates its output and emits events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutp
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What the tool needs of its host. A real one would hold a client of the tracker.
+/// State of the tool. A real one would hold a client of the tracker.
 struct TicketLookup {
     open_tickets: BTreeMap<u32, &'static str>,
 }
 
-/// What the model fills in. The comments of the fields are what the model reads about them.
+/// Input of the tool. The doc comments of the fields become descriptions for the model.
 #[derive(Deserialize, JsonSchema)]
 struct Ticket {
     /// The number of the ticket, without `#`.
@@ -38,17 +38,17 @@ impl Tool for TicketLookup {
         "Gives the text of an open ticket of this project."
     }
 
-    // It only looks, so several calls of it run at the same time, and a gate that guards changes lets it pass.
+    // Read-only calls run in parallel, and gates that guard changes let them pass.
     fn effect(&self) -> Effect {
         Effect::Read
     }
 
-    // The context has the environment of the session and a token that fires when the call should stop. This tool needs
-    // neither: its future is dropped when the turn is stopped, and that is enough.
+    // The context has the session's environment and a cancellation token. This tool needs neither: dropping its future is
+    // enough to cancel it.
     async fn call(&self, input: Ticket, _: &ToolContext) -> Result<ToolOutput, ToolError> {
         match self.open_tickets.get(&input.number) {
             Some(text) => Ok(ToolOutput::new(*text)),
-            // A failure is written for the model: it says what to do better, and the turn goes on.
+            // The error is for the model, which can correct its call. The turn continues.
             None => {
                 let open: Vec<u32> = self.open_tickets.keys().copied().collect();
                 let message =
@@ -61,18 +61,18 @@ impl Tool for TicketLookup {
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The model is a script, so that this runs offline. Yours comes from `Client::from_env()`.
+    // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let provider =
         Anthropic::builder("any-key").base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
-    // A profile has the tools that its models were trained on; yours stand beside them.
+    // The profile has the tools that its models were trained on. Add yours to them.
     let open_tickets = BTreeMap::from([(7, "Dates are shown as 2026-02-30."), (9, "The logo is too small.")]);
     let profile = ProviderProfile::anthropic("claude-opus-4-6").with_tool(TicketLookup { open_tickets })?;
 
-    let folder = tempfile::tempdir()?;
-    let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os())?;
+    let directory = tempfile::tempdir()?;
+    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
     let session = Session::builder(client, profile, Arc::new(env)).build()?;
 
     let mut run = session.submit("What is ticket 70 about?");
@@ -91,7 +91,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What the model says, and what it must have been told before it says it.
+/// Responses of the model, each with what the request must contain.
 const SCRIPT: &str = r#"
 name = "tickets"
 

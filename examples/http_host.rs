@@ -1,7 +1,7 @@
-//! A tiny HTTP host: post a task, get the session's events as server-sent events.
+//! Small HTTP server: post a task, receive the session's events as server-sent events.
 //!
-//! Each request has a session of its own, and the body of its answer owns that session. So a client that goes takes it
-//! along: the server drops the body, and a session that is dropped ends everything that it started.
+//! Each request has its own session, owned by the response body. When a client disconnects, the server drops the body, and
+//! dropping a session terminates everything it started.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,19 +27,19 @@ use tokio::task::JoinSet;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// The most bytes of a task.
+/// Maximum size of a task in bytes.
 const MAX_TASK: usize = 64 << 10;
 
-/// What all sessions share.
-pub(crate) struct Host {
+/// State shared by all sessions.
+pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) env: Arc<dyn ExecutionEnvironment>,
 }
 
-/// Serves until `stop` fires, and then until every client has its answer or has gone.
+/// Serves until `stop` fires, then finishes the open connections.
 pub(crate) async fn serve(
     listener: TcpListener,
-    host: Arc<Host>,
+    shared: Arc<Shared>,
     mut stop: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let mut connections = JoinSet::new();
@@ -49,52 +49,55 @@ pub(crate) async fn serve(
             Some(_) = connections.join_next() => continue,
             accepted = listener.accept() => accepted?,
         };
-        let host = Arc::clone(&host);
-        let service = service_fn(move |request| answer(Arc::clone(&host), request));
+        let shared = Arc::clone(&shared);
+        let service = service_fn(move |request| handle(Arc::clone(&shared), request));
         let connection =
             http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
-        // A client that goes in the middle is an error to hyper and daily life to us.
+        // A client that disconnects early is an error for hyper, but not for this server.
         connections.spawn(async { drop(connection.await) });
     }
     while connections.join_next().await.is_some() {}
     Ok(())
 }
 
-/// `POST /anthropic` or `/openai` with the task as the body.
-async fn answer(host: Arc<Host>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+/// Handles `POST /anthropic` and `/openai` with a task as the body.
+async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let profile = match request.uri().path() {
         "/anthropic" => ProviderProfile::anthropic("claude-opus-4-6"),
         "/openai" => ProviderProfile::openai("gpt-5.2-codex"),
-        _ => return Ok(refusal(StatusCode::NOT_FOUND, "expected /anthropic or /openai")),
+        _ => return Ok(error_response(StatusCode::NOT_FOUND, "expected /anthropic or /openai")),
     };
     if request.method() != Method::POST {
-        return Ok(refusal(StatusCode::METHOD_NOT_ALLOWED, "expected POST"));
+        return Ok(error_response(StatusCode::METHOD_NOT_ALLOWED, "expected POST"));
     }
     let Ok(body) = Limited::new(request.into_body(), MAX_TASK).collect().await else {
-        return Ok(refusal(StatusCode::PAYLOAD_TOO_LARGE, "expected a task of at most 64 KiB"));
+        return Ok(error_response(StatusCode::PAYLOAD_TOO_LARGE, "expected a task of at most 64 KiB"));
     };
     let Ok(task) = String::from_utf8(body.to_bytes().into()) else {
-        return Ok(refusal(StatusCode::BAD_REQUEST, "expected a task in UTF-8"));
+        return Ok(error_response(StatusCode::BAD_REQUEST, "expected a task in UTF-8"));
     };
-    // The environment belongs to the host, which cleans it up when all sessions are over.
-    let built =
-        Session::builder(host.client.clone(), profile, Arc::clone(&host.env)).shared_environment().build();
+    // The sessions share the environment; the server cleans it up at the end.
+    let built = Session::builder(shared.client.clone(), profile, Arc::clone(&shared.env))
+        .shared_environment()
+        .build();
     let Ok(session) = built else {
-        return Ok(refusal(StatusCode::BAD_GATEWAY, "this provider is not set up"));
+        return Ok(error_response(StatusCode::BAD_GATEWAY, "provider not configured"));
     };
-    let mut answer = Response::new(StreamBody::new(events(session, task)).boxed_unsync());
-    answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/event-stream"));
-    answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
-    Ok(answer)
+    let mut response = Response::new(StreamBody::new(events(session, task)).boxed_unsync());
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/event-stream"));
+    response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    Ok(response)
 }
 
-fn refusal(status: StatusCode, expected: &'static str) -> Response<Body> {
-    let mut answer = Response::new(Full::from(expected).boxed_unsync());
-    *answer.status_mut() = status;
-    answer
+fn error_response(status: StatusCode, expected: &'static str) -> Response<Body> {
+    let mut response = Response::new(Full::from(expected).boxed_unsync());
+    *response.status_mut() = status;
+    response
 }
 
-/// The events of one session, and at the end its outcome. Whoever drops this stream ends the session.
+/// Streams the events of a session, then its outcome. Dropping the stream drops the session.
 fn events(session: Session, task: String) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
     let run = session.submit(task);
     stream::unfold(Some((run, session)), |state| async {
@@ -111,7 +114,7 @@ fn events(session: Session, task: String) -> impl Stream<Item = Result<Frame<Byt
     })
 }
 
-/// A client: posts a task, prints the names of the events and goes when it has seen the one that it waits for.
+/// Client: posts a task, prints event names, and disconnects after the event `until`.
 async fn post(host: SocketAddr, path: &str, task: &str, until: &str) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(host).await?;
     let length = task.len();
@@ -123,7 +126,7 @@ async fn post(host: SocketAddr, path: &str, task: &str, until: &str) -> std::io:
     let mut lines = BufReader::new(stream).lines();
     while let Some(line) = lines.next_line().await? {
         let Some(name) = line.strip_prefix("event: ") else { continue };
-        // How many deltas there are depends on how quickly they are read.
+        // The number of deltas depends on how fast they are read.
         if name == until || !name.ends_with("_DELTA") {
             println!("  {name}");
         }
@@ -136,15 +139,15 @@ async fn post(host: SocketAddr, path: &str, task: &str, until: &str) -> std::io:
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The models are a script, so that this runs offline. Yours come from `Client::from_env()`.
+    // Scripted models, so that the example runs offline. Use `Client::from_env()` for real ones.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let anthropic =
         Anthropic::builder("any-key").base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
     let openai = OpenAi::builder("any-key").base_url(server.base_url(Dialect::OpenAiResponses)).build()?;
     let client = Client::builder().provider(anthropic).provider(openai).build()?;
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let env: Arc<dyn ExecutionEnvironment> =
-        Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os())?);
+        Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?);
     env.initialize().await?;
 
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -153,18 +156,18 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clients = async {
         post(address, "/anthropic", "Say hello.", "OUTCOME").await?;
         post(address, "/openai", "Work until I go.", "TOOL_CALL_OUTPUT_DELTA").await?;
-        println!("The client is gone.");
+        println!("The client has disconnected.");
         drop(stop);
         Ok(())
     };
-    tokio::try_join!(serve(listener, Arc::new(Host { client, env: Arc::clone(&env) }), stopped), clients)?;
+    tokio::try_join!(serve(listener, Arc::new(Shared { client, env: Arc::clone(&env) }), stopped), clients)?;
     env.cleanup().await?;
-    println!("Its command was told to stop: {}", folder.path().join("stopped").exists());
+    println!("Its command was terminated: {}", directory.path().join("stopped").exists());
     server.shutdown().await;
     Ok(())
 }
 
-/// What the two models say. The command of the second one ends when it is told to, and not before.
+/// Responses of the two models. The second model's command runs until it is terminated.
 const SCRIPT: &str = r#"
 name = "http host"
 

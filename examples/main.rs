@@ -1,13 +1,13 @@
 //! Runs one of the examples: `cargo run -p pintle-examples -- NAME`.
 //!
-//! Each file beside this one is a program of its own: its `main` is all that is called here, and the file can be copied
-//! to become yours. They are modules of one binary because a binary each would be linked, and kept, nine times.
+//! Each example is a complete program that you can copy; only its `main` is called here. The examples are modules of one
+//! binary to avoid linking nine.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::wildcard_enum_match_arm,
-    reason = "an example is a host: it has files and variables, prints what happens, and picks the events that it shows"
+    reason = "examples use files and variables, print to standard output and select events"
 )]
 
 mod approval;
@@ -35,12 +35,12 @@ const EXAMPLES: &[(&str, Main)] = &[
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let asked = std::env::args().nth(1).unwrap_or_default();
-    match EXAMPLES.iter().find(|(name, _)| *name == asked) {
+    let name = std::env::args().nth(1).unwrap_or_default();
+    match EXAMPLES.iter().find(|(known, _)| *known == name) {
         Some((_, main)) => main(),
         None => {
             let names: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
-            Err(format!("found no example `{asked}`, expected one of {}", names.join(", ")).into())
+            Err(format!("no example named `{name}`, expected one of {}", names.join(", ")).into())
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A provider of one's own: a model that is a function of this program.
+//! Custom provider: a model implemented by a function of this program.
 //!
-//! A client routes requests to adapters, by name. An adapter may speak to a server, load weights, or, as here, follow a
-//! rule. It translates and classifies and does nothing else: retries, limits, tools and history are the session's.
+//! A client routes requests to adapters by name. An adapter may call a server, load weights, or, as here, follow a rule.
+//! It only translates requests and classifies errors. Retries, limits, tools and history belong to the session.
 
 use std::sync::Arc;
 
@@ -15,36 +15,36 @@ use pintle_llm::{
 };
 use pintle_tools::builtin::Shell;
 
-/// Runs what it is asked to run, and tells what came of it.
+/// Runs the user's input as a command and repeats its output.
 #[derive(Debug)]
 struct Parrot;
 
 impl Parrot {
-    /// The answer: a call for a user's words, a text for the result of a call.
-    fn think(request: &Request) -> Result<Response, Error> {
+    /// Responds to user input with a call, and to the result of a call with text.
+    fn respond(request: &Request) -> Result<Response, Error> {
         if request.model != "grey" {
-            // The kind decides what follows: whether it is tried again, and what becomes of the session.
+            // The kind determines whether the request is retried and how the session ends.
             return Err(Error::new(
                 ErrorKind::NotFound,
                 format!("no model `{}`, expected `grey`", request.model),
             ));
         }
-        let heard = request.messages.last().map(|item| item.message());
-        let (message, finish) = match heard {
-            Some(heard) if heard.role == Role::User => {
-                let arguments = serde_json::json!({ "command": heard.text() }).to_string();
-                // The id must be unique within the session. A real provider draws it.
+        let last = request.messages.last().map(|item| item.message());
+        let (message, finish) = match last {
+            Some(message) if message.role == Role::User => {
+                let arguments = serde_json::json!({ "command": message.text() }).to_string();
+                // The id must be unique within the session. Real providers generate it.
                 let call = ToolCall::from_raw(format!("call_{}", request.messages.len()), "shell", arguments);
                 (Message::new(Role::Assistant, vec![ContentPart::ToolCall(call)]), Finish::ToolCalls)
             }
-            Some(heard) => {
-                let told: String = heard.results().map(|result| result.text()).collect();
-                let first = told.lines().next().unwrap_or_default();
+            Some(message) => {
+                let results: String = message.results().map(|result| result.text()).collect();
+                let first = results.lines().next().unwrap_or_default();
                 (Message::assistant(format!("It said: {first}")), Finish::Stop)
             }
             None => return Err(Error::new(ErrorKind::InvalidRequest, "the request has no messages")),
         };
-        // The origin lets a session carry on with another provider, which must not get what only this one understands.
+        // The origin lets a session switch providers without sending them provider-specific data.
         let message = message.with_origin(Origin::new("parrot", &request.model));
         let response = Response::new("parrot", &request.model, message);
         Ok(response.with_finish_reason(FinishReason::new(finish)).with_usage(Usage::new(9, 3)))
@@ -58,12 +58,12 @@ impl ProviderAdapter for Parrot {
     }
 
     async fn complete(&self, request: &Request) -> Result<Response, Error> {
-        Self::think(request)
+        Self::respond(request)
     }
 
-    /// The same answer in pieces. A stream ends with `Finish`, which carries the whole, or with an error.
+    /// Streams the same response. A stream ends with `Finish`, which has the complete response, or with an error.
     async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
-        let response = Self::think(request)?;
+        let response = Self::respond(request)?;
         let mut events = Vec::new();
         if !response.text().is_empty() {
             let text_id = || "0".to_owned();
@@ -74,8 +74,8 @@ impl ProviderAdapter for Parrot {
             events.push(StreamEvent::TextEnd { text_id: text_id(), signature: None });
         }
         for call in response.tool_calls() {
-            let begun = PartialToolCall { id: call.id.clone(), name: call.name.clone() };
-            events.push(StreamEvent::ToolCallStart { tool_call: begun });
+            let partial = PartialToolCall { id: call.id.clone(), name: call.name.clone() };
+            events.push(StreamEvent::ToolCallStart { tool_call: partial });
             events.push(StreamEvent::ToolCallEnd { tool_call: call.clone() });
         }
         events.push(StreamEvent::Finish {
@@ -90,13 +90,13 @@ impl ProviderAdapter for Parrot {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::builder().provider(Parrot).build()?;
-    // A profile of the host's own begins with nothing: no instructions and no tools.
+    // A new profile has neither instructions nor tools.
     let profile = ProviderProfile::new("parrot", "grey")
         .with_base_instructions("You are a parrot.")
         .with_tool(Shell::new())?;
 
-    let folder = tempfile::tempdir()?;
-    let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os())?;
+    let directory = tempfile::tempdir()?;
+    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
     let session = Session::builder(client, profile, Arc::new(env)).build()?;
 
     let mut run = session.submit("echo land ahoy");
@@ -106,7 +106,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 println!("call    {tool_name} {arguments}")
             }
             EventKind::AssistantTextStart {} => print!("answer  "),
-            // As it comes. How much comes at a time depends on how quickly you read.
+            // Streamed. The size of the deltas depends on how fast they are read.
             EventKind::AssistantTextDelta { delta } => print!("{delta}"),
             EventKind::AssistantTextEnd { .. } => println!(),
             _ => {}
@@ -114,10 +114,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     drop(run);
 
-    // The error of the adapter is the outcome of the run, with its kind.
+    // The adapter's error, with its kind, is part of the outcome.
     session.handle().set_model("blue")?;
     let outcome = session.submit("echo again").await?;
-    println!("then    {:?}: {:?}", outcome.status, outcome.error.map(|error| (error.kind, error.message)));
+    println!("error   {:?}: {:?}", outcome.status, outcome.error.map(|error| (error.kind, error.message)));
     session.close().await;
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Replay in a test: what a session did yesterday is checked today, without a model and without its files.
+//! Replay: a test checks a recorded session without a model and without its files.
 //!
-//! A session is a function of its inputs: what the host said, what the models answered, what tools gave. A record has
-//! them all. Replaying it gives every event, request and outcome again, in milliseconds, and tells the first input that
-//! leads to another request than it did.
+//! A session is a function of its inputs: messages of the application, model responses and tool results. A record contains
+//! all of them. Replaying it reproduces every event, request and outcome in milliseconds, and reports the first input that
+//! leads to a different request.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,20 +15,20 @@ use pintle_llm::Client;
 use pintle_providers::Anthropic;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
-/// Yesterday: a session does something, and its record goes to a file, one line for each input.
-async fn work(record: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    // The model is a script, so that this runs offline. Yours comes from `Client::from_env()`.
+/// Runs a session and writes its record to a file, one line per input.
+async fn record_session(record: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let provider =
         Anthropic::builder("any-key").base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
     let client = Client::builder().provider(provider).build()?;
-    let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("port"), "8080\n")?;
-    let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os())?;
+    let directory = tempfile::tempdir()?;
+    std::fs::write(directory.path().join("port"), "8080\n")?;
+    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
     let session = Session::builder(client, profile, Arc::new(env)).record(true).build()?;
 
-    println!("work: {:?}", session.submit("Move the server to port 9090.").await?.status);
+    println!("session: {:?}", session.submit("Move the server to port 9090.").await?.status);
     let handle = session.handle();
     session.close().await;
     handle.record()?.write(File::create(record)?)?;
@@ -36,7 +36,7 @@ async fn work(record: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Today: what a test of yours would ask of the record. The model, the server and the folder are gone.
+/// Checks the record as a test would. The model, the server and the directory no longer exist.
 fn check(record: &Record) -> Result<(), Box<dyn std::error::Error>> {
     let replay = record.replay()?;
     println!("replay: {} requests, state {:?}", replay.requests.len(), replay.state);
@@ -44,7 +44,7 @@ fn check(record: &Record) -> Result<(), Box<dyn std::error::Error>> {
     let statuses: Vec<OutcomeStatus> = replay.outcomes.iter().map(|(_, outcome)| outcome.status).collect();
     assert_eq!(statuses, [OutcomeStatus::Completed]);
 
-    // The rule of this product: no file is changed that the agent has not looked at.
+    // The rule under test: the agent reads a file before it changes it.
     let mut calls = replay.events.iter().filter_map(|event| match &event.kind {
         EventKind::ToolCallStart { tool_name, .. } => Some(tool_name.as_str()),
         _ => None,
@@ -54,13 +54,13 @@ fn check(record: &Record) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Would another prompt, or another tool, have changed what the model was sent? It would, and from here on.
-fn check_a_new_prompt(record: &Record) -> Result<(), Box<dyn std::error::Error>> {
+/// Finds the first request that another prompt would have changed.
+fn check_changed_prompt(record: &Record) -> Result<(), Box<dyn std::error::Error>> {
     match record.replay_with(|context| context.system_prompt.push_str("\nAnswer in verse.")) {
-        Ok(_) => println!("new prompt: every request is as it was"),
-        // It holds the fingerprints of both requests as well.
+        Ok(_) => println!("new prompt: every request is unchanged"),
+        // Also has the fingerprints of both requests.
         Err(ReplayError::Diverged(at)) => {
-            println!("new prompt: another request follows from input {}, {}", at.input, at.kind);
+            println!("new prompt: requests differ from input {}, {}", at.input, at.kind);
         }
         Err(other) => return Err(other.into()),
     }
@@ -71,14 +71,14 @@ fn check_a_new_prompt(record: &Record) -> Result<(), Box<dyn std::error::Error>>
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let records = tempfile::tempdir()?;
     let path = records.path().join("session.jsonl");
-    work(&path).await?;
+    record_session(&path).await?;
     let record = Record::read(BufReader::new(File::open(&path)?))?;
     check(&record)?;
-    check_a_new_prompt(&record)?;
+    check_changed_prompt(&record)?;
     Ok(())
 }
 
-/// What the model says, and what it must have been told before it says it.
+/// Responses of the model, each with what the request must contain.
 const SCRIPT: &str = r#"
 name = "port"
 

@@ -1,7 +1,7 @@
-//! Steering from a second task: a word to the model while it works, one for afterwards, and the brake.
+//! Steering from a second task: a message to the running model, a follow-up, and an interrupt.
 //!
-//! A `SessionHandle` reaches a session from anywhere: from another task, a signal handler, a button. Nothing that it
-//! sends interrupts a tool or a model call, except `interrupt` and `abort`.
+//! A `SessionHandle` controls a session from anywhere: another task, a signal handler, a button. Only `interrupt` and
+//! `abort` cancel tools and model calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use pintle_llm::Client;
 use pintle_providers::OpenAi;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
-/// Watches the session with a subscription of its own and has its say whenever a tool begins.
-async fn oversee(
+/// Watches the session with its own subscription and acts whenever a tool starts.
+async fn supervise(
     mut events: Events,
     handle: SessionHandle,
-    folder: &Path,
+    directory: &Path,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut tools = 0;
     while let Some(event) = events.next().await {
         let EventKind::ToolCallStart { .. } = event.kind else { continue };
         tools += 1;
         if tools == 1 {
-            // The model reads this after the round of calls that runs now, before it says anything else.
+            // The model reads this after the current round of calls, before its next response.
             handle.steer("Leave the public API alone.")?;
-            // This is handled when the model is done with the first task, as if it were submitted then.
+            // This is processed after the first task, as if it were submitted then.
             handle.follow_up("Now write the change log.")?;
-            // Lets the command end that the first tool runs, which stands for tests that take minutes.
-            std::fs::write(folder.join("told"), "")?;
+            // Lets the first tool's command finish. It stands in for a long test run.
+            std::fs::write(directory.join("steered"), "")?;
         } else {
-            // Stops the turn and the command that it runs. The session stays, and every call has its answer.
+            // Stops the turn and its running command. The session stays usable, and every call gets a result.
             handle.interrupt()?;
         }
     }
@@ -49,42 +49,42 @@ async fn watch(session: &Session) -> Result<(), Box<dyn std::error::Error>> {
             _ => {}
         }
     }
-    println!("outcome    {:?}, the session is {:?}", run.await?.status, session.state());
+    println!("outcome    {:?}, session {:?}", run.await?.status, session.state());
     Ok(())
 }
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The model is a script, so that this runs offline. Yours comes from `Client::from_env()`.
+    // A scripted model, so that the example runs offline. Use `Client::from_env()` for a real one.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let provider = OpenAi::builder("any-key").base_url(server.base_url(Dialect::OpenAiResponses)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
-    let folder = tempfile::tempdir()?;
-    let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os())?;
+    let directory = tempfile::tempdir()?;
+    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
     let session =
         Session::builder(client, ProviderProfile::openai("gpt-5.2-codex"), Arc::new(env)).build()?;
 
-    // Both sides run in this function, so that neither outlives it; `tokio::spawn` does as well.
-    let overseer = oversee(session.events(), session.handle(), folder.path());
+    // Both futures run within this function, so neither outlives it. `tokio::spawn` works as well.
+    let supervisor = supervise(session.events(), session.handle(), directory.path());
     let working = async {
         watch(&session).await?;
-        // Closing ends the overseer's subscription too: its last event is `SessionEnd`.
+        // Closing also ends the supervisor's subscription, with `SessionEnd` as its last event.
         session.close().await;
         Ok(())
     };
-    tokio::try_join!(overseer, working)?;
+    tokio::try_join!(supervisor, working)?;
     server.shutdown().await;
     Ok(())
 }
 
-/// What the model says, and what it must have been told before it says it.
+/// Responses of the model, each with what the request must contain.
 const SCRIPT: &str = r#"
 name = "rename"
 
 [[turn]]
 text = "I rename it and run the tests."
-call = [{ tool = "shell", arguments = { command = "until [ -e told ]; do sleep 0.02; done" } }]
+call = [{ tool = "shell", arguments = { command = "until [ -e steered ]; do sleep 0.02; done" } }]
 
 [[turn]]
 expect = [{ request_contains = "Leave the public API alone." }]

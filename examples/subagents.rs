@@ -1,8 +1,8 @@
-//! Parallel subagents: one agent asks two others, of two other makers, and makes up its mind.
+//! Parallel subagents: one agent asks two others, from two other providers.
 //!
-//! A model that has `spawn_agent` gives a part of its work to a session of its own, with a history of its own and the
-//! same environment, gates and budget. Its host sees the whole tree in one stream of events, and closing the session
-//! that it made closes them all.
+//! A model with `spawn_agent` delegates work to a new session, which has its own history but shares environment, gates and
+//! budget. The application receives the events of the whole tree in one stream. Closing the root session closes all of
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The models are a script, so that this runs offline. Yours come from `Client::from_env()`.
+    // Scripted models, so that the example runs offline. Use `Client::from_env()` for real ones.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
     let url = |dialect| server.base_url(dialect);
-    // A subagent may have any model that the client reaches.
+    // A subagent can use any model of the client.
     let client = Client::builder()
         .provider(Anthropic::builder("any-key").base_url(url(Dialect::AnthropicMessages)).build()?)
         .provider(OpenAi::builder("any-key").base_url(url(Dialect::OpenAiResponses)).build()?)
         .provider(Gemini::builder("any-key").base_url(url(Dialect::Gemini)).build()?)
         .build()?;
 
-    let folder = tempfile::tempdir()?;
-    let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os())?;
+    let directory = tempfile::tempdir()?;
+    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
     let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), Arc::new(env))
-        // Both are the defaults: subagents have none of their own, and eight may be open at a time.
+        // These are the defaults: no nested subagents, and at most eight open at a time.
         .config(SessionConfig::default().with_max_subagent_depth(1).with_max_subagents(8))
         .build()?;
 
@@ -36,37 +36,37 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outcome = session.submit("Is this design any good? Ask two others.").await?;
     session.close().await;
 
-    // The events of several sessions come in between each other. `session_id`, `depth` and `parent` say whose they are.
+    // Events of several sessions are interleaved. `session_id`, `depth` and `parent` identify the session.
     let mut models = HashMap::new();
-    let mut stories: BTreeMap<(u32, String), Vec<String>> = BTreeMap::new();
+    let mut transcripts: BTreeMap<(u32, String), Vec<String>> = BTreeMap::new();
     while let Some(event) = events.next().await {
         let line = match event.kind {
             EventKind::SessionStart { model, .. } => {
                 models.insert(event.session_id.clone(), model);
-                "begins".to_owned()
+                "started".to_owned()
             }
-            EventKind::UserInput { content } => format!("is asked: {content}"),
+            EventKind::UserInput { content } => format!("input: {content}"),
             EventKind::ToolCallStart { tool_name, .. } => format!("calls {tool_name}"),
-            // Gemini ends an answer with an empty text, which carries its signature.
+            // Gemini ends a response with an empty text that carries its signature.
             EventKind::AssistantTextEnd { text, .. } if !text.is_empty() => format!("says: {text}"),
-            EventKind::SessionEnd { .. } => "is closed".to_owned(),
+            EventKind::SessionEnd { .. } => "closed".to_owned(),
             _ => continue,
         };
         let model = models.get(&event.session_id).cloned().unwrap_or_default();
-        stories.entry((event.depth, model)).or_default().push(line);
+        transcripts.entry((event.depth, model)).or_default().push(line);
     }
-    for ((depth, model), lines) in stories {
+    for ((depth, model), lines) in transcripts {
         println!("{}{model}", "    ".repeat(depth as usize));
         for line in lines {
             println!("{}  {line}", "    ".repeat(depth as usize));
         }
     }
-    println!("outcome: {:?}, {} model calls of the first session", outcome.status, outcome.model_calls);
+    println!("outcome: {:?}, {} model calls in the root session", outcome.status, outcome.model_calls);
     server.shutdown().await;
     Ok(())
 }
 
-/// What the three models say. Each subagent's command waits for that of the other one: they do work side by side.
+/// Responses of the three models. Each subagent's command waits for the other's, which proves that they run in parallel.
 const SCRIPT: &str = r#"
 name = "second opinions"
 

@@ -1,4 +1,4 @@
-//! The HTTP host, asked by a client that is not its own.
+//! Tests of the HTTP server example with another client.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -16,23 +16,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use self::http_host::{Host, serve};
+use self::http_host::{Shared, serve};
 
 #[path = "../http_host.rs"]
-#[expect(dead_code, clippy::print_stdout, reason = "its `main` and its client are run as a program")]
+#[expect(dead_code, clippy::print_stdout, reason = "its `main` and its client are only used by the program")]
 mod http_host;
 
-/// A host at work, with models that follow these turns.
-struct Hosted {
+/// Running server with scripted models.
+struct Harness {
     address: SocketAddr,
-    folder: TempDir,
+    directory: TempDir,
     env: Arc<LocalEnvironment>,
     server: ScriptedServer,
     stop: oneshot::Sender<()>,
     serving: JoinSet<std::io::Result<()>>,
 }
 
-impl Hosted {
+impl Harness {
     async fn new(turns: &str) -> Self {
         let script = Script::parse(&format!("name = \"host\"\n{turns}")).unwrap();
         let server = ScriptedServer::start(script, ServerOptions::new()).await.unwrap();
@@ -40,14 +40,14 @@ impl Hosted {
         let anthropic = Anthropic::builder("key").base_url(url(Dialect::AnthropicMessages)).build().unwrap();
         let openai = OpenAi::builder("key").base_url(url(Dialect::OpenAiResponses)).build().unwrap();
         let client = Client::builder().provider(anthropic).provider(openai).build().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
+        let directory = tempfile::tempdir().unwrap();
+        let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let mut serving = JoinSet::new();
-        serving.spawn(serve(listener, Arc::new(Host { client, env: env.clone() }), stopped));
-        Self { address, folder, env, server, stop, serving }
+        serving.spawn(serve(listener, Arc::new(Shared { client, env: env.clone() }), stopped));
+        Self { address, directory, env, server, stop, serving }
     }
 
     async fn send(&self, method: &str, path: &str, body: &[u8]) -> TcpStream {
@@ -57,20 +57,20 @@ impl Hosted {
             "{method} {path} HTTP/1.1\r\nHost: host\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        // The host may refuse before it has read all.
+        // The server may reject the request before it has read the body.
         let _ = stream.write_all(body).await;
         stream
     }
 
-    /// The whole answer, head included.
+    /// Sends a request and returns the complete response, including its head.
     async fn ask(&self, method: &str, path: &str, body: &[u8]) -> String {
-        let mut answer = Vec::new();
-        // A host that refuses may close before it has read all, which shows as a reset behind the answer.
-        let _ = self.send(method, path, body).await.read_to_end(&mut answer).await;
-        String::from_utf8(answer).unwrap()
+        let mut response = Vec::new();
+        // A server that rejects the request may close early, which causes a reset after the response.
+        let _ = self.send(method, path, body).await.read_to_end(&mut response).await;
+        String::from_utf8(response).unwrap()
     }
 
-    /// The host ends when it is told to and its last client has been served.
+    /// Stops the server after its last client is served.
     async fn finish(mut self) {
         drop(self.stop);
         let served = tokio::time::timeout(Duration::from_secs(20), self.serving.join_next()).await;
@@ -99,10 +99,10 @@ fn is_alive(process: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_client_gets_the_events_of_its_own_session_and_the_outcome() {
-    let host = Hosted::new("[[turn]]\ntext = \"Hello there, all of you.\"\n").await;
+async fn each_client_gets_its_own_events_and_outcome() {
+    let harness = Harness::new("[[turn]]\ntext = \"Hello there, all of you.\"\n").await;
     let (first, second) =
-        tokio::join!(host.ask("POST", "/anthropic", b"Hello."), host.ask("POST", "/openai", b"Hi."));
+        tokio::join!(harness.ask("POST", "/anthropic", b"Hello."), harness.ask("POST", "/openai", b"Hi."));
     let mut sessions = Vec::new();
     for (answer, task) in [(first, "Hello."), (second, "Hi.")] {
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -124,18 +124,18 @@ async fn each_client_gets_the_events_of_its_own_session_and_the_outcome() {
         sessions.push(input["session_id"].clone());
     }
     assert_ne!(sessions.first(), sessions.last());
-    host.finish().await;
+    harness.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_goes_takes_its_session_and_what_it_started_with_it() {
+async fn disconnecting_terminates_the_session() {
     let command = "echo $$ > pid; echo at work; sleep 600";
     let call =
         format!("{{ tool = \"shell\", arguments = {{ command = \"{command}\", timeout_ms = 120000 }} }}");
-    let host = Hosted::new(&format!("[[turn]]\ncall = [{call}]\n")).await;
-    let mut lines = BufReader::new(host.send("POST", "/openai", b"Work.").await).lines();
+    let harness = Harness::new(&format!("[[turn]]\ncall = [{call}]\n")).await;
+    let mut lines = BufReader::new(harness.send("POST", "/openai", b"Work.").await).lines();
     while lines.next_line().await.unwrap().expect("the session works") != "event: TOOL_CALL_OUTPUT_DELTA" {}
-    let process = std::fs::read_to_string(host.folder.path().join("pid")).unwrap();
+    let process = std::fs::read_to_string(harness.directory.path().join("pid")).unwrap();
     let process = process.trim();
     assert!(is_alive(process));
     drop(lines);
@@ -144,27 +144,27 @@ async fn a_client_that_goes_takes_its_session_and_what_it_started_with_it() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    // The host itself goes on: nothing but the client's going can have ended the command.
-    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the command is ended");
-    assert!(host.ask("GET", "/openai", b"").await.starts_with("HTTP/1.1 405 "));
-    host.finish().await;
+    // The server keeps running: only the disconnect can have terminated the command.
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the command is terminated");
+    assert!(harness.ask("GET", "/openai", b"").await.starts_with("HTTP/1.1 405 "));
+    harness.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_task_is_refused_with_what_was_expected() {
-    let host = Hosted::new("[[turn]]\ntext = \"Never said.\"\n").await;
+async fn invalid_requests_are_rejected() {
+    let harness = Harness::new("[[turn]]\ntext = \"Never said.\"\n").await;
     let long = vec![b'x'; (64 << 10) + 1];
-    let rows: [(&str, &str, &[u8], &str, &str); 4] = [
+    let cases: [(&str, &str, &[u8], &str, &str); 4] = [
         ("POST", "/", b"Hello.", "404", "expected /anthropic or /openai"),
         ("GET", "/openai", b"", "405", "expected POST"),
         ("POST", "/openai", &long, "413", "expected a task of at most 64 KiB"),
         ("POST", "/openai", b"\xff", "400", "expected a task in UTF-8"),
     ];
-    for (method, path, body, status, expected) in rows {
-        let answer = host.ask(method, path, body).await;
+    for (method, path, body, status, expected) in cases {
+        let answer = harness.ask(method, path, body).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{method} {path}: {answer}");
         assert!(answer.ends_with(expected), "{method} {path}: {answer}");
     }
-    assert_eq!(host.server.requests().len(), 0);
-    host.finish().await;
+    assert_eq!(harness.server.requests().len(), 0);
+    harness.finish().await;
 }

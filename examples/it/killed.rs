@@ -1,4 +1,4 @@
-//! A program that is killed at any moment, and the one that goes on.
+//! Tests of resuming after a program was killed at any point.
 
 use std::path::Path;
 use std::process::Child;
@@ -8,10 +8,10 @@ use pintle_agent::{OutcomeStatus, Record, SessionState};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use tempfile::TempDir;
 
-use self::resume::{Place, go_on, start};
+use self::resume::{Workspace, resume as resume_session, start};
 
 #[path = "../resume.rs"]
-#[expect(dead_code, clippy::print_stdout, reason = "its `main` is run as a program")]
+#[expect(dead_code, clippy::print_stdout, reason = "its `main` is only used by the program")]
 mod resume;
 
 const TURNS: &str = r#"
@@ -32,20 +32,20 @@ fn lines(path: &Path) -> usize {
     std::fs::read(path).map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count())
 }
 
-/// A place of its own, with a server for the models of both programs.
-struct Lab {
+/// Workspace with a model server for both programs.
+struct Harness {
     server: ScriptedServer,
     root: TempDir,
-    place: Place,
+    workspace: Workspace,
 }
 
-impl Lab {
+impl Harness {
     async fn new() -> Self {
         let server =
             ScriptedServer::start(Script::parse(TURNS).unwrap(), ServerOptions::new()).await.unwrap();
         let root = tempfile::tempdir().unwrap();
-        let place = Place::below(root.path()).unwrap();
-        Self { server, root, place }
+        let workspace = Workspace::create(root.path()).unwrap();
+        Self { server, root, workspace }
     }
 
     fn url(&self) -> String {
@@ -58,30 +58,31 @@ impl Lab {
     }
 
     fn record(&self) -> Record {
-        Record::read(std::fs::read(&self.place.journal).unwrap().as_slice()).unwrap()
+        Record::read(std::fs::read(&self.workspace.journal).unwrap().as_slice()).unwrap()
     }
 
-    /// Kills the first program when its journal has so many lines, or soon after.
+    /// Kills the first program once its journal has at least `wanted` lines.
     async fn kill_at(&self, wanted: usize) {
         let mut first = self.start();
-        while lines(&self.place.journal) < wanted && first.try_wait().unwrap().is_none() {
+        while lines(&self.workspace.journal) < wanted && first.try_wait().unwrap().is_none() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // It may have gone by itself.
+        // It may have exited already.
         let _ = first.kill();
         first.wait().unwrap();
     }
 
-    /// Goes on, and looks at what both have done. `false` if the first had come to its end.
-    async fn goes_on(&self, wanted: usize) -> bool {
+    /// Resumes the session and checks the effects of both programs. Returns `false` if the first had completed.
+    async fn resume_and_check(&self, wanted: usize) -> bool {
         if self.record().replay().unwrap().state == SessionState::Closed {
             return false;
         }
-        let (outcome, interrupted) = go_on(&self.place, &self.url()).await.unwrap();
+        let (outcome, interrupted) = resume_session(&self.workspace, &self.url()).await.unwrap();
         if let Some(outcome) = outcome {
             let done = (outcome.status, outcome.text.as_str());
             assert_eq!(done, (OutcomeStatus::Completed, "Both."), "killed at {wanted}");
-            let effects = std::fs::read_to_string(self.place.folder.join("effects")).unwrap_or_default();
+            let effects =
+                std::fs::read_to_string(self.workspace.directory.join("effects")).unwrap_or_default();
             for effect in ["one", "two"] {
                 let times = effects.lines().filter(|line| *line == effect).count();
                 assert!(times <= 1, "{effect} happened {times} times, killed at {wanted}");
@@ -97,17 +98,17 @@ impl Lab {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whenever_a_program_is_killed_another_goes_on_and_nothing_happens_twice() {
-    let undisturbed = Lab::new().await;
+async fn sessions_resume_after_a_kill_at_any_point() {
+    let undisturbed = Harness::new().await;
     assert!(undisturbed.start().wait().unwrap().success());
-    let all = lines(&undisturbed.place.journal);
-    let mut gone_on = 0;
-    // The header and the first input are there before the session is: there is something to go on with.
+    let all = lines(&undisturbed.workspace.journal);
+    let mut resumed = 0;
+    // Before the header and the first input are written there is nothing to resume.
     for wanted in 2..=all {
-        let lab = Lab::new().await;
-        lab.kill_at(wanted).await;
-        gone_on += usize::from(lab.goes_on(wanted).await);
-        lab.server.shutdown().await;
+        let harness = Harness::new().await;
+        harness.kill_at(wanted).await;
+        resumed += usize::from(harness.resume_and_check(wanted).await);
+        harness.server.shutdown().await;
     }
-    assert!(gone_on > 0, "none of {all} was killed before its end");
+    assert!(resumed > 0, "none of {all} was killed before its end");
 }

@@ -1,11 +1,11 @@
-//! Every example runs, says what the file beside it holds, and ends well.
+//! Runs every example and compares its output with the `.stdout` file next to it.
 //!
-//! After a change that is meant: `cargo run -p pintle-examples -- NAME > examples/NAME.stdout`.
+//! To update a snapshot: `cargo run -p pintle-examples -- NAME > examples/NAME.stdout`.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::unwrap_used,
-    reason = "a test is a host, and fails by panicking"
+    reason = "tests use files and processes, and fail by panicking"
 )]
 
 mod http;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// A test for each example, and the list of them.
+/// Defines the list of examples and a test for each.
 macro_rules! examples {
     ($($name:ident),+ $(,)?) => {
         const EXAMPLES: &[&str] = &[$(stringify!($name)),+];
@@ -23,7 +23,7 @@ macro_rules! examples {
         $(
             #[test]
             fn $name() {
-                runs_as_its_file_says(stringify!($name));
+                matches_snapshot(stringify!($name));
             }
         )+
     };
@@ -41,8 +41,8 @@ examples![
     subagents
 ];
 
-fn runs_as_its_file_says(name: &str) {
-    let expected = std::fs::read_to_string(folder().join(format!("{name}.stdout"))).unwrap();
+fn matches_snapshot(name: &str) {
+    let expected = std::fs::read_to_string(directory().join(format!("{name}.stdout"))).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_pintle-examples")).arg(name).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {}: {errors}", output.status);
@@ -51,28 +51,28 @@ fn runs_as_its_file_says(name: &str) {
 }
 
 #[test]
-fn every_file_is_an_example_with_a_test_a_snapshot_and_a_line_in_the_readme() {
+fn every_example_is_tested_and_documented() {
     let tested: BTreeSet<String> = EXAMPLES.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(stems("rs"), tested);
     assert_eq!(stems("stdout"), tested);
-    let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
+    let readme = std::fs::read_to_string(directory().join("README.md")).unwrap();
     for name in EXAMPLES {
-        assert!(readme.contains(&format!("[`{name}`]({name}.rs)")), "{name} has no line in the README");
+        assert!(readme.contains(&format!("[`{name}`]({name}.rs)")), "{name} is missing in the README");
     }
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_those_that_there_are() {
+fn unknown_example_lists_all_names() {
     let output = Command::new(env!("CARGO_BIN_EXE_pintle-examples")).arg("steer").output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
-    assert!(errors.contains("found no example `steer`, expected one of "), "{errors}");
+    assert!(errors.contains("no example named `steer`, expected one of "), "{errors}");
     assert!(EXAMPLES.iter().all(|name| errors.contains(name)), "{errors}");
 }
 
-/// The names of the files of this kind, without that of the binary's own.
+/// Returns the stems of the files with this extension, except for the binary's.
 fn stems(extension: &str) -> BTreeSet<String> {
-    let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let files = std::fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path());
     files
         .filter(|path| path.extension().is_some_and(|found| found == extension))
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
@@ -80,6 +80,6 @@ fn stems(extension: &str) -> BTreeSet<String> {
         .collect()
 }
 
-fn folder() -> &'static Path {
+fn directory() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -16,7 +16,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         command
     };
     if starts_the_command(arguments) {
-        process::run(&mut cargo("build", "dist", "pintle"))?;
+        process::run(&mut cargo("build", "dist", "pintle-cli"))?;
     }
     process::run(cargo("build", "measure", "pintle-benches").args(["--bin", "pintle-benches"]))?;
     // Linked statically, since loading a library would take longer than everything else that it does.

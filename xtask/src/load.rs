@@ -18,7 +18,7 @@ use crate::{failure::Failure, metadata::Metadata, process};
 const THREADS_PER_CORE: usize = 2;
 
 /// Modules of the command's test suite that send signals and close pipes.
-const SIGNAL_TESTS: [&str; 2] = ["hard::", "stopping::"];
+const SIGNAL_TESTS: [&str; 2] = ["stress::", "signals::"];
 
 /// Number of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! `--approve`: what is asked before it runs, and the person at the terminal who answers.
+//! `--approve`: selects the tool calls to ask about, and asks the user at the terminal.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::args::ApproveName;
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::host;
-use crate::render::{self, Part, Size, Style, diff_lines, mark};
+use crate::process_env;
+use crate::render::{self, Section, Style, TerminalSize, call_key, diff_lines};
 
-/// Asks for the answer to a question that is on the screen.
-const ENDS_WITHOUT: &str = "(an answer, or an empty line to end)";
-
-/// How long a line may take that was typed before it was asked for.
-const TYPED_AHEAD: Duration = Duration::from_millis(20);
+/// Prompt for a question of the model that is already on screen.
+const ANSWER_PROMPT: &str = "(type an answer, or press Enter to end)";
 
 /// Prompt below a call that needs approval.
-const RUN_IT: &str = "Run it? [y]es, [n]o, or what to do instead: ";
+const APPROVAL_PROMPT: &str = "Run it? [y]es, [n]o, or what to do instead: ";
 
-/// The gate that asks about what `--approve` names.
+/// How long a line typed before the prompt may take to arrive.
+const TYPEAHEAD_WINDOW: Duration = Duration::from_millis(20);
+
+/// Returns the gate that asks about the calls selected by `--approve`.
 pub(crate) fn gate(approve: ApproveName) -> EffectGate {
     let ask = |gate: EffectGate, effect: &Effect| gate.with(*effect, Permission::Ask);
     let effects: &[Effect] = match approve {
@@ -41,159 +41,162 @@ pub(crate) fn gate(approve: ApproveName) -> EffectGate {
     effects.iter().fold(EffectGate::new(), ask)
 }
 
-/// Asks one question after the other and reads the answers, a line each. Without a terminal every question is
-/// answered with no. Cheap to clone.
+/// Asks questions one at a time and reads one line per answer. Without a terminal, denies every request. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Terminal {
+pub(crate) struct Prompter {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// `None` if nobody can be asked.
-    person: Option<Person>,
-    /// The marks of the calls whose request has been shown: what came before it stands on the screen.
+    /// `None` without a terminal.
+    terminal: Option<TerminalIo>,
+    /// Keys of the calls and runs that are on screen, including everything before them.
     shown: watch::Sender<Vec<String>>,
-    /// Calls that were denied because nobody could be asked.
-    unasked: AtomicU64,
+    /// Number of calls denied for lack of a terminal.
+    unattended_denials: AtomicU64,
 }
 
-struct Person {
-    answers: Mutex<Lines<Box<dyn AsyncBufRead + Send + Unpin>>>,
-    say: Box<dyn Fn(Saying<'_>) + Send + Sync>,
-    /// The size of the window by now.
-    size: Box<dyn Fn() -> Size + Send + Sync>,
+/// Terminal input and output.
+struct TerminalIo {
+    input: Mutex<Lines<Box<dyn AsyncBufRead + Send + Unpin>>>,
+    output: Box<dyn Fn(PromptEvent<'_>) + Send + Sync>,
+    /// Returns the current size of the window.
+    size: Box<dyn Fn() -> TerminalSize + Send + Sync>,
     style: Style,
 }
 
-/// What is said to a person.
+/// Change to the prompt on screen.
 #[derive(Clone, Copy, Debug)]
-enum Saying<'a> {
-    /// What is asked; the answer follows in the same line.
-    Question(&'a str),
-    /// There was one.
+enum PromptEvent<'a> {
+    /// A prompt is shown. The answer follows on the same line.
+    Shown(&'a str),
     Answered,
-    /// There will be none: whoever was asked is gone, or nobody wants to know any more.
-    Unanswered,
+    /// Input ended, or the answer is no longer needed.
+    Abandoned,
 }
 
-/// A question that stands on the screen; dropped without an answer, it ends its line.
-struct Asked<'a> {
-    person: &'a Person,
+/// Prompt on screen. Ends its line when dropped without an answer.
+struct OpenPrompt<'a> {
+    terminal: &'a TerminalIo,
     is_answered: bool,
 }
 
-impl Terminal {
-    /// That of this process: questions go to standard error, answers come from standard input.
-    pub(crate) fn of_process(style: Style) -> Self {
-        if !host::stdin_is_terminal() || !console::stderr_is_terminal() {
-            return Self::with(None);
+impl Prompter {
+    /// Returns the prompter of this process: prompts on standard error, answers from standard input.
+    pub(crate) fn from_process(style: Style) -> Self {
+        if !process_env::stdin_is_terminal() || !console::stderr_is_terminal() {
+            return Self::new(None);
         }
-        let say = |saying: Saying<'_>| match saying {
-            Saying::Question(text) => console::question(text),
-            Saying::Answered => console::answered(),
-            Saying::Unanswered => console::unanswered(),
+        let output = |event: PromptEvent<'_>| match event {
+            PromptEvent::Shown(text) => console::prompt(text),
+            PromptEvent::Answered => console::prompt_answered(),
+            PromptEvent::Abandoned => console::prompt_abandoned(),
         };
-        Self::of(BufReader::new(tokio::io::stdin()), say, console::question_size, style)
+        Self::with_io(BufReader::new(tokio::io::stdin()), output, console::prompt_size, style)
     }
 
-    fn of(
-        answers: impl AsyncBufRead + Send + Unpin + 'static,
-        say: impl Fn(Saying<'_>) + Send + Sync + 'static,
-        size: impl Fn() -> Size + Send + Sync + 'static,
+    fn with_io(
+        input: impl AsyncBufRead + Send + Unpin + 'static,
+        output: impl Fn(PromptEvent<'_>) + Send + Sync + 'static,
+        size: impl Fn() -> TerminalSize + Send + Sync + 'static,
         style: Style,
     ) -> Self {
-        let answers: Box<dyn AsyncBufRead + Send + Unpin> = Box::new(answers);
-        let answers = Mutex::new(answers.lines());
-        Self::with(Some(Person { answers, say: Box::new(say), size: Box::new(size), style }))
+        let input: Box<dyn AsyncBufRead + Send + Unpin> = Box::new(input);
+        let input = Mutex::new(input.lines());
+        Self::new(Some(TerminalIo { input, output: Box::new(output), size: Box::new(size), style }))
     }
 
-    fn with(person: Option<Person>) -> Self {
-        let shared = Shared { person, shown: watch::Sender::default(), unasked: AtomicU64::new(0) };
+    fn new(terminal: Option<TerminalIo>) -> Self {
+        let shared =
+            Shared { terminal, shown: watch::Sender::default(), unattended_denials: AtomicU64::new(0) };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Says that the request about this call stands on the screen, so that the question may follow it.
-    pub(crate) fn shown(&self, mark: &str) {
-        self.shared.shown.send_modify(|shown| shown.push(mark.to_owned()));
+    /// Reports that the call or run with this key is on screen, so that its question may follow.
+    pub(crate) fn mark_shown(&self, key: &str) {
+        self.shared.shown.send_modify(|shown| shown.push(key.to_owned()));
     }
 
-    /// Whether somebody can be asked.
-    pub(crate) fn can_ask(&self) -> bool {
-        self.shared.person.is_some()
+    /// Returns whether there is a terminal.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.shared.terminal.is_some()
     }
 
-    /// Puts a question of the model, once everything before `mark` has been [shown](Self::shown), and waits for a line.
-    /// `None` if nobody answers, or with nothing. Without `question` it is on the screen already.
-    pub(crate) async fn ask(&self, mark: &str, question: Option<&str>) -> Option<String> {
-        let person = self.shared.person.as_ref()?;
-        self.wait_for(mark).await;
-        let question = question.unwrap_or(ENDS_WITHOUT);
-        let shown = |size| render::of_model(question, "> ", size, person.style);
-        let answer = person.line(shown).await?;
+    /// Asks a question of the model once everything up to `key` has been [shown](Self::mark_shown). Returns `None` if the
+    /// answer is empty or input has ended. Without `question`, it is already on screen.
+    pub(crate) async fn ask(&self, key: &str, question: Option<&str>) -> Option<String> {
+        let terminal = self.shared.terminal.as_ref()?;
+        self.wait_until_shown(key).await;
+        let question = question.unwrap_or(ANSWER_PROMPT);
+        let prompt = |size| render::model_question(question, "> ", size, terminal.style);
+        let answer = terminal.ask(prompt).await?;
         Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
     }
 
-    async fn wait_for(&self, mark: &str) {
+    async fn wait_until_shown(&self, key: &str) {
         let mut shown = self.shared.shown.subscribe();
-        // The sender lives as long as this does.
-        let _ = shown.wait_for(|shown| shown.iter().any(|known| known == mark)).await;
+        // The sender lives as long as `self`.
+        let _ = shown.wait_for(|shown| shown.iter().any(|known| known == key)).await;
     }
 
-    /// The failure that a run is whose calls needed an answer that nobody could give.
+    /// Returns a failure if calls were denied for lack of a terminal.
     pub(crate) fn failure(&self) -> Option<Failure> {
-        let sentence = match self.shared.unasked.load(Ordering::Relaxed) {
+        let message = match self.shared.unattended_denials.load(Ordering::Relaxed) {
             0 => return None,
-            1 => "a call was denied: it needed approval, and there is no terminal to ask at".to_owned(),
+            1 => "1 call was denied: it needed approval, but no terminal was available".to_owned(),
             calls => {
-                format!("{calls} calls were denied: they needed approval, and there is no terminal to ask at")
+                format!("{calls} calls were denied: they needed approval, but no terminal was available")
             }
         };
-        Some(Failure::new(Exit::Denied, sentence).advise("--approve says what needs approval"))
+        Some(Failure::new(Exit::Denied, message).with_hint("--approve selects what needs approval"))
     }
 }
 
 #[async_trait]
-impl Approver for Terminal {
+impl Approver for Prompter {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
-        let Some(person) = &self.shared.person else {
-            self.shared.unasked.fetch_add(1, Ordering::Relaxed);
-            return deny("it needs approval, and nobody can be asked");
+        let Some(terminal) = &self.shared.terminal else {
+            self.shared.unattended_denials.fetch_add(1, Ordering::Relaxed);
+            return deny("it needs approval, but no terminal is available");
         };
         let subagent = request.origin.as_ref().map(|origin| &origin.session_id);
-        self.wait_for(&mark(subagent, &request.call_id)).await;
-        person.answer(request).await
+        self.wait_until_shown(&call_key(subagent, &request.call_id)).await;
+        terminal.decide(request).await
     }
 }
 
-impl Person {
-    async fn answer(&self, request: &ApprovalRequest) -> Decision {
-        let answer = self.line(|size| question(request, size, self.style)).await;
-        answer.map_or_else(|| deny("the person who was asked is gone"), |answer| decision(&answer))
+impl TerminalIo {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        let answer = self.ask(|size| approval_question(request, size, self.style)).await;
+        answer.map_or_else(
+            || deny("the terminal was closed without an answer"),
+            |answer| parse_decision(&answer),
+        )
     }
 
-    /// What is typed after a question.
-    async fn line(&self, question: impl FnOnce(Size) -> String) -> Option<String> {
-        let mut answers = self.answers.lock().await;
-        // What was typed before the question is no answer to it.
-        while let Ok(Ok(Some(_))) = tokio::time::timeout(TYPED_AHEAD, answers.next_line()).await {}
-        (self.say)(Saying::Question(&question((self.size)())));
-        let mut asked = Asked { person: self, is_answered: false };
-        let answer = answers.next_line().await.ok().flatten();
-        asked.is_answered = answer.is_some();
+    /// Shows a question and returns the line typed after it.
+    async fn ask(&self, question: impl FnOnce(TerminalSize) -> String) -> Option<String> {
+        let mut input = self.input.lock().await;
+        // Discard lines typed before the question.
+        while let Ok(Ok(Some(_))) = tokio::time::timeout(TYPEAHEAD_WINDOW, input.next_line()).await {}
+        (self.output)(PromptEvent::Shown(&question((self.size)())));
+        let mut prompt = OpenPrompt { terminal: self, is_answered: false };
+        let answer = input.next_line().await.ok().flatten();
+        prompt.is_answered = answer.is_some();
         answer
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for OpenPrompt<'_> {
     fn drop(&mut self) {
-        let end = if self.is_answered { Saying::Answered } else { Saying::Unanswered };
-        (self.person.say)(end);
+        let event = if self.is_answered { PromptEvent::Answered } else { PromptEvent::Abandoned };
+        (self.terminal.output)(event);
     }
 }
 
-impl fmt::Debug for Terminal {
+impl fmt::Debug for Prompter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Terminal").field("asks", &self.shared.person.is_some()).finish_non_exhaustive()
+        f.debug_struct("Prompter").field("is_attended", &self.is_attended()).finish_non_exhaustive()
     }
 }
 
@@ -201,8 +204,8 @@ fn deny(reason: &str) -> Decision {
     Decision::Deny { reason: Some(reason.to_owned()) }
 }
 
-/// What a line means: only a plain yes is one, and any other sentence is for the model.
-fn decision(answer: &str) -> Decision {
+/// Parses an answer. Anything but a plain yes or no is a reason for the model.
+fn parse_decision(answer: &str) -> Decision {
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Decision::Approve,
         "" | "n" | "no" => deny("the user said no"),
@@ -210,60 +213,60 @@ fn decision(answer: &str) -> Decision {
     }
 }
 
-/// Returns the question whether the call may run, with what would happen.
-fn question(request: &ApprovalRequest, size: Size, style: Style) -> String {
-    let whose = request.origin.as_ref().map(asker).unwrap_or_default();
-    let head = format!("{whose}{} ({})", request.tool_name, request.reason);
-    render::question(&head, &details(request), RUN_IT, size, style)
+/// Formats the question whether a call may run, with its effect.
+fn approval_question(request: &ApprovalRequest, size: TerminalSize, style: Style) -> String {
+    let origin = request.origin.as_ref().map(origin_prefix).unwrap_or_default();
+    let head = format!("{origin}{} ({})", request.tool_name, request.reason);
+    render::question(&head, &details(request), APPROVAL_PROMPT, size, style)
 }
 
-/// Which subagent it is that wants to do something.
-fn asker(origin: &SubagentOrigin) -> String {
+/// Names the subagent that makes the call.
+fn origin_prefix(origin: &SubagentOrigin) -> String {
     let depth = if origin.depth > 1 { format!(" at depth {}", origin.depth) } else { String::new() };
     format!("{}{depth}: ", origin.agent_id)
 }
 
-/// The diff, or else the arguments. That it would fail by now is said besides: it may be otherwise when it runs.
-fn details(request: &ApprovalRequest) -> Vec<Part> {
+/// Returns the diff of the call, or its arguments if there is none. A failed dry run is mentioned, since the real call may
+/// still succeed.
+fn details(request: &ApprovalRequest) -> Vec<Section> {
     let dry_run = request.dry_run.as_ref();
-    if let Some(diff) = dry_run.and_then(|dry_run| rehearsed(&dry_run.changes)) {
+    if let Some(diff) = dry_run.and_then(|dry_run| diff_section(&dry_run.changes)) {
         return vec![diff];
     }
     let failure = dry_run.and_then(|dry_run| dry_run.failure.as_ref());
-    let failure = failure
-        .map(|failure| Part::text(&format!("as things are, it would fail:\n{failure}\nits arguments:")));
-    failure.into_iter().chain(given(request)).collect()
+    let failure = failure.map(|failure| Section::text(&format!("a dry run failed:\n{failure}\narguments:")));
+    failure.into_iter().chain(argument_sections(request)).collect()
 }
 
-/// The command below its other arguments, or all arguments.
-fn given(request: &ApprovalRequest) -> Vec<Part> {
+/// Returns the command below its other arguments, or all arguments as JSON.
+fn argument_sections(request: &ApprovalRequest) -> Vec<Section> {
     if request.effect == Effect::Execute
-        && let Some(parts) = commanded(&request.arguments)
+        && let Some(sections) = command_sections(&request.arguments)
     {
-        return parts;
+        return sections;
     }
-    vec![Part::text(&serde_json::to_string_pretty(&request.arguments).unwrap_or_default())]
+    vec![Section::text(&serde_json::to_string_pretty(&request.arguments).unwrap_or_default())]
 }
 
-/// A command line as it is, below what else was given: the directory that it runs in matters as much as what it says.
-fn commanded(arguments: &Value) -> Option<Vec<Part>> {
+/// Returns the command line verbatim, below the other arguments: its working directory matters as much as its text.
+fn command_sections(arguments: &Value) -> Option<Vec<Section>> {
     let fields = arguments.as_object()?;
     let (name, command) =
         ["command", "cmd"].into_iter().find_map(|name| Some((name, fields.get(name)?.as_str()?)))?;
     let others = fields.iter().filter(|(field, value)| *field != name && !value.is_null());
     let others: Vec<String> = others.map(|(field, value)| format!("{field}: {value}")).collect();
-    Some(vec![Part::plain(others), Part::text(command)])
+    Some(vec![Section::plain(others), Section::text(command)])
 }
 
-/// The lines of all diffs; nothing unless each change has one, since a person must see all of it.
-fn rehearsed(changes: &[FileChange]) -> Option<Part> {
-    let is_shown = |change: &FileChange| !change.diff.is_empty() && is_named_in_its_diff(change);
-    let all = !changes.is_empty() && changes.iter().all(is_shown);
-    all.then(|| Part::diff(changes.iter().flat_map(|change| diff_lines(&change.diff))))
+/// Returns the lines of all diffs, or `None` unless every change has one: the user must see the complete effect.
+fn diff_section(changes: &[FileChange]) -> Option<Section> {
+    let is_visible = |change: &FileChange| !change.diff.is_empty() && has_honest_header(change);
+    let all = !changes.is_empty() && changes.iter().all(is_visible);
+    all.then(|| Section::diff(changes.iter().flat_map(|change| diff_lines(&change.diff))))
 }
 
-/// Whether the head of its diff can be relied on: a line end in a name would let it speak of another file.
-fn is_named_in_its_diff(change: &FileChange) -> bool {
+/// Returns whether the diff's header can be trusted: with a line end in its name, a file could pose as another.
+fn has_honest_header(change: &FileChange) -> bool {
     let from = match &change.kind {
         ChangeKind::Renamed { from } => from.as_str(),
         ChangeKind::Added | ChangeKind::Modified | ChangeKind::Deleted => "",

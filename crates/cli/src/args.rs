@@ -1,115 +1,109 @@
-//! The command line.
+//! Definition of the command line.
 
+mod budget;
 mod confinement;
-mod form;
-mod spending;
-mod task;
+mod error_format;
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pintle_agent::Toolset;
 
+pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
-use self::form::Form;
-pub(crate) use self::spending::SpendingArgs;
-use crate::console;
-use crate::environment::Place;
-use crate::exit::{self, Exit};
-use crate::failure::Failure;
+pub(crate) use self::error_format::ErrorFormat;
+use crate::env_spec::EnvSpec;
+use crate::exit;
 use crate::provider::Provider;
-use crate::render;
 use crate::timeout;
 
 /// A coding agent in the terminal.
 ///
-/// Keys come from OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY (or GOOGLE_API_KEY), base URLs from
-/// OPENAI_BASE_URL, ANTHROPIC_BASE_URL and GEMINI_BASE_URL. `pintle demo` needs neither key nor network.
+/// API keys are read from OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY (or GOOGLE_API_KEY), base URLs from
+/// OPENAI_BASE_URL, ANTHROPIC_BASE_URL and GEMINI_BASE_URL. `pintle demo` needs neither a key nor a network.
 #[derive(Debug, Parser)]
 #[command(name = "pintle", version, after_help = exit::TABLE)]
 pub(crate) struct Arguments {
-    /// What to do.
+    /// Subcommand with its arguments.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What the command can do.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Do a task in a directory, with tools
+    /// Run a task in a directory, with tools
     #[command(after_help = exit::TABLE)]
     Run(Box<RunArgs>),
-    /// Get one answer of a model, without tools
+    /// Ask a model a question, without tools
     #[command(after_help = exit::TABLE)]
     Ask(Box<AskArgs>),
-    /// Watch the agent fix a real bug, offline, with a scripted model and real tools
+    /// Watch the agent fix a bug offline, with a scripted model and real tools
     #[command(after_help = exit::TABLE)]
     Demo(DemoArgs),
-    /// Show the tools that a model is given
+    /// List the tools offered to a model
     Tools(ToolsArgs),
-    /// Show what is known of models: limits, abilities, prices
+    /// List known models with their limits, features and prices
     Models(ModelsArgs),
-    /// Show the system prompt as it would be sent
+    /// Print the system prompt
     Prompt(ShowPromptArgs),
-    /// Apply a patch in the v4a format to files, or check it, without a model
+    /// Apply or check a v4a patch, without a model
     Patch(PatchArgs),
-    /// A model server that follows a script
+    /// Serve a scripted model
     Mock(MockArgs),
-    /// Write a completion script for a shell
+    /// Generate a shell completion script
     Completions(CompletionsArgs),
 }
 
-/// Which model, and how it is reached.
+/// Flags that select a model and its endpoint.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// Whose model; by default the first whose key is in the environment: openai, anthropic, gemini
+    /// Model provider [default: the first of openai, anthropic, gemini with a key in the environment]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<ProviderName>,
-    /// Which model; by default the provider's best
+    /// Model name [default: the provider's best model]
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
-    /// Where the provider's API is: with /v1 for openai and openai-compatible, without a version else
+    /// Base URL of the provider's API, ending in /v1 for openai and openai-compatible
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) base_url: Option<String>,
-    /// The script that `--provider scripted` follows
+    /// Script for `--provider scripted`
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// The wire dialect that `--provider scripted` speaks; by default the script's own, else openai
+    /// Wire dialect for `--provider scripted` [default: the script's, or openai]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) dialect: Option<Provider>,
-    /// A profile of your own, in TOML: provider and model, and for `run` prompt, tools and limits (docs/profiles.md)
+    /// TOML profile with provider and model and, for `run`, prompt, tools and limits (see docs/profiles.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
-    /// How much the model reasons: low, medium, high, or a word that only this provider knows
+    /// Reasoning effort: low, medium, high, or a provider-specific value
     #[arg(long, value_name = "EFFORT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reasoning_effort: Option<String>,
-    /// Give up a model call that brings no text, reasoning or tool call for this long: 90s, 15m, or seconds; by default
-    /// 15m, of which 60s for the headers of the response and 5m without a byte; a given time replaces all three
+    /// Abort a model call that yields no text, reasoning or tool call for this long (e.g. 90s, 15m; a bare number is
+    /// seconds). Also replaces the limits of 60s for response headers and 5m between bytes [default: 15m]
     #[arg(long, value_name = "TIME", value_parser = timeout::parse)]
     pub(crate) timeout: Option<Duration>,
     #[command(flatten)]
     pub(crate) catalog: CatalogArgs,
 }
 
-/// What is known of models.
+/// Flags that select the model catalog.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CatalogArgs {
-    /// A file of models and prices to lay over the shipped catalog; by default the one that PINTLE_CATALOG names
+    /// File of models and prices that overrides the built-in catalog [env: PINTLE_CATALOG]
     #[arg(long, value_name = "FILE")]
     pub(crate) catalog: Option<PathBuf>,
 }
 
-/// Where the prompt comes from.
+/// Source of the prompt.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PromptArgs {
-    /// The task or question; `-`, or none at all when standard input is no terminal, reads standard input. What is piped
-    /// in beside a prompt follows it as context
+    /// Task or question; `-` reads it from standard input, which is also the default unless that is a terminal. Input
+    /// piped in addition to a prompt is appended as context
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Read the prompt from a file
@@ -117,19 +111,19 @@ pub(crate) struct PromptArgs {
     pub(crate) prompt_file: Option<PathBuf>,
 }
 
-/// Where the agent works.
+/// Execution environment of the tools.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct PlaceArgs {
-    /// Where files are and commands run.
-    // Brackets are links in a comment for rustdoc, so the help stands here.
+pub(crate) struct EnvArgs {
+    /// Execution environment.
+    // Rustdoc would read the brackets in a doc comment as links.
     #[arg(
         long,
-        value_name = "PLACE",
+        value_name = "ENV",
         default_value = "local",
-        help = "Where files are and commands run: local, docker:CONTAINER (one that runs), or ssh:[USER@]HOST[:PORT]"
+        help = "Execution environment: local, docker:CONTAINER (must be running), or ssh:[USER@]HOST[:PORT]"
     )]
-    pub(crate) env: Place,
-    /// The directory to work in, at that place; by default the current one, the container's own, or where a login begins
+    pub(crate) env: EnvSpec,
+    /// Working directory in that environment [default: the current directory, the container's, or the login directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -142,31 +136,31 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-    /// The tools' names and parameters
+    pub(crate) environment: EnvArgs,
+    /// Toolset offered to the model
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
     pub(crate) toolset: ToolsetName,
-    /// Ask before these calls, and with all but `never` before changes below `.git`; without a terminal to ask at,
-    /// what would be asked about is denied
+    /// Ask before these tool calls, and before changes below `.git` in every mode but `never`; without a terminal, such
+    /// calls are denied
     #[arg(long, value_enum, value_name = "WHAT", default_value = "never")]
     pub(crate) approve: ApproveName,
     #[command(flatten)]
     pub(crate) confinement: ConfinementArgs,
-    /// Stop after this many answers of the model; 0 sets no limit
+    /// Stop after this many model responses (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_turns: u64,
-    /// Stop after this many rounds of tool calls; 0 sets no limit
+    /// Stop after this many rounds of tool calls (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_tool_rounds: u64,
     #[command(flatten)]
-    pub(crate) spending: SpendingArgs,
-    /// What to write to standard output
+    pub(crate) budget: BudgetArgs,
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
-    /// Of text output, only the final answer
+    /// Print only the final response (text output)
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// In text output, also reasoning, requests and token counts
+    /// Also print reasoning, requests and token counts (text output)
     #[arg(long, short)]
     pub(crate) verbose: bool,
 }
@@ -178,10 +172,10 @@ pub(crate) struct AskArgs {
     pub(crate) prompt: PromptArgs,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// A system prompt
+    /// System prompt
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) system: Option<String>,
-    /// What to write to standard output
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }
@@ -189,13 +183,13 @@ pub(crate) struct AskArgs {
 /// `pintle demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// The wire dialect, and with it the profile, its prompt and its tools
+    /// Wire dialect, which also selects profile, prompt and tools
     #[arg(long, value_enum, value_name = "NAME", default_value = "openai")]
     pub(crate) dialect: Provider,
-    /// Where to put the example: a new or an empty directory; by default a fresh one for temporary files
+    /// New or empty directory for the example project [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// What to write to standard output
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
 }
@@ -203,13 +197,13 @@ pub(crate) struct DemoArgs {
 /// `pintle tools`.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
-    /// Whose models they are for; by default the first whose key is in the environment, else openai
+    /// Provider to list tools for [default: the first with a key in the environment, or openai]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<Provider>,
-    /// Which of the provider's tools
+    /// Toolset to list
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
     pub(crate) toolset: ToolsetName,
-    /// What to write to standard output
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
 }
@@ -217,12 +211,12 @@ pub(crate) struct ToolsArgs {
 /// `pintle models`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
-    /// Whose models; by default all
+    /// Only list models of this provider
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) provider: Option<String>,
     #[command(flatten)]
     pub(crate) catalog: CatalogArgs,
-    /// What to write to standard output
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
 }
@@ -230,7 +224,7 @@ pub(crate) struct ModelsArgs {
 /// `pintle completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell
+    /// Shell to generate for
     #[arg(value_enum, value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
@@ -238,21 +232,21 @@ pub(crate) struct CompletionsArgs {
 /// `pintle prompt`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowPromptArgs {
-    /// Whose model it is for; by default the first whose key is in the environment, else openai
+    /// Provider to print the prompt for [default: the first with a key in the environment, or openai]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<Provider>,
-    /// Which model; by default the provider's best
+    /// Model name [default: the provider's best model]
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
-    /// A profile of your own, in TOML, in the place of the provider's (docs/profiles.md)
+    /// TOML profile to use instead of the provider's (see docs/profiles.md)
     #[arg(long, value_name = "FILE", conflicts_with = "provider")]
     pub(crate) profile: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-    /// Which of the provider's tools it speaks of
+    pub(crate) environment: EnvArgs,
+    /// Toolset that the prompt describes
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
     pub(crate) toolset: ToolsetName,
-    /// What to write to standard output
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: PromptFormat,
 }
@@ -264,13 +258,13 @@ pub(crate) struct PatchArgs {
     pub(crate) command: PatchCommand,
 }
 
-/// What can be done with a patch.
+/// Subcommands of `pintle patch`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PatchCommand {
-    /// Change the files: all of them, or none
+    /// Apply a patch to all its files, or to none
     #[command(after_help = exit::TABLE)]
     Apply(ApplyArgs),
-    /// Say what would happen, and change nothing
+    /// Report what a patch would change, without changing anything
     #[command(after_help = exit::TABLE)]
     Check(PatchInput),
 }
@@ -280,24 +274,24 @@ pub(crate) enum PatchCommand {
 pub(crate) struct ApplyArgs {
     #[command(flatten)]
     pub(crate) input: PatchInput,
-    /// Change nothing, as `check` does
+    /// Change nothing, like `check`
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// Which patch, and how it is read.
+/// A patch and how to interpret it.
 #[derive(Debug, Args)]
 pub(crate) struct PatchInput {
-    /// The patch; `-`, or none at all when standard input is no terminal, reads standard input
+    /// Patch file; `-` reads standard input, which is also the default unless that is a terminal
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Where the paths of the patch begin, and what they must not leave; by default the current directory
+    /// Root directory of the patch, which its paths must not leave [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Where implementations of the format differ, do as the reference does
+    /// Follow the reference implementation where implementations differ
     #[arg(long)]
     pub(crate) reference: bool,
-    /// What to write to standard output
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ReportFormat,
 }
@@ -309,33 +303,33 @@ pub(crate) struct MockArgs {
     pub(crate) command: MockCommand,
 }
 
-/// What the scripted server can do.
+/// Subcommands of `pintle mock`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MockCommand {
-    /// Serve all four dialects until Ctrl-C; the base URLs are the first lines of the output
+    /// Serve all four dialects until Ctrl-C; prints the base URLs first
     Serve(ServeArgs),
 }
 
 /// `pintle mock serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The script to follow
+    /// Script to serve
     #[arg(long, value_name = "FILE")]
     pub(crate) script: PathBuf,
-    /// The address to listen on; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
-    /// The only key that is accepted; by default any
+    /// Only accept this API key [default: accept any]
     #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) api_key: Option<String>,
 }
 
-/// The values of `--provider` where a model is asked.
+/// Values of `--provider` for commands that call a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProviderName {
-    /// A real one.
+    /// An API provider.
     Of(Provider),
-    /// A script, served in this process.
+    /// A script served in this process.
     Scripted,
 }
 
@@ -356,31 +350,31 @@ impl ValueEnum for ProviderName {
             Self::Of(provider) => provider.to_possible_value(),
             Self::Scripted => {
                 let value = clap::builder::PossibleValue::new("scripted");
-                Some(value.help("A script, served in this process"))
+                Some(value.help("A script served in this process"))
             }
         }
     }
 }
 
-/// The values of `--approve`.
+/// Values of `--approve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ApproveName {
-    /// Nothing: what the model calls is run.
+    /// Run every call without asking
     Never,
-    /// Tools that change files. Commands may change files, too, and are not asked about.
+    /// Tools that change files; commands, which may change files too, run without asking
     Writes,
-    /// Commands.
+    /// Commands
     Commands,
-    /// Everything but reading: changes, commands, and what reaches other machines.
+    /// Everything but reads: file changes, commands and network access
     All,
 }
 
-/// The values of `--toolset`.
+/// Values of `--toolset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolsetName {
-    /// Those of the family's own agent, on which its models were trained.
+    /// Tools that the provider's models were trained on
     Native,
-    /// Those of the loop specification.
+    /// Tools of the loop specification
     Spec,
 }
 
@@ -393,88 +387,44 @@ impl From<ToolsetName> for Toolset {
     }
 }
 
-/// The values of `--output` where something happens over time.
+/// Values of `--output` for commands that run over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people.
+    /// Human-readable text
     Text,
-    /// One JSON object at the end.
+    /// One JSON object at the end
     Json,
-    /// One JSON object per line, as it happens.
+    /// One JSON object per line, streamed
     StreamJson,
 }
 
-/// The values of `--output` where something is listed.
+/// Values of `--output` for commands that list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
-    /// For people.
+    /// Human-readable text
     Text,
-    /// One JSON array.
+    /// One JSON array
     Json,
 }
 
-/// The values of `--output` of `pintle prompt`.
+/// Values of `--output` for `pintle prompt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PromptFormat {
-    /// For people: each layer under a line that names it and its size.
+    /// Each layer under a heading with its name and size
     Text,
-    /// One JSON object with the layers, their sizes, and what was loaded.
+    /// One JSON object with the layers, their sizes and the loaded project files
     Json,
-    /// The prompt alone, as it would be sent, and a line end.
+    /// Only the prompt as sent, with a final newline
     Plain,
 }
 
-/// The values of `--output` where something is done once.
+/// Values of `--output` for commands that report once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// For people.
+    /// Human-readable text
     Text,
-    /// One JSON object.
+    /// One JSON object
     Json,
-}
-
-impl Arguments {
-    /// Those of this process. Help goes to standard output, what is wrong in one line to standard error.
-    ///
-    /// # Errors
-    ///
-    /// How the command ends if there is nothing left to do.
-    pub(crate) fn of_process() -> Result<Self, Exit> {
-        let given: Vec<OsString> = std::env::args_os().collect();
-        Self::try_parse_from(&given).map_err(|error| {
-            let kind = error.kind();
-            let is_answer = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            if !is_answer && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-                let failure = refused(&error);
-                let failure = match task::hint(&error, &given) {
-                    Some(hint) => failure.advise(&hint),
-                    None => failure,
-                };
-                if let Some(form) = Form::of_refused(&given)
-                    && let Ok(line) = render::failure(form.error_type, &failure)
-                {
-                    console::object(&line);
-                }
-                failure.report();
-                return failure.exit();
-            }
-            // If nobody can read the help there is nobody left to tell.
-            let _ = error.print();
-            if is_answer { Exit::Done } else { Exit::Usage }
-        })
-    }
-}
-
-/// The parser's complaint in one line: what is wrong, and what is possible.
-fn refused(error: &clap::Error) -> Failure {
-    let text = error.render().to_string();
-    let paragraphs = text.split("\n\n").map(|paragraph| {
-        let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-        words.strip_prefix("error: ").unwrap_or(&words).to_owned()
-    });
-    let told = paragraphs.take_while(|paragraph| !paragraph.starts_with("Usage:"));
-    let told: Vec<String> = told.filter(|paragraph| !paragraph.starts_with("For more information")).collect();
-    Failure::usage(told.join("; ")).advise("see `pintle --help`")
 }
 
 #[cfg(test)]

@@ -1,58 +1,60 @@
-//! `pintle ask`: one answer of a model, without tools and without a session.
+//! `pintle ask`: asks a model one question, without tools or a session.
 
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use pintle_llm::{Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
 
-use crate::answer::AnswerView;
 use crate::args::AskArgs;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::Failure;
-use crate::host::Host;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
+use crate::process_env::ProcessEnv;
 use crate::prompt_source;
+use crate::response_view::ResponseView;
 use crate::timeout;
 
-/// How long the end of an unfinished line waits for a reader.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for a reader to take the end of an unfinished line.
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Asks and shows the answer.
+/// Asks the question and streams the response to standard output.
 ///
 /// # Errors
 ///
-/// Everything but a whole answer, with the sentence and the exit code for it.
-pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
-    // While standard input is read, a signal simply ends the process.
+/// A failure for anything but a complete response.
+pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     let prompt = prompt_source::read(&args.prompt)?;
     let interrupts = Interrupts::listen()?;
-    let model = Model::of(&args.model, host).await?;
+    let model = Model::from_args(&args.model, process_env).await?;
     let request = request(&args, &model, prompt);
-    let mut view = AnswerView::new(args.output, console::style(host), console::size().columns);
+    let mut view = ResponseView::new(args.output, console::style(process_env), console::size().columns);
     let mut console = Console::new();
-    let answered = interrupts.unless(answer(&model, request, &mut view, &mut console)).await;
-    if answered.is_err() {
-        // What stands there already should not run into the shell's prompt; a reader who does not read has no prompt.
-        let _ = tokio::time::timeout(PATIENCE, console.write(&view.end())).await;
+    let result = interrupts.race(stream_response(&model, request, &mut view, &mut console)).await;
+    if result.is_err() {
+        // End the partial line so that the shell's prompt starts on its own.
+        let _ = tokio::time::timeout(FINAL_WRITE_TIMEOUT, console.write(&view.end())).await;
     }
-    let response = answered?;
+    let response = result?;
     for warning in &response.warnings {
         console::notice(&warning.message);
     }
-    // The response, which says the same, is written.
-    ended(response.finish_reason.reason).map_err(Failure::in_output)
+    // The response, which has the finish reason, is already written.
+    check_finish(response.finish_reason.reason).map_err(Failure::already_in_output)
 }
 
-/// How the command ends after an answer that ended so.
-fn ended(finish: Finish) -> Result<Exit, Failure> {
+/// Returns the exit status for a finish reason.
+fn check_finish(finish: Finish) -> Result<Exit, Failure> {
     match finish {
         Finish::Stop | Finish::ToolCalls | Finish::Other => Ok(Exit::Done),
-        Finish::Length => Err(Failure::new(Exit::LimitReached, "the answer was cut off by the output limit")),
-        Finish::ContentFilter => Err(Failure::failed("the model, or a filter before it, refused")),
-        Finish::Error => Err(Failure::failed("the model failed in the middle of its answer")),
+        Finish::Length => {
+            Err(Failure::new(Exit::LimitReached, "the response was cut off at the output limit"))
+        }
+        Finish::ContentFilter => Err(Failure::failed("the model or a content filter refused the request")),
+        Finish::Error => Err(Failure::failed("the model failed in the middle of its response")),
     }
 }
 
@@ -67,11 +69,11 @@ fn request(args: &AskArgs, model: &Model, prompt: String) -> Request {
     }
 }
 
-/// Streams the answer to the console and gives it whole.
-async fn answer(
+/// Streams the response to the console and returns it.
+async fn stream_response(
     model: &Model,
     request: Request,
-    view: &mut AnswerView,
+    view: &mut ResponseView,
     console: &mut Console,
 ) -> Result<Response, Failure> {
     let mut events = match model.client.stream(request).await {
@@ -88,5 +90,5 @@ async fn answer(
             return Ok(*response);
         }
     }
-    Err(Failure::failed("the answer ended without its last event"))
+    Err(Failure::failed("the response stream ended without a final event"))
 }

@@ -1,4 +1,4 @@
-//! `pintle completions`: what a shell needs to complete commands and flags.
+//! `pintle completions`: generates shell completion scripts.
 
 use clap::CommandFactory as _;
 
@@ -7,11 +7,11 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Writes the script of a shell.
+/// Writes the completion script for a shell.
 ///
 /// # Errors
 ///
-/// Those of writing.
+/// The errors of [`Console::write`].
 pub(crate) async fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Arguments::command(), "pintle", &mut script);

@@ -1,4 +1,4 @@
-//! The two streams that a person or a script reads.
+//! Standard output and standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::mem;
@@ -12,49 +12,49 @@ use tokio::io::{AsyncWriteExt as _, Stdout};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::host::Host;
-use crate::render::{Size, Style, harmless};
+use crate::process_env::ProcessEnv;
+use crate::render::{Style, TerminalSize, sanitize};
 
-/// There is one cursor, and two streams that move it, written from several tasks.
-static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::AtMargin);
+/// Position of the cursor, which both streams move and several tasks write to.
+static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::LineStart);
 
-/// Where the cursor of the terminal stands after what was written to it; at the margin if nothing was.
+/// Position of the terminal's cursor after the last write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cursor {
-    /// In an empty line.
-    AtMargin,
-    /// Behind something in a line.
-    InLine,
-    /// Where the lines begin that change.
-    BeforeLiveLines,
+    /// On an empty line.
+    LineStart,
+    /// After text on a line.
+    MidLine,
+    /// Before the live region.
+    LiveRegion,
 }
 
 impl Cursor {
-    /// Where it stands after `text`.
-    fn after(text: &str) {
-        let place = match text.chars().next_back() {
-            Some('\n') => Self::AtMargin,
-            // Lines that change are drawn so, and erased so.
-            Some('\r') => Self::BeforeLiveLines,
-            Some(_) if text.ends_with("\x1b[J") => Self::BeforeLiveLines,
-            Some(_) => Self::InLine,
+    /// Records that `text` was written.
+    fn advance(text: &str) {
+        let position = match text.chars().next_back() {
+            Some('\n') => Self::LineStart,
+            // The live region is drawn and erased with these endings.
+            Some('\r') => Self::LiveRegion,
+            Some(_) if text.ends_with("\x1b[J") => Self::LiveRegion,
+            Some(_) => Self::MidLine,
             None => return,
         };
-        *CURSOR.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        *CURSOR.lock().unwrap_or_else(PoisonError::into_inner) = position;
     }
 
-    /// What brings it to an empty line, which counts as written.
-    fn leave() -> &'static str {
+    /// Returns the text that moves the cursor to an empty line, and records it as written.
+    fn to_line_start() -> &'static str {
         let mut cursor = CURSOR.lock().unwrap_or_else(PoisonError::into_inner);
-        match mem::replace(&mut *cursor, Self::AtMargin) {
-            Self::AtMargin => "",
-            Self::InLine => "\n",
-            Self::BeforeLiveLines => "\r\x1b[J",
+        match mem::replace(&mut *cursor, Self::LineStart) {
+            Self::LineStart => "",
+            Self::MidLine => "\n",
+            Self::LiveRegion => "\r\x1b[J",
         }
     }
 }
 
-/// Standard output. Every write is flushed, so that whoever reads along sees it at once.
+/// Standard output, flushed after every write.
 #[derive(Debug)]
 pub(crate) struct Console {
     stdout: Stdout,
@@ -62,16 +62,16 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// That of the process.
+    /// Returns a handle to the standard output of this process.
     pub(crate) fn new() -> Self {
         Self { stdout: tokio::io::stdout(), is_terminal: io::stdout().is_terminal() }
     }
 
-    /// Writes and flushes; nothing for an empty text. Waits for a slow reader without holding up other tasks.
+    /// Writes and flushes `text`, if it is not empty. Waits for a slow reader without blocking other tasks.
     ///
     /// # Errors
     ///
-    /// A silent failure if nobody reads any more, else one that says what went wrong.
+    /// A silent failure if the reader has closed the stream, otherwise a failure with the cause.
     pub(crate) async fn write(&mut self, text: &str) -> Result<(), Failure> {
         if text.is_empty() {
             return Ok(());
@@ -81,120 +81,124 @@ impl Console {
             self.stdout.flush().await
         };
         written.await.map_err(|error: io::Error| {
-            if self.is_gone(&error) {
+            if self.is_closed(&error) {
                 Failure::silent(Exit::Interrupted)
             } else {
-                Failure::failed("cannot write to standard output").because(&error)
+                Failure::failed("cannot write to standard output").caused_by(&error)
             }
         })?;
         if self.is_terminal {
-            Cursor::after(text);
+            Cursor::advance(text);
         }
         Ok(())
     }
 
-    /// Whether nobody reads any more: a pipe that was closed, or a terminal that was.
-    fn is_gone(&self, error: &io::Error) -> bool {
-        let is_closed = error.kind() == io::ErrorKind::BrokenPipe;
-        is_closed || self.is_terminal && Errno::from_io_error(error) == Some(Errno::IO)
+    /// Returns whether the error means a closed pipe or terminal.
+    fn is_closed(&self, error: &io::Error) -> bool {
+        let is_broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        is_broken_pipe || self.is_terminal && Errno::from_io_error(error) == Some(Errno::IO)
     }
 }
 
-/// How text looks there: in colour on a terminal, unless `NO_COLOR` is set or the terminal is a dumb one,
-/// whose cursor is not moved either.
-pub(crate) fn style(host: &Host) -> Style {
+/// Returns the capabilities of standard output.
+///
+/// Colour requires a terminal that is not dumb, and `NO_COLOR` to be unset. The cursor of a dumb terminal is not moved.
+pub(crate) fn style(process_env: &ProcessEnv) -> Style {
     let terminal = io::stdout().is_terminal();
-    let dumb = host.variable("TERM").is_none_or(|term| term == "dumb");
+    let dumb = process_env.variable("TERM").is_none_or(|term| term == "dumb");
     let moves = terminal && !dumb;
-    Style { terminal, colour: moves && host.variable("NO_COLOR").is_none(), moves }
+    Style { terminal, colour: moves && process_env.variable("NO_COLOR").is_none(), moves }
 }
 
-/// The size of the terminal at standard output by now; 80 by 24 where nobody knows.
-pub(crate) fn size() -> Size {
-    size_at(io::stdout())
+/// Returns the current size of the terminal at standard output, or 80 by 24 if unknown.
+pub(crate) fn size() -> TerminalSize {
+    size_of(io::stdout())
 }
 
-/// The size of the terminal at standard error, where questions are put.
-pub(crate) fn question_size() -> Size {
-    size_at(io::stderr())
+/// Returns the current size of the terminal at standard error, where prompts are shown.
+pub(crate) fn prompt_size() -> TerminalSize {
+    size_of(io::stderr())
 }
 
-fn size_at(stream: impl AsFd) -> Size {
+fn size_of(stream: impl AsFd) -> TerminalSize {
     let known = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
-    known.map_or(Size { columns: 80, rows: 24 }, |size| Size {
+    known.map_or(TerminalSize { columns: 80, rows: 24 }, |size| TerminalSize {
         columns: size.ws_col.into(),
         rows: size.ws_row.into(),
     })
 }
 
-/// Whether a person reads standard error.
+/// Returns whether standard error is a terminal.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Writes a question to standard error as it is, at once. It must hold nothing that could steer a terminal but colours.
-pub(crate) fn question(text: &str) {
+/// Writes a prompt to standard error and flushes it. It must contain no control characters other than colours.
+pub(crate) fn prompt(text: &str) {
     let mut stderr = io::stderr().lock();
-    // If nobody can read it there is nobody who could answer.
+    // If the write fails, so does the read of the answer.
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
-    Cursor::after(text);
+    Cursor::advance(text);
 }
 
-/// The line of a question has ended with an answer: the terminal has shown the line end that was typed.
-pub(crate) fn answered() {
-    Cursor::after("\n");
+/// Records that a prompt was answered: the terminal has echoed the line end.
+pub(crate) fn prompt_answered() {
+    Cursor::advance("\n");
 }
 
-/// Ends the line of a question that gets no answer.
-pub(crate) fn unanswered() {
-    question(Cursor::leave());
+/// Ends the line of a prompt that was not answered.
+pub(crate) fn prompt_abandoned() {
+    prompt(Cursor::to_line_start());
 }
 
-/// Tells a person something on standard error, in a line of its own.
-pub(crate) fn notice(sentence: &str) {
-    // If nobody can read it there is nobody left to tell.
-    let _ =
-        io::stderr().write_all(format!("{}pintle: {}\n", before_line(), in_one_line(sentence)).as_bytes());
+/// Writes a failure to standard error: its message on one line, then its details.
+pub(crate) fn report(failure: &Failure) {
+    let message = failure.message();
+    if !message.is_empty() {
+        notice(&message);
+    }
+    // A closed standard error cannot be reported anywhere.
+    let _ = write!(io::stderr(), "{}", sanitize(failure.details()));
 }
 
-/// A sentence, which may quote a model or a server, in one line that steers nothing.
-fn in_one_line(sentence: &str) -> String {
-    let line: String = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
-    harmless(&line).into_owned()
+/// Writes a message to standard error, on a line of its own.
+pub(crate) fn notice(message: &str) {
+    // As in `report`.
+    let _ = io::stderr().write_all(format!("{}pintle: {}\n", line_start(), single_line(message)).as_bytes());
 }
 
-/// Writes text to standard error as it is, but for what could steer a terminal.
-pub(crate) fn details(text: &str) {
-    // If nobody can read it there is nobody left to tell.
-    let _ = write!(io::stderr(), "{}", harmless(text));
+/// Joins the lines of a message, which may quote a model or a server, and removes control characters.
+fn single_line(message: &str) -> String {
+    let line: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    sanitize(&line).into_owned()
 }
 
-/// Writes an object to standard output where nothing else has been written, before there is a runtime.
-pub(crate) fn object(line: &str) {
-    // If nobody can read it there is nobody left to tell.
+/// Writes a JSON line to standard output synchronously, before a runtime exists.
+pub(crate) fn write_object(line: &str) {
+    // If the reader is gone, the exit code still reports the failure.
     let _ = io::stdout().write_all(line.as_bytes());
 }
 
-/// Leaves the terminal as it should be found: nothing that changes below the last line.
-pub(crate) fn leave() {
-    // If nobody can read it there is nobody left who could be in its way.
-    let _ = io::stderr().write_all(before_line().as_bytes());
+/// Erases the live region, so that the shell's prompt starts on a clean line.
+pub(crate) fn clear_live_region() {
+    // As in `report`.
+    let _ = io::stderr().write_all(line_start().as_bytes());
 }
 
-/// Discards what was typed while the command worked: the shell would take it for commands.
-pub(crate) fn discard_typed_ahead() {
+/// Discards input typed while the command ran. Otherwise the shell would execute it.
+pub(crate) fn discard_typeahead() {
     let stdin = io::stdin();
-    // A background process is stopped by the kernel when it changes the terminal.
-    let is_in_front = tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
-    if stdin.is_terminal() && is_in_front {
-        // A terminal that is gone holds nothing.
+    // The kernel stops a background process that changes its terminal.
+    let is_foreground = tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
+    if stdin.is_terminal() && is_foreground {
+        // Fails only if the terminal is gone.
         let _ = tcflush(&stdin, QueueSelector::IFlush);
     }
 }
 
-/// What ends what stands in the way of a line on standard error.
-fn before_line() -> &'static str {
-    if stderr_is_terminal() { Cursor::leave() } else { "" }
+/// Returns the text that moves standard error to an empty line.
+fn line_start() -> &'static str {
+    if stderr_is_terminal() { Cursor::to_line_start() } else { "" }
 }
 
 #[cfg(test)]
@@ -202,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notice_is_one_line_that_steers_nothing() {
-        assert_eq!(in_one_line("no model `a\x1b[2J\u{202e}b`\r\n  here\u{9b}"), "no model `a[2Jb` here");
+    fn notices_are_one_line_without_control_characters() {
+        assert_eq!(single_line("no model `a\x1b[2J\u{202e}b`\r\n  here\u{9b}"), "no model `a[2Jb` here");
     }
 }

@@ -1,7 +1,6 @@
-//! Where tools run: this machine, a container, or a host behind `ssh`.
+//! Creates the execution environment of a run: local, a container, or a remote host.
 
 mod confinement;
-mod place;
 
 use std::fmt;
 use std::path::Path;
@@ -13,169 +12,178 @@ use pintle_env::{
 use tempfile::TempDir;
 
 use self::confinement::ConfinedLocal;
-pub(crate) use self::place::Place;
-use self::place::SshHost;
-use crate::args::{ConfinementArgs, PlaceArgs};
+use crate::args::{ConfinementArgs, EnvArgs};
+use crate::env_spec::{EnvSpec, SshHost};
 use crate::failure::Failure;
-use crate::host::Host;
 use crate::interrupt::Interrupts;
+use crate::process_env::ProcessEnv;
 
-/// Where tools will run. Nothing is reached yet; what the command line says of this machine has been looked at.
+/// Validated target that has not been connected to yet.
 #[derive(Debug)]
-pub(crate) struct Site<'a> {
-    place: &'a Place,
-    /// As it was given: elsewhere than on this machine it may begin where a login does.
+pub(crate) struct EnvTarget<'a> {
+    spec: &'a EnvSpec,
+    /// As given. A relative directory of a container or a remote host starts at its login directory.
     directory: Option<&'a Path>,
     confinement: ConfinementArgs,
-    host: &'a Host,
+    process_env: &'a ProcessEnv,
 }
 
-/// Where tools run: reached, with a directory to work in.
-pub(crate) struct Workplace {
+/// Initialised execution environment with a working directory.
+pub(crate) struct EnvSession {
     environment: Arc<dyn ExecutionEnvironment>,
-    /// Kills all commands at once, if they run on this machine.
+    /// Kills all commands at once. `None` if a remote supervisor does so.
     kill_all: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// The directory for temporary files of sandboxed commands.
+    /// Directory for temporary files of sandboxed commands.
     temporary: Option<TempDir>,
 }
 
-impl<'a> Site<'a> {
-    /// What `--env` and `--dir` say, within the limits of `confinement`.
+impl<'a> EnvTarget<'a> {
+    /// Validates `--env`, `--dir` and the confinement flags.
     ///
     /// # Errors
     ///
-    /// A usage failure for a directory of this machine that is none, and for limits that cannot hold there.
-    pub(crate) fn of(
-        args: &'a PlaceArgs,
+    /// A usage failure for an invalid local directory or for flags that do not apply to the target.
+    pub(crate) fn from_args(
+        args: &'a EnvArgs,
         confinement: ConfinementArgs,
-        host: &'a Host,
+        process_env: &'a ProcessEnv,
     ) -> Result<Self, Failure> {
-        let (place, directory) = (&args.env, args.dir.as_deref());
-        confinement::check(&confinement, place)?;
-        if *place == Place::Local {
-            host.directory(directory)?;
+        let (spec, directory) = (&args.env, args.dir.as_deref());
+        confinement::validate(&confinement, spec)?;
+        if *spec == EnvSpec::Local {
+            process_env.directory(directory)?;
         }
-        Ok(Self { place, directory, confinement, host })
+        Ok(Self { spec, directory, confinement, process_env })
     }
 
-    /// Goes there. A place that cannot be reached is a failure: no other one is taken instead.
+    /// Connects to the target and initialises it. Never falls back to another environment.
     ///
     /// # Errors
     ///
-    /// A usage failure for a directory that is not there, else one that says why there is no way.
-    pub(crate) async fn reach(&self) -> Result<Workplace, Failure> {
+    /// A usage failure for a missing directory, otherwise a failure with the cause.
+    pub(crate) async fn connect(&self) -> Result<EnvSession, Failure> {
         let limits = OutputLimits::default();
-        let limits = match self.host.variable("TMPDIR") {
+        let limits = match self.process_env.variable("TMPDIR") {
             Some(directory) => limits.with_spool_dir(directory),
             None => limits,
         };
-        let environment = match self.place {
-            Place::Local => {
-                let builder = self.host.environment_builder(&self.host.directory(self.directory)?);
-                let local = confinement::local(&self.confinement, builder).await?;
-                let ConfinedLocal { environment, kill_all, temporary } = local;
-                let environment = self.prepared(environment).await?;
-                return Ok(Workplace { environment, kill_all: Some(kill_all), temporary });
+        let environment = match self.spec {
+            EnvSpec::Local => return self.connect_local().await,
+            EnvSpec::Docker(name) => {
+                self.connect_remote(|directory| container(name, directory, &limits)).await?
             }
-            Place::Docker(name) => self.reach_far(|directory| container(name, directory, &limits)).await?,
-            Place::Ssh(name) => self.reach_far(|directory| far_host(name, directory, &limits)).await?,
+            EnvSpec::Ssh(host) => {
+                self.connect_remote(|directory| remote_host(host, directory, &limits)).await?
+            }
         };
-        let environment = confinement::confined(&self.confinement, environment, []);
-        Ok(Workplace { environment, kill_all: None, temporary: None })
+        let environment = confinement::confine(&self.confinement, environment, []);
+        Ok(EnvSession { environment, kill_all: None, temporary: None })
     }
 
-    /// Goes to what `build` makes for a directory, absolute, or for the one where a login begins.
-    async fn reach_far(
+    async fn connect_local(&self) -> Result<EnvSession, Failure> {
+        let builder = self.process_env.environment_builder(&self.process_env.directory(self.directory)?);
+        let local = confinement::local(&self.confinement, builder).await?;
+        let ConfinedLocal { environment, kill_all, temporary } = local;
+        let environment = self.initialize(environment).await?;
+        Ok(EnvSession { environment, kill_all: Some(kill_all), temporary })
+    }
+
+    /// Connects to the environment that `build` creates for an absolute directory, or for the login directory if `None`.
+    async fn connect_remote(
         &self,
         build: impl Fn(Option<&Path>) -> Result<Arc<dyn ExecutionEnvironment>, EnvError>,
     ) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {
-        let go = async |directory: Option<&Path>| {
-            let environment = build(directory).map_err(|error| self.unusable(&error))?;
-            self.prepared(environment).await
+        let connect = async |directory: Option<&Path>| {
+            let environment = build(directory).map_err(|error| self.failure(&error))?;
+            self.initialize(environment).await
         };
         let Some(relative) = self.directory.filter(|directory| directory.is_relative()) else {
-            return go(self.directory).await;
+            return connect(self.directory).await;
         };
-        // Where a login begins is known after one.
-        let login = go(None).await?;
+        // The login directory is only known after a login.
+        let login = connect(None).await?;
         let absolute = login.resolve(relative);
-        login.cleanup().await.map_err(|error| self.unusable(&error))?;
-        go(Some(&absolute)).await
+        login.cleanup().await.map_err(|error| self.failure(&error))?;
+        connect(Some(&absolute)).await
     }
 
-    async fn prepared(
+    async fn initialize(
         &self,
         environment: Arc<dyn ExecutionEnvironment>,
     ) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {
         match environment.initialize().await {
             Ok(()) => Ok(environment),
             Err(error) => {
-                // What went wrong first is what there is to tell.
+                // Report the first error, not one that follows from it.
                 let _ = environment.cleanup().await;
-                Err(self.unusable(&error))
+                Err(self.failure(&error))
             }
         }
     }
 
-    fn unusable(&self, error: &EnvError) -> Failure {
-        let place = self.place;
+    fn failure(&self, error: &EnvError) -> Failure {
+        let spec = self.spec;
         match (self.directory, error) {
-            (Some(named), EnvError::NotFound { .. }) => missing(named, "does not exist", place),
-            (Some(named), EnvError::NotADirectory { .. }) => missing(named, "is not a directory", place),
-            (Some(named), EnvError::PermissionDenied { .. }) => missing(named, "is not accessible", place),
+            (Some(directory), EnvError::NotFound { .. }) => bad_directory(directory, "does not exist", spec),
+            (Some(directory), EnvError::NotADirectory { .. }) => {
+                bad_directory(directory, "is not a directory", spec)
+            }
+            (Some(directory), EnvError::PermissionDenied { .. }) => {
+                bad_directory(directory, "is not accessible", spec)
+            }
             (_, EnvError::Unreachable { source: Some(source), .. }) => {
-                let failure = Failure::failed(format!("cannot reach {place}")).because(source.as_ref());
-                match source.downcast_ref::<SshError>().and_then(|error| advice(error.kind)) {
-                    Some(advice) => failure.advise(advice),
+                let failure = Failure::failed(format!("cannot reach {spec}")).caused_by(source.as_ref());
+                match source.downcast_ref::<SshError>().and_then(|error| ssh_hint(error.kind)) {
+                    Some(hint) => failure.with_hint(hint),
                     None => failure,
                 }
             }
             (_, EnvError::Unsupported { .. }) => Failure::usage("the sandbox cannot be enforced")
-                .because(error)
-                .advise("--sandbox off runs without one"),
-            (_, error) => Failure::failed(format!("{place} cannot be used")).because(error),
+                .caused_by(error)
+                .with_hint("use --sandbox off to run without one"),
+            (_, error) => Failure::failed(format!("cannot use {spec}")).caused_by(error),
         }
     }
 }
 
-impl Workplace {
-    /// For a session, which leaves it when it closes, or for who reads there.
+impl EnvSession {
+    /// Returns the environment, for a session that closes it or for direct use.
     pub(crate) fn environment(&self) -> Arc<dyn ExecutionEnvironment> {
         Arc::clone(&self.environment)
     }
 
-    /// Has a second signal end at once what runs there. Elsewhere than on this machine that needs nothing: a supervisor
-    /// beside the commands ends them as soon as this process is gone.
-    pub(crate) fn guard_by(&self, interrupts: &Interrupts) {
+    /// Makes a second signal kill all local commands at once. Containers and remote hosts need no such hook: a supervisor
+    /// there terminates the commands when this process exits.
+    pub(crate) fn kill_on_second_signal(&self, interrupts: &Interrupts) {
         if let Some(kill_all) = &self.kill_all {
             let (kill_all, temporary) = (Arc::clone(kill_all), self.temporary().map(Path::to_path_buf));
-            interrupts.guard(move || {
+            interrupts.on_second_signal(move || {
                 kill_all();
-                // Whatever cannot be removed is in a directory for temporary files.
+                // Files that cannot be removed remain in the system's temporary directory.
                 let _ = temporary.as_ref().map(std::fs::remove_dir_all);
             });
         }
     }
 
-    /// The directory for temporary files that sandboxed commands are given.
+    /// Returns the directory for temporary files of sandboxed commands.
     pub(crate) fn temporary(&self) -> Option<&Path> {
         self.temporary.as_ref().map(TempDir::path)
     }
 
-    /// Ends what still runs there and waits for it. It may be done twice.
+    /// Terminates commands that still run and waits for them. Idempotent.
     ///
     /// # Errors
     ///
-    /// A failure if something is left.
-    pub(crate) async fn leave(&self) -> Result<(), Failure> {
-        let left = self.environment.cleanup().await;
-        left.map_err(|error| Failure::failed("what was started may be left running").because(&error))
+    /// A failure if a command may still be running.
+    pub(crate) async fn close(&self) -> Result<(), Failure> {
+        let closed = self.environment.cleanup().await;
+        closed.map_err(|error| Failure::failed("a command may still be running").caused_by(&error))
     }
 }
 
-impl fmt::Debug for Workplace {
+impl fmt::Debug for EnvSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Workplace").field("environment", &self.environment).finish_non_exhaustive()
+        f.debug_struct("EnvSession").field("environment", &self.environment).finish_non_exhaustive()
     }
 }
 
@@ -192,13 +200,13 @@ fn container(
     Ok(Arc::new(builder.build()?))
 }
 
-fn far_host(
-    name: &SshHost,
+fn remote_host(
+    host: &SshHost,
     directory: Option<&Path>,
     limits: &OutputLimits,
 ) -> Result<Arc<dyn ExecutionEnvironment>, EnvError> {
-    let builder = SshEnvironment::builder(name.destination()).output_limits(limits.clone());
-    let builder = match name.port() {
+    let builder = SshEnvironment::builder(host.destination()).output_limits(limits.clone());
+    let builder = match host.port() {
         Some(port) => builder.port(port),
         None => builder,
     };
@@ -209,20 +217,20 @@ fn far_host(
     Ok(Arc::new(builder.build()?))
 }
 
-fn missing(named: &Path, why: &str, place: &Place) -> Failure {
+fn bad_directory(directory: &Path, problem: &str, spec: &EnvSpec) -> Failure {
     Failure::usage(format!(
-        "--dir {}: {why} at {place}; expected an existing directory there",
-        named.display()
+        "--dir {}: {problem} on {spec}; expected an existing directory",
+        directory.display()
     ))
 }
 
-/// What a person can do about it. Nobody is asked on the way, so some things are done before, by hand.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the kinds grow, and few have an advice")]
-fn advice(kind: SshErrorKind) -> Option<&'static str> {
+/// Returns a hint for problems that the user has to solve by hand, since `ssh` runs without prompts.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the kinds grow, and few have a hint")]
+fn ssh_hint(kind: SshErrorKind) -> Option<&'static str> {
     match kind {
-        SshErrorKind::HostKeyUnknown => Some("connect once with `ssh` to check and accept the key"),
+        SshErrorKind::HostKeyUnknown => Some("connect once with `ssh` to verify and accept the host key"),
         SshErrorKind::AuthenticationFailed => Some(
-            "only keys work, from files without a passphrase or from an agent; try with `ssh -o BatchMode=yes`",
+            "only keys are supported, from files without a passphrase or from an agent; test with `ssh -o BatchMode=yes`",
         ),
         _ => None,
     }

@@ -1,42 +1,42 @@
-//! The exit codes, which scripts rely on.
+//! Exit codes, which scripts rely on.
 
 use std::process::ExitCode;
 
 use pintle_agent::{Outcome, OutcomeStatus};
 use pintle_llm::ErrorKind;
 
-/// The table that `--help` shows.
+/// Table of exit codes shown by `--help`.
 pub(crate) const TABLE: &str = "\
 Exit codes:
-  0    done; also when the model asks something back
-  1    failed, or refused by the model
-  2    the command line is wrong, or a file that it names
-  3    a limit was reached: turns, tool rounds, tokens, cost, time, the context window, or the length of an answer
-  4    no key, or a key that the provider does not accept
-  5    done, but a call was denied because it needed approval and nobody could be asked
-  130  interrupted: Ctrl-C, SIGTERM, or nobody reads the output any more";
+  0    success, including a run that ends with a question from the model
+  1    failure, or the model refused
+  2    usage error: an invalid command line, or a file that it names
+  3    limit reached: turns, tool rounds, tokens, cost, time, context window or response length
+  4    no API key, or a key that the provider rejects
+  5    success, but a call was denied because it needed approval and no terminal was available
+  130  interrupted: Ctrl-C, SIGTERM, or standard output was closed";
 
-/// How the command ends.
+/// Exit status of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// What was asked for is done.
+    /// Success.
     Done,
-    /// It could not be done.
+    /// Failure.
     Failed,
-    /// The command line, or a file that it names, is wrong.
+    /// The command line, or a file that it names, is invalid.
     Usage,
-    /// A limit stopped it.
+    /// A limit stopped the run.
     LimitReached,
-    /// There is no key, or the provider does not accept it.
+    /// No API key, or one that the provider rejects.
     Authentication,
-    /// Something needed approval, and nobody could be asked.
+    /// A call needed approval and no terminal was available.
     Denied,
-    /// A signal, or a closed pipe, stopped it.
+    /// A signal or a closed pipe stopped the command.
     Interrupted,
 }
 
 impl Exit {
-    /// The number for the shell.
+    /// Returns the process exit code.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -49,8 +49,8 @@ impl Exit {
         }
     }
 
-    /// Its name for programs.
-    pub(crate) fn word(self) -> &'static str {
+    /// Returns the name used in JSON output.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Failed => "failed",
@@ -62,8 +62,8 @@ impl Exit {
         }
     }
 
-    /// How a run of the agent ends the command.
-    pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
+    /// Returns the exit status for the outcome of a run.
+    pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
         match outcome.status {
             OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => Self::Done,
             OutcomeStatus::RoundLimit
@@ -72,15 +72,15 @@ impl Exit {
             | OutcomeStatus::ContextFull => Self::LimitReached,
             OutcomeStatus::Interrupted | OutcomeStatus::Aborted => Self::Interrupted,
             OutcomeStatus::Failed => {
-                outcome.error.as_ref().map_or(Self::Failed, |error| Self::of_error(error.kind))
+                outcome.error.as_ref().map_or(Self::Failed, |error| Self::from_error(error.kind))
             }
-            // A status that this version does not know is no success.
+            // Treat a status unknown to this version as a failure.
             OutcomeStatus::Refused | _ => Self::Failed,
         }
     }
 
-    /// How a failed call of a model ends the command.
-    pub(crate) fn of_error(kind: ErrorKind) -> Self {
+    /// Returns the exit status for a failed model call.
+    pub(crate) fn from_error(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Authentication | ErrorKind::AccessDenied => Self::Authentication,
             ErrorKind::Abort => Self::Interrupted,
@@ -116,8 +116,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_outcome_has_its_code() {
-        let rows = [
+    fn every_outcome_has_an_exit_code() {
+        let cases = [
             (OutcomeStatus::Completed, 0),
             (OutcomeStatus::AwaitingInput, 0),
             (OutcomeStatus::Refused, 1),
@@ -129,14 +129,14 @@ mod tests {
             (OutcomeStatus::Aborted, 130),
             (OutcomeStatus::Failed, 1),
         ];
-        for (status, code) in rows {
-            assert_eq!(Exit::of_outcome(&Outcome::new(status)).code(), code, "{status:?}");
+        for (status, code) in cases {
+            assert_eq!(Exit::from_outcome(&Outcome::new(status)).code(), code, "{status:?}");
         }
     }
 
     #[test]
-    fn the_kind_of_error_decides_over_a_failed_run() {
-        let rows = [
+    fn failed_run_exits_by_error_kind() {
+        let cases = [
             (ErrorKind::Authentication, 4),
             (ErrorKind::AccessDenied, 4),
             (ErrorKind::Abort, 130),
@@ -144,15 +144,15 @@ mod tests {
             (ErrorKind::InvalidRequest, 1),
             (ErrorKind::Configuration, 1),
         ];
-        for (kind, code) in rows {
+        for (kind, code) in cases {
             let mut outcome = Outcome::new(OutcomeStatus::Failed);
             outcome.error = Some(Error::new(kind, "x").info().clone());
-            assert_eq!(Exit::of_outcome(&outcome).code(), code, "{kind:?}");
+            assert_eq!(Exit::from_outcome(&outcome).code(), code, "{kind:?}");
         }
     }
 
     #[test]
-    fn the_table_names_every_code() {
+    fn help_table_lists_every_code() {
         let exits = [
             Exit::Done,
             Exit::Failed,

@@ -1,4 +1,4 @@
-//! What a failed model call or a stopped run means for the person at the terminal: the facts, and what to do.
+//! Converts failed model calls and unsuccessful outcomes into failures with hints.
 
 use pintle_agent::{Outcome, OutcomeStatus};
 use pintle_llm::{ErrorInfo, ErrorKind, Retry};
@@ -7,74 +7,80 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::route::Route;
 
-/// The sentence for an error, with its causes.
+/// Converts the error of a model call into a failure.
 pub(crate) fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
-    let told: Vec<String> = std::iter::once(error.to_string()).chain(error.causes.iter().cloned()).collect();
-    let failure = Failure::new(Exit::of_error(error.kind), told.join(": ")).about(error);
-    match advice(error, route) {
-        Some(advice) => failure.advise(&advice),
+    let messages: Vec<String> =
+        std::iter::once(error.to_string()).chain(error.causes.iter().cloned()).collect();
+    let failure = Failure::new(Exit::from_error(error.kind), messages.join(": ")).with_info(error);
+    match hint(error, route) {
+        Some(hint) => failure.with_hint(&hint),
         None => failure,
     }
 }
 
-/// The failure that a run's end is, if it is none that the person wanted.
+/// Converts the outcome of a run into a failure, unless it was successful.
 pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
-    let exit = Exit::of_outcome(outcome);
+    let exit = Exit::from_outcome(outcome);
     Some(match (outcome.status, &outcome.error) {
         (OutcomeStatus::Completed | OutcomeStatus::AwaitingInput, _) => return None,
         (_, Some(error)) => model_error(error, route),
         (OutcomeStatus::RoundLimit, None) => {
-            Failure::new(exit, "the limit of tool rounds is reached").advise("--max-tool-rounds sets it")
+            Failure::new(exit, "tool round limit reached").with_hint("raise it with --max-tool-rounds")
         }
         (OutcomeStatus::TurnLimit, None) => {
-            Failure::new(exit, "the limit of turns is reached").advise("--max-turns sets it")
+            Failure::new(exit, "turn limit reached").with_hint("raise it with --max-turns")
         }
-        (OutcomeStatus::Budget, None) => Failure::new(exit, "a limit on what may be spent is reached")
-            .advise("--max-tokens, --max-cost and --max-time set them"),
+        (OutcomeStatus::Budget, None) => Failure::new(exit, "budget exhausted")
+            .with_hint("raise it with --max-tokens, --max-cost or --max-time"),
         (OutcomeStatus::ContextFull, None) => {
-            Failure::new(exit, "the next request is larger than the model's context window, and was not sent")
-                .advise("take a model with a larger window, or give the task in smaller parts")
+            Failure::new(exit, "the next request exceeds the model's context window and was not sent")
+                .with_hint("use a model with a larger window, or split the task")
         }
-        (OutcomeStatus::Refused, None) => Failure::new(exit, "the model, or a filter before it, refused"),
-        // Whoever interrupted it knows, and was told when it was noticed.
+        (OutcomeStatus::Refused, None) => {
+            Failure::new(exit, "the model or a content filter refused the request")
+        }
+        // The user has already been notified.
         (OutcomeStatus::Interrupted | OutcomeStatus::Aborted, None) => Failure::silent(exit),
         (OutcomeStatus::Failed | _, None) => Failure::new(exit, "the run failed"),
     })
 }
 
-fn advice(error: &ErrorInfo, route: &Route) -> Option<String> {
+fn hint(error: &ErrorInfo, route: &Route) -> Option<String> {
     match error.kind {
         ErrorKind::Authentication => Some(match &route.key {
             Some(key) => format!("check the key in {}", key.variable),
-            None => "the server wants a key: set OPENAI_API_KEY".to_owned(),
+            None => "the server requires a key: set OPENAI_API_KEY".to_owned(),
         }),
         ErrorKind::AccessDenied => {
             let key = route.key.as_ref().map_or("the key", |key| key.variable);
-            Some(format!("check that {key} may use the model {}", route.model))
+            Some(format!("check that {key} has access to the model {}", route.model))
         }
         ErrorKind::NotFound => Some(match &route.base_url {
             Some(url) => {
-                format!("check the model {} and the base URL {} ({})", route.model, url.shown(), url.given_by)
+                format!(
+                    "check the model {} and the base URL {} ({})",
+                    route.model,
+                    url.redacted(),
+                    url.source
+                )
             }
             None => format!("check the model {} (--model)", route.model),
         }),
-        // Without a provider it was not the way to the model, but that to the place where tools run.
+        // Without a provider, the connection to the execution environment failed.
         ErrorKind::Network if error.provider.is_none() => None,
         ErrorKind::Network => Some(match &route.base_url {
-            Some(url) => format!("check that a server listens at {} ({})", url.shown(), url.given_by),
-            None => "check the connection to the Internet".to_owned(),
+            Some(url) => format!("check that a server is listening at {} ({})", url.redacted(), url.source),
+            None => "check the network connection".to_owned(),
         }),
-        // Without a status it was a limit of ours.
+        // Without a status, a local limit expired.
         ErrorKind::RequestTimeout if error.status.is_none() && error.provider.is_some() => {
-            Some("--timeout sets how long a model call is waited for".to_owned())
+            Some("raise the limit with --timeout".to_owned())
         }
-        // Else the error says how long to wait.
-        ErrorKind::RateLimit if error.retry == Retry::After(None) => {
-            Some("wait and try again; the provider does not say how long".to_owned())
-        }
+        // With a delay, the error message already says how long to wait.
+        ErrorKind::RateLimit if error.retry == Retry::After(None) => Some("try again later".to_owned()),
         ErrorKind::RateLimit => None,
-        ErrorKind::ContextLength => Some("ask for less at a time".to_owned()),
-        ErrorKind::QuotaExceeded => Some("check the account's plan and limits".to_owned()),
+        ErrorKind::ContextLength => Some("shorten the prompt or split the task".to_owned()),
+        ErrorKind::QuotaExceeded => Some("check the plan and limits of the account".to_owned()),
         ErrorKind::InvalidRequest
         | ErrorKind::Server
         | ErrorKind::ContentFilter
@@ -104,13 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_to_do() {
-        let rows = [
+    fn model_errors_have_hints() {
+        let cases = [
             (
                 Error::new(ErrorKind::Network, "no connection to 127.0.0.1:9").with_provider("openai"),
                 1,
                 "network failure (openai): no connection to 127.0.0.1:9; \
-                 check that a server listens at http://127.0.0.1:9/v1 (--script)",
+                 check that a server is listening at http://127.0.0.1:9/v1 (--script)",
             ),
             (
                 Error::new(ErrorKind::Authentication, "bad key").with_status(401),
@@ -131,42 +137,39 @@ mod tests {
             (
                 Error::new(ErrorKind::RateLimit, "slow down"),
                 1,
-                "rate limit reached: slow down; wait and try again; the provider does not say how long",
+                "rate limit reached: slow down; try again later",
             ),
             (Error::new(ErrorKind::Server, "overloaded"), 1, "the provider failed: overloaded"),
             (
-                Error::new(ErrorKind::Network, "the place where tools run is lost"),
+                Error::new(ErrorKind::Network, "the execution environment is lost"),
                 1,
-                "network failure: the place where tools run is lost",
+                "network failure: the execution environment is lost",
             ),
         ];
-        for (error, code, sentence) in rows {
+        for (error, code, sentence) in cases {
             let failure = model_error(error.info(), &route());
-            assert_eq!((failure.exit().code(), failure.sentence().as_str()), (code, sentence));
+            assert_eq!((failure.exit().code(), failure.message().as_str()), (code, sentence));
         }
     }
 
     #[test]
-    fn an_end_says_what_stopped_it() {
-        let rows = [
-            (OutcomeStatus::RoundLimit, "the limit of tool rounds is reached; --max-tool-rounds sets it"),
-            (OutcomeStatus::TurnLimit, "the limit of turns is reached; --max-turns sets it"),
-            (
-                OutcomeStatus::Budget,
-                "a limit on what may be spent is reached; --max-tokens, --max-cost and --max-time set them",
-            ),
+    fn unsuccessful_outcomes_become_failures() {
+        let cases = [
+            (OutcomeStatus::RoundLimit, "tool round limit reached; raise it with --max-tool-rounds"),
+            (OutcomeStatus::TurnLimit, "turn limit reached; raise it with --max-turns"),
+            (OutcomeStatus::Budget, "budget exhausted; raise it with --max-tokens, --max-cost or --max-time"),
             (
                 OutcomeStatus::ContextFull,
-                "the next request is larger than the model's context window, and was not sent; take a model with a larger window, or give the task in smaller parts",
+                "the next request exceeds the model's context window and was not sent; use a model with a larger window, or split the task",
             ),
-            (OutcomeStatus::Refused, "the model, or a filter before it, refused"),
+            (OutcomeStatus::Refused, "the model or a content filter refused the request"),
             (OutcomeStatus::Aborted, ""),
             (OutcomeStatus::Failed, "the run failed"),
         ];
-        for (status, sentence) in rows {
+        for (status, sentence) in cases {
             let failure = outcome(&Outcome::new(status), &route()).unwrap();
-            assert_eq!(failure.sentence(), sentence);
-            assert_eq!(failure.exit(), Exit::of_outcome(&Outcome::new(status)));
+            assert_eq!(failure.message(), sentence);
+            assert_eq!(failure.exit(), Exit::from_outcome(&Outcome::new(status)));
         }
         assert_eq!(outcome(&Outcome::new(OutcomeStatus::AwaitingInput), &route()), None);
     }

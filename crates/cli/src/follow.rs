@@ -1,6 +1,4 @@
-//! One run of a session, shown as it goes: the events to standard output, signals to the session.
-
-mod watch;
+//! Runs a session and shows its events: output to standard output, signals to the session.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -14,142 +12,144 @@ use pintle_agent::{
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::watch::Watch;
-
-use crate::approve::Terminal;
+use crate::approve::Prompter;
 use crate::console::{self, Console};
-use crate::cost::Bill;
+use crate::cost::CostTracker;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::render::{Below, Closing, Moment, Opening, TICK, View};
+use crate::render::{Footer, Frame, Header, SubagentTotals, TICK, View};
 
-/// How long an interrupted run waits for a reader that does not read.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an interrupted run waits for a stalled reader.
+const READER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is done, where, and by which model.
+/// Task for a session.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
-    /// What the agent is told.
+    /// Prompt of the user.
     pub(crate) prompt: String,
-    /// Whose answers are followed.
+    /// Model of the session.
     pub(crate) model: &'a Model,
-    /// Where the tools run.
+    /// Working directory of the tools.
     pub(crate) directory: &'a Path,
-    /// Who is asked about calls, once the request has been shown, and answers the model's questions.
-    pub(crate) person: Option<Person<'a>>,
-    /// Those of the session.
+    /// User who answers questions, if any.
+    pub(crate) user: Option<User<'a>>,
+    /// Turn limits of the session.
     pub(crate) limits: TurnLimits,
 }
 
-/// Somebody at a terminal.
+/// User at a terminal.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Person<'a> {
-    pub(crate) terminal: &'a Terminal,
-    /// The model's text is written to the same terminal.
-    pub(crate) reads_along: bool,
+pub(crate) struct User<'a> {
+    pub(crate) prompter: &'a Prompter,
+    /// Whether the model's text is written to the same terminal.
+    pub(crate) sees_text: bool,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct RunReport {
     session_id: SessionId,
-    /// How it ended.
     pub(crate) outcome: Outcome,
-    /// From the submission until the session was closed.
+    /// Time from submission until the session was closed.
     duration: Duration,
-    /// In US dollars, where known.
+    /// Cost in US dollars, if known.
     cost: Option<f64>,
-    /// What subagents have done.
-    below: Below,
-    /// A question of the model stood there when a signal came, and nobody will answer it.
-    is_left: bool,
+    subagents: SubagentTotals,
+    /// Whether a signal arrived while a question of the model was open.
+    question_abandoned: bool,
 }
 
-impl Followed {
-    /// The failure that a run is which was left at a question; it was told when the signal came.
+impl RunReport {
+    /// Returns a silent failure if a question was abandoned. The user was notified when the signal arrived.
     pub(crate) fn failure(&self) -> Option<Failure> {
-        self.is_left.then(|| Failure::silent(Exit::Interrupted))
+        self.question_abandoned.then(|| Failure::silent(Exit::Interrupted))
     }
 
-    /// What a view says last.
-    pub(crate) fn closing<'a>(&'a self, failure: Option<&'a Failure>) -> Closing<'a> {
-        Closing {
+    /// Returns the data for the footer of a view.
+    pub(crate) fn footer<'a>(&'a self, failure: Option<&'a Failure>) -> Footer<'a> {
+        Footer {
             session_id: &self.session_id,
             outcome: &self.outcome,
             exit: failure.map_or(Exit::Done, Failure::exit),
             failure,
             duration: self.duration,
             cost: self.cost,
-            below: Some(&self.below),
-            demonstration: None,
+            subagents: Some(&self.subagents),
+            demo: None,
         }
     }
 }
 
-/// Submits the task, shows every event of the session and of its subagents, and closes it. A signal aborts the session, and so does a
-/// reader of standard output who goes away.
+/// Submits the task, shows the events of the session and its subagents, and closes the session. A signal or a closed
+/// standard output aborts the session.
 ///
 /// # Errors
 ///
-/// Those of [`Console::write`] and [`View::event`]; the session is closed then, too.
+/// The errors of [`Console::write`] and [`View::event`]. The session is closed in that case as well.
 pub(crate) async fn follow(
     session: Session,
     task: Task<'_>,
     view: &mut View,
     console: &mut Console,
     interrupts: &Interrupts,
-) -> Result<Followed, Failure> {
+) -> Result<RunReport, Failure> {
     let session_id = session.id().clone();
-    let Task { prompt, model, directory, person, limits } = task;
-    let terminal = person.map(|person| person.terminal);
-    let mut bill = Bill::of(model.priced(), model.catalog());
-    let mut below = Below::default();
-    let (provider, model) = (model.route.provider.name(), model.route.model.as_str());
-    let opening = Opening { session_id: &session_id, provider, model, directory };
-    console.write(&view.opening(&opening)?).await?;
+    let Task { prompt, model, directory, user, limits } = task;
+    let (provider, model_name) = (model.route.provider.name(), model.route.model.as_str());
+    let header = Header { session_id: &session_id, provider, model: model_name, directory };
+    console.write(&view.header(&header)?).await?;
 
-    let started = Instant::now();
     let handle = session.handle();
     let events = session.tree_events();
     let closed = CancellationToken::new();
-    let gone = CancellationToken::new();
+    let output_closed = CancellationToken::new();
+    let mut printer = EventPrinter {
+        view,
+        console,
+        started: Instant::now(),
+        cost: CostTracker::new(model.catalog_entry(), model.catalog()),
+        subagents: SubagentTotals::default(),
+        prompter: user.map(|user| user.prompter),
+        finished_runs: 0,
+    };
     let work = async {
-        let outcome = converse(&session, prompt, person, limits, &gone).await;
+        let outcome = converse(&session, prompt, user, limits, &output_closed).await;
         session.close().await;
         closed.cancel();
         outcome
     };
-    let shown = async {
-        // However it ends: without anybody who sees the question there is no answer to wait for.
-        let _gone = gone.clone().drop_guard();
-        let follower =
-            Follower { view, console, started, bill: &mut bill, below: &mut below, terminal, runs: 0 };
+    let print = async {
+        // However printing ends: once nobody sees the question, stop waiting for an answer.
+        let _guard = output_closed.clone().drop_guard();
         tokio::select! {
             biased;
-            shown = follower.show(events, &handle) => shown,
-            () = out_of_patience(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
+            printed = printer.run(events, &handle) => printed,
+            () = reader_timeout(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
         }
     };
-    let (outcome, shown) = tokio::select! {
-        both = async { tokio::join!(work, shown) } => both,
+    let (outcome, printed) = tokio::select! {
+        both = async { tokio::join!(work, print) } => both,
         never = abort_on_signal(interrupts, &handle) => match never {},
     };
-    shown?;
-    let outcome = outcome.map_err(|error| Failure::failed("the run was lost").because(&error))?;
-    let is_left = outcome.status == OutcomeStatus::AwaitingInput && interrupts.have_come();
-    Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total(), below, is_left })
+    printed?;
+    let outcome =
+        outcome.map_err(|error| Failure::failed("the session ended unexpectedly").caused_by(&error))?;
+    let question_abandoned = outcome.status == OutcomeStatus::AwaitingInput && interrupts.is_interrupted();
+    let EventPrinter { started, cost, subagents, .. } = printer;
+    let (duration, cost) = (started.elapsed(), cost.total());
+    Ok(RunReport { session_id, outcome, duration, cost, subagents, question_abandoned })
 }
 
-/// Submits the task, and what is answered to each question of the model. Each answer is a run of its own for the session
-/// and part of one run for the person, so the outcome counts all of them, and so do the limits.
+/// Submits the prompt, then the user's answer to each question of the model. The session counts each answer as a run of
+/// its own, but the user sees one run. The outcome and the limits therefore cover all of them.
 async fn converse(
     session: &Session,
     prompt: String,
-    person: Option<Person<'_>>,
+    user: Option<User<'_>>,
     limits: TurnLimits,
-    gone: &CancellationToken,
+    output_closed: &CancellationToken,
 ) -> Result<Outcome, SessionError> {
     let started = Instant::now();
     let mut outcome = session.submit(prompt).await?;
@@ -157,19 +157,19 @@ async fn converse(
         if outcome.status != OutcomeStatus::AwaitingInput {
             break;
         }
-        let Some(Person { terminal, reads_along }) = person else { break };
-        let Some(limits) = remaining(&limits, session, started.elapsed()) else {
-            // The answer could not be used any more.
+        let Some(User { prompter, sees_text }) = user else { break };
+        let Some(limits) = remaining_limits(&limits, session, started.elapsed()) else {
+            // No rounds are left in which to use an answer.
             outcome.status = OutcomeStatus::RoundLimit;
             break;
         };
-        let mark = end_of(run);
-        // A final text that asks something may be on the screen already; a tool's question is not.
-        let is_on_screen = reads_along && !asks_by_tool(session);
+        // A question at the end of the model's text may already be on screen; one asked by a tool is not.
+        let is_on_screen = sees_text && !is_asked_by_tool(session);
         let question = (!is_on_screen).then_some(outcome.text.as_str());
+        let key = run_end_key(run);
         let answer = tokio::select! {
-            () = gone.cancelled() => None,
-            answer = terminal.ask(&mark, question) => answer,
+            () = output_closed.cancelled() => None,
+            answer = prompter.ask(&key, question) => answer,
         };
         let Some(answer) = answer else { break };
         session.handle().set_limits(limits)?;
@@ -178,9 +178,9 @@ async fn converse(
     Ok(outcome)
 }
 
-/// The limits with as many rounds of tool calls and as much time as are left; `None` if there are no rounds left. The
-/// session counts both from each input on, and all other limits from its beginning.
-fn remaining(limits: &TurnLimits, session: &Session, elapsed: Duration) -> Option<TurnLimits> {
+/// Returns the limits less the tool rounds and time already used, or `None` if no rounds are left. The session counts
+/// both per input, and all other limits from its start.
+fn remaining_limits(limits: &TurnLimits, session: &Session, elapsed: Duration) -> Option<TurnLimits> {
     let mut remaining = limits.clone();
     remaining.budget.wall_time = limits.budget.wall_time.map(|limit| limit.saturating_sub(elapsed));
     if limits.max_tool_rounds_per_input > 0 {
@@ -192,43 +192,43 @@ fn remaining(limits: &TurnLimits, session: &Session, elapsed: Duration) -> Optio
     Some(remaining)
 }
 
-/// Whether a tool has put the question: then the model has said nothing after the results.
-fn asks_by_tool(session: &Session) -> bool {
+/// Returns whether a tool asked the question: the model has not responded to the last results.
+fn is_asked_by_tool(session: &Session) -> bool {
     session.history().last().map(|turn| turn.kind) == Some(TurnKind::ToolResults)
 }
 
-/// Stands for the end of the run of this number, for whom waits until it is on the screen.
-fn end_of(run: u64) -> String {
+/// Returns the key under which the end of a run is reported to the prompter.
+fn run_end_key(run: u64) -> String {
     format!("the end of run {run}")
 }
 
-/// Who looks on.
-struct Follower<'a, 'm> {
+/// Writes the events of a session and adds up its cost.
+struct EventPrinter<'a, 'm> {
     view: &'a mut View,
     console: &'a mut Console,
     started: Instant,
-    bill: &'a mut Bill<'m>,
-    below: &'a mut Below,
-    terminal: Option<&'a Terminal>,
-    /// How many inputs have been worked off.
-    runs: u64,
+    cost: CostTracker<'m>,
+    subagents: SubagentTotals,
+    prompter: Option<&'a Prompter>,
+    /// Number of inputs processed.
+    finished_runs: u64,
 }
 
-impl Follower<'_, '_> {
-    /// Writes until the session's last event, and adds up what the answers cost. A run that nobody can see is stopped.
-    async fn show(mut self, mut events: TreeEvents, handle: &SessionHandle) -> Result<(), Failure> {
-        let mut ticks = Ticks::new();
+impl EventPrinter<'_, '_> {
+    /// Writes events until the session's last. Aborts the session if writing fails.
+    async fn run(&mut self, mut events: TreeEvents, handle: &SessionHandle) -> Result<(), Failure> {
+        let mut ticker = Ticker::new();
         loop {
-            let done = tokio::select! {
+            let written = tokio::select! {
                 biased;
-                () = ticks.next(self.view.waits()) => self.tick().await,
+                () = ticker.next(self.view.is_animated()) => self.tick().await,
                 event = events.next() => match event {
                     Some(event) => self.event(&event).await,
                     None => return Ok(()),
                 },
             };
-            if let Err(failure) = done {
-                // A session that takes no command any more is at its end already.
+            if let Err(failure) = written {
+                // Fails only if the session has already ended.
                 let _ = handle.abort();
                 return Err(failure);
             }
@@ -236,51 +236,51 @@ impl Follower<'_, '_> {
     }
 
     async fn tick(&mut self) -> Result<(), Failure> {
-        let shown = self.view.tick(self.moment());
-        self.console.write(&shown).await
+        let text = self.view.tick(self.frame());
+        self.console.write(&text).await
     }
 
     async fn event(&mut self, event: &SessionEvent) -> Result<(), Failure> {
-        self.bill.add(event);
-        self.below.add(event);
-        let shown = self.view.event(event, self.moment())?;
-        self.console.write(&shown.text).await?;
-        if let (Some(terminal), Some(mark)) = (self.terminal, &shown.asks) {
-            terminal.shown(mark);
+        self.cost.add(event);
+        self.subagents.add(event);
+        let update = self.view.event(event, self.frame())?;
+        self.console.write(&update.text).await?;
+        if let (Some(prompter), Some(key)) = (self.prompter, &update.approval) {
+            prompter.mark_shown(key);
         }
         if let EventKind::ProcessingEnd { .. } = &event.kind
             && event.depth == 0
         {
-            self.runs += 1;
-            if let Some(terminal) = self.terminal {
-                terminal.shown(&end_of(self.runs));
+            self.finished_runs += 1;
+            if let Some(prompter) = self.prompter {
+                prompter.mark_shown(&run_end_key(self.finished_runs));
             }
         }
         Ok(())
     }
 
-    fn moment(&self) -> Moment {
-        Moment { now: self.started.elapsed(), size: console::size() }
+    fn frame(&self) -> Frame {
+        Frame { now: self.started.elapsed(), size: console::size() }
     }
 }
 
-/// Comes every [`TICK`] while something waits, and not at all else.
-struct Ticks {
+/// Timer that fires every [`TICK`] while the view is animated.
+struct Ticker {
     interval: Interval,
     is_running: bool,
 }
 
-impl Ticks {
+impl Ticker {
     fn new() -> Self {
         let mut interval = tokio::time::interval(TICK);
-        // Who writes to a slow terminal has no ticks to make up for.
+        // Do not catch up on ticks missed while writing to a slow terminal.
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { interval, is_running: false }
     }
 
-    /// Waits for the next one, the first a whole tick after something began to wait. Cancel safe.
-    async fn next(&mut self, something_waits: bool) {
-        if !something_waits {
+    /// Waits for the next tick. The first one comes a full tick after the animation started. Cancel safe.
+    async fn next(&mut self, is_animated: bool) {
+        if !is_animated {
             self.is_running = false;
             return pending().await;
         }
@@ -293,16 +293,16 @@ impl Ticks {
 }
 
 async fn abort_on_signal(interrupts: &Interrupts, handle: &SessionHandle) -> Infallible {
-    interrupts.first().await;
-    console::notice("interrupted: ending what runs; once more leaves at once");
-    // As above.
+    interrupts.first_signal().await;
+    console::notice("interrupted: stopping running commands; interrupt again to exit immediately");
+    // Fails only if the session has already ended.
     let _ = handle.abort();
     pending().await
 }
 
-/// Ends some time after an interrupted session has closed.
-async fn out_of_patience(interrupts: &Interrupts, closed: &CancellationToken) {
-    interrupts.first().await;
+/// Completes [`READER_TIMEOUT`] after an interrupted session has closed.
+async fn reader_timeout(interrupts: &Interrupts, closed: &CancellationToken) {
+    interrupts.first_signal().await;
     closed.cancelled().await;
-    tokio::time::sleep(PATIENCE).await;
+    tokio::time::sleep(READER_TIMEOUT).await;
 }

@@ -1,9 +1,9 @@
-//! Keeps the keys of this process from the commands that a model runs.
+//! Hides the API keys of this process from the commands that a model runs.
 //!
-//! On Linux the kernel shows the environment with which a process was started, as `/proc/PID/environ`, and the memory
-//! of a process to debuggers of the same user. So secrets are wiped from the initial environment, and the process is
-//! made undumpable: only the superuser can read its memory from then on.
-#![expect(unsafe_code, reason = "the initial environment can only be wiped where it is")]
+//! Linux exposes the initial environment of a process as `/proc/PID/environ`, and its memory to debuggers of the same
+//! user. Secrets are therefore wiped from the initial environment, and the process is made undumpable, so that only root
+//! can read its memory.
+#![expect(unsafe_code, reason = "the initial environment can only be wiped in place")]
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,32 +12,32 @@ use clap::ValueEnum as _;
 use pintle_env::EnvPolicy;
 
 use crate::args::Command;
-use crate::environment::Place;
-use crate::host::Host;
+use crate::env_spec::EnvSpec;
+use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 
-/// The end of names, in capitals, of variables that the HTTP client of this process reads later on.
-const OF_HTTP_CLIENT: &str = "_PROXY";
+/// Suffix, in capitals, of variables that the HTTP client of this process reads later.
+const PROXY_SUFFIX: &str = "_PROXY";
 
 unsafe extern "C" {
-    /// The variables of this process, `NAME=VALUE` each, with a null pointer behind the last (POSIX).
+    /// Environment of this process: `NAME=VALUE` strings, terminated by a null pointer (POSIX).
     static environ: *const *mut c_char;
 }
 
-/// Makes the process undumpable, and removes secrets from its environment; they remain in `host`.
+/// Makes the process undumpable and removes secrets from its environment. They remain in `process_env`.
 ///
-/// Keys of model providers are always removed. Where commands run on this machine, so is every variable that they do
-/// not get, but for those of proxies. Elsewhere the client program may need them to get there.
+/// Keys of model providers are always removed. If commands run locally, so is every variable that they must not see,
+/// except proxy settings. With a container or a remote host, `docker` or `ssh` may need those variables to connect.
 ///
 /// # Safety
 ///
-/// No other thread of this process is running.
-pub(crate) unsafe fn hide_secrets(host: &Host, command: &Command) {
+/// No other thread of this process may be running.
+pub(crate) unsafe fn hide_secrets(process_env: &ProcessEnv, command: &Command) {
     make_undumpable();
-    let is_local = !matches!(command, Command::Run(args) if args.place.env != Place::Local);
-    for (name, value) in host.variables() {
+    let is_local = !matches!(command, Command::Run(args) if args.environment.env != EnvSpec::Local);
+    for (name, value) in process_env.variables() {
         if is_provider_key(&name) || is_local && is_withheld(&name, &value) {
-            // SAFETY: as promised by the caller.
+            // SAFETY: the caller guarantees that there is no other thread.
             unsafe {
                 wipe(&name);
                 std::env::remove_var(&name);
@@ -51,30 +51,30 @@ fn is_provider_key(name: &OsStr) -> bool {
 }
 
 fn is_withheld(name: &OsStr, value: &OsStr) -> bool {
-    let is_of_http_client = name.to_ascii_uppercase().to_string_lossy().ends_with(OF_HTTP_CLIENT);
-    !is_of_http_client && !EnvPolicy::InheritFiltered.lets_through(name, value)
+    let is_proxy = name.to_ascii_uppercase().to_string_lossy().ends_with(PROXY_SUFFIX);
+    !is_proxy && !EnvPolicy::InheritFiltered.lets_through(name, value)
 }
 
 #[cfg(target_os = "linux")]
 fn make_undumpable() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-    // The system call fails for unknown values only.
+    // Fails only for unknown values.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Elsewhere a process is debugged with a special right only.
+/// Other systems require a special privilege to debug a process.
 #[cfg(not(target_os = "linux"))]
 fn make_undumpable() {}
 
-/// Overwrites the values of all variables of this name.
+/// Overwrites the values of all variables with this name.
 ///
 /// # Safety
 ///
-/// No other thread of this process is running.
+/// No other thread of this process may be running.
 unsafe fn wipe(name: &OsStr) {
-    // SAFETY: nobody changes the list or its strings meanwhile. Each string is writable memory: the stack that the
-    // kernel made, or an allocation of the C library.
+    // SAFETY: without other threads, nothing changes the list or its strings. Each string is in writable memory: the
+    // stack set up by the kernel, or an allocation of the C library.
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
@@ -88,7 +88,7 @@ unsafe fn wipe(name: &OsStr) {
     }
 }
 
-/// The offset of the value in `NAME=VALUE`.
+/// Returns the offset of the value in `NAME=VALUE`.
 fn value_offset(variable: &[u8], name: &[u8]) -> Option<usize> {
     variable.strip_prefix(name)?.starts_with(b"=").then_some(name.len() + 1)
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_begins_behind_the_whole_name() {
+    fn value_offset_requires_the_full_name() {
         for (variable, name, offset) in [
             ("A_KEY=x", "A_KEY", Some(6)),
             ("A_KEY=", "A_KEY", Some(6)),

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and a terminal that closes: the first signal stops in order, the second at once.
+//! Handles SIGINT, SIGTERM and SIGHUP: the first signal shuts down gracefully, the second exits at once.
 
 use std::fmt;
 use std::future::Future;
@@ -14,108 +14,106 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// How long the second signal waits for processes to be gone; only a process that the kernel holds, or a machine that is
-/// very busy, takes as long. A supervisor ends what is left then.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// How long the second signal waits for killed processes to exit. Reached only if a process hangs in the kernel or the
+/// machine is overloaded; a supervisor then kills the rest.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it waits for the terminal to be tidy; only a terminal that is stopped takes as long.
-const TIDY_LIMIT: Duration = Duration::from_secs(1);
+/// How long the second signal waits for the terminal to accept output. Reached only if output is stopped (Ctrl-S).
+const TERMINAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Listens for the signals that ask the command to stop, for as long as it lives.
+/// Signal handlers, active until dropped.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
+    /// Cancelled by the first signal.
     first: CancellationToken,
-    /// Kills the processes that must not outlive this one.
-    kill_all: KillAll,
+    kill_hook: KillHook,
     _listener: JoinSet<()>,
 }
 
+/// Function that kills the processes that must not outlive this one.
 #[derive(Clone, Default)]
-struct KillAll(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
+struct KillHook(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
 
-impl fmt::Debug for KillAll {
+impl fmt::Debug for KillHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KillAll").field(&self.0.get().is_some()).finish()
+        f.debug_tuple("KillHook").field(&self.0.get().is_some()).finish()
     }
 }
 
 impl Interrupts {
-    /// Takes the signals over. Before this they end the process.
+    /// Installs the signal handlers. Until then, signals terminate the process.
     ///
     /// # Errors
     ///
-    /// A failure if the system does not allow it.
+    /// A failure if the handlers cannot be installed.
     pub(crate) fn listen() -> Result<Self, Failure> {
-        let refused = |error| Failure::failed("cannot listen for signals").because(&error);
-        let signals = Signals::take_over().map_err(refused)?;
+        let failed = |error| Failure::failed("cannot install signal handlers").caused_by(&error);
+        let signals = Signals::install().map_err(failed)?;
         let first = CancellationToken::new();
-        let kill_all = KillAll::default();
+        let kill_hook = KillHook::default();
         let mut listener = JoinSet::new();
-        listener.spawn(listen(signals, first.clone(), kill_all.clone()));
-        Ok(Self { first, kill_all, _listener: listener })
+        listener.spawn(listen(signals, first.clone(), kill_hook.clone()));
+        Ok(Self { first, kill_hook, _listener: listener })
     }
 
-    /// Has the second signal call this, which blocks until all commands are gone. The first one that is given counts.
-    pub(crate) fn guard(&self, kill_all: impl Fn() + Send + Sync + 'static) {
-        self.kill_all.0.get_or_init(|| Box::new(kill_all));
+    /// Registers a function for the second signal to call. It blocks until all commands have exited. Later registrations
+    /// are ignored.
+    pub(crate) fn on_second_signal(&self, kill_all: impl Fn() + Send + Sync + 'static) {
+        self.kill_hook.0.get_or_init(|| Box::new(kill_all));
     }
 
-    /// Waits for the first signal; returns at once if it has come.
-    pub(crate) async fn first(&self) {
+    /// Waits for the first signal. Returns at once if it was received.
+    pub(crate) async fn first_signal(&self) {
         self.first.cancelled().await;
     }
 
-    /// Whether the first signal has come.
-    pub(crate) fn have_come(&self) -> bool {
+    /// Returns whether a signal was received.
+    pub(crate) fn is_interrupted(&self) -> bool {
         self.first.is_cancelled()
     }
 
-    /// What a failure is called: what fails while everything is being stopped has been interrupted.
-    pub(crate) fn judge(&self, failure: Failure) -> Failure {
-        if self.have_come() && failure.exit() == Exit::Failed {
-            return failure.interrupted();
+    /// Converts a failure into an interruption if a signal was received: shutting down makes other things fail.
+    pub(crate) fn reclassify(&self, failure: Failure) -> Failure {
+        if self.is_interrupted() && failure.exit() == Exit::Failed {
+            return failure.into_interruption();
         }
         failure
     }
 
-    /// Does the work unless a signal comes first, which drops it.
+    /// Runs the work until the first signal, which drops it.
     ///
     /// # Errors
     ///
-    /// The work's own failure, or that it was interrupted.
-    pub(crate) async fn unless<T>(
-        &self,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+    /// The failure of the work, or an interruption.
+    pub(crate) async fn race<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             biased;
-            () = self.first() => Err(Failure::new(Exit::Interrupted, "interrupted")),
-            done = work => done,
+            () = self.first_signal() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            result = work => result,
         }
     }
 }
 
-async fn listen(mut signals: Signals, first: CancellationToken, kill_all: KillAll) {
+async fn listen(mut signals: Signals, first: CancellationToken, kill_hook: KillHook) {
     signals.next().await;
     first.cancel();
     signals.next().await;
     let killed = tokio::task::spawn_blocking(move || {
-        if let Some(kill_all) = kill_all.0.get() {
+        if let Some(kill_all) = kill_hook.0.get() {
             kill_all();
         }
     });
-    // Whether or not the last process has gone in time, and whether or not the terminal takes anything, this one
-    // leaves now.
-    let _ = tokio::time::timeout(KILL_LIMIT, killed).await;
-    let tidied = tokio::task::spawn_blocking(|| {
-        console::leave();
-        console::discard_typed_ahead();
+    // Exit even if a process is still alive or the terminal does not accept output.
+    let _ = tokio::time::timeout(KILL_TIMEOUT, killed).await;
+    let restored = tokio::task::spawn_blocking(|| {
+        console::clear_live_region();
+        console::discard_typeahead();
     });
-    let _ = tokio::time::timeout(TIDY_LIMIT, tidied).await;
+    let _ = tokio::time::timeout(TERMINAL_TIMEOUT, restored).await;
     std::process::exit(Exit::Interrupted.code().into());
 }
 
-/// The signals that ask to stop. Commands run in groups of their own, so none of them reaches a command.
+/// Signals that request termination. Commands run in their own process groups and do not receive them.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -123,7 +121,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn take_over() -> io::Result<Self> {
+    fn install() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

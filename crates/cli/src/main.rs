@@ -1,38 +1,39 @@
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
-mod answer;
 mod approve;
 mod args;
 mod ask;
+mod command_line;
 mod completions;
 mod console;
 mod cost;
 mod demo;
+mod env_spec;
 mod environment;
-mod equipment;
-mod example;
 mod exit;
 mod explain;
 mod failure;
 mod follow;
 mod hardening;
-mod host;
 mod interrupt;
 mod mock;
 mod model;
 mod models;
 mod patch;
 mod piped_input;
+mod process_env;
 mod profile_file;
 mod prompt;
 mod prompt_source;
 mod provider;
 mod render;
+mod response_view;
 mod route;
 mod run;
 mod timeout;
 mod tools;
+mod toolset;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,71 +42,71 @@ use crate::args::{Arguments, Command, MockCommand};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::host::Host;
+use crate::process_env::ProcessEnv;
 
-/// One thread drives the work; the other stays free for signals, whatever the first is busy with.
+/// One thread drives the work; the other stays free for signals.
 const WORKERS: usize = 2;
 
-/// How long the last object waits for a reader.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for a reader to take the final error object.
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::of_process() {
+    let arguments = match command_line::parse() {
         Ok(arguments) => arguments,
         Err(exit) => return exit.into(),
     };
-    let host = Host::of_process();
-    // SAFETY: there is one thread so far.
+    let process_env = ProcessEnv::capture();
+    // SAFETY: no other thread has been started yet.
     #[expect(unsafe_code, reason = "secrets leave the environment before there is another thread")]
     unsafe {
-        hardening::hide_secrets(&host, &arguments.command);
+        hardening::hide_secrets(&process_env, &arguments.command);
     }
-    let exit = perform(arguments, &host).unwrap_or_else(|failure| {
-        failure.report();
+    let exit = execute(arguments, &process_env).unwrap_or_else(|failure| {
+        console::report(&failure);
         failure.exit()
     });
     exit.into()
 }
 
-fn perform(arguments: Arguments, host: &Host) -> Result<Exit, Failure> {
+fn execute(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
-        .map_err(|error| Failure::failed("cannot start the runtime").because(&error))?;
-    let takes_time = matches!(arguments.command, Command::Run(_) | Command::Ask(_) | Command::Demo(_));
-    let performed = runtime.block_on(dispatch(arguments.command, host));
-    if takes_time {
-        console::discard_typed_ahead();
+        .map_err(|error| Failure::failed("cannot start the runtime").caused_by(&error))?;
+    let is_interactive = matches!(arguments.command, Command::Run(_) | Command::Ask(_) | Command::Demo(_));
+    let result = runtime.block_on(run_and_report(arguments.command, process_env));
+    if is_interactive {
+        console::discard_typeahead();
     }
-    // What may still hang is a write that nobody reads; the process must not wait for it.
+    // A write to a reader that does not read may still be pending; do not wait for it.
     runtime.shutdown_background();
-    performed
+    result
 }
 
-/// Performs the command and writes an object for a failure where programs read objects.
-async fn dispatch(command: Command, host: &Host) -> Result<Exit, Failure> {
-    let form = command.form();
-    let done = execute(command, host).await;
-    if let (Some(form), Err(failure)) = (form, &done)
+/// Runs the command. If its output format is JSON, writes an error object for a failure.
+async fn run_and_report(command: Command, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let format = command.error_format();
+    let result = dispatch(command, process_env).await;
+    if let (Some(format), Err(failure)) = (format, &result)
         && !failure.is_in_output()
-        && let Ok(line) = render::failure(form.error_type, failure)
+        && let Ok(line) = render::failure_line(format.error_type, failure)
     {
-        // A reader who is gone or does not read has the exit code.
-        let _ = tokio::time::timeout(PATIENCE, Console::new().write(&line)).await;
+        // If the reader is gone or stalled, the exit code still reports the failure.
+        let _ = tokio::time::timeout(FINAL_WRITE_TIMEOUT, Console::new().write(&line)).await;
     }
-    done
+    result
 }
 
-async fn execute(command: Command, host: &Host) -> Result<Exit, Failure> {
+async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match command {
-        Command::Run(args) => run::run(*args, host).await,
-        Command::Ask(args) => ask::ask(*args, host).await,
-        Command::Demo(args) => demo::demo(args, host).await,
-        Command::Tools(args) => tools::tools(&args, host).await,
-        Command::Models(args) => models::models(&args, host).await,
-        Command::Prompt(args) => prompt::prompt(args, host).await,
-        Command::Patch(args) => patch::patch(args, host).await,
+        Command::Run(args) => run::run(*args, process_env).await,
+        Command::Ask(args) => ask::ask(*args, process_env).await,
+        Command::Demo(args) => demo::demo(args, process_env).await,
+        Command::Tools(args) => tools::tools(&args, process_env).await,
+        Command::Models(args) => models::models(&args, process_env).await,
+        Command::Prompt(args) => prompt::prompt(args, process_env).await,
+        Command::Patch(args) => patch::patch(args, process_env).await,
         Command::Mock(args) => match args.command {
             MockCommand::Serve(args) => mock::serve(args).await,
         },

@@ -1,4 +1,4 @@
-//! `pintle mock serve`: the scripted model server for other programs.
+//! `pintle mock serve`: a scripted model server for other programs.
 
 use pintle_testkit::{Dialect, ScriptedServer, ServerOptions};
 
@@ -9,25 +9,25 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::model::read_script;
 
-/// Serves until a signal comes, which is how it is meant to end.
+/// Serves until a signal arrives, which is a successful exit.
 ///
 /// # Errors
 ///
-/// A usage failure for a script that cannot be followed, a failure for an address that cannot be had.
+/// A usage failure for an invalid script, a failure for an address that cannot be bound.
 pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let script = read_script(&args.script)?;
     let interrupts = Interrupts::listen()?;
-    // Nobody asks for the requests, so none is kept.
+    // Nothing reads the recorded requests.
     let mut options = ServerOptions::new().with_bind(args.listen).with_recorded_bytes(0);
     if let Some(key) = args.api_key {
         options = options.with_api_key(key);
     }
     let server = ScriptedServer::start(script, options)
         .await
-        .map_err(|error| Failure::failed("the server cannot be started").because(&error))?;
+        .map_err(|error| Failure::failed("cannot start the server").caused_by(&error))?;
     let lines = Dialect::ALL.map(|dialect| format!("{:<18} {}\n", dialect.name(), server.base_url(dialect)));
     Console::new().write(&lines.concat()).await?;
-    interrupts.first().await;
+    interrupts.first_signal().await;
     server.shutdown().await;
     Ok(Exit::Done)
 }

@@ -1,4 +1,6 @@
-//! A model that can be asked: a client, the way to it, and the scripted server if that is what answers.
+//! Model selected by the command line: its client, its route, and the scripted server behind it, if any.
+
+mod draft_recorder;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -7,153 +9,152 @@ use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 
+use self::draft_recorder::DraftRecorder;
 use crate::args::ModelArgs;
 use crate::failure::Failure;
-use crate::follow::Watch;
-use crate::host::{self, Host};
 use crate::models;
+use crate::process_env::{self, ProcessEnv};
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
 use crate::render::Drafts;
 use crate::route::{ModelSource, Route};
 
-/// The model that a script is for when nobody names one and the catalog knows none.
+/// Model name for a script when neither the script nor the catalog provides one.
 const SCRIPTED_MODEL: &str = "scripted";
 
-/// A model, ready to be asked.
+/// Model with a client to call it.
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// Has one provider.
+    /// Client with a single provider.
     pub(crate) client: Client,
-    /// What can be seen of its answers before they are complete.
+    /// Tool calls of the response that is being streamed.
     pub(crate) drafts: Drafts,
-    /// How it is reached.
+    /// Route to the model.
     pub(crate) route: Route,
-    /// The user's own, and what it gives for this model before tools are chosen.
-    own: Option<(ProfileFile, ProviderProfile)>,
-    /// What is known of models.
+    /// The `--profile` file and its profile for this model with all tools.
+    custom: Option<(ProfileFile, ProviderProfile)>,
     catalog: Cow<'static, Catalog>,
-    /// Serves for as long as it lives.
+    /// Shuts down when dropped.
     server: Option<ScriptedServer>,
 }
 
 impl Model {
-    /// The one that flags and environment ask for.
+    /// Selects a model from flags and environment variables.
     ///
     /// # Errors
     ///
-    /// Those of [`ModelSource::choose`], of a profile or a catalog that cannot be used, and of a script that cannot be
-    /// followed.
-    pub(crate) async fn of(args: &ModelArgs, host: &Host) -> Result<Self, Failure> {
+    /// The errors of [`ModelSource::choose`], and usage failures for an invalid profile, catalog or script.
+    pub(crate) async fn from_args(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let file = args.profile.as_deref().map(ProfileFile::read).transpose()?;
         let filled = file.as_ref().map(|file| file.fill(args)).transpose()?;
-        let mut model = Self::chosen(filled.as_ref().unwrap_or(args), host).await?;
+        let mut model = Self::select(filled.as_ref().unwrap_or(args), process_env).await?;
         if let Some(file) = file {
             let profile = file.with_all_tools(Some(&model.route.model), &model.catalog)?;
-            model.own = Some((file, profile));
+            model.custom = Some((file, profile));
         }
         Ok(model)
     }
 
-    async fn chosen(args: &ModelArgs, host: &Host) -> Result<Self, Failure> {
-        let source = ModelSource::choose(args, |name| host.variable(name))?;
-        let catalog = models::catalog(&args.catalog, host)?;
+    async fn select(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let source = ModelSource::choose(args, |name| process_env.variable(name))?;
+        let catalog = models::catalog(&args.catalog, process_env)?;
         match source {
             ModelSource::Provider(mut route) => {
                 if let Some(known) = catalog.find(route.provider.name(), &route.model) {
-                    // An alias is ours: no provider knows it.
+                    // Providers do not know the aliases of the catalog.
                     route.model.clone_from(&known.id);
                 }
-                let (client, drafts) = watched(&route)?;
-                Ok(Self { client, drafts, route, own: None, catalog, server: None })
+                let (client, drafts) = client_with_drafts(&route)?;
+                Ok(Self { client, drafts, route, custom: None, catalog, server: None })
             }
             ModelSource::Script { file, dialect, model } => {
                 let mut script = read_script(&file)?;
                 script.model = model.or(script.model);
-                let own = script.dialect.map(Provider::of_dialect);
-                let scripted = Self::scripted(script, dialect.or(own).unwrap_or(Provider::OpenAi)).await?;
+                let script_dialect = script.dialect.map(Provider::from_dialect);
+                let scripted =
+                    Self::scripted(script, dialect.or(script_dialect).unwrap_or(Provider::OpenAi)).await?;
                 Ok(Self { catalog, ..scripted })
             }
         }
     }
 
-    /// A script that is served on loopback, and reached over HTTP like any other.
+    /// Serves a script on loopback and returns a model that is called over HTTP like any other.
     ///
     /// # Errors
     ///
-    /// A failure if no port can be had.
+    /// A failure if the server cannot bind a port.
     pub(crate) async fn scripted(script: Script, provider: Provider) -> Result<Self, Failure> {
         let model = script.model.clone().or_else(|| provider.default_model().map(str::to_owned));
         let model = model.unwrap_or_else(|| SCRIPTED_MODEL.to_owned());
         let server = ScriptedServer::start(script, ServerOptions::new())
             .await
-            .map_err(|error| Failure::failed("the scripted server cannot be started").because(&error))?;
+            .map_err(|error| Failure::failed("cannot start the scripted server").caused_by(&error))?;
         let route = Route::to_script(provider, model, server.base_url(provider.dialect()));
-        let (client, drafts) = watched(&route)?;
+        let (client, drafts) = client_with_drafts(&route)?;
         let catalog = Cow::Borrowed(Catalog::built_in());
-        Ok(Self { client, drafts, route, own: None, catalog, server: Some(server) })
+        Ok(Self { client, drafts, route, custom: None, catalog, server: Some(server) })
     }
 
-    /// Prompt, tools and limits for it, with all tools of the toolset.
+    /// Returns the profile with all tools of its toolset.
     pub(crate) fn profile(&self) -> ProviderProfile {
-        if let Some((_, own)) = &self.own {
-            return own.clone();
+        if let Some((_, profile)) = &self.custom {
+            return profile.clone();
         }
         self.route.provider.profile(&self.route.model).with_catalog(&self.catalog)
     }
 
-    /// The toolset that it is given: a profile of the user's own says which, else it is the one that is asked for.
-    pub(crate) fn toolset(&self, asked: Toolset) -> Toolset {
-        self.own.as_ref().map_or(asked, |(file, _)| file.toolset())
+    /// Returns the toolset of the `--profile` file, or `requested` without one.
+    pub(crate) fn toolset(&self, requested: Toolset) -> Toolset {
+        self.custom.as_ref().map_or(requested, |(file, _)| file.toolset())
     }
 
-    /// Whether the user has named the tools, however small the window is.
+    /// Returns whether the `--profile` file lists its tools.
     pub(crate) fn names_tools(&self) -> bool {
-        self.own.as_ref().is_some_and(|(file, _)| file.names_tools())
+        self.custom.as_ref().is_some_and(|(file, _)| file.names_tools())
     }
 
-    /// The profile with the tools of a toolset and those that these options bring.
+    /// Returns the profile with the tools selected by the toolset and the options.
     ///
     /// # Errors
     ///
-    /// As for [`Model::of`].
-    pub(crate) fn equipped(
+    /// A usage failure for a `--profile` file that names an unknown tool.
+    pub(crate) fn profile_with_tools(
         &self,
         toolset: Toolset,
         options: &ToolsetOptions,
     ) -> Result<ProviderProfile, Failure> {
-        match &self.own {
+        match &self.custom {
             Some((file, _)) => file.profile(Some(&self.route.model), &self.catalog, options),
             None => Ok(self.profile().with_toolset_options(toolset, options)),
         }
     }
 
-    /// What is known of models, the prices of others included.
+    /// Returns the model catalog.
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// Whose prices hold: nobody's for a model that is not in the catalog, and for a script.
-    pub(crate) fn priced(&self) -> Option<&ModelInfo> {
+    /// Returns the catalog entry of a real model, or `None` for an unknown or scripted one.
+    pub(crate) fn catalog_entry(&self) -> Option<&ModelInfo> {
         let is_real = self.server.is_none();
         self.catalog.find(self.route.provider.name(), &self.route.model).filter(|_| is_real)
     }
 }
 
-/// A client, and what can be seen of the answers that pass through it.
-fn watched(route: &Route) -> Result<(Client, Drafts), Failure> {
-    let watch = Watch::default();
-    let drafts = watch.drafts.clone();
-    Ok((route.client(watch)?, drafts))
+/// Creates a client that records the drafts of its responses.
+fn client_with_drafts(route: &Route) -> Result<(Client, Drafts), Failure> {
+    let recorder = DraftRecorder::default();
+    let drafts = recorder.drafts.clone();
+    Ok((route.client(Client::builder().middleware(recorder))?, drafts))
 }
 
-/// Reads and checks a script.
+/// Reads and validates a script.
 ///
 /// # Errors
 ///
-/// A usage failure that names file, place and what was expected there.
+/// A usage failure with the file, the position and the expected syntax.
 pub(crate) fn read_script(path: &Path) -> Result<Script, Failure> {
-    let text = host::read_text("script", path)?;
+    let text = process_env::read_text("script", path)?;
     Script::parse(&text)
-        .map_err(|error| Failure::usage(format!("cannot follow {}", path.display())).because(&error))
+        .map_err(|error| Failure::usage(format!("invalid script {}", path.display())).caused_by(&error))
 }

@@ -1,4 +1,4 @@
-//! `pintle models`: what is known of models, and where a person may say more.
+//! `pintle models`: lists the model catalog.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -9,36 +9,36 @@ use crate::args::{CatalogArgs, ListFormat, ModelsArgs};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::host::Host;
+use crate::process_env::ProcessEnv;
 use crate::render;
 
-/// The variable that names a catalog file where no flag does.
+/// Environment variable with the path of a catalog file, overridden by `--catalog`.
 const VARIABLE: &str = "PINTLE_CATALOG";
 
-/// Stands for what nobody knows.
+/// Placeholder for an unknown value.
 const UNKNOWN: &str = "-";
 
-const COLUMNS: [Column; 11] = [
-    Column { title: "PROVIDER", is_number: false },
-    Column { title: "MODEL", is_number: false },
-    Column { title: "WINDOW", is_number: true },
-    Column { title: "OUTPUT", is_number: true },
-    Column { title: "$ IN", is_number: true },
-    Column { title: "$ OUT", is_number: true },
-    Column { title: "$ CACHED", is_number: true },
-    Column { title: "$ WRITTEN", is_number: true },
-    Column { title: "ABLE", is_number: false },
-    Column { title: "KNOWS UNTIL", is_number: false },
-    Column { title: "NOTES", is_number: false },
+const COLUMNS: [TableColumn; 11] = [
+    TableColumn { title: "PROVIDER", is_number: false },
+    TableColumn { title: "MODEL", is_number: false },
+    TableColumn { title: "WINDOW", is_number: true },
+    TableColumn { title: "OUTPUT", is_number: true },
+    TableColumn { title: "$ IN", is_number: true },
+    TableColumn { title: "$ OUT", is_number: true },
+    TableColumn { title: "$ CACHED", is_number: true },
+    TableColumn { title: "$ WRITTEN", is_number: true },
+    TableColumn { title: "FEATURES", is_number: false },
+    TableColumn { title: "CUTOFF", is_number: false },
+    TableColumn { title: "NOTES", is_number: false },
 ];
 
-/// What is under the table.
+/// Legend below the table.
 const LEGEND: &str = "\n\
-    Windows and outputs are in tokens, prices in US dollars per million tokens: of input, output, and input from and \
-    into the cache.\nAble: t calls tools, v sees images, r reasons. A dash is unknown.\n";
+    WINDOW and OUTPUT are in tokens; prices are US dollars per million tokens of input, output, cache reads and cache \
+    writes.\nFEATURES: t tools, v vision, r reasoning. A dash means unknown.\n";
 
 #[derive(Clone, Copy)]
-struct Column {
+struct TableColumn {
     title: &'static str,
     is_number: bool,
 }
@@ -47,50 +47,56 @@ struct Column {
 ///
 /// # Errors
 ///
-/// A usage failure for a provider without models and for a catalog file that cannot be used, else those of writing.
-pub(crate) async fn models(args: &ModelsArgs, host: &Host) -> Result<Exit, Failure> {
-    let catalog = catalog(&args.catalog, host)?;
+/// A usage failure for a provider without models or an invalid catalog file, and the errors of [`Console::write`].
+pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let catalog = catalog(&args.catalog, process_env)?;
     let provider = args.provider.as_deref();
     let listed: Vec<&ModelInfo> = catalog.list(provider).collect();
     if let (Some(provider), true) = (provider, listed.is_empty()) {
-        return Err(nobody(provider, &catalog));
+        return Err(no_models(provider, &catalog));
     }
     let text = match args.output {
-        ListFormat::Json => render::line(&listed)?,
-        ListFormat::Text => render::harmless(&table(&listed)).into_owned(),
+        ListFormat::Json => render::json_line(&listed)?,
+        ListFormat::Text => render::sanitize(&table(&listed)).into_owned(),
     };
     Console::new().write(&text).await?;
     Ok(Exit::Done)
 }
 
-/// The shipped catalog, with the file that the flag or else the variable names over it.
+/// Returns the built-in catalog, overridden by the file named by flag or variable.
 ///
 /// # Errors
 ///
-/// A usage failure that says who named the file, and what is wrong with it.
-pub(crate) fn catalog(args: &CatalogArgs, host: &Host) -> Result<Cow<'static, Catalog>, Failure> {
+/// A usage failure with the flag or variable and the problem in the file.
+pub(crate) fn catalog(
+    args: &CatalogArgs,
+    process_env: &ProcessEnv,
+) -> Result<Cow<'static, Catalog>, Failure> {
     let flag = args.catalog.clone().map(|file| ("--catalog", file));
-    let named = flag.or_else(|| host.variable(VARIABLE).map(|file| (VARIABLE, PathBuf::from(file))));
-    let Some((given_by, file)) = named else { return Ok(Cow::Borrowed(Catalog::built_in())) };
-    Catalog::from_file(&file).map(Cow::Owned).map_err(|error| {
-        Failure::usage(format!("{given_by} {}: it cannot be used", file.display())).because(&error)
-    })
+    let source = flag.or_else(|| process_env.variable(VARIABLE).map(|file| (VARIABLE, PathBuf::from(file))));
+    let Some((source, file)) = source else { return Ok(Cow::Borrowed(Catalog::built_in())) };
+    Catalog::from_file(&file)
+        .map(Cow::Owned)
+        .map_err(|error| Failure::usage(format!("{source}: cannot use {}", file.display())).caused_by(&error))
 }
 
-fn nobody(provider: &str, catalog: &Catalog) -> Failure {
+fn no_models(provider: &str, catalog: &Catalog) -> Failure {
     let mut known: Vec<&str> = catalog.list(None).map(|model| model.provider.as_str()).collect();
     known.dedup();
-    Failure::usage(format!("the catalog has no models of `{provider}`; it has those of {}", known.join(", ")))
+    Failure::usage(format!(
+        "the catalog has no models of provider `{provider}`; it has models of {}",
+        known.join(", ")
+    ))
 }
 
-/// The models in columns, under their titles.
+/// Formats the models as a table.
 fn table(models: &[&ModelInfo]) -> String {
     let rows: Vec<[String; COLUMNS.len()]> = models.iter().map(|model| cells(model)).collect();
     let widths: Vec<usize> = COLUMNS
         .iter()
         .enumerate()
-        .map(|(place, column)| {
-            let cells = rows.iter().filter_map(|row| row.get(place));
+        .map(|(index, column)| {
+            let cells = rows.iter().filter_map(|row| row.get(index));
             cells.map(|cell| cell.chars().count()).fold(column.title.len(), usize::max)
         })
         .collect();
@@ -103,8 +109,8 @@ fn line(row: &[String], widths: &[usize]) -> String {
     let cells = row.iter().zip(widths).zip(COLUMNS).map(|((cell, width), column)| {
         if column.is_number { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
     });
-    let text = cells.collect::<Vec<_>>().join("  ");
-    format!("{}\n", text.trim_end())
+    let line = cells.collect::<Vec<_>>().join("  ");
+    format!("{}\n", line.trim_end())
 }
 
 fn cells(model: &ModelInfo) -> [String; COLUMNS.len()] {
@@ -118,7 +124,7 @@ fn cells(model: &ModelInfo) -> [String; COLUMNS.len()] {
         price(model.output_cost_per_million),
         price(model.cache_read_cost_per_million),
         price(model.cache_write_cost_per_million),
-        abilities(model),
+        features(model),
         model.knowledge_cutoff.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         notes(model),
     ]
@@ -128,14 +134,15 @@ fn price(dollars: Option<f64>) -> String {
     dollars.map_or_else(|| UNKNOWN.to_owned(), |dollars| dollars.to_string())
 }
 
-fn abilities(model: &ModelInfo) -> String {
+fn features(model: &ModelInfo) -> String {
     let letters =
         [('t', model.supports_tools), ('v', model.supports_vision), ('r', model.supports_reasoning)];
-    let letters: String = letters.into_iter().filter(|(_, able)| *able).map(|(letter, _)| letter).collect();
+    let letters: String =
+        letters.into_iter().filter(|(_, supported)| *supported).map(|(letter, _)| letter).collect();
     if letters.is_empty() { UNKNOWN.to_owned() } else { letters }
 }
 
-/// Prices of long prompts, the end of its time, and its other names.
+/// Returns prices of long prompts, retirement date and aliases.
 fn notes(model: &ModelInfo) -> String {
     let tiers = model.price_tiers.iter().map(|tier| {
         let (input, output) = (price(tier.input_cost_per_million), price(tier.output_cost_per_million));
@@ -151,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_has_a_line_for_each_model() {
+    fn table_has_a_row_per_model() {
         let catalog = Catalog::from_json(
             r#"[{"id": "big", "provider": "house", "context_window": 1000000, "max_output": 5, "supports_tools": true,
                  "supports_reasoning": true, "input_cost_per_million": 0.175, "output_cost_per_million": 4,
@@ -162,12 +169,12 @@ mod tests {
         .unwrap();
         let models: Vec<&ModelInfo> = catalog.list(None).collect();
         insta::assert_snapshot!(table(&models), @r"
-        PROVIDER  MODEL         WINDOW  OUTPUT   $ IN  $ OUT  $ CACHED  $ WRITTEN  ABLE  KNOWS UNTIL  NOTES
-        house     big          1000000       5  0.175      4         -          -  tr    May 2025     above 200 tokens: $ 1 in, - out; retires 2027-01-01; also b, bg
-        h         naïve-model        8       -      -      -         -          -  -     -
+        PROVIDER  MODEL         WINDOW  OUTPUT   $ IN  $ OUT  $ CACHED  $ WRITTEN  FEATURES  CUTOFF    NOTES
+        house     big          1000000       5  0.175      4         -          -  tr        May 2025  above 200 tokens: $ 1 in, - out; retires 2027-01-01; also b, bg
+        h         naïve-model        8       -      -      -         -          -  -         -
 
-        Windows and outputs are in tokens, prices in US dollars per million tokens: of input, output, and input from and into the cache.
-        Able: t calls tools, v sees images, r reasons. A dash is unknown.
+        WINDOW and OUTPUT are in tokens; prices are US dollars per million tokens of input, output, cache reads and cache writes.
+        FEATURES: t tools, v vision, r reasoning. A dash means unknown.
         ");
     }
 }

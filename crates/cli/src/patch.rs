@@ -14,74 +14,75 @@ use crate::args::{PatchArgs, PatchCommand, PatchInput, ReportFormat};
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::host::{self, Host};
 use crate::interrupt::Interrupts;
+use crate::process_env::{self, ProcessEnv};
 use crate::render;
 
-/// Says what a patch does to the files, and does it unless it is only to be checked: all of it, or nothing.
+/// Checks a patch or applies it atomically, and reports the changes.
 ///
-/// A signal stops the work until the first file is written, and no more after that.
+/// A signal cancels the command until the first file is written, and is ignored afterwards.
 ///
 /// # Errors
 ///
-/// A usage failure if the patch or the directory cannot be had, else the reason why no file is changed.
-pub(crate) async fn patch(args: PatchArgs, host: &Host) -> Result<Exit, Failure> {
+/// A usage failure if the patch or the directory cannot be read, otherwise a failure with the reason why no file was
+/// changed.
+pub(crate) async fn patch(args: PatchArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (input, writes) = match args.command {
         PatchCommand::Apply(args) => (args.input, !args.dry_run),
         PatchCommand::Check(input) => (input, false),
     };
-    // Until here and while standard input is read, a signal simply ends the process.
-    let root = Root::at(&host.directory(input.dir.as_deref())?)?;
+    // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
+    let root = Root::new(&process_env.directory(input.dir.as_deref())?)?;
     let text = patch_text(input.file.as_deref())?;
     let interrupts = Interrupts::listen()?;
-    let env = host.environment(root.path())?;
-    let plan = interrupts.unless(planned(&text, &input, &root, &env)).await?;
+    let env = process_env.local_environment(root.path())?;
+    let plan = interrupts.race(make_plan(&text, &input, &root, &env)).await?;
     if writes {
-        // A signal may have come while the plan was made.
-        interrupts.unless(async { Ok(()) }).await?;
+        // A signal may have arrived while the plan was made.
+        interrupts.race(async { Ok(()) }).await?;
         apply_plan(&env, &plan)
             .await
-            .map_err(|error| Failure::failed("the patch fits and is not applied").because(&error))?;
+            .map_err(|error| Failure::failed("cannot apply the patch").caused_by(&error))?;
     }
-    tell(&plan, input.output, host).await?;
+    report(&plan, input.output, process_env).await?;
     Ok(Exit::Done)
 }
 
-/// The patch: a file, or standard input for `-` and where nothing is named.
+/// Reads the patch from a file, or from standard input for `-` or without a file.
 fn patch_text(file: Option<&Path>) -> Result<String, Failure> {
     let limit = MAX_PATCH_BYTES as u64;
     match file {
-        Some(path) if path != Path::new("-") => host::read_text_within(limit, "patch", path),
-        None if host::stdin_is_terminal() => {
-            Err(Failure::usage("no patch: expected FILE, or `-` for standard input"))
+        Some(path) if path != Path::new("-") => process_env::read_text_within(limit, "patch", path),
+        None if process_env::stdin_is_terminal() => {
+            Err(Failure::usage("no patch given: expected FILE, or `-` for standard input"))
         }
-        Some(_) | None => host::read_stdin_within(limit),
+        Some(_) | None => process_env::read_stdin_within(limit),
     }
 }
 
-async fn planned(
+async fn make_plan(
     text: &str,
     input: &PatchInput,
     root: &Root,
     env: &dyn ExecutionEnvironment,
 ) -> Result<Plan, Failure> {
-    let patch = parse(text).map_err(|error| Failure::in_lines(Exit::Failed, &error.to_string()))?;
-    let patch = patch.resolve_paths(|path| root.name(path, env))?;
+    let patch = parse(text).map_err(|error| Failure::multi_line(Exit::Failed, &error.to_string()))?;
+    let patch = patch.resolve_paths(|path| root.canonical_name(path, env))?;
     let files = read_files(env, &patch)
         .await
-        .map_err(|error| Failure::failed("a file of the patch cannot be read").because(&error))?;
+        .map_err(|error| Failure::failed("cannot read a file named in the patch").caused_by(&error))?;
     let options = if input.reference { ApplyOptions::reference() } else { ApplyOptions::default() };
-    plan(&patch, &files, &options).map_err(|error| Failure::in_lines(Exit::Failed, &error.to_string()))
+    plan(&patch, &files, &options).map_err(|error| Failure::multi_line(Exit::Failed, &error.to_string()))
 }
 
-async fn tell(plan: &Plan, format: ReportFormat, host: &Host) -> Result<(), Failure> {
+async fn report(plan: &Plan, format: ReportFormat, process_env: &ProcessEnv) -> Result<(), Failure> {
     match format {
         ReportFormat::Text => {
             for diagnostic in &plan.diagnostics {
                 console::notice(&format!("note: {diagnostic}"));
             }
-            Console::new().write(&console::style(host).answer(&plan.summary(), None)).await
+            Console::new().write(&console::style(process_env).body(&plan.summary(), None)).await
         }
-        ReportFormat::Json => Console::new().write(&render::line(&report::Report::of(plan))?).await,
+        ReportFormat::Json => Console::new().write(&render::json_line(&report::Report::new(plan))?).await,
     }
 }

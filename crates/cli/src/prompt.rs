@@ -1,4 +1,4 @@
-//! `pintle prompt`: the system prompt in its layers, or as it would be sent.
+//! `pintle prompt`: prints the system prompt.
 
 use pintle_agent::{
     Clock as _, EnvironmentContext, LayerKind, LoadedProject, PromptLayer, ProviderProfile, SubagentLimits,
@@ -10,59 +10,59 @@ use serde::Serialize;
 
 use crate::args::{ConfinementArgs, PromptFormat, ShowPromptArgs};
 use crate::console::{self, Console};
-use crate::environment::Site;
-use crate::equipment;
+use crate::environment::EnvTarget;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::host::Host;
 use crate::interrupt::Interrupts;
+use crate::process_env::ProcessEnv;
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
 use crate::render;
+use crate::toolset;
 
-/// Shows the prompt. Needs no key.
+/// Prints the prompt. Needs no key.
 ///
 /// # Errors
 ///
-/// A usage failure for a directory that is none or a missing model, else those of reaching the place and of writing.
-pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Failure> {
-    let profile = profile(&args, host)?.as_in_session(SubagentLimits::default());
-    let site = Site::of(&args.place, ConfinementArgs::default(), host)?;
+/// A usage failure for an invalid directory or a missing model, and failures to connect or write.
+pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let profile = profile(&args, process_env)?.as_in_session(SubagentLimits::default());
+    let target = EnvTarget::from_args(&args.environment, ConfinementArgs::default(), process_env)?;
     let interrupts = Interrupts::listen()?;
-    let workplace = interrupts.unless(site.reach()).await?;
-    workplace.guard_by(&interrupts);
-    let environment = workplace.environment();
-    let prompt = interrupts.unless(async { Ok(Prompt::gather(&profile, environment.as_ref()).await) }).await;
-    let left = workplace.leave().await;
+    let env_session = interrupts.race(target.connect()).await?;
+    env_session.kill_on_second_signal(&interrupts);
+    let environment = env_session.environment();
+    let prompt = interrupts.race(async { Ok(Prompt::gather(&profile, environment.as_ref()).await) }).await;
+    let closed = env_session.close().await;
     let prompt = prompt?;
     let text = match args.output {
-        PromptFormat::Text => render::harmless(&prompt.in_layers()).into_owned(),
-        PromptFormat::Json => render::line(&prompt.record())?,
-        // Some of it is the project's, which may be anybody's.
-        PromptFormat::Plain => format!("{}\n", console::style(host).answer(&prompt.text, None)),
+        PromptFormat::Text => render::sanitize(&prompt.with_headings()).into_owned(),
+        PromptFormat::Json => render::json_line(&prompt.record())?,
+        // Project files may contain control characters.
+        PromptFormat::Plain => format!("{}\n", console::style(process_env).body(&prompt.text, None)),
     };
     Console::new().write(&text).await?;
-    left.map(|()| Exit::Done)
+    closed.map(|()| Exit::Done)
 }
 
-fn profile(args: &ShowPromptArgs, host: &Host) -> Result<ProviderProfile, Failure> {
+fn profile(args: &ShowPromptArgs, process_env: &ProcessEnv) -> Result<ProviderProfile, Failure> {
     if let Some(file) = &args.profile {
         let (file, model, catalog) = (ProfileFile::read(file)?, args.model.as_deref(), Catalog::built_in());
         let all = file.with_all_tools(model, catalog)?;
-        let options = equipment::shown(&all, file.toolset(), file.names_tools())?;
+        let options = toolset::for_display(&all, file.toolset(), file.names_tools())?;
         return file.profile(model, catalog, &options);
     }
-    let provider = args.provider.or_else(|| Provider::by_key(|name| host.variable(name)));
+    let provider = args.provider.or_else(|| Provider::by_key(|name| process_env.variable(name)));
     let provider = provider.unwrap_or(Provider::OpenAi);
     let model = args.model.as_deref().or_else(|| provider.default_model()).ok_or_else(|| {
-        Failure::usage(format!("{} has no default model: name one with --model", provider.name()))
+        Failure::usage(format!("{} has no default model", provider.name())).with_hint("set one with --model")
     })?;
     let (profile, toolset) = (provider.profile(model), args.toolset.into());
-    let options = equipment::shown(&profile, toolset, false)?;
+    let options = toolset::for_display(&profile, toolset, false)?;
     Ok(profile.with_toolset_options(toolset, &options))
 }
 
-/// A system prompt, whole and in parts.
+/// System prompt with its layers.
 struct Prompt {
     text: String,
     layers: Vec<PromptLayer>,
@@ -81,18 +81,18 @@ impl Prompt {
         }
     }
 
-    /// Each layer under a line that names it and its size, then what could not be loaded, then the size of all.
-    fn in_layers(&self) -> String {
-        let mut shown = String::new();
+    /// Formats each layer under a heading, followed by the skipped files and the total size.
+    fn with_headings(&self) -> String {
+        let mut text = String::new();
         for layer in &self.layers {
-            let name = name_of(layer.kind);
-            shown.push_str(&format!("=== {name}: {} bytes ===\n{}\n\n", layer.text.len(), layer.text));
+            let title = layer_title(layer.kind);
+            text.push_str(&format!("=== {title}: {} bytes ===\n{}\n\n", layer.text.len(), layer.text));
         }
         for file in &self.project.skipped {
-            shown.push_str(&format!("=== skipped: {}: {} ===\n", file.path, file.reason));
+            text.push_str(&format!("=== skipped: {}: {} ===\n", file.path, file.reason));
         }
-        shown.push_str(&format!("=== in all: {} bytes ===\n", self.text.len()));
-        shown
+        text.push_str(&format!("=== total: {} bytes ===\n", self.text.len()));
+        text
     }
 
     fn record(&self) -> Record<'_> {
@@ -105,10 +105,10 @@ impl Prompt {
     }
 }
 
-/// What a script reads.
+/// JSON output.
 #[derive(Serialize)]
 struct Record<'p> {
-    /// Of the prompt, with what stands between two layers.
+    /// Size of the prompt, including separators between layers.
     bytes: usize,
     layers: Vec<Layer<'p>>,
     project: &'p LoadedProject,
@@ -121,7 +121,7 @@ struct Layer<'p> {
     text: &'p str,
 }
 
-fn name_of(kind: LayerKind) -> &'static str {
+fn layer_title(kind: LayerKind) -> &'static str {
     match kind {
         LayerKind::BaseInstructions => "base instructions",
         LayerKind::Environment => "environment",

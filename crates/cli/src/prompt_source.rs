@@ -1,40 +1,48 @@
-//! Where a prompt comes from: the command line, a file, or standard input.
+//! Reads the prompt from the command line, a file or standard input.
 
 use crate::args::PromptArgs;
+use crate::console;
 use crate::failure::Failure;
-use crate::host;
 use crate::piped_input::PipedInput;
+use crate::process_env::{self, PipedStdin};
 
 const STDIN: &str = "standard input";
 
-/// The prompt, read whole. Text that is piped in beside a prompt is context, and follows it.
+/// Reads the prompt. Input piped in addition to a prompt is appended as context.
 ///
-/// It blocks until standard input ends, where that is the source, or where something has come within
-/// [`host::PIPE_PATIENCE`].
+/// Blocks until standard input ends if it is the source, or if data arrives within [`process_env::PIPE_TIMEOUT`].
 ///
 /// # Errors
 ///
-/// A usage failure if there is none, if it is blank, or if its source cannot be read.
+/// A usage failure if there is no prompt, if it is blank, or if it cannot be read.
 pub(crate) fn read(args: &PromptArgs) -> Result<String, Failure> {
     let (text, source) = match (args.prompt.as_deref(), &args.prompt_file) {
-        (Some("-"), _) => (host::read_stdin()?, STDIN),
+        (Some("-"), _) => (process_env::read_stdin()?, STDIN),
         (Some(text), _) => (text.to_owned(), "the command line"),
-        (None, Some(path)) => (host::read_text("prompt file", path)?, "the prompt file"),
-        (None, None) if host::stdin_is_terminal() => {
+        (None, Some(path)) => (process_env::read_text("prompt file", path)?, "the prompt file"),
+        (None, None) if process_env::stdin_is_terminal() => {
             return Err(Failure::usage(
-                "no prompt: expected PROMPT, `-` for standard input, or --prompt-file FILE",
+                "no prompt given: expected PROMPT, `-` for standard input, or --prompt-file FILE",
             ));
         }
-        (None, None) => (host::read_stdin()?, STDIN),
+        (None, None) => (process_env::read_stdin()?, STDIN),
     };
     if text.trim().is_empty() {
         return Err(Failure::usage(format!(
             "the prompt from {source} is empty: expected a task or a question"
         )));
     }
-    match (source != STDIN).then(host::piped_stdin).flatten() {
-        Some(stdin) => Ok(PipedInput::read(stdin)?.after(&text)),
-        None => Ok(text),
+    if source == STDIN {
+        return Ok(text);
+    }
+    match process_env::piped_stdin() {
+        PipedStdin::Ready(stdin) => Ok(PipedInput::read(stdin)?.append_to(&text)),
+        PipedStdin::Silent => {
+            let seconds = process_env::PIPE_TIMEOUT.as_secs();
+            console::notice(&format!("ignoring standard input: no data within {seconds} s"));
+            Ok(text)
+        }
+        PipedStdin::Terminal => Ok(text),
     }
 }
 
@@ -43,18 +51,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prompt_comes_from_its_source_and_is_not_empty() {
+    fn prompts_come_from_flags_and_files() {
         let args =
             |prompt: Option<&str>, file| PromptArgs { prompt: prompt.map(str::to_owned), prompt_file: file };
         assert_eq!(read(&args(Some(" fix it "), None)).unwrap(), " fix it ");
         let failure = read(&args(Some(" \n"), None)).unwrap_err();
         assert_eq!(
-            failure.sentence(),
+            failure.message(),
             "the prompt from the command line is empty: expected a task or a question"
         );
         let missing = tempfile::tempdir().unwrap().path().join("none.md");
         let failure = read(&args(None, Some(missing))).unwrap_err();
-        assert!(failure.sentence().starts_with("cannot read the prompt file "), "{failure:?}");
+        assert!(failure.message().starts_with("cannot read the prompt file "), "{failure:?}");
         let file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file.as_file(), b"task").unwrap();
         assert_eq!(read(&args(None, Some(file.path().to_owned()))).unwrap(), "task");

@@ -1,45 +1,45 @@
-//! The four kinds of provider: what each is called, needs and offers.
+//! Supported providers with their names, variables and defaults.
 
 use clap::ValueEnum;
 use pintle_agent::ProviderProfile;
 use pintle_testkit::Dialect;
 
-/// A provider, which is also a wire dialect and a profile.
+/// Provider, with its own wire dialect and profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Provider {
-    /// OpenAI through the Responses API.
+    /// OpenAI, Responses API
     #[value(name = "openai")]
     OpenAi,
-    /// Anthropic through the Messages API.
+    /// Anthropic, Messages API
     #[value(name = "anthropic")]
     Anthropic,
-    /// The Gemini API.
+    /// Google Gemini API
     #[value(name = "gemini")]
     Gemini,
-    /// A server that imitates OpenAI's Chat Completions.
+    /// Any server compatible with OpenAI's Chat Completions API
     #[value(name = "openai-compatible")]
     OpenAiCompatible,
 }
 
-/// The environment variables of a provider.
+/// Environment variables of a provider.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variables {
-    /// The first that is set holds the key.
+    /// Variables that may hold the key, in order of precedence.
     pub(crate) keys: &'static [&'static str],
-    /// Where the API is.
+    /// Variable with the base URL.
     pub(crate) base_url: &'static str,
 }
 
 impl Provider {
-    /// Those that are chosen by their key, in this order.
+    /// Providers selected by the presence of a key, in this order.
     pub(crate) const BY_KEY: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
 
-    /// The name, the same everywhere.
+    /// Returns the name used in flags, profiles and the catalog.
     pub(crate) fn name(self) -> &'static str {
         self.dialect().name()
     }
 
-    /// The variables that official SDKs read, too.
+    /// Returns the variables, which the official SDKs read as well.
     pub(crate) fn variables(self) -> Variables {
         match self {
             Self::OpenAi | Self::OpenAiCompatible => {
@@ -52,12 +52,12 @@ impl Provider {
         }
     }
 
-    /// The best model of the catalog; none for a server whose models nobody knows.
+    /// Returns the best model of the catalog, or `None` for compatible servers.
     pub(crate) fn default_model(self) -> Option<&'static str> {
         ProviderProfile::default_model(self.name())
     }
 
-    /// Prompt, tools and limits for a model.
+    /// Returns the profile for a model.
     pub(crate) fn profile(self, model: &str) -> ProviderProfile {
         match self {
             Self::OpenAi => ProviderProfile::openai(model),
@@ -67,7 +67,7 @@ impl Provider {
         }
     }
 
-    /// The wire dialect of the scripted server.
+    /// Returns the wire dialect of the scripted server.
     pub(crate) fn dialect(self) -> Dialect {
         match self {
             Self::OpenAi => Dialect::OpenAiResponses,
@@ -77,8 +77,8 @@ impl Provider {
         }
     }
 
-    /// The provider of a wire dialect.
-    pub(crate) fn of_dialect(dialect: Dialect) -> Self {
+    /// Returns the provider of a wire dialect.
+    pub(crate) fn from_dialect(dialect: Dialect) -> Self {
         match dialect {
             Dialect::OpenAiResponses => Self::OpenAi,
             Dialect::AnthropicMessages => Self::Anthropic,
@@ -87,7 +87,7 @@ impl Provider {
         }
     }
 
-    /// The first whose key is set.
+    /// Returns the first provider whose key is set.
     pub(crate) fn by_key(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Self::BY_KEY
             .into_iter()
@@ -100,9 +100,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_agree_everywhere() {
+    fn provider_names_are_consistent() {
         for provider in Provider::value_variants() {
-            assert_eq!(Provider::of_dialect(provider.dialect()), *provider);
+            assert_eq!(Provider::from_dialect(provider.dialect()), *provider);
             assert_eq!(provider.to_possible_value().unwrap().get_name(), provider.name());
             let profile = provider.profile("m");
             assert_eq!((profile.id.as_str(), profile.provider.as_str()), (provider.name(), provider.name()));

@@ -1,19 +1,19 @@
-//! How what happens looks on standard output: pure functions from events to text.
+//! Formats events for standard output. Pure: turns events into text and performs no I/O.
 
-mod agents;
+mod activity;
 mod draft;
 mod drafts;
-mod foreign;
 mod json;
 mod live;
-mod prose;
+mod live_region;
 mod question;
-mod screen;
+mod sanitize;
 mod style;
+mod subagent_names;
 mod summary;
 mod text;
-mod waits;
 mod width;
+mod word_wrap;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,101 +22,89 @@ use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
 use pintle_llm::Usage;
 use serde::Serialize;
 
-pub(crate) use self::agents::mark;
-use self::agents::mark_of;
+pub(crate) use self::activity::TICK;
 pub(crate) use self::drafts::Drafts;
-pub(crate) use self::foreign::{diff_lines, harmless};
-pub(crate) use self::json::{failure, line};
+pub(crate) use self::json::{failure_line, json_line};
+pub(crate) use self::live::Frame;
 use self::live::LiveView;
-pub(crate) use self::live::Moment;
-pub(crate) use self::prose::Prose;
-pub(crate) use self::question::{Part, of_model, question};
-pub(crate) use self::screen::Size;
+pub(crate) use self::live_region::TerminalSize;
+pub(crate) use self::question::{Section, model_question, question};
+pub(crate) use self::sanitize::{diff_lines, sanitize};
 pub(crate) use self::style::Style;
+pub(crate) use self::subagent_names::call_key;
+use self::subagent_names::call_key_of;
 pub(crate) use self::text::Detail;
 use self::text::TextView;
-pub(crate) use self::waits::TICK;
+pub(crate) use self::word_wrap::WordWrapper;
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// One of the three formats of `--output` for a run.
+/// Formatter for one of the output formats of a run.
 #[derive(Debug)]
 pub(crate) enum View {
-    /// For people, at a terminal.
+    /// Text for a terminal, with a live region.
     Live(Box<LiveView>),
-    /// For people, later.
+    /// Text for a file or a pipe.
     Text(Box<TextView>),
     /// One object at the end.
     Json,
-    /// One object per line, as it happens.
+    /// One object per line, streamed.
     StreamJson,
 }
 
-/// What an event changes.
+/// Output for an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shown {
-    /// What to write.
+pub(crate) struct Update {
+    /// Text to write.
     pub(crate) text: String,
-    /// The [mark()] of the call about which a person can be asked once this is written.
-    pub(crate) asks: Option<String>,
+    /// [Key](call_key) of the call whose approval can be requested once the text is written.
+    pub(crate) approval: Option<String>,
 }
 
-/// What is known before anything happens.
+/// Data for the header of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening<'a> {
-    /// The session.
+pub(crate) struct Header<'a> {
     pub(crate) session_id: &'a SessionId,
-    /// Whose model.
     pub(crate) provider: &'a str,
-    /// Which one.
     pub(crate) model: &'a str,
-    /// Where the tools run.
+    /// Working directory of the tools.
     pub(crate) directory: &'a Path,
 }
 
-/// What is known when everything is over.
+/// Data for the footer of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Closing<'a> {
-    /// The session.
+pub(crate) struct Footer<'a> {
     pub(crate) session_id: &'a SessionId,
-    /// How the run ended.
     pub(crate) outcome: &'a Outcome,
-    /// How the command will end.
+    /// Exit status of the command.
     pub(crate) exit: Exit,
-    /// Why, if not well.
     pub(crate) failure: Option<&'a Failure>,
-    /// What subagents have done besides, if anybody looked.
-    pub(crate) below: Option<&'a Below>,
-    /// How long the run took.
+    pub(crate) subagents: Option<&'a SubagentTotals>,
     pub(crate) duration: Duration,
-    /// In US dollars, where known.
+    /// Cost in US dollars, if known.
     pub(crate) cost: Option<f64>,
-    /// What the demonstration found, if it was one.
-    pub(crate) demonstration: Option<&'a Demonstration>,
+    /// Result of the demo, if the run was one.
+    pub(crate) demo: Option<&'a DemoResult>,
 }
 
-/// What all subagents have done, at any depth.
+/// Totals of all subagents at any depth.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Below {
-    /// How many there have been.
-    #[serde(rename = "count")]
-    pub(crate) subagents: u64,
-    /// Answers of their models.
+pub(crate) struct SubagentTotals {
+    /// Number of subagents.
+    pub(crate) count: u64,
     pub(crate) model_calls: u64,
-    /// Calls that they have made.
     pub(crate) tool_calls: u64,
-    /// Tokens of the answers.
     pub(crate) usage: Usage,
 }
 
-impl Below {
-    /// Adds what an event tells.
+impl SubagentTotals {
+    /// Adds an event.
     pub(crate) fn add(&mut self, event: &SessionEvent) {
         if let EventKind::SubagentSpawned { .. } = &event.kind {
-            self.subagents += 1;
+            self.count += 1;
         } else if event.depth == 0 {
-            // That of the session itself is its outcome's.
+            // The outcome has the totals of the session itself.
         } else if let EventKind::ModelResponse { usage, .. } = &event.kind {
             self.model_calls += 1;
             self.usage += usage;
@@ -126,21 +114,21 @@ impl Below {
     }
 }
 
-/// What the demonstration found when it looked for itself.
+/// Independently verified result of the demo.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Demonstration {
-    /// The folder, which is kept.
-    pub(crate) folder: PathBuf,
-    /// Whether `cargo test`, run by the command itself, passed.
+pub(crate) struct DemoResult {
+    /// Directory of the project, which is kept.
+    pub(crate) directory: PathBuf,
+    /// Whether the final test run passed.
     pub(crate) passed: bool,
-    /// What the test run said.
+    /// Output of the final test run.
     pub(crate) test_output: String,
-    /// All changes to the example, as a unified diff.
+    /// Unified diff of all changes to the project.
     pub(crate) diff: String,
 }
 
 impl View {
-    /// An empty view in this format; the other arguments count for text.
+    /// Creates a view for an output format. Detail, style and drafts only apply to text.
     pub(crate) fn new(format: OutputFormat, detail: Detail, style: Style, drafts: Drafts) -> Self {
         match format {
             OutputFormat::Text if style.terminal => {
@@ -152,66 +140,66 @@ impl View {
         }
     }
 
-    /// What to write first.
+    /// Returns the header.
     ///
     /// # Errors
     ///
-    /// Those of [`line()`].
-    pub(crate) fn opening(&mut self, opening: &Opening<'_>) -> Result<String, Failure> {
+    /// The errors of [`json_line`].
+    pub(crate) fn header(&mut self, header: &Header<'_>) -> Result<String, Failure> {
         match self {
-            Self::Live(live) => Ok(live.opening(opening)),
-            Self::Text(text) => Ok(text.opening(opening)),
+            Self::Live(live) => Ok(live.header(header)),
+            Self::Text(text) => Ok(text.header(header)),
             Self::Json => Ok(String::new()),
-            Self::StreamJson => json::opening(opening),
+            Self::StreamJson => json::header(header),
         }
     }
 
-    /// What to write for an event.
+    /// Returns the output for an event.
     ///
     /// # Errors
     ///
-    /// Those of [`line()`].
-    pub(crate) fn event(&mut self, event: &SessionEvent, moment: Moment) -> Result<Shown, Failure> {
+    /// The errors of [`json_line`].
+    pub(crate) fn event(&mut self, event: &SessionEvent, frame: Frame) -> Result<Update, Failure> {
         let text = match self {
-            Self::Live(live) => return Ok(live.event(event, moment)),
+            Self::Live(live) => return Ok(live.event(event, frame)),
             Self::Text(text) => text.event(event),
             Self::Json => String::new(),
-            Self::StreamJson => line(event)?,
+            Self::StreamJson => json_line(event)?,
         };
-        let asks = if let EventKind::ApprovalRequested { call_id, .. } = &event.kind {
-            Some(mark_of(event, call_id))
+        let approval = if let EventKind::ApprovalRequested { call_id, .. } = &event.kind {
+            Some(call_key_of(event, call_id))
         } else {
             None
         };
-        Ok(Shown { text, asks })
+        Ok(Update { text, approval })
     }
 
-    /// Whether something waits on the screen, so that there is something to do every [`TICK`].
-    pub(crate) fn waits(&self) -> bool {
+    /// Returns whether [`View::tick`] must be called every [`TICK`].
+    pub(crate) fn is_animated(&self) -> bool {
         match self {
-            Self::Live(live) => live.waits(),
+            Self::Live(live) => live.is_animated(),
             Self::Text(_) | Self::Json | Self::StreamJson => false,
         }
     }
 
-    /// What to write when time has gone by.
-    pub(crate) fn tick(&mut self, moment: Moment) -> String {
+    /// Returns the output for the passage of time.
+    pub(crate) fn tick(&mut self, frame: Frame) -> String {
         match self {
-            Self::Live(live) => live.tick(moment),
+            Self::Live(live) => live.tick(frame),
             Self::Text(_) | Self::Json | Self::StreamJson => String::new(),
         }
     }
 
-    /// What to write last.
+    /// Returns the footer.
     ///
     /// # Errors
     ///
-    /// Those of [`line()`].
-    pub(crate) fn closing(&mut self, closing: &Closing<'_>) -> Result<String, Failure> {
+    /// The errors of [`json_line`].
+    pub(crate) fn footer(&mut self, footer: &Footer<'_>) -> Result<String, Failure> {
         match self {
-            Self::Live(live) => Ok(live.closing(closing)),
-            Self::Text(text) => Ok(text.closing(closing)),
-            Self::Json | Self::StreamJson => json::closing(closing),
+            Self::Live(live) => Ok(live.footer(footer)),
+            Self::Text(text) => Ok(text.footer(footer)),
+            Self::Json | Self::StreamJson => json::footer(footer),
         }
     }
 }

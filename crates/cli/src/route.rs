@@ -1,9 +1,9 @@
-//! Which model is asked, and how it is reached: flags and environment turned into one decision.
+//! Selects a model and its endpoint from flags and environment variables.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use pintle_llm::{Client, Error, Middleware};
+use pintle_llm::{Client, ClientBuilder, Error};
 use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
 use crate::args::{ModelArgs, ProviderName};
@@ -11,68 +11,68 @@ use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::provider::Provider;
 
-/// Where answers come from.
+/// Source of model responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelSource {
-    /// A provider.
+    /// An API provider.
     Provider(Route),
-    /// A script, served in this process.
+    /// A script served in this process.
     Script {
-        /// The script.
+        /// Path of the script.
         file: PathBuf,
-        /// The wire dialect, if the command line names one.
+        /// Wire dialect, if given on the command line.
         dialect: Option<Provider>,
-        /// The model, if the command line names one.
+        /// Model name, if given on the command line.
         model: Option<String>,
     },
 }
 
-/// The way to a model.
+/// Endpoint of a model, with credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// Whose model.
+    /// Provider.
     pub(crate) provider: Provider,
-    /// Which one.
+    /// Model name.
     pub(crate) model: String,
-    /// The provider's own if `None`.
+    /// Base URL, or `None` for the provider's default.
     pub(crate) base_url: Option<BaseUrl>,
-    /// A server of one's own may want none.
-    pub(crate) key: Option<Key>,
-    /// OpenAI's, where a key belongs to several.
+    /// API key, which a local server may not need.
+    pub(crate) key: Option<ApiKey>,
+    /// OpenAI organization, for keys that belong to several.
     pub(crate) organization: Option<String>,
-    /// OpenAI's, likewise.
+    /// OpenAI project, for keys that belong to several.
     pub(crate) project: Option<String>,
 }
 
-/// Where an API is, and who says so.
+/// Base URL and where it was configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseUrl {
     url: String,
-    /// The flag or the variable.
-    pub(crate) given_by: &'static str,
+    /// Flag or environment variable.
+    pub(crate) source: &'static str,
 }
 
-/// A key, and the variable that holds it.
+/// API key and the variable that holds it.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct ApiKey {
     secret: String,
-    /// The variable.
+    /// Environment variable.
     pub(crate) variable: &'static str,
 }
 
 impl ModelSource {
-    /// Decides from the flags and the environment, which `lookup` reads; an empty variable is an unset one there.
+    /// Selects a source from flags and environment variables. `lookup` must treat an empty variable as unset.
     ///
     /// # Errors
     ///
-    /// A usage failure for flags that do not go together, an authentication failure without a key.
+    /// A usage failure for conflicting flags, an authentication failure for a missing key.
     pub(crate) fn choose(args: &ModelArgs, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         if args.provider == Some(ProviderName::Scripted) {
             return scripted(args);
         }
         for (flag, given) in [("--script", args.script.is_some()), ("--dialect", args.dialect.is_some())] {
             if given {
-                return Err(Failure::usage(format!("{flag} goes with --provider scripted only")));
+                return Err(Failure::usage(format!("{flag} requires --provider scripted")));
             }
         }
         let provider = provider(args, &lookup)?;
@@ -88,37 +88,37 @@ impl ModelSource {
 }
 
 impl Route {
-    /// To a scripted server, which takes any key.
+    /// Returns the route to a scripted server, which accepts any key.
     pub(crate) fn to_script(provider: Provider, model: String, url: String) -> Self {
         Self {
             provider,
             model,
-            base_url: Some(BaseUrl { url, given_by: "--script" }),
-            key: Some(Key { secret: "scripted".to_owned(), variable: "--script" }),
+            base_url: Some(BaseUrl { url, source: "--script" }),
+            key: Some(ApiKey { secret: "scripted".to_owned(), variable: "--script" }),
             organization: None,
             project: None,
         }
     }
 
-    /// A client with this one provider, and a layer around it. Nothing is sent yet.
+    /// Builds a client with this provider alone. Sends nothing.
     ///
     /// # Errors
     ///
-    /// A usage failure for a base URL that is none.
-    pub(crate) fn client(&self, layer: impl Middleware + 'static) -> Result<Client, Failure> {
-        self.assemble(layer).map_err(|error| {
-            let source = self.base_url.as_ref().map_or("the command line", |base_url| base_url.given_by);
+    /// A usage failure for an invalid base URL.
+    pub(crate) fn client(&self, builder: ClientBuilder) -> Result<Client, Failure> {
+        self.build_client(builder).map_err(|error| {
+            let source = self.base_url.as_ref().map_or("the command line", |base_url| base_url.source);
             Failure::usage(format!("{source}: {}", chain(&error)))
         })
     }
 
-    fn assemble(&self, layer: impl Middleware + 'static) -> Result<Client, Error> {
+    fn build_client(&self, client: ClientBuilder) -> Result<Client, Error> {
         let key = self.key.as_ref().map_or("", |key| key.secret.as_str());
         let url = self.base_url.as_ref().map(|base_url| base_url.url.as_str());
-        let client = Client::builder().middleware(layer).default_provider(self.provider.dialect().name());
+        let client = client.default_provider(self.provider.dialect().name());
         match self.provider {
             Provider::OpenAi => {
-                let mut adapter = at(OpenAi::builder(key), url);
+                let mut adapter = with_base_url(OpenAi::builder(key), url);
                 if let Some(id) = &self.organization {
                     adapter = adapter.organization(id);
                 }
@@ -127,8 +127,8 @@ impl Route {
                 }
                 client.provider(adapter.build()?)
             }
-            Provider::Anthropic => client.provider(at(Anthropic::builder(key), url).build()?),
-            Provider::Gemini => client.provider(at(Gemini::builder(key), url).build()?),
+            Provider::Anthropic => client.provider(with_base_url(Anthropic::builder(key), url).build()?),
+            Provider::Gemini => client.provider(with_base_url(Gemini::builder(key), url).build()?),
             Provider::OpenAiCompatible => {
                 client.provider(OpenAiCompatible::builder(url.unwrap_or_default()).api_key(key).build()?)
             }
@@ -138,8 +138,8 @@ impl Route {
 }
 
 impl BaseUrl {
-    /// The URL without what may be secret: user and password, and the query.
-    pub(crate) fn shown(&self) -> String {
+    /// Returns the URL without user, password and query, which may be secret.
+    pub(crate) fn redacted(&self) -> String {
         let url = self.url.split(['?', '#']).next().unwrap_or_default();
         let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
         let (authority, path) =
@@ -149,14 +149,14 @@ impl BaseUrl {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key").field("variable", &self.variable).finish_non_exhaustive()
+        f.debug_struct("ApiKey").field("variable", &self.variable).finish_non_exhaustive()
     }
 }
 
-/// The builder with this base URL, or with its own.
-fn at<A>(builder: AdapterBuilder<A>, url: Option<&str>) -> AdapterBuilder<A> {
+/// Sets the base URL, if there is one.
+fn with_base_url<A>(builder: AdapterBuilder<A>, url: Option<&str>) -> AdapterBuilder<A> {
     match url {
         Some(url) => builder.base_url(url),
         None => builder,
@@ -165,10 +165,10 @@ fn at<A>(builder: AdapterBuilder<A>, url: Option<&str>) -> AdapterBuilder<A> {
 
 fn scripted(args: &ModelArgs) -> Result<ModelSource, Failure> {
     if args.base_url.is_some() {
-        return Err(Failure::usage("--base-url does not go with --provider scripted, which serves itself"));
+        return Err(Failure::usage("--base-url cannot be used with --provider scripted"));
     }
     let file =
-        args.script.clone().ok_or_else(|| Failure::usage("--provider scripted needs --script FILE"))?;
+        args.script.clone().ok_or_else(|| Failure::usage("--provider scripted requires --script FILE"))?;
     Ok(ModelSource::Script { file, dialect: args.dialect, model: args.model.clone() })
 }
 
@@ -183,17 +183,17 @@ fn provider(args: &ModelArgs, lookup: impl Fn(&str) -> Option<String>) -> Result
     if args.base_url.is_some() || lookup(compatible.variables().base_url).is_some() {
         return Ok(compatible);
     }
-    let advice = "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, \
+    let hint = "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, \
                   or use a local server with --provider openai-compatible \
                   --base-url http://127.0.0.1:8080/v1 --model NAME, \
-                  or try `pintle demo`, which needs neither";
-    Err(Failure::new(Exit::Authentication, "there is no key for a model").advise(advice))
+                  or try `pintle demo`, which needs neither key nor server";
+    Err(Failure::new(Exit::Authentication, "no API key found").with_hint(hint))
 }
 
 fn model(provider: Provider, named: Option<&str>) -> Result<String, Failure> {
     let model = named.or_else(|| provider.default_model());
     model.map(str::to_owned).ok_or_else(|| {
-        Failure::usage(format!("{} has no default model", provider.name())).advise("name one with --model")
+        Failure::usage(format!("{} has no default model", provider.name())).with_hint("set one with --model")
     })
 }
 
@@ -203,36 +203,36 @@ fn base_url(
     lookup: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<BaseUrl>, Failure> {
     if let Some(url) = &args.base_url {
-        return Ok(Some(BaseUrl { url: url.clone(), given_by: "--base-url" }));
+        return Ok(Some(BaseUrl { url: url.clone(), source: "--base-url" }));
     }
     let variable = provider.variables().base_url;
     match lookup(variable) {
-        Some(url) => Ok(Some(BaseUrl { url, given_by: variable })),
+        Some(url) => Ok(Some(BaseUrl { url, source: variable })),
         None if provider == Provider::OpenAiCompatible => Err(Failure::usage(format!(
-            "{} needs --base-url or {variable}, such as http://127.0.0.1:8080/v1",
+            "{} requires --base-url or {variable}, such as http://127.0.0.1:8080/v1",
             provider.name()
         ))),
         None => Ok(None),
     }
 }
 
-fn key(provider: Provider, lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Key>, Failure> {
+fn key(provider: Provider, lookup: impl Fn(&str) -> Option<String>) -> Result<Option<ApiKey>, Failure> {
     let names = provider.variables().keys;
-    let key = names.iter().find_map(|variable| Some(Key { secret: lookup(variable)?, variable }));
+    let key = names.iter().find_map(|variable| Some(ApiKey { secret: lookup(variable)?, variable }));
     match key {
         Some(key) if !key.secret.bytes().all(|byte| byte.is_ascii_graphic()) => Err(Failure::new(
             Exit::Authentication,
             format!(
-                "the key in {} holds a space, a line break or another character that no key has",
+                "the key in {} contains a space, a line break or another invalid character",
                 key.variable
             ),
         )
-        .advise("set it again")),
+        .with_hint("check its value")),
         Some(key) => Ok(Some(key)),
         None if provider == Provider::OpenAiCompatible => Ok(None),
-        None => Err(Failure::new(Exit::Authentication, format!("there is no key for {}", provider.name()))
-            .advise(&format!("set {}", names.join(" or ")))
-            .advise("`pintle demo` needs none")),
+        None => Err(Failure::new(Exit::Authentication, format!("no API key for {}", provider.name()))
+            .with_hint(&format!("set {}", names.join(" or ")))
+            .with_hint("`pintle demo` works without one")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `pintle run`: a task, done in a directory with tools.
+//! `pintle run`: runs a task in a directory, with tools.
 
 use std::sync::Arc;
 
@@ -6,73 +6,73 @@ use pintle_agent::{OutcomeStatus, Session, SessionConfig};
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{PathGate, ProtectedDirectoryGate, ReadBeforeWrite};
 
-use crate::approve::{self, Terminal};
+use crate::approve::{self, Prompter};
 use crate::args::{ApproveName, OutputFormat, RunArgs, SandboxName};
 use crate::console::{self, Console};
-use crate::environment::{Site, Workplace};
-use crate::equipment;
+use crate::environment::{EnvSession, EnvTarget};
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::Failure;
-use crate::follow::{Person, Task, follow};
-use crate::host::Host;
+use crate::follow::{Task, User, follow};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
+use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, View};
 use crate::timeout;
+use crate::toolset;
 
-/// Does the task and says how it ended.
+/// Runs the task.
 ///
 /// # Errors
 ///
-/// Everything but a run that ends well, with the sentence and the exit code for it.
-pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
-    // Until here and while standard input is read, a signal simply ends the process.
-    let site = Site::of(&args.place, args.confinement, host)?;
+/// A failure for every outcome other than success.
+pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
+    let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
     let prompt = prompt_source::read(&args.prompt)?;
     let interrupts = Interrupts::listen()?;
-    let model = Model::of(&args.model, host).await?;
-    let workplace = interrupts.unless(site.reach()).await?;
-    workplace.guard_by(&interrupts);
-    let done = work(&args, prompt, &model, &workplace, host, &interrupts).await;
-    // A session leaves it by itself; there may have been none.
-    let left = workplace.leave().await;
-    done.and_then(|exit| left.map(|()| exit)).map_err(|failure| interrupts.judge(failure))
+    let model = Model::from_args(&args.model, process_env).await?;
+    let environment = interrupts.race(target.connect()).await?;
+    environment.kill_on_second_signal(&interrupts);
+    let result = run_session(&args, prompt, &model, &environment, process_env, &interrupts).await;
+    // The session closes the environment itself, but it may not have been created.
+    let closed = environment.close().await;
+    result.and_then(|exit| closed.map(|()| exit)).map_err(|failure| interrupts.reclassify(failure))
 }
 
-/// Does it there, from the first event to the last.
-async fn work(
+async fn run_session(
     args: &RunArgs,
     prompt: String,
     model: &Model,
-    workplace: &Workplace,
-    host: &Host,
+    env_session: &EnvSession,
+    process_env: &ProcessEnv,
     interrupts: &Interrupts,
 ) -> Result<Exit, Failure> {
-    let environment = workplace.environment();
+    let style = console::style(process_env);
+    let environment = env_session.environment();
     let directory = environment.working_directory().to_path_buf();
-    let terminal = Terminal::of_process(console::style(host));
+    let prompter = Prompter::from_process(style);
     let config = config(args);
     let limits = config.limits.clone();
-    let session = session(args, config, model, workplace, terminal.clone())?;
-    let mut view = View::new(args.output, detail(args), console::style(host), model.drafts.clone());
+    let session = session(args, config, model, env_session, prompter.clone())?;
+    let mut view = View::new(args.output, detail(args), style, model.drafts.clone());
     let mut console = Console::new();
 
-    let reads_along = args.output == OutputFormat::Text && !args.quiet && console::style(host).terminal;
-    let person = terminal.can_ask().then_some(Person { terminal: &terminal, reads_along });
-    let task = Task { prompt, model, directory: &directory, person, limits };
-    let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
-    // What else went wrong is more than a call that was denied.
-    let failure = explain::outcome(&followed.outcome, &model.route)
-        .or_else(|| followed.failure())
-        .or_else(|| terminal.failure());
-    let failure = failure.map(|failure| interrupts.judge(failure));
-    console.write(&view.closing(&followed.closing(failure.as_ref()))?).await?;
-    if followed.outcome.status == OutcomeStatus::AwaitingInput && !terminal.can_ask() {
-        console::notice("the model asks something, and nobody at a terminal can answer");
+    let sees_text = args.output == OutputFormat::Text && !args.quiet && style.terminal;
+    let user = prompter.is_attended().then_some(User { prompter: &prompter, sees_text });
+    let task = Task { prompt, model, directory: &directory, user, limits };
+    let report = follow(session, task, &mut view, &mut console, interrupts).await?;
+    // Any other failure takes precedence over denied calls.
+    let failure = explain::outcome(&report.outcome, &model.route)
+        .or_else(|| report.failure())
+        .or_else(|| prompter.failure());
+    let failure = failure.map(|failure| interrupts.reclassify(failure));
+    console.write(&view.footer(&report.footer(failure.as_ref()))?).await?;
+    if report.outcome.status == OutcomeStatus::AwaitingInput && !prompter.is_attended() {
+        console::notice("the model asked a question, but no terminal is available to answer it");
     }
-    failure.map_or(Ok(Exit::Done), |failure| Err(failure.in_output()))
+    failure.map_or(Ok(Exit::Done), |failure| Err(failure.already_in_output()))
 }
 
 fn config(args: &RunArgs) -> SessionConfig {
@@ -80,7 +80,7 @@ fn config(args: &RunArgs) -> SessionConfig {
     SessionConfig::default()
         .with_max_turns(args.max_turns)
         .with_max_tool_rounds(args.max_tool_rounds)
-        .with_budget(args.spending.into())
+        .with_budget(args.budget.into())
         .with_model_timeout(timeout::limits(args.model.timeout))
         .with_reasoning_effort(effort)
 }
@@ -89,27 +89,27 @@ fn session(
     args: &RunArgs,
     config: SessionConfig,
     model: &Model,
-    workplace: &Workplace,
-    terminal: Terminal,
+    env_session: &EnvSession,
+    prompter: Prompter,
 ) -> Result<Session, Failure> {
-    let profile = equipment::of_run(model, args, terminal.can_ask())?;
-    let environment = workplace.environment();
+    let profile = toolset::for_run(model, args, prompter.is_attended())?;
+    let environment = env_session.environment();
     let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
         .config(config)
         .gate(approve::gate(args.approve))
-        .approver(terminal);
+        .approver(prompter);
     if args.approve != ApproveName::Never {
         builder = builder.gate(ProtectedDirectoryGate::new(Arc::clone(&environment), [".git"]));
     }
-    // The sandbox holds commands; file tools write within the same limits.
+    // The sandbox only covers commands; this gate holds file tools to the same write limits.
     if args.confinement.sandbox == SandboxName::Workspace {
         let gate = PathGate::new(Arc::clone(&environment)).writes_only();
-        builder = builder.gate(workplace.temporary().into_iter().fold(gate, PathGate::with_root));
+        builder = builder.gate(env_session.temporary().into_iter().fold(gate, PathGate::with_root));
     }
     if args.confinement.read_before_write {
         builder = builder.gate(ReadBeforeWrite::new(environment));
     }
-    builder.build().map_err(|error| Failure::failed("the session cannot begin").because(&error))
+    builder.build().map_err(|error| Failure::failed("cannot start the session").caused_by(&error))
 }
 
 fn detail(args: &RunArgs) -> Detail {

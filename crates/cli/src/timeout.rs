@@ -1,17 +1,17 @@
-//! The value of `--timeout`.
+//! Durations on the command line, and the timeouts of model calls.
 
 use std::time::Duration;
 
 use pintle_llm::AdapterTimeout;
 
-/// The longest that may be given.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum duration.
+const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads a duration: a whole number of seconds, or one with the unit `ms`, `s`, `m` or `h`.
+/// Parses a duration: a whole number with the unit `ms`, `s`, `m` or `h`, or of seconds without one.
 ///
 /// # Errors
 ///
-/// What was expected, if the text is no such duration, or one outside of 1 ms to 24 h.
+/// A description of the expected syntax, if the text is not a duration from 1 ms to 24 h.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let milliseconds = match unit {
@@ -23,13 +23,13 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     };
     let number: u64 = number.parse().map_err(|_| "expected a whole number, such as 90 or 15m".to_owned())?;
     let limit = Duration::from_millis(number.saturating_mul(milliseconds));
-    if limit.is_zero() || limit > LONGEST {
+    if limit.is_zero() || limit > MAX_DURATION {
         return Err("expected a time from 1ms to 24h".to_owned());
     }
     Ok(limit)
 }
 
-/// The time limits of model calls. A model may reason for minutes before its first word.
+/// Returns the timeouts of a model call. A model may reason for minutes before its first token.
 pub(crate) fn limits(given: Option<Duration>) -> AdapterTimeout {
     let limits = AdapterTimeout::patient();
     given.map_or(limits, |limit| limits.with_each_wait(limit))
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_units_and_limits() {
+    fn durations_parse_with_units_and_limits() {
         let cases = [
             ("90", Some(90_000)),
             ("90s", Some(90_000)),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_limit_is_that_of_each_wait() {
+    fn explicit_limit_applies_to_each_wait() {
         let given = limits(Some(Duration::from_secs(5)));
         assert_eq!(given.content, Some(Duration::from_secs(5)));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Roman numerals, and the outline of a book that is numbered with them.
+//! Roman numerals, and sorting of chapter headings numbered with them.
 //!
 //! ```
 //! assert_eq!(roman::parse("XIV"), Ok(14));

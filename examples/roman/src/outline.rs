@@ -1,15 +1,15 @@
-//! The outline of a book: headings such as `IV. The road`.
+//! Sorting of chapter headings such as `IV. The road`.
 
 use crate::parse::parse;
 
-/// Sorts headings by the number of their chapter.
+/// Sorts headings by chapter number.
 ///
 /// Headings without a number, such as `Index`, keep their order and come last.
 pub fn sort_headings(headings: &mut [String]) {
     headings.sort_by_key(|heading| chapter(heading).unwrap_or(u32::MAX));
 }
 
-/// The number in front of the first dot.
+/// Parses the number before the first dot.
 fn chapter(heading: &str) -> Option<u32> {
     let (numeral, _) = heading.split_once('.')?;
     parse(numeral.trim()).ok()

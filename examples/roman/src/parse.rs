@@ -1,17 +1,17 @@
-//! From numerals to numbers.
+//! Parsing of numerals.
 
 use std::fmt;
 
 use crate::symbol::Symbol;
 
-/// Why a text is no numeral.
+/// Error for a text that is not a numeral.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParseError {
     /// The text is empty.
     Empty,
-    /// A character is none of the seven letters.
+    /// A character is not one of the seven letters.
     Letter(char),
-    /// A smaller symbol stands before a larger one from which it may not be taken.
+    /// A smaller symbol precedes a larger one from which it may not be subtracted.
     Order(Symbol, Symbol),
 }
 
@@ -19,15 +19,15 @@ impl fmt::Display for ParseError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => formatter.write_str("a numeral has at least one letter"),
-            Self::Letter(letter) => write!(formatter, "{letter:?} is no Roman letter"),
-            Self::Order(small, large) => write!(formatter, "{small:?} may not stand before {large:?}"),
+            Self::Letter(letter) => write!(formatter, "{letter:?} is not a Roman letter"),
+            Self::Order(small, large) => write!(formatter, "{small:?} may not precede {large:?}"),
         }
     }
 }
 
 impl std::error::Error for ParseError {}
 
-/// Reads a numeral.
+/// Parses a numeral.
 pub fn parse(text: &str) -> Result<u32, ParseError> {
     let symbols = text
         .chars()
@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_symbol_in_front_is_taken_away() {
+    fn a_smaller_symbol_in_front_is_subtracted() {
         assert_eq!(parse("IV"), Ok(4));
         assert_eq!(parse("XLIV"), Ok(44));
         assert_eq!(parse("CD"), Ok(400));
     }
 
     #[test]
-    fn what_is_no_numeral_is_refused() {
+    fn invalid_numerals_are_rejected() {
         assert_eq!(parse(""), Err(ParseError::Empty));
         assert_eq!(parse("XYZ"), Err(ParseError::Letter('Y')));
         assert_eq!(parse("IM"), Err(ParseError::Order(Symbol::I, Symbol::M)));

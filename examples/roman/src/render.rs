@@ -1,6 +1,6 @@
-//! From numbers to numerals.
+//! Formatting of numbers.
 
-/// Letters and values, largest first, with the pairs that subtract.
+/// Values and letters, largest first, including subtractive pairs.
 const STEPS: [(u32, &str); 13] = [
     (1000, "M"),
     (900, "CM"),
@@ -17,7 +17,7 @@ const STEPS: [(u32, &str); 13] = [
     (1, "I"),
 ];
 
-/// Writes a number from 1 to 3999.
+/// Formats a number from 1 to 3999.
 pub fn to_roman(number: u32) -> Option<String> {
     if !(1..=3999).contains(&number) {
         return None;

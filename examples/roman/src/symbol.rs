@@ -1,6 +1,6 @@
-//! The seven symbols and what they are worth.
+//! The seven symbols and their values.
 
-/// One letter of a numeral.
+/// Letter of a numeral.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbol {
     I,
@@ -13,7 +13,7 @@ pub enum Symbol {
 }
 
 impl Symbol {
-    /// The symbol that a letter stands for.
+    /// Returns the symbol for a letter.
     pub fn from_letter(letter: char) -> Option<Self> {
         match letter {
             'I' => Some(Self::I),
@@ -27,7 +27,7 @@ impl Symbol {
         }
     }
 
-    /// What the symbol is worth on its own.
+    /// Returns the value of the symbol.
     pub fn value(self) -> u32 {
         match self {
             Self::I => 1,
@@ -40,7 +40,7 @@ impl Symbol {
         }
     }
 
-    /// Whether the symbol may stand before a larger one, to be taken from it.
+    /// Returns whether the symbol may precede a larger one and be subtracted from it.
     ///
     /// Only I, X and C may, and each only before the next two larger symbols:
     /// I before V and X, X before L and C, C before D and M.
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn fives_are_never_taken_away() {
+    fn fives_are_never_subtracted() {
         assert!(!Symbol::V.may_precede(Symbol::X));
         assert!(!Symbol::L.may_precede(Symbol::C));
     }

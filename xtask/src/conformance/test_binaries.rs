@@ -315,7 +315,7 @@ mod tests {
             package_directory: PathBuf::new(),
         };
         let binaries = TestBinaries {
-            binaries: vec![binary("pintle-tests"), binary("pintle-tests::it"), binary("pintle")],
+            binaries: vec![binary("pintle-tests"), binary("pintle-tests::it"), binary("pintle-cli")],
             logs: PathBuf::new(),
         };
         let found = |name| binaries.find(name).map(|(binary, test)| (binary.id.clone(), test.to_owned()));

@@ -26,11 +26,23 @@ const ARROWS: &[Arrows] = &[
     },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
-    Arrows { from: "pintle", to: LIBRARIES, to_in_tests: &[] },
+    Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
+    Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-benches", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-examples", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "xtask", to: &[], to_in_tests: &[] },
+];
+
+/// The layers that the library `pintle` re-exports.
+const LAYERS: &[&str] = &[
+    "pintle-agent",
+    "pintle-env",
+    "pintle-llm",
+    "pintle-patch",
+    "pintle-providers",
+    "pintle-tools",
+    "pintle-web",
 ];
 
 const LIBRARIES: &[&str] = &[
@@ -58,11 +70,14 @@ const FENCES: &[Fence] = &[
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
     Fence { dependency: "html5gum", owners: &["pintle-web"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },
-    Fence { dependency: "nix", owners: &["pintle-env", "pintle", "pintle-tests", "pintle-benches", "xtask"] },
+    Fence {
+        dependency: "nix",
+        owners: &["pintle-env", "pintle-cli", "pintle-tests", "pintle-benches", "xtask"],
+    },
     Fence { dependency: "grep-searcher", owners: &["pintle-env"] },
     Fence { dependency: "ignore", owners: &["pintle-env"] },
-    Fence { dependency: "clap", owners: &["pintle"] },
-    Fence { dependency: "anyhow", owners: &["pintle", "pintle-tests", "xtask"] },
+    Fence { dependency: "clap", owners: &["pintle-cli"] },
+    Fence { dependency: "anyhow", owners: &["pintle-cli", "pintle-tests", "xtask"] },
 ];
 
 /// All dependencies of the patch engine, which only turns text into a plan.

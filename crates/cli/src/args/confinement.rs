@@ -1,37 +1,37 @@
-//! The flags that limit what tools may reach.
+//! Flags that confine tools.
 
 use clap::{Args, ValueEnum};
 
 /// Limits on commands and file tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct ConfinementArgs {
-    /// Hold commands in a sandbox of the Linux kernel, and file tools to the same limits on writing; off by default
+    /// Run commands in a Linux kernel sandbox and hold file tools to the same write limits
     #[arg(long, value_enum, value_name = "LEVEL", default_value = "off")]
     pub(crate) sandbox: SandboxName,
-    /// Whether sandboxed commands and the web tools reach the network; by default off in a sandbox, else on
+    /// Allow sandboxed commands and web tools to use the network [default: off in a sandbox, otherwise on]
     #[arg(long, value_enum, value_name = "SWITCH")]
     pub(crate) network: Option<Switch>,
-    /// Refuse file tools every path outside of the working directory, wherever links lead; commands are not held by it
+    /// Restrict file tools to the working directory, symbolic links resolved; does not apply to commands
     #[arg(long)]
     pub(crate) confine: bool,
-    /// Refuse changes to files that the model has not read, or that have changed since
+    /// Reject changes to files that the model has not read, or that changed after it read them
     #[arg(long)]
     pub(crate) read_before_write: bool,
 }
 
-/// The values of `--sandbox`.
+/// Values of `--sandbox`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SandboxName {
-    /// None: commands can do what the user can.
+    /// No sandbox: commands have the user's permissions
     #[default]
     Off,
-    /// Writes only below the working directory and in a private temporary directory.
+    /// Writes only below the working directory and in a private temporary directory
     Workspace,
-    /// Writes only in a private temporary directory.
+    /// Writes only in a private temporary directory
     ReadOnly,
 }
 
-/// The values of a flag that turns something on or off.
+/// Values of an on/off flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     On,
@@ -39,7 +39,7 @@ pub(crate) enum Switch {
 }
 
 impl ConfinementArgs {
-    /// Whether commands and web tools reach the network.
+    /// Returns whether sandboxed commands and web tools may use the network.
     pub(crate) fn has_network(&self) -> bool {
         match self.network {
             Some(switch) => switch == Switch::On,

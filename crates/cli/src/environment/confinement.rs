@@ -6,38 +6,36 @@ use std::sync::Arc;
 use pintle_env::{Confined, EnvError, ExecutionEnvironment, LocalEnvironmentBuilder};
 use tempfile::TempDir;
 
-use super::Place;
 use crate::args::{ConfinementArgs, SandboxName};
+use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
 
-/// An environment of this machine within its limits.
+/// Local environment with its limits applied.
 pub(super) struct ConfinedLocal {
     pub(super) environment: Arc<dyn ExecutionEnvironment>,
     pub(super) kill_all: Arc<dyn Fn() + Send + Sync>,
-    /// The directory for temporary files of sandboxed commands, removed at the end.
+    /// Directory for temporary files of sandboxed commands, removed on drop.
     pub(super) temporary: Option<TempDir>,
 }
 
-/// Refuses flags that cannot hold there.
+/// Rejects flags that do not apply to the target.
 ///
 /// # Errors
 ///
 /// A usage failure.
-pub(super) fn check(args: &ConfinementArgs, place: &Place) -> Result<(), Failure> {
+pub(super) fn validate(args: &ConfinementArgs, spec: &EnvSpec) -> Result<(), Failure> {
     let is_sandboxed = args.sandbox != SandboxName::Off;
-    if is_sandboxed && *place != Place::Local {
-        return Err(Failure::usage(format!("--sandbox holds commands of this machine only, not of {place}"))
-            .advise("use --confine for file tools"));
+    if is_sandboxed && *spec != EnvSpec::Local {
+        return Err(Failure::usage(format!("--sandbox requires --env local, not {spec}"))
+            .with_hint("use --confine to restrict file tools"));
     }
     if args.network.is_some() && !args.has_network() && !is_sandboxed {
-        return Err(Failure::usage(
-            "--network off needs --sandbox workspace or read-only: only a sandbox holds it",
-        ));
+        return Err(Failure::usage("--network off requires --sandbox workspace or --sandbox read-only"));
     }
     Ok(())
 }
 
-/// Builds the environment of this machine.
+/// Builds the local environment.
 ///
 /// # Errors
 ///
@@ -52,14 +50,14 @@ pub(super) async fn local(
     let local = Arc::new(builder.build().map_err(|error| unusable(&error))?);
     let killed = Arc::clone(&local);
     Ok(ConfinedLocal {
-        environment: confined(args, local, []),
+        environment: confine(args, local, []),
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: None,
     })
 }
 
-/// Holds file tools to the working directory and `more`, if the flags say so.
-pub(super) fn confined(
+/// Restricts file tools to the working directory and `more` if `--confine` is set.
+pub(super) fn confine(
     args: &ConfinementArgs,
     environment: Arc<dyn ExecutionEnvironment>,
     more: impl IntoIterator<Item = PathBuf>,
@@ -81,13 +79,13 @@ async fn sandboxed(
 
     use crate::console;
 
-    /// Protections that are optional: a kernel without them gets a notice.
-    const DISPENSABLE: [Protection; 2] = [Protection::Devices, Protection::Signals];
+    /// Protections that only cause a notice if the kernel lacks them.
+    const OPTIONAL: [Protection; 2] = [Protection::Devices, Protection::Signals];
 
     let temporary = tempfile::Builder::new()
         .prefix("pintle-")
         .tempdir()
-        .map_err(|error| Failure::failed("cannot make a temporary directory").because(&error))?;
+        .map_err(|error| Failure::failed("cannot create a temporary directory").caused_by(&error))?;
     let local = builder.variable("TMPDIR", temporary.path()).build().map_err(|error| unusable(&error))?;
     let workspace = local.working_directory().to_path_buf();
     let mut sandbox = Sandboxed::new(local).with_network(args.has_network()).with_writable(temporary.path());
@@ -95,9 +93,9 @@ async fn sandboxed(
         sandbox = sandbox.with_writable(workspace);
     }
     let unenforced = sandbox.unenforced().await.map_err(|error| unusable(&error))?;
-    for protection in DISPENSABLE {
+    for protection in OPTIONAL {
         if unenforced.contains(&protection) {
-            console::notice(&format!("this kernel does not keep commands from {protection}"));
+            console::notice(&format!("this kernel cannot block {protection}"));
         }
         sandbox = sandbox.accepting(protection);
     }
@@ -108,7 +106,7 @@ async fn sandboxed(
         SandboxName::Workspace | SandboxName::Off => sandbox,
     };
     Ok(ConfinedLocal {
-        environment: confined(args, environment, [temporary.path().to_path_buf()]),
+        environment: confine(args, environment, [temporary.path().to_path_buf()]),
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: Some(temporary),
     })
@@ -119,9 +117,9 @@ async fn sandboxed(
     _args: &ConfinementArgs,
     _builder: LocalEnvironmentBuilder,
 ) -> Result<ConfinedLocal, Failure> {
-    Err(Failure::usage("--sandbox needs Linux"))
+    Err(Failure::usage("--sandbox requires Linux"))
 }
 
 fn unusable(error: &EnvError) -> Failure {
-    Failure::failed("the execution environment cannot be used").because(error)
+    Failure::failed("cannot use the execution environment").caused_by(error)
 }

@@ -1,53 +1,53 @@
-//! A plan for programs.
+//! JSON report of a patch plan.
 
 use pintle_patch::{Change, ChangeKind, Diagnostic, Plan};
 use serde::Serialize;
 
-/// What a patch does to the files.
+/// Effect of a patch.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'a> {
-    files: Vec<File<'a>>,
-    diagnostics: Vec<Tolerated<'a>>,
+    files: Vec<FileEntry<'a>>,
+    diagnostics: Vec<DiagnosticEntry<'a>>,
     /// All changes as a unified diff.
     diff: String,
 }
 
-/// One file that differs.
+/// Changed file.
 #[derive(Debug, Serialize)]
-struct File<'a> {
+struct FileEntry<'a> {
     /// `A`, `M`, `D` or `R`.
     status: &'static str,
     path: &'a str,
-    /// Where it was, if it was renamed.
+    /// Old path of a renamed file.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<&'a str>,
 }
 
-/// Something that is not quite right in the patch. Lines and hunks count from 1.
+/// Defect of the patch that was tolerated. Lines and hunks count from 1.
 #[derive(Debug, Serialize)]
-struct Tolerated<'a> {
+struct DiagnosticEntry<'a> {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hunk: Option<usize>,
-    /// The line of the patch.
+    /// Line of the patch.
     line: usize,
     count: usize,
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn of(plan: &'a Plan) -> Self {
+    pub(super) fn new(plan: &'a Plan) -> Self {
         Self {
-            files: plan.changes.iter().map(File::of).collect(),
-            diagnostics: plan.diagnostics.iter().map(Tolerated::of).collect(),
+            files: plan.changes.iter().map(FileEntry::new).collect(),
+            diagnostics: plan.diagnostics.iter().map(DiagnosticEntry::new).collect(),
             diff: plan.unified_diff(),
         }
     }
 }
 
-impl<'a> File<'a> {
-    fn of(change: &'a Change) -> Self {
+impl<'a> FileEntry<'a> {
+    fn new(change: &'a Change) -> Self {
         let (status, from) = match &change.kind {
             ChangeKind::Added => ("A", None),
             ChangeKind::Modified => ("M", None),
@@ -58,8 +58,8 @@ impl<'a> File<'a> {
     }
 }
 
-impl<'a> Tolerated<'a> {
-    fn of(diagnostic: &'a Diagnostic) -> Self {
+impl<'a> DiagnosticEntry<'a> {
+    fn new(diagnostic: &'a Diagnostic) -> Self {
         Self {
             message: diagnostic.kind.to_string(),
             path: diagnostic.path.as_deref(),

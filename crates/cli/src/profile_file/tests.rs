@@ -1,4 +1,4 @@
-#![expect(clippy::disallowed_methods, reason = "a test puts its files where the command reads them")]
+#![expect(clippy::disallowed_methods, reason = "the test writes files for the command to read")]
 
 use pintle_agent::Toolset;
 use pintle_middleware::TextToolCallForm;
@@ -6,31 +6,31 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn written(text: &str) -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("p.toml");
+fn write_profile(text: &str) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p.toml");
     std::fs::write(&path, text).unwrap();
-    (folder, path)
+    (directory, path)
 }
 
-/// What is said of a file, without its path.
-fn refusal(text: &str) -> String {
-    let (_folder, path) = written(text);
+/// Returns the error for a profile, without its path.
+fn error(text: &str) -> String {
+    let (_directory, path) = write_profile(text);
     let profile = ProfileFile::read(&path)
         .and_then(|file| file.profile(Some("m"), Catalog::built_in(), &ToolsetOptions::default()));
     let failure = profile.map(|profile| panic!("{profile:?}")).unwrap_or_else(|failure: Failure| failure);
-    failure.sentence().replace(&path.display().to_string(), "p.toml")
+    failure.message().replace(&path.display().to_string(), "p.toml")
 }
 
-/// The example of the page on profiles is a whole one.
+/// The example in `docs/profiles.md` is complete.
 #[test]
-fn the_documented_example_loads() {
+fn documented_example_loads() {
     let page = include_str!("../../../../docs/profiles.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let (folder, path) = written(example);
-    std::fs::write(folder.path().join("qwen-small.md"), "You repair Python programs.\n").unwrap();
+    let (directory, path) = write_profile(example);
+    std::fs::write(directory.path().join("qwen-small.md"), "You repair Python programs.\n").unwrap();
     let file = ProfileFile::read(&path).unwrap();
-    // Every field is shown; one of two that exclude each other is not.
+    // It has every field, except one of two that are mutually exclusive.
     let fields = serde_json::to_value(&file.data).unwrap();
     let every =
         serde_json::from_value::<ProfileData>(serde_json::json!({"name": "a", "extends": "openai", "": 0}));
@@ -51,41 +51,41 @@ fn the_documented_example_loads() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_have_a_position() {
     let head = "name = \"a\"\nextends = \"openai-compatible\"\n";
-    let rows = [
+    let cases = [
         (
             "name = ",
-            "cannot use the profile p.toml: line 1, column 8: string values must be quoted, expected literal string",
+            "invalid profile p.toml: line 1, column 8: string values must be quoted, expected literal string",
         ),
         (
             "name = \"a\"\nextends = 3\n",
-            "cannot use the profile p.toml: line 2, column 11: found `3`, wanted string or table",
+            "invalid profile p.toml: line 2, column 11: found `3`, wanted string or table",
         ),
         (
             &format!("{head}provider = \"gateway\"\n"),
-            "cannot use the profile p.toml: `provider`: found `gateway`, expected one of openai, anthropic, gemini, \
+            "invalid profile p.toml: `provider`: found `gateway`, expected one of openai, anthropic, gemini, \
              openai-compatible",
         ),
         (
             &format!("{head}context_window = 1\n"),
-            "cannot use the profile p.toml: `context_window`: found 1 tokens, expected 2048 at least",
+            "invalid profile p.toml: `context_window`: found 1 tokens, expected 2048 at least",
         ),
     ];
-    for (text, expected) in rows {
-        assert_eq!(refusal(text), expected, "{text}");
+    for (text, expected) in cases {
+        assert_eq!(error(text), expected, "{text}");
     }
-    let unknown = refusal(&format!("{head}widow = 1\n"));
+    let unknown = error(&format!("{head}widow = 1\n"));
     let expected =
-        "cannot use the profile p.toml: line 3, column 1: unknown field `widow`, expected one of `name`, ";
+        "invalid profile p.toml: line 3, column 1: unknown field `widow`, expected one of `name`, ";
     assert!(unknown.starts_with(expected), "{unknown}");
-    let missing = refusal(&format!("{head}system_prompt_file = \"missing.md\"\n"));
+    let missing = error(&format!("{head}system_prompt_file = \"missing.md\"\n"));
     assert!(missing.starts_with("cannot read the system prompt "), "{missing}");
 }
 
 #[test]
-fn flags_that_are_not_given_come_from_the_file() {
-    let (_folder, path) = written("name = \"a\"\nextends = \"gemini\"\nmodel = \"m-1\"\n");
+fn missing_flags_come_from_the_file() {
+    let (_directory, path) = write_profile("name = \"a\"\nextends = \"gemini\"\nmodel = \"m-1\"\n");
     let file = ProfileFile::read(&path).unwrap();
     let filled = file.fill(&ModelArgs::default()).unwrap();
     assert_eq!(filled.provider, Some(ProviderName::Of(Provider::Gemini)));
@@ -97,8 +97,8 @@ fn flags_that_are_not_given_come_from_the_file() {
     assert_eq!((filled.provider, filled.dialect), (scripted.provider, Some(Provider::Gemini)));
     let other = ModelArgs { dialect: Some(Provider::OpenAi), ..scripted };
     let failure = file.fill(&other).unwrap_err();
-    let sentence = failure.sentence().replace(&path.display().to_string(), "p.toml");
-    assert_eq!(sentence, "--dialect openai does not go with the profile p.toml, which is for gemini");
+    let sentence = failure.message().replace(&path.display().to_string(), "p.toml");
+    assert_eq!(sentence, "--dialect openai conflicts with the profile p.toml, which is for gemini");
     let other = ModelArgs { provider: Some(ProviderName::Of(Provider::OpenAi)), ..ModelArgs::default() };
-    assert!(file.fill(&other).unwrap_err().sentence().starts_with("--provider openai does not go with"));
+    assert!(file.fill(&other).unwrap_err().message().starts_with("--provider openai conflicts with"));
 }

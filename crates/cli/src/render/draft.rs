@@ -1,96 +1,96 @@
-//! A tool call that a model still writes: what it is about, and the diff that it will be.
+//! Draft of a tool call that a model is streaming: its subject and its diff.
 
 mod diff_tail;
-mod field_reader;
+mod string_fields;
 
 use pintle_patch::{HunkLine, PatchStream, StreamItem};
 use serde_json::Value;
 use similar::TextDiff;
 
-use self::diff_tail::DiffTail;
-pub(super) use self::diff_tail::{DiffLine, Sign};
-use self::field_reader::{FieldReader, Piece};
+pub(super) use self::diff_tail::DiffLine;
+use self::diff_tail::{DiffTail, LineKind};
+use self::string_fields::StringFields;
 use super::summary;
 
-/// The tool whose argument is a patch, in every toolset that has it.
+/// Tool whose argument is a patch, in every toolset.
 const APPLY_PATCH: &str = "apply_patch";
 
-/// Bytes of each argument that are kept for the subject.
-const SUBJECT: usize = 200;
+/// Bytes of each argument kept for the subject.
+const SUBJECT_BYTES: usize = 200;
 
-/// The longest text that is compared with another one, in bytes.
-const COMPARED: usize = 64 << 10;
+/// Maximum size of the texts of an edit to diff, in bytes.
+const MAX_DIFF_BYTES: usize = 64 << 10;
 
-/// The most lines of both together: the time of a comparison can grow as the square of them, and the answer waits.
-const COMPARED_LINES: usize = 2_000;
+/// Maximum total lines of the texts of an edit to diff. A diff can take quadratic time, which would delay the stream.
+const MAX_DIFF_LINES: usize = 2_000;
 
 /// Unchanged lines around a change.
 const CONTEXT_LINES: usize = 1;
 
-/// One call, fed with its arguments as they are written. It keeps the end of the diff, not the arguments.
+/// Draft of a call, fed with its arguments as they are streamed.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    /// The call's id.
     pub(super) call_id: String,
-    /// What the tool is called, as far as known.
+    /// Name of the tool as far as it was streamed.
     pub(super) tool_name: String,
     arguments: Arguments,
     patch: Option<PatchStream>,
-    /// The arguments that tell what the call is about, in the order in which they were written.
+    /// Key arguments in the order in which they were streamed.
     subject: Vec<(String, String)>,
     diff: DiffTail,
 }
 
-/// What the arguments are written in.
+/// Syntax of the arguments.
 #[derive(Debug)]
 enum Arguments {
-    Unseen,
-    Json(FieldReader),
-    /// The text of a custom tool.
-    Free,
+    Unknown,
+    Json(StringFields),
+    /// Free-form text of a custom tool.
+    Text,
 }
 
 impl Draft {
-    /// A call whose arguments have not begun.
+    /// Creates a draft without arguments.
     pub(super) fn new(call_id: &str, tool_name: &str) -> Self {
         Self {
             call_id: call_id.to_owned(),
             tool_name: tool_name.to_owned(),
-            arguments: Arguments::Unseen,
+            arguments: Arguments::Unknown,
             patch: Some(PatchStream::new()),
             subject: Vec::new(),
             diff: DiffTail::default(),
         }
     }
 
-    /// Takes in the next piece of the arguments.
-    pub(super) fn push(&mut self, piece: &str) {
-        if matches!(self.arguments, Arguments::Unseen) {
-            match piece.trim_start().chars().next() {
+    /// Appends a delta of the arguments.
+    pub(super) fn push(&mut self, delta: &str) {
+        if matches!(self.arguments, Arguments::Unknown) {
+            match delta.trim_start().chars().next() {
                 None => return,
-                Some('{') => self.arguments = Arguments::Json(FieldReader::default()),
-                Some(_) => self.arguments = Arguments::Free,
+                Some('{') => self.arguments = Arguments::Json(StringFields::default()),
+                Some(_) => self.arguments = Arguments::Text,
             }
         }
         match &mut self.arguments {
-            Arguments::Json(reader) => {
-                for piece in reader.read(piece) {
-                    self.field(&piece);
+            Arguments::Json(fields) => {
+                for (name, text) in fields.push(delta) {
+                    self.field(&name, &text);
                 }
             }
-            Arguments::Free if self.tool_name == APPLY_PATCH => self.patch(piece),
-            Arguments::Free | Arguments::Unseen => {}
+            Arguments::Text if self.tool_name == APPLY_PATCH => self.patch(delta),
+            Arguments::Text | Arguments::Unknown => {}
         }
     }
 
-    /// The arguments are complete: what they replace and what with can be compared.
+    /// Takes the complete arguments and diffs the texts of an edit.
     pub(super) fn complete(&mut self, arguments: &Value) {
-        // The parser keeps what it has read.
+        // Both parsers hold what they have read.
         self.patch = None;
+        self.arguments = Arguments::Unknown;
         let text = |name| arguments.get(name).and_then(Value::as_str);
         let (Some(old), Some(new)) = (text("old_string"), text("new_string")) else { return };
-        let is_long = old.len().max(new.len()) > COMPARED;
-        if is_long || old.lines().chain(new.lines()).nth(COMPARED_LINES).is_some() {
+        let is_long = old.len().max(new.len()) > MAX_DIFF_BYTES;
+        if is_long || old.lines().chain(new.lines()).nth(MAX_DIFF_LINES).is_some() {
             return;
         }
         self.diff = DiffTail::default();
@@ -98,47 +98,47 @@ impl Draft {
         let compared = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
         for line in compared.unified_diff().context_radius(CONTEXT_LINES).to_string().lines() {
             match line.split_at_checked(1) {
-                Some(("+", rest)) => self.diff.line(Sign::Added, rest),
-                Some(("-", rest)) => self.diff.line(Sign::Removed, rest),
-                Some((" ", rest)) => self.diff.line(Sign::Kept, rest),
-                // Where in these texts a hunk begins says nothing of the file, and a missing line end is not one.
+                Some(("+", rest)) => self.diff.line(LineKind::Added, rest),
+                Some(("-", rest)) => self.diff.line(LineKind::Removed, rest),
+                Some((" ", rest)) => self.diff.line(LineKind::Context, rest),
+                // Hunk headers refer to the texts, not to the file; a missing final newline does not matter here.
                 Some(_) | None => {}
             }
         }
     }
 
-    /// What the call is about, as far as it is written.
+    /// Returns the subject of the call as far as it was streamed.
     pub(super) fn subject(&self) -> String {
-        let told: Vec<&str> = self.subject.iter().map(|(_, text)| text.as_str()).collect();
-        summary::one_line(&told.join(" "), summary::LONGEST)
+        let parts: Vec<&str> = self.subject.iter().map(|(_, text)| text.as_str()).collect();
+        summary::one_line(&parts.join(" "), summary::MAX_CHARS)
     }
 
-    /// How many lines come and go.
+    /// Returns the numbers of added and removed lines.
     pub(super) fn counts(&self) -> (u64, u64) {
         self.diff.counts()
     }
 
-    /// The newest lines of the diff, at most so many.
-    pub(super) fn newest(&self, lines: usize) -> impl Iterator<Item = DiffLine> {
-        self.diff.newest(lines)
+    /// Returns at most `lines` lines from the end of the diff.
+    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = DiffLine> {
+        self.diff.last_lines(lines)
     }
 
-    fn field(&mut self, piece: &Piece) {
-        match piece.name.as_str() {
-            "old_string" => self.diff.piece(Sign::Removed, piece),
-            "new_string" | "content" => self.diff.piece(Sign::Added, piece),
-            "patch" | "input" if self.tool_name == APPLY_PATCH => self.patch(&piece.text),
-            name if summary::TELLING.contains(&name) => self.tell(name, &piece.text),
+    fn field(&mut self, name: &str, text: &str) {
+        match name {
+            "old_string" => self.diff.text(LineKind::Removed, text),
+            "new_string" | "content" => self.diff.text(LineKind::Added, text),
+            "patch" | "input" if self.tool_name == APPLY_PATCH => self.patch(text),
+            name if summary::KEY_ARGUMENTS.contains(&name) => self.extend_subject(name, text),
             _ => {}
         }
     }
 
-    /// Shows what has become certain. A patch that turns out to be none shows no more.
-    fn patch(&mut self, piece: &str) {
+    /// Adds the certain part of a patch to the diff. Stops at the first syntax error.
+    fn patch(&mut self, text: &str) {
         let Some(stream) = &mut self.patch else { return };
         let mut items = Vec::new();
-        let read = stream.push(piece, &mut items);
-        if read.is_err() {
+        let parsed = stream.push(text, &mut items);
+        if parsed.is_err() {
             self.patch = None;
         }
         for item in items {
@@ -151,31 +151,31 @@ impl Draft {
             StreamItem::AddFile { path, .. } => self.file("A", path),
             StreamItem::DeleteFile { path, .. } => self.file("D", path),
             StreamItem::UpdateFile { path, .. } => self.file("M", path),
-            StreamItem::MoveTo(path) => self.diff.line(Sign::File, &format!("-> {path}")),
-            StreamItem::Hunk { .. } => self.diff.line(Sign::Place, ""),
-            StreamItem::Hint(hint) => self.diff.line(Sign::Place, hint),
-            StreamItem::Line(HunkLine::Context(line)) => self.diff.line(Sign::Kept, line),
-            StreamItem::Line(HunkLine::Remove(line)) => self.diff.line(Sign::Removed, line),
-            StreamItem::Line(HunkLine::Add(line)) => self.diff.line(Sign::Added, line),
+            StreamItem::MoveTo(path) => self.diff.line(LineKind::File, &format!("-> {path}")),
+            StreamItem::Hunk { .. } => self.diff.line(LineKind::Hunk, ""),
+            StreamItem::Hint(hint) => self.diff.line(LineKind::Hunk, hint),
+            StreamItem::Line(HunkLine::Context(line)) => self.diff.line(LineKind::Context, line),
+            StreamItem::Line(HunkLine::Remove(line)) => self.diff.line(LineKind::Removed, line),
+            StreamItem::Line(HunkLine::Add(line)) => self.diff.line(LineKind::Added, line),
             StreamItem::EndOfFile | StreamItem::FileEnded => {}
         }
     }
 
     fn file(&mut self, change: &str, path: &str) {
-        self.diff.line(Sign::File, &format!("{change} {path}"));
-        if self.subject.iter().map(|(_, told)| told.len()).sum::<usize>() < SUBJECT {
-            let path: String = path.chars().take(SUBJECT).collect();
+        self.diff.line(LineKind::File, &format!("{change} {path}"));
+        if self.subject.iter().map(|(_, text)| text.len()).sum::<usize>() < SUBJECT_BYTES {
+            let path: String = path.chars().take(SUBJECT_BYTES).collect();
             self.subject.push((path.clone(), path));
         }
     }
 
-    fn tell(&mut self, name: &str, text: &str) {
+    fn extend_subject(&mut self, name: &str, text: &str) {
         if !self.subject.iter().any(|(known, _)| known == name) {
             self.subject.push((name.to_owned(), String::new()));
         }
-        for (_, told) in self.subject.iter_mut().filter(|(known, _)| known == name) {
-            let room = SUBJECT.saturating_sub(told.len());
-            told.extend(text.chars().take(room));
+        for (_, subject) in self.subject.iter_mut().filter(|(known, _)| known == name) {
+            let room = SUBJECT_BYTES.saturating_sub(subject.len());
+            subject.extend(text.chars().take(room));
         }
     }
 }

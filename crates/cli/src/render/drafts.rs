@@ -1,4 +1,4 @@
-//! The tool calls of the answer that a model writes now.
+//! Tool calls of the response that is being streamed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,47 +6,47 @@ use pintle_llm::StreamEvent;
 
 use super::draft::Draft;
 
-/// Calls of one answer that are followed; more are counted nowhere and shown when they run.
-const MOST: usize = 16;
+/// Maximum number of calls tracked per response. Further ones are shown only when they run.
+const MAX_CALLS: usize = 16;
 
-/// What is known of the calls, shared between the one who listens to the model and the one who draws. Cheap to clone.
+/// Drafts of the calls, shared between the recorder of the stream and the view. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drafts {
     calls: Arc<Mutex<Vec<Draft>>>,
 }
 
 impl Drafts {
-    /// Another answer begins: the calls of the one before are forgotten.
+    /// Starts a new response and drops the calls of the previous one.
     pub(crate) fn begin(&self) {
         self.lock().clear();
     }
 
-    /// Takes in an event of the answer.
+    /// Records an event of the response.
     pub(crate) fn event(&self, event: &StreamEvent) {
         if let StreamEvent::ToolCallStart { tool_call } = event {
             let mut calls = self.lock();
-            if calls.len() < MOST {
+            if calls.len() < MAX_CALLS {
                 calls.push(Draft::new(&tool_call.id, &tool_call.name));
             }
         } else if let StreamEvent::ToolCallDelta { tool_call, delta } = event {
-            self.change(&tool_call.id, |draft| {
+            self.update(&tool_call.id, |draft| {
                 draft.tool_name.clone_from(&tool_call.name);
                 draft.push(delta);
             });
         } else if let StreamEvent::ToolCallEnd { tool_call } = event {
-            self.change(&tool_call.id, |draft| draft.complete(&tool_call.arguments));
+            self.update(&tool_call.id, |draft| draft.complete(&tool_call.arguments));
         }
     }
 
-    /// The calls, in the order in which they were begun.
+    /// Locks the calls, which are in the order in which they started.
     pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Draft>> {
-        // A draft is only ever shown; one that was left half way shows less.
+        // A half-updated draft is only displayed, so a poisoned lock is harmless.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, call_id: &str, change: impl FnOnce(&mut Draft)) {
+    fn update(&self, call_id: &str, update: impl FnOnce(&mut Draft)) {
         if let Some(draft) = self.lock().iter_mut().find(|draft| draft.call_id == call_id) {
-            change(draft);
+            update(draft);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Objects for programs, one per line.
+//! JSON output, one object per line.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,77 +7,77 @@ use pintle_agent::Outcome;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::foreign::is_plain;
-use super::{Below, Closing, Demonstration, Opening};
+use super::sanitize::is_safe;
+use super::{DemoResult, Footer, Header, SubagentTotals};
 use crate::failure::Failure;
 
-/// A value as one line of JSON, in which nothing steers a terminal.
+/// Serialises a value as one line of JSON without control or invisible characters.
 ///
 /// # Errors
 ///
-/// A failure if it cannot be serialised, as when a spool file cannot be read back.
-pub(crate) fn line(value: &impl Serialize) -> Result<String, Failure> {
+/// A failure if serialisation fails, for example because a spool file cannot be read back.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value)
-        .map_err(|error| Failure::failed("an event cannot be written as JSON").because(&error))?;
-    let mut text = escaped(&text).into_owned();
+        .map_err(|error| Failure::failed("cannot serialise an event as JSON").caused_by(&error))?;
+    let mut text = escape(&text).into_owned();
     text.push('\n');
     Ok(text)
 }
 
-/// The same JSON, with those characters escaped that need not be: DEL, C1, what turns the direction of text around, and
-/// what is not seen. They are in texts only.
-fn escaped(json: &str) -> Cow<'_, str> {
-    if json.chars().all(is_plain) {
+/// Escapes characters that JSON permits but a terminal should not receive: DEL, C1 controls, bidirectional overrides and
+/// invisible characters. They only occur within strings.
+fn escape(json: &str) -> Cow<'_, str> {
+    if json.chars().all(is_safe) {
         return Cow::Borrowed(json);
     }
-    let mut shown = String::with_capacity(json.len() + 16);
+    let mut out = String::with_capacity(json.len() + 16);
     for character in json.chars() {
-        if is_plain(character) {
-            shown.push(character);
+        if is_safe(character) {
+            out.push(character);
         } else {
             for unit in character.encode_utf16(&mut [0; 2]) {
-                let _infallible = write!(shown, "\\u{unit:04x}");
+                let _infallible = write!(out, "\\u{unit:04x}");
             }
         }
     }
-    Cow::Owned(shown)
+    Cow::Owned(out)
 }
 
-/// The object that tells of a failure: the only one of `--output json`, and the last line of a stream.
+/// Returns the object that reports a failure: the only one of `--output json`, and the last of `stream-json`.
 ///
 /// # Errors
 ///
-/// Those of [`line()`].
-pub(crate) fn failure(kind: &'static str, failure: &Failure) -> Result<String, Failure> {
-    line(&FailureLine { kind, error: failure.object() })
+/// The errors of [`json_line`].
+pub(crate) fn failure_line(kind: &'static str, failure: &Failure) -> Result<String, Failure> {
+    json_line(&FailureLine { kind, error: failure.to_json() })
 }
 
-/// The first line of a stream.
-pub(super) fn opening(opening: &Opening<'_>) -> Result<String, Failure> {
-    line(&SessionLine {
+/// Returns the first line of `stream-json`.
+pub(super) fn header(header: &Header<'_>) -> Result<String, Failure> {
+    json_line(&SessionLine {
         kind: "session",
-        session_id: opening.session_id.as_str(),
-        provider: opening.provider,
-        model: opening.model,
-        working_directory: &opening.directory.to_string_lossy(),
+        session_id: header.session_id.as_str(),
+        provider: header.provider,
+        model: header.model,
+        working_directory: &header.directory.to_string_lossy(),
     })
 }
 
-/// The last line of a stream, and the one object of `--output json`.
-pub(super) fn closing(closing: &Closing<'_>) -> Result<String, Failure> {
-    let mut outcome = closing.outcome.clone();
-    // The failure tells of it with everything else.
+/// Returns the last line of `stream-json`, which is the only object of `--output json`.
+pub(super) fn footer(footer: &Footer<'_>) -> Result<String, Failure> {
+    let mut outcome = footer.outcome.clone();
+    // The failure has the error and more.
     outcome.error = None;
-    line(&OutcomeLine {
+    json_line(&OutcomeLine {
         kind: "outcome",
-        session_id: closing.session_id.as_str(),
+        session_id: footer.session_id.as_str(),
         outcome: &outcome,
-        error: closing.failure.map(Failure::object),
-        exit_code: closing.exit.code(),
-        duration_ms: u64::try_from(closing.duration.as_millis()).unwrap_or(u64::MAX),
-        cost_usd: closing.cost,
-        subagents: closing.below.filter(|below| below.subagents > 0),
-        demonstration: closing.demonstration.map(DemonstrationObject::of),
+        error: footer.failure.map(Failure::to_json),
+        exit_code: footer.exit.code(),
+        duration_ms: u64::try_from(footer.duration.as_millis()).unwrap_or(u64::MAX),
+        cost_usd: footer.cost,
+        subagents: footer.subagents.filter(|subagents| subagents.count > 0),
+        demonstration: footer.demo.map(DemoObject::new),
     })
 }
 
@@ -112,24 +112,24 @@ struct OutcomeLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    subagents: Option<&'a Below>,
+    subagents: Option<&'a SubagentTotals>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    demonstration: Option<DemonstrationObject<'a>>,
+    demonstration: Option<DemoObject<'a>>,
 }
 
 #[derive(Serialize)]
-struct DemonstrationObject<'a> {
+struct DemoObject<'a> {
     folder: String,
     tests_passed: bool,
     diff: &'a str,
 }
 
-impl<'a> DemonstrationObject<'a> {
-    fn of(demonstration: &'a Demonstration) -> Self {
+impl<'a> DemoObject<'a> {
+    fn new(demo: &'a DemoResult) -> Self {
         Self {
-            folder: demonstration.folder.to_string_lossy().into_owned(),
-            tests_passed: demonstration.passed,
-            diff: &demonstration.diff,
+            folder: demo.directory.to_string_lossy().into_owned(),
+            tests_passed: demo.passed,
+            diff: &demo.diff,
         }
     }
 }
@@ -146,38 +146,38 @@ mod tests {
     use crate::exit::Exit;
 
     #[test]
-    fn nothing_in_a_line_steers_a_terminal_and_it_says_the_same() {
+    fn control_characters_are_escaped_losslessly() {
         let text = "a\x1b[2J\u{9b}2J\x7f\u{202e}é\u{200b}\u{e0041}\n";
-        let shown = line(&text).unwrap();
-        assert_eq!(shown, "\"a\\u001b[2J\\u009b2J\\u007f\\u202eé\\u200b\\udb40\\udc41\\n\"\n");
-        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
+        let line = json_line(&text).unwrap();
+        assert_eq!(line, "\"a\\u001b[2J\\u009b2J\\u007f\\u202eé\\u200b\\udb40\\udc41\\n\"\n");
+        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
     }
 
     #[test]
-    fn the_first_and_the_last_line_say_their_type() {
+    fn header_and_footer_have_a_type() {
         let session_id = SessionId::new("s-1");
         let directory = Path::new("/w");
-        let first = Opening { session_id: &session_id, provider: "openai", model: "m", directory };
-        insta::assert_snapshot!(opening(&first).unwrap(), @r#"{"type":"session","session_id":"s-1","provider":"openai","model":"m","working_directory":"/w"}"#);
+        let first = Header { session_id: &session_id, provider: "openai", model: "m", directory };
+        insta::assert_snapshot!(header(&first).unwrap(), @r#"{"type":"session","session_id":"s-1","provider":"openai","model":"m","working_directory":"/w"}"#);
         let mut outcome = Outcome::new(OutcomeStatus::Completed);
         outcome.text = "Done.".to_owned();
         outcome.usage = Usage::new(10, 2);
-        let demonstration = Demonstration {
-            folder: "/w".into(),
+        let demo = DemoResult {
+            directory: "/w".into(),
             passed: true,
             test_output: String::new(),
             diff: "+x\n".to_owned(),
         };
-        let last = Closing {
+        let last = Footer {
             session_id: &session_id,
             outcome: &outcome,
             exit: Exit::Done,
             duration: Duration::from_millis(12),
             cost: Some(0.5),
             failure: None,
-            below: None,
-            demonstration: Some(&demonstration),
+            subagents: None,
+            demo: Some(&demo),
         };
-        insta::assert_snapshot!(closing(&last).unwrap(), @r#"{"type":"outcome","session_id":"s-1","status":"completed","text":"Done.","usage":{"input_tokens":10,"output_tokens":2,"total_tokens":12},"model_calls":0,"tool_calls":0,"exit_code":0,"duration_ms":12,"cost_usd":0.5,"demonstration":{"folder":"/w","tests_passed":true,"diff":"+x\n"}}"#);
+        insta::assert_snapshot!(footer(&last).unwrap(), @r#"{"type":"outcome","session_id":"s-1","status":"completed","text":"Done.","usage":{"input_tokens":10,"output_tokens":2,"total_tokens":12},"model_calls":0,"tool_calls":0,"exit_code":0,"duration_ms":12,"cost_usd":0.5,"demonstration":{"folder":"/w","tests_passed":true,"diff":"+x\n"}}"#);
     }
 }

@@ -1,4 +1,4 @@
-//! The transcript on a terminal: what waits stands below it and changes, and a question is not written into.
+//! Transcript on a terminal, with a live region below it. Output is deferred while the user is asked.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -6,134 +6,133 @@ use std::time::Duration;
 
 use pintle_agent::{EventKind, SessionEvent};
 
-use super::agents::{Agents, is_of_session, mark_of};
+use super::activity::Activity;
 use super::drafts::Drafts;
-use super::screen::{Screen, Size};
+use super::live_region::{LiveRegion, TerminalSize};
 use super::style::Style;
+use super::subagent_names::{SubagentNames, belongs_to_session, call_key_of};
 use super::text::{Detail, TextView};
-use super::waits::Waits;
-use super::{Closing, Opening, Shown};
+use super::{Footer, Header, Update};
 
-/// When something is drawn, and on what.
+/// Time and terminal size for an update.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    /// Since the run began.
+pub(crate) struct Frame {
+    /// Time since the run started.
     pub(crate) now: Duration,
-    /// The terminal's size by now.
-    pub(crate) size: Size,
+    /// Current size of the terminal.
+    pub(crate) size: TerminalSize,
 }
 
-/// Turns events, ticks and sizes into what a terminal is sent.
+/// Converts events and ticks into terminal output.
 #[derive(Debug)]
 pub(crate) struct LiveView {
     style: Style,
     text: TextView,
-    /// `None` on a terminal whose cursor cannot be moved, and where only the answer is wanted.
-    waits: Option<Waits>,
+    /// `None` if the cursor cannot be moved or only the final response is shown.
+    activity: Option<Activity>,
     drafts: Drafts,
-    screen: Screen,
-    questions: Questions,
-    agents: Agents,
-    /// What is written when the question is answered.
-    held: String,
+    region: LiveRegion,
+    approvals: ApprovalQueue,
+    subagents: SubagentNames,
+    /// Output deferred until the open question is answered.
+    deferred: String,
 }
 
-/// The calls that wait for a person, by their marks: one is asked about at a time.
+/// Keys of the calls that wait for approval, which are asked about one at a time.
 #[derive(Debug, Default)]
-struct Questions {
-    open: Option<String>,
-    next: VecDeque<String>,
+struct ApprovalQueue {
+    current: Option<String>,
+    queued: VecDeque<String>,
 }
 
 impl LiveView {
-    /// Nothing shown yet.
+    /// Creates an empty view.
     pub(super) fn new(style: Style, detail: Detail, drafts: Drafts) -> Self {
         Self {
             style,
             text: TextView::new(style, detail),
-            waits: (style.moves && detail != Detail::Quiet).then(Waits::default),
+            activity: (style.moves && detail != Detail::Quiet).then(Activity::default),
             drafts,
-            screen: Screen::default(),
-            questions: Questions::default(),
-            agents: Agents::default(),
-            held: String::new(),
+            region: LiveRegion::default(),
+            approvals: ApprovalQueue::default(),
+            subagents: SubagentNames::default(),
+            deferred: String::new(),
         }
     }
 
-    /// What to write first.
-    pub(super) fn opening(&mut self, opening: &Opening<'_>) -> String {
-        self.text.opening(opening)
+    /// Returns the header.
+    pub(super) fn header(&mut self, header: &Header<'_>) -> String {
+        self.text.header(header)
     }
 
-    /// What an event changes. While a person is asked, the screen is theirs: everything else waits.
-    pub(super) fn event(&mut self, event: &SessionEvent, moment: Moment) -> Shown {
-        let agent = self.agents.of(event);
-        self.text.fit(moment.size);
-        self.held.push_str(&self.text.event(event));
-        if let Some(waits) = &mut self.waits {
-            waits.event(event, agent.as_deref(), moment.now);
+    /// Returns the output for an event. While the user is asked, defers it.
+    pub(super) fn event(&mut self, event: &SessionEvent, frame: Frame) -> Update {
+        let subagent = self.subagents.name_of(event);
+        self.text.resize(frame.size);
+        self.deferred.push_str(&self.text.event(event));
+        if let Some(activity) = &mut self.activity {
+            activity.event(event, subagent.as_deref(), frame.now);
         }
-        let was_open = self.questions.open.is_some();
-        let asks = self.questions.event(event);
-        if was_open && asks.is_none() && self.questions.open.is_some() {
-            return Shown::default();
+        let was_asking = self.approvals.current.is_some();
+        let approval = self.approvals.event(event);
+        if was_asking && approval.is_none() && self.approvals.current.is_some() {
+            return Update::default();
         }
-        let text = mem::take(&mut self.held);
-        // What is over at once is not worth a line: the first look of a line is a tick's.
-        let lines = if self.screen.is_drawn() { self.lines(moment) } else { Vec::new() };
-        Shown { text: self.screen.update(&text, lines), asks }
+        let text = mem::take(&mut self.deferred);
+        // Only a tick starts to draw the region: what ends at once is not worth a line.
+        let lines = if self.region.is_drawn() { self.lines(frame) } else { Vec::new() };
+        Update { text: self.region.update(&text, lines), approval }
     }
 
-    /// Whether something waits, so that it looks different with time.
-    pub(super) fn waits(&self) -> bool {
-        let waits = self.waits.as_ref().is_some_and(Waits::any);
-        waits && self.questions.open.is_none() && !self.text.is_line_open()
+    /// Returns whether the live region changes with time.
+    pub(super) fn is_animated(&self) -> bool {
+        let is_busy = self.activity.as_ref().is_some_and(Activity::is_busy);
+        is_busy && self.approvals.current.is_none() && !self.text.is_line_open()
     }
 
-    /// What time changes.
-    pub(super) fn tick(&mut self, moment: Moment) -> String {
-        let lines = self.lines(moment);
-        self.screen.update("", lines)
+    /// Returns the output for the passage of time.
+    pub(super) fn tick(&mut self, frame: Frame) -> String {
+        let lines = self.lines(frame);
+        self.region.update("", lines)
     }
 
-    /// What to write last.
-    pub(super) fn closing(&mut self, closing: &Closing<'_>) -> String {
-        let text = mem::take(&mut self.held) + &self.text.closing(closing);
-        self.screen.update(&text, Vec::new())
+    /// Returns the footer, after any deferred output.
+    pub(super) fn footer(&mut self, footer: &Footer<'_>) -> String {
+        let text = mem::take(&mut self.deferred) + &self.text.footer(footer);
+        self.region.update(&text, Vec::new())
     }
 
-    fn lines(&self, moment: Moment) -> Vec<String> {
-        match &self.waits {
-            Some(waits) if self.waits() => {
-                waits.lines(&self.drafts.lock(), moment.now, moment.size, self.style)
+    fn lines(&self, frame: Frame) -> Vec<String> {
+        match &self.activity {
+            Some(activity) if self.is_animated() => {
+                activity.lines(&self.drafts.lock(), frame.now, frame.size, self.style)
             }
             Some(_) | None => Vec::new(),
         }
     }
 }
 
-impl Questions {
-    /// Takes in an event and gives the call that is asked about from now on.
+impl ApprovalQueue {
+    /// Processes an event and returns the key of a call to ask about next.
     fn event(&mut self, event: &SessionEvent) -> Option<String> {
         let kind = &event.kind;
         if let EventKind::ApprovalRequested { call_id, .. } = kind {
-            self.next.push_back(mark_of(event, call_id));
+            self.queued.push_back(call_key_of(event, call_id));
         } else if let EventKind::ApprovalDecided { call_id, .. } | EventKind::ToolCallEnd { call_id, .. } =
             kind
         {
-            let call = mark_of(event, call_id);
-            self.next.retain(|waiting| *waiting != call);
-            self.open.take_if(|open| *open == call);
+            let call = call_key_of(event, call_id);
+            self.queued.retain(|queued| *queued != call);
+            self.current.take_if(|current| *current == call);
         } else if matches!(kind, EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. }) {
-            let of_session = |call: &String| is_of_session(event, call);
-            self.next.retain(|waiting| !of_session(waiting));
-            self.open.take_if(|open| of_session(open));
+            self.queued.retain(|call| !belongs_to_session(event, call));
+            self.current.take_if(|call| belongs_to_session(event, call));
         }
-        if self.open.is_some() {
+        if self.current.is_some() {
             return None;
         }
-        self.open = self.next.pop_front();
-        self.open.clone()
+        self.current = self.queued.pop_front();
+        self.current.clone()
     }
 }
 

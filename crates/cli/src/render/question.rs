@@ -1,48 +1,48 @@
-//! A question on a window: blank runs are folded and counted, and where there is more than fits on the window, how much
-//! there is, the beginning and the end of it are shown once more beside the question.
+//! Questions that must fit a window: blank runs are folded, and the ends of a long text are repeated next to the prompt.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use super::foreign::{Filter, visible};
-use super::prose::wrapped;
-use super::screen::Size;
-use super::style::{Ink, Style};
+use super::live_region::TerminalSize;
+use super::sanitize::{Sanitizer, escape_hidden};
+use super::style::{Highlight, Style};
+use super::word_wrap::wrap;
 use super::{summary, width};
 
-/// The margin of what is asked about. Only our own notes begin further left, so nothing can pass for one.
+/// Margin of quoted text. Only our own notes start further left, so quoted text cannot pose as one.
 const MARGIN: &str = "    ";
 
-/// The margin of a row that continues a line.
-const CONTINUED: &str = "  ↳ ";
+/// Margin of continuation rows.
+const CONTINUATION: &str = "  ↳ ";
 
-/// The margin of our own notes.
+/// Margin of our own notes.
 const NOTE: &str = "  … ";
 
-/// Columns of each of these margins.
+/// Width of each of these margins.
 const MARGIN_WIDTH: usize = 4;
 
-/// The fewest columns that are laid out for; a narrower window wraps by itself.
-const LEAST_COLUMNS: usize = 20;
+/// Minimum width for layout. A narrower terminal wraps the rows itself.
+const MIN_COLUMNS: usize = 20;
 
-/// The fewest rows of a part that is cut: one at each end, and the note between them.
-const LEAST_ROWS: usize = 3;
+/// Minimum rows of a shortened section: one at each end, and the note between them.
+const MIN_ROWS: usize = 3;
 
-/// Blank rows from this many on are folded.
+/// Minimum number of consecutive blank rows to fold.
 const BLANK_RUN: usize = 3;
 
-/// Characters without a width that one character may carry before the next of them is written out.
-const MARKS: usize = 4;
+/// Maximum number of zero-width characters on one base character. Further ones are escaped.
+const MAX_MARKS: usize = 4;
 
-/// The distance of tab stops.
+/// Distance between tab stops.
 const TAB: usize = 8;
 
-/// Columns that are kept for the amount in the first line.
-const AMOUNT_WIDTH: usize = 50;
+/// Columns reserved for the text size in the first line.
+const SIZE_WIDTH: usize = 50;
 
-/// Lines that belong together, each with its colour.
+/// Lines of quoted text, each with its highlight.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
-    lines: Vec<(Option<Ink>, String)>,
+pub(crate) struct Section {
+    lines: Vec<(Option<Highlight>, String)>,
     is_diff: bool,
     /// Whether the last line has no line end.
     is_open: bool,
@@ -50,118 +50,131 @@ pub(crate) struct Part {
 
 /// Size of a text.
 #[derive(Clone, Copy, Debug, Default)]
-struct Amount {
+struct TextSize {
     lines: usize,
     bytes: usize,
 }
 
-/// One row of the window.
+/// Row of the window.
 #[derive(Clone, Debug)]
 struct Row {
     margin: &'static str,
-    ink: Option<Ink>,
+    highlight: Option<Highlight>,
     text: String,
-    /// Lines that begin in it, and bytes that it shows.
-    amount: Amount,
+    /// Lines that start in the row, and bytes that it shows.
+    size: TextSize,
 }
 
-/// The question with this head above these parts, and with this prompt below. All of each part is shown; where that does
-/// not fit on the window, the beginning and the end follow once more, beside the prompt.
-pub(crate) fn question(head: &str, parts: &[Part], prompt: &str, size: Size, style: Style) -> String {
-    // The last column stays free, where terminals differ.
-    let columns = size.columns.max(LEAST_COLUMNS) - 1;
-    let amount = parts.iter().map(Part::amount).fold(Amount::default(), Amount::and);
-    let parts: Vec<Vec<Row>> = parts.iter().map(|part| part.rows(columns - MARGIN_WIDTH)).collect();
-    let head = width::cut(&visible(head).replace('\n', "\\n"), 2 * columns - AMOUNT_WIDTH.min(columns));
-    let is_folded = parts.iter().flatten().any(|row| row.margin == NOTE);
-    let first = if is_folded { format!("{head}, {amount}:\n") } else { format!("{head}:\n") };
-    let whole = format!("\n{first}{}", shown(&parts, style));
-    // The blank line before the head counts.
-    let room =
-        |head: &str| size.rows.saturating_sub(1 + width::rows(head, columns) + width::rows(prompt, columns));
-    if parts.iter().map(Vec::len).sum::<usize>() <= room(&first) {
-        return format!("{whole}{prompt}");
+/// Formats a question with a head, sections and a prompt.
+///
+/// Every section is shown in full. If that does not fit the window, the beginning and the end of each section are repeated
+/// next to the prompt.
+pub(crate) fn question(
+    head: &str,
+    sections: &[Section],
+    prompt: &str,
+    terminal: TerminalSize,
+    style: Style,
+) -> String {
+    // Terminals differ in how they treat the last column.
+    let columns = terminal.columns.max(MIN_COLUMNS) - 1;
+    let size = sections.iter().map(Section::size).fold(TextSize::default(), TextSize::add);
+    let sections: Vec<Vec<Row>> =
+        sections.iter().map(|section| section.rows(columns - MARGIN_WIDTH)).collect();
+    let head = escape_hidden(head).replace('\n', "\\n");
+    let head = width::truncate(&head, 2 * columns - SIZE_WIDTH.min(columns));
+    let is_folded = sections.iter().flatten().any(|row| row.margin == NOTE);
+    let first = if is_folded { format!("{head}, {size}:\n") } else { format!("{head}:\n") };
+    let full = format!("\n{first}{}", format_rows(&sections, style));
+    // Includes the blank line before the head.
+    let available = |head: &str| {
+        terminal.rows.saturating_sub(1 + width::rows(head, columns) + width::rows(prompt, columns))
+    };
+    if sections.iter().map(Vec::len).sum::<usize>() <= available(&first) {
+        return format!("{full}{prompt}");
     }
-    let again = format!("{head}, {amount}, all of it above:\n");
-    let ends = within(&parts, room(&again));
-    format!("{whole}\n{again}{}{prompt}", shown(&ends, style))
+    let again = format!("{head}, {size}, in full above:\n");
+    let ends = shorten(&sections, available(&again));
+    format!("{full}\n{again}{}{prompt}", format_rows(&ends, style))
 }
 
-/// The model's own question above this prompt, wrapped at words. Where it does not fit on the window, it is told as the
-/// question about a call is.
-pub(crate) fn of_model(text: &str, prompt: &str, size: Size, style: Style) -> String {
-    let lines: Vec<Cow<'_, str>> = text.split('\n').map(visible).collect();
-    let wrapped = wrapped(&lines.join("\n"), size.columns.checked_sub(1));
-    // The blank line before it and the row of the prompt count.
-    if width::rows(&wrapped, size.columns) + 2 > size.rows {
-        return question("question", &[Part::text(text)], prompt, size, style);
+/// Formats a question of the model, wrapped at words. One that does not fit the window is formatted by [`question`].
+pub(crate) fn model_question(text: &str, prompt: &str, terminal: TerminalSize, style: Style) -> String {
+    let lines: Vec<Cow<'_, str>> = text.split('\n').map(escape_hidden).collect();
+    let wrapped = wrap(&lines.join("\n"), terminal.columns.checked_sub(1));
+    // Includes the blank line before the text and the row of the prompt.
+    if width::rows(&wrapped, terminal.columns) + 2 > terminal.rows {
+        return question("question", &[Section::text(text)], prompt, terminal, style);
     }
     format!("\n{wrapped}\n{prompt}")
 }
 
-fn shown(parts: &[Vec<Row>], style: Style) -> String {
-    parts.iter().flatten().map(|row| row.shown(style)).collect()
+fn format_rows(sections: &[Vec<Row>], style: Style) -> String {
+    sections.iter().flatten().map(|row| row.format(style)).collect()
 }
 
-impl Part {
-    /// Lines without a colour.
+impl Section {
+    /// Creates a section of lines without highlight.
     pub(crate) fn plain(lines: impl IntoIterator<Item = String>) -> Self {
         Self { lines: lines.into_iter().map(|line| (None, line)).collect(), ..Self::default() }
     }
 
-    /// The lines of a text.
+    /// Creates a section from a text.
     pub(crate) fn text(text: &str) -> Self {
         Self { is_open: true, ..Self::plain(text.split('\n').map(str::to_owned)) }
     }
 
-    /// Lines of unified diffs.
+    /// Creates a section from the lines of unified diffs.
     pub(crate) fn diff<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
-        let lines = lines.into_iter().map(|line| (Style::diff_ink(line), line.to_owned())).collect();
+        let lines = lines.into_iter().map(|line| (Style::diff_highlight(line), line.to_owned())).collect();
         Self { lines, is_diff: true, ..Self::default() }
     }
 
-    fn amount(&self) -> Amount {
+    fn size(&self) -> TextSize {
         let bytes: usize = self.lines.iter().map(|(_, line)| line.len() + 1).sum();
-        Amount { lines: self.lines.len(), bytes: bytes.saturating_sub(usize::from(self.is_open)) }
+        TextSize { lines: self.lines.len(), bytes: bytes.saturating_sub(usize::from(self.is_open)) }
     }
 
     fn rows(&self, columns: usize) -> Vec<Row> {
-        let rows = self.lines.iter().flat_map(|(ink, line)| rows_of(line, *ink, columns));
-        folded(rows, self.is_diff)
+        let rows = self.lines.iter().flat_map(|(highlight, line)| wrap_line(line, *highlight, columns));
+        fold_blank(rows, self.is_diff)
     }
 }
 
-impl Amount {
-    fn and(self, other: Self) -> Self {
+impl TextSize {
+    fn add(self, other: Self) -> Self {
         Self { lines: self.lines + other.lines, bytes: self.bytes + other.bytes }
     }
 }
 
-/// Such as `3 lines, 1,024 bytes`.
-impl std::fmt::Display for Amount {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// For example `3 lines, 1,024 bytes`.
+impl fmt::Display for TextSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.lines > 0 {
-            write!(f, "{}, ", summary::of_things(self.lines as u64, "line"))?;
+            write!(f, "{}, ", summary::plural(self.lines as u64, "line"))?;
         }
-        f.write_str(&summary::of_things(self.bytes as u64, "byte"))
+        f.write_str(&summary::plural(self.bytes as u64, "byte"))
     }
 }
 
 impl Row {
-    fn note(text: String, amount: Amount) -> Self {
-        Self { margin: NOTE, ink: Some(Ink::Faint), text, amount }
+    fn note(text: String, size: TextSize) -> Self {
+        Self { margin: NOTE, highlight: Some(Highlight::Dim), text, size }
     }
 
-    fn shown(&self, style: Style) -> String {
+    fn format(&self, style: Style) -> String {
         if self.text.is_empty() {
             return "\n".to_owned();
         }
-        let text = self.ink.map_or_else(|| self.text.clone(), |ink| style.ink(ink, &self.text));
+        let text = match self.highlight {
+            Some(highlight) => style.highlight(highlight, &self.text),
+            None => self.text.clone(),
+        };
         format!("{}{text}\n", self.margin)
     }
 
-    /// The sign of a blank line of a diff, a blank for every other blank row; `None` if there is something to see.
-    fn blank(&self, is_diff: bool) -> Option<char> {
+    /// Returns the diff sign of a blank line, a space for any other blank row, or `None` if the row is not blank.
+    fn blank_sign(&self, is_diff: bool) -> Option<char> {
         match self.text.trim() {
             "" => Some(' '),
             "+" if is_diff => Some('+'),
@@ -171,93 +184,94 @@ impl Row {
     }
 }
 
-/// Beginning and end of each part, in so many rows together or the fewest that there must be. The last part is what
-/// would be done; those before it share a third.
-fn within(parts: &[Vec<Row>], room: usize) -> Vec<Vec<Row>> {
-    let Some((last, before)) = parts.split_last() else { return Vec::new() };
-    let share = (room / 3).checked_div(before.len()).unwrap_or(0).max(LEAST_ROWS);
-    let mut cut: Vec<Vec<Row>> = before.iter().map(|rows| ends(rows, share)).collect();
-    let used: usize = cut.iter().map(Vec::len).sum();
-    cut.push(ends(last, room.saturating_sub(used).max(LEAST_ROWS)));
-    cut
+/// Shortens the sections to a total number of rows, or to their minimum. The last section is the effect of the call; the
+/// ones before it share a third of the rows.
+fn shorten(sections: &[Vec<Row>], available: usize) -> Vec<Vec<Row>> {
+    let Some((last, before)) = sections.split_last() else { return Vec::new() };
+    let share = (available / 3).checked_div(before.len()).unwrap_or(0).max(MIN_ROWS);
+    let mut shortened: Vec<Vec<Row>> = before.iter().map(|rows| head_and_tail(rows, share)).collect();
+    let used: usize = shortened.iter().map(Vec::len).sum();
+    shortened.push(head_and_tail(last, available.saturating_sub(used).max(MIN_ROWS)));
+    shortened
 }
 
-/// The rows if there are no more than so many, else the first and the last of them, with a note between.
-fn ends(rows: &[Row], room: usize) -> Vec<Row> {
-    if rows.len() <= room {
+/// Returns the first and the last rows with a note between them, or all rows if they fit.
+fn head_and_tail(rows: &[Row], available: usize) -> Vec<Row> {
+    if rows.len() <= available {
         return rows.to_vec();
     }
-    let kept = room.saturating_sub(1);
+    let kept = available.saturating_sub(1);
     let (first, rest) = rows.split_at(kept.div_ceil(2).min(rows.len()));
-    let (between, last) = rest.split_at(rest.len().saturating_sub(kept / 2));
-    let amount = between.iter().map(|row| row.amount).fold(Amount::default(), Amount::and);
-    let note = Row::note(format!("{amount} between"), amount);
+    let (omitted, last) = rest.split_at(rest.len().saturating_sub(kept / 2));
+    let size = omitted.iter().map(|row| row.size).fold(TextSize::default(), TextSize::add);
+    let note = Row::note(format!("{size} omitted"), size);
     [first, &[note], last].concat()
 }
 
-/// The line in rows of at most so many columns, with nothing hidden in it.
-fn rows_of(line: &str, ink: Option<Ink>, columns: usize) -> Vec<Row> {
-    let row = |margin, lines| Row { margin, ink, text: String::new(), amount: Amount { lines, bytes: 0 } };
+/// Wraps a line at a width, with hidden characters escaped.
+fn wrap_line(line: &str, highlight: Option<Highlight>, columns: usize) -> Vec<Row> {
+    let row =
+        |margin, lines| Row { margin, highlight, text: String::new(), size: TextSize { lines, bytes: 0 } };
     let mut rows = Vec::new();
     let mut last = row(MARGIN, 1);
     let (mut used, mut marks) = (0, 0);
-    let mut filter = Filter::escaping();
-    let mut shown = String::new();
+    let mut sanitizer = Sanitizer::escaping();
+    let mut text = String::new();
     for character in line.chars().map(Some).chain([None]) {
-        shown.clear();
+        text.clear();
         match character {
-            Some('\t') => shown.push_str(&" ".repeat(TAB - used % TAB)),
-            Some(character) => filter.character(character, &mut shown),
-            None => filter.end(&mut shown),
+            Some('\t') => text.push_str(&" ".repeat(TAB - used % TAB)),
+            Some(character) => sanitizer.character(character, &mut text),
+            None => sanitizer.end(&mut text),
         }
-        let mut wide = width::of(&shown);
-        marks = if wide == 0 { marks + 1 } else { 0 };
-        if marks > MARKS {
-            shown = shown.chars().flat_map(char::escape_unicode).collect();
-            wide = width::of(&shown);
+        let mut text_width = width::columns(&text);
+        marks = if text_width == 0 { marks + 1 } else { 0 };
+        if marks > MAX_MARKS {
+            text = text.chars().flat_map(char::escape_unicode).collect();
+            text_width = width::columns(&text);
         }
-        if used + wide > columns && used > 0 {
-            rows.push(std::mem::replace(&mut last, row(CONTINUED, 0)));
+        if used + text_width > columns && used > 0 {
+            rows.push(std::mem::replace(&mut last, row(CONTINUATION, 0)));
             used = 0;
         }
-        last.text.push_str(&shown);
-        // The line end is a byte, too.
-        last.amount.bytes += character.map_or(1, char::len_utf8);
-        used += wide;
+        last.text.push_str(&text);
+        // The line end counts as a byte.
+        last.size.bytes += character.map_or(1, char::len_utf8);
+        used += text_width;
     }
     rows.push(last);
     rows
 }
 
-/// The rows, with one note for each run of blank ones.
-fn folded(rows: impl Iterator<Item = Row>, is_diff: bool) -> Vec<Row> {
-    let (mut shown, mut run, mut sign) = (Vec::new(), Vec::new(), None);
+/// Replaces each run of blank rows by a note.
+fn fold_blank(rows: impl Iterator<Item = Row>, is_diff: bool) -> Vec<Row> {
+    let (mut folded, mut run, mut sign) = (Vec::new(), Vec::new(), None);
     for row in rows {
-        let blank = row.blank(is_diff);
-        if blank != sign {
-            close(&mut run, sign, &mut shown);
-            sign = blank;
+        let row_sign = row.blank_sign(is_diff);
+        if row_sign != sign {
+            end_run(&mut run, sign, &mut folded);
+            sign = row_sign;
         }
-        if blank.is_some() { run.push(row) } else { shown.push(row) }
+        if row_sign.is_some() { run.push(row) } else { folded.push(row) }
     }
-    close(&mut run, sign, &mut shown);
-    shown
+    end_run(&mut run, sign, &mut folded);
+    folded
 }
 
-/// Ends a run of blank rows.
-fn close(run: &mut Vec<Row>, sign: Option<char>, shown: &mut Vec<Row>) {
+/// Appends a run of blank rows, as a note if it is long enough.
+fn end_run(run: &mut Vec<Row>, sign: Option<char>, folded: &mut Vec<Row>) {
     if run.len() < BLANK_RUN {
-        shown.append(run);
+        folded.append(run);
         return;
     }
-    let amount = run.drain(..).map(|row| row.amount).fold(Amount::default(), Amount::and);
+    let size = run.drain(..).map(|row| row.size).fold(TextSize::default(), TextSize::add);
     let blank = match sign {
         Some('+') => "added blank",
         Some('-') => "removed blank",
         Some(_) | None => "blank",
     };
-    let (count, unit) = if amount.lines == 0 { (amount.bytes, "byte") } else { (amount.lines, "line") };
-    shown.push(Row::note(summary::of_things(count as u64, &format!("{blank} {unit}")), amount));
+    let (count, unit) = if size.lines == 0 { (size.bytes, "byte") } else { (size.lines, "line") };
+    folded.push(Row::note(summary::plural(count as u64, &format!("{blank} {unit}")), size));
 }
 
 #[cfg(test)]

@@ -1,78 +1,79 @@
-//! Colours.
+//! Colours and terminal capabilities.
 
 use std::borrow::Cow;
 
-use super::foreign::visible;
-use super::prose::wrapped;
+use super::sanitize::escape_hidden;
+use super::word_wrap::wrap;
 
-/// What the other end of standard output can show.
+/// Capabilities of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// Whether it is a terminal, which control characters could steer.
+    /// Whether it is a terminal, which interprets control characters.
     pub(crate) terminal: bool,
     /// Whether to use colours.
     pub(crate) colour: bool,
-    /// Whether its cursor can be moved, which lines that change need.
+    /// Whether the cursor can be moved, as the live region requires.
     pub(crate) moves: bool,
 }
 
-/// What a piece of text is, which decides its colour.
+/// Role of a piece of text, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
-    /// What matters less: output of tools, closing line.
-    Faint,
-    /// The name of a tool, the header of a diff.
-    Strong,
-    /// A success, an added line.
-    Good,
-    /// A failure, a removed line.
-    Bad,
-    /// A place in a diff.
-    Place,
+pub(super) enum Highlight {
+    /// Secondary text: output of tools, footer.
+    Dim,
+    /// Tool name, file header of a diff.
+    Bold,
+    /// Success, added line.
+    Success,
+    /// Failure, removed line.
+    Failure,
+    /// Hunk header of a diff, spinner.
+    Location,
 }
 
 impl Style {
-    /// For a file, a pipe, and everything else that is no terminal.
+    /// Not a terminal.
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { terminal: false, colour: false, moves: false };
 
-    /// The text in its colour. It must be one line, printable.
-    pub(super) fn ink(self, ink: Ink, text: &str) -> String {
+    /// Colours the text, which must be one line without control characters.
+    pub(super) fn highlight(self, highlight: Highlight, text: &str) -> String {
         if !self.colour || text.is_empty() {
             return text.to_owned();
         }
-        let code = match ink {
-            Ink::Faint => "2",
-            Ink::Strong => "1",
-            Ink::Good => "32",
-            Ink::Bad => "31",
-            Ink::Place => "36",
+        let code = match highlight {
+            Highlight::Dim => "2",
+            Highlight::Bold => "1",
+            Highlight::Success => "32",
+            Highlight::Failure => "31",
+            Highlight::Location => "36",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// An answer that stands alone: on a terminal without what could steer it, else to the byte, for a program.
-    /// There it is broken between words at so many columns, if they are known.
-    pub(crate) fn answer(self, text: &str, columns: Option<usize>) -> Cow<'_, str> {
-        if self.terminal { Cow::Owned(wrapped(text, columns)) } else { Cow::Borrowed(text) }
+    /// Formats text that is the entire output. On a terminal it is sanitized and wrapped at `columns`; elsewhere it is
+    /// unchanged.
+    pub(crate) fn body(self, text: &str, columns: Option<usize>) -> Cow<'_, str> {
+        if self.terminal { Cow::Owned(wrap(text, columns)) } else { Cow::Borrowed(text) }
     }
 
-    /// A line of a unified diff in its colour, with nothing hidden in it.
+    /// Formats a line of a unified diff, with hidden characters escaped.
     pub(crate) fn diff_line(self, line: &str) -> String {
-        let line = &*visible(line);
-        Self::diff_ink(line).map_or_else(|| line.to_owned(), |ink| self.ink(ink, line))
+        let line = &*escape_hidden(line);
+        Self::diff_highlight(line)
+            .map_or_else(|| line.to_owned(), |highlight| self.highlight(highlight, line))
     }
 
-    /// The colour of a line of a unified diff.
-    pub(super) fn diff_ink(line: &str) -> Option<Ink> {
+    /// Returns the highlight for a line of a unified diff.
+    pub(super) fn diff_highlight(line: &str) -> Option<Highlight> {
         if line.starts_with("+++ ") || line.starts_with("--- ") {
-            Some(Ink::Strong)
+            Some(Highlight::Bold)
         } else if line.starts_with("@@ ") {
-            Some(Ink::Place)
+            Some(Highlight::Location)
         } else if line.starts_with('+') {
-            Some(Ink::Good)
+            Some(Highlight::Success)
         } else if line.starts_with('-') {
-            Some(Ink::Bad)
+            Some(Highlight::Failure)
         } else {
             None
         }
@@ -84,20 +85,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colour_and_control_characters_depend_on_the_terminal() {
+    fn output_depends_on_the_terminal() {
         let terminal = Style { terminal: true, colour: true, moves: true };
         let plain = Style::PLAIN;
-        assert_eq!(terminal.ink(Ink::Good, "ok"), "\x1b[32mok\x1b[0m");
-        assert_eq!(plain.ink(Ink::Good, "ok"), "ok");
-        assert_eq!(terminal.answer("a\x1b[2Jb\r\n\tc\u{9b}\u{202e}", None), "a[2Jb\n\tc");
-        assert_eq!(plain.answer("a\x1b[2J\r\n", None), "a\x1b[2J\r\n");
+        assert_eq!(terminal.highlight(Highlight::Success, "ok"), "\x1b[32mok\x1b[0m");
+        assert_eq!(plain.highlight(Highlight::Success, "ok"), "ok");
+        assert_eq!(terminal.body("a\x1b[2Jb\r\n\tc\u{9b}\u{202e}", None), "a[2Jb\n\tc");
+        assert_eq!(plain.body("a\x1b[2J\r\n", None), "a\x1b[2J\r\n");
         assert_eq!(plain.diff_line("+a\x1b[2Jb\rc"), "+a\\u{1b}[2Jb\\rc");
     }
 
     #[test]
-    fn a_diff_is_coloured_line_by_line() {
+    fn diff_lines_are_coloured() {
         let style = Style { terminal: true, colour: true, moves: true };
-        let shown = ["--- a/x", "@@ -1 +1 @@", "-old", "+new", " same"].map(|line| style.diff_line(line));
+        let coloured = ["--- a/x", "@@ -1 +1 @@", "-old", "+new", " same"].map(|line| style.diff_line(line));
         let expected = [
             "\x1b[1m--- a/x\x1b[0m",
             "\x1b[36m@@ -1 +1 @@\x1b[0m",
@@ -105,6 +106,6 @@ mod tests {
             "\x1b[32m+new\x1b[0m",
             " same",
         ];
-        assert_eq!(shown, expected);
+        assert_eq!(coloured, expected);
     }
 }

@@ -1,17 +1,17 @@
-//! A tool call, a number and a duration in a few characters.
+//! Short forms of tool calls, numbers and durations.
 
 use std::time::Duration;
 
 use pintle_agent::BudgetKind;
 use serde_json::Value;
 
-use super::foreign;
+use super::sanitize;
 
-/// The longest summary of a call's arguments, in characters.
-pub(super) const LONGEST: usize = 80;
+/// Maximum length of the summary of a call's arguments, in characters.
+pub(super) const MAX_CHARS: usize = 80;
 
-/// The arguments that say most, in the order in which they are shown.
-pub(super) const TELLING: [&str; 12] = [
+/// Arguments that identify a call, in display order.
+pub(super) const KEY_ARGUMENTS: [&str; 12] = [
     "command",
     "cmd",
     "pattern",
@@ -26,56 +26,56 @@ pub(super) const TELLING: [&str; 12] = [
     "input",
 ];
 
-/// What a call is about, in one line.
-pub(super) fn of_arguments(arguments: &Value) -> String {
-    let told: Vec<String> =
-        TELLING.iter().filter_map(|name| Some(of_argument(name, arguments.get(name)?))).collect();
-    let text = match (told.is_empty(), arguments) {
-        (false, _) => told.join(" "),
+/// Summarises the arguments of a call on one line.
+pub(super) fn arguments(arguments: &Value) -> String {
+    let parts: Vec<String> =
+        KEY_ARGUMENTS.iter().filter_map(|name| Some(argument(name, arguments.get(name)?))).collect();
+    let text = match (parts.is_empty(), arguments) {
+        (false, _) => parts.join(" "),
         (true, Value::Object(fields)) if fields.is_empty() => String::new(),
         (true, Value::Null) => String::new(),
         (true, other) => other.to_string(),
     };
-    one_line(&text, LONGEST)
+    one_line(&text, MAX_CHARS)
 }
 
-/// The first line of a text with something in it, at most `longest` characters, without control characters.
-pub(super) fn one_line(text: &str, longest: usize) -> String {
+/// Returns the first non-blank line of a text, truncated and without control characters.
+pub(super) fn one_line(text: &str, max_chars: usize) -> String {
     let text = text.trim();
     let first = text.lines().next().unwrap_or_default();
-    let is_blank = |character: char| character == '\t' || foreign::steers(character);
+    let is_blank = |character: char| character == '\t' || sanitize::is_control(character);
     let printable: String =
         first.chars().map(|character| if is_blank(character) { ' ' } else { character }).collect();
-    let printable = foreign::harmless(&printable).replace('\n', " ");
-    let mut line: String = printable.chars().take(longest).collect();
+    let printable = sanitize::sanitize(&printable).replace('\n', " ");
+    let mut line: String = printable.chars().take(max_chars).collect();
     if line.len() < printable.len() || first.len() < text.len() {
         line.push('…');
     }
     line
 }
 
-/// A line of output with its indentation and tabs, at most `longest` characters. Of a line that was written over, as
-/// progress bars do, what was written last.
-pub(super) fn of_output_line(line: &str, longest: usize) -> String {
+/// Truncates a line of output, keeping indentation and tabs. Of a line overwritten with carriage returns, such as a
+/// progress bar, returns the last state.
+pub(super) fn output_line(line: &str, max_chars: usize) -> String {
     let last = line.split('\r').rfind(|part| !part.is_empty()).unwrap_or_default();
-    let shown = foreign::harmless(last).replace('\n', " ");
-    match shown.char_indices().nth(longest) {
+    let shown = sanitize::sanitize(last).replace('\n', " ");
+    match shown.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", shown.get(..end).unwrap_or_default()),
         None => shown,
     }
 }
 
 /// `12 ms`, `1.2 s`, `2 min 5 s`.
-pub(super) fn of_duration(duration: Duration) -> String {
+pub(super) fn duration(duration: Duration) -> String {
     match duration.as_secs() {
         0 => format!("{} ms", duration.as_millis()),
         1..60 => format!("{:.1} s", duration.as_secs_f64()),
-        seconds => of_seconds(seconds),
+        seconds => self::seconds(seconds),
     }
 }
 
 /// `12 s`, `2 min 5 s`.
-pub(super) fn of_seconds(seconds: u64) -> String {
+pub(super) fn seconds(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         _ => format!("{} min {} s", seconds / 60, seconds % 60),
@@ -83,7 +83,7 @@ pub(super) fn of_seconds(seconds: u64) -> String {
 }
 
 /// `12,345`.
-pub(super) fn of_count(count: u64) -> String {
+pub(super) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -96,43 +96,43 @@ pub(super) fn of_count(count: u64) -> String {
 }
 
 /// `1 call`, `2 calls`.
-pub(super) fn of_things(count: u64, thing: &str) -> String {
+pub(super) fn plural(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
-    format!("{} {thing}{ending}", of_count(count))
+    format!("{} {noun}{ending}", self::count(count))
 }
 
-/// `12,345 tokens are spent, the limit is 10,000`.
-pub(super) fn of_budget(budget: BudgetKind, limit: u64, spent: u64) -> String {
+/// `12,345 tokens used, the limit is 10,000`.
+pub(super) fn budget(budget: BudgetKind, limit: u64, spent: u64) -> String {
     match budget {
         BudgetKind::Tokens => {
-            format!("{} tokens are spent, the limit is {}", of_count(spent), of_count(limit))
+            format!("{} tokens used, the limit is {}", count(spent), count(limit))
         }
         BudgetKind::CostMicros => {
             #[expect(clippy::cast_precision_loss, reason = "dollars for a person")]
             let [spent, limit] = [spent, limit].map(|micros| micros as f64 / 1e6);
-            format!("${spent:.4} are spent, the limit is ${limit:.4}")
+            format!("${spent:.4} spent, the limit is ${limit:.4}")
         }
         BudgetKind::WallTimeMs => {
-            let [spent, limit] = [spent, limit].map(|millis| of_duration(Duration::from_millis(millis)));
-            format!("{spent} have passed, the limit is {limit}")
+            let [spent, limit] = [spent, limit].map(|millis| duration(Duration::from_millis(millis)));
+            format!("{spent} elapsed, the limit is {limit}")
         }
         BudgetKind::ToolCalls => {
-            format!("{} made, the limit is {}", of_things(spent, "tool call"), of_count(limit))
+            format!("{} made, the limit is {}", plural(spent, "tool call"), count(limit))
         }
     }
 }
 
-fn of_argument(name: &str, value: &Value) -> String {
+fn argument(name: &str, value: &Value) -> String {
     match (name, value) {
-        ("patch" | "input", Value::String(text)) => of_patch(text),
+        ("patch" | "input", Value::String(text)) => patch_paths(text),
         (_, Value::String(text)) => text.clone(),
         (_, Value::Array(values)) => values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
         (_, other) => other.to_string(),
     }
 }
 
-/// The files that a patch touches; its first line if it is none that can be read.
-fn of_patch(text: &str) -> String {
+/// Returns the files of a patch, or the text itself if it does not parse.
+fn patch_paths(text: &str) -> String {
     match pintle_patch::parse(text) {
         Ok(patch) => patch.paths().join(" "),
         Err(_) => text.to_owned(),
@@ -146,10 +146,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_become_one_line() {
+    fn arguments_are_summarised_on_one_line() {
         let patch =
             "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-x\n+y\n*** Delete File: b.rs\n*** End Patch\n";
-        let rows = [
+        let cases = [
             (json!({"command": "cargo test", "timeout_ms": 1000, "description": "Run"}), "cargo test"),
             (json!({"command": "\nset -e\ncargo test"}), "set -e…"),
             (json!({"pattern": "fn main", "path": "src"}), "fn main src"),
@@ -166,15 +166,15 @@ mod tests {
             (json!(null), ""),
             (json!({"command": "a\u{1b}[2Jb\tc\u{202e}d"}), "a [2Jb c d"),
         ];
-        for (arguments, expected) in rows {
-            assert_eq!(of_arguments(&arguments), expected, "{arguments}");
+        for (arguments, expected) in cases {
+            assert_eq!(super::arguments(&arguments), expected, "{arguments}");
         }
-        assert_eq!(of_arguments(&json!({"command": "é".repeat(200)})).chars().count(), LONGEST + 1);
+        assert_eq!(super::arguments(&json!({"command": "é".repeat(200)})).chars().count(), MAX_CHARS + 1);
     }
 
     #[test]
-    fn a_line_of_output_keeps_its_form() {
-        let rows = [
+    fn output_lines_keep_indentation() {
+        let cases = [
             ("    return 1", "    return 1"),
             ("\tx\t y ", "\tx\t y "),
             ("10%\r 20%\r\u{1b}[K 30%\r", "[K 30%"),
@@ -182,22 +182,22 @@ mod tests {
             ("   123456789abc", "   123456789…"),
             ("", ""),
         ];
-        for (line, expected) in rows {
-            assert_eq!(of_output_line(line, 12), expected, "{line:?}");
+        for (line, expected) in cases {
+            assert_eq!(output_line(line, 12), expected, "{line:?}");
         }
     }
 
     #[test]
-    fn numbers_are_short_and_readable() {
-        let rows = [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")];
-        for (count, expected) in rows {
-            assert_eq!(of_count(count), expected);
+    fn numbers_are_readable() {
+        let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")];
+        for (count, expected) in cases {
+            assert_eq!(super::count(count), expected);
         }
-        assert_eq!((of_things(1, "call"), of_things(0, "call")), ("1 call".to_owned(), "0 calls".to_owned()));
-        let rows =
+        assert_eq!((plural(1, "call"), plural(0, "call")), ("1 call".to_owned(), "0 calls".to_owned()));
+        let cases =
             [(0, "0 ms"), (999, "999 ms"), (1_234, "1.2 s"), (59_900, "59.9 s"), (125_000, "2 min 5 s")];
-        for (millis, expected) in rows {
-            assert_eq!(of_duration(Duration::from_millis(millis)), expected);
+        for (millis, expected) in cases {
+            assert_eq!(duration(Duration::from_millis(millis)), expected);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The transcript for people: streamed text, one line per tool call, diffs, a closing line.
+//! Transcript as text: streamed text, one line per tool call, diffs and a footer.
 
-mod below;
-mod closing;
+mod footer;
+mod subagents;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,166 +12,167 @@ use pintle_env::Output;
 use pintle_llm::Usage;
 use pintle_tools::{FileChange, ToolErrorKind};
 
-use super::agents::{Agents, mark_of};
-use super::foreign::diff_lines;
-use super::prose::Prose;
-use super::screen::Size;
-use super::style::{Ink, Style};
-use super::{Closing, Opening, summary, width};
+use super::live_region::TerminalSize;
+use super::sanitize::diff_lines;
+use super::style::{Highlight, Style};
+use super::subagent_names::{SubagentNames, call_key_of};
+use super::word_wrap::WordWrapper;
+use super::{Footer, Header, summary, width};
 
-/// What the tools that run commands are called, in both toolsets.
-const SHELLS: [&str; 5] = ["shell", "Bash", "run_shell_command", "exec_command", "write_stdin"];
+/// Tools that run commands, in all toolsets.
+const COMMAND_TOOLS: [&str; 5] = ["shell", "Bash", "run_shell_command", "exec_command", "write_stdin"];
 
-/// Lines of a command's output that are shown, the last ones, without blank ones.
+/// Maximum number of non-blank lines shown from the end of a command's output.
 const COMMAND_LINES: usize = 6;
 
-/// The same with the blank lines between them.
+/// Maximum number of lines shown from the end of a command's output, including blank ones.
 const COMMAND_LINES_WITH_BLANKS: usize = 18;
 
-/// Lines of another tool's failure that are shown, the first ones.
+/// Number of lines shown from the start of another tool's error.
 const FAILURE_LINES: usize = 3;
 
-/// Lines of one diff that are shown.
+/// Maximum number of lines shown per diff.
 const DIFF_LINES: usize = 120;
 
-/// The longest line of output that is shown, in characters.
-const LINE: usize = 160;
+/// Maximum length of a line of output, in characters.
+const MAX_LINE_CHARS: usize = 160;
 
-/// The longest line of a diff that is shown, in characters: a generated file may have all of itself in one.
-const DIFF_LINE: usize = 500;
+/// Maximum length of a diff line, in characters. Generated files may consist of a single line.
+const MAX_DIFF_LINE_CHARS: usize = 500;
 
-/// Bytes at an end of a tool's output that are looked at.
-const END_OF_OUTPUT: usize = 4 << 10;
+/// Bytes read from the start or the end of a tool's output.
+const OUTPUT_BYTES: usize = 4 << 10;
 
-/// Prefix of reasoning.
+/// Prefix of reasoning text.
 const REASONING: &str = "[reasoning] ";
 
-/// How much is shown.
+/// Level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// The final answer only.
+    /// Final response only.
     Quiet,
-    /// The transcript.
+    /// Transcript.
     Normal,
-    /// Reasoning, requests and token counts, too.
+    /// Transcript with reasoning, requests and token counts.
     Verbose,
 }
 
-/// Turns events into a transcript.
+/// Formats events as a transcript.
 #[derive(Debug)]
 pub(crate) struct TextView {
     style: Style,
     detail: Detail,
-    /// What the calls that run are about, by the marks of the calls.
+    /// Subjects of the running calls by call key.
     calls: HashMap<String, String>,
-    agents: Agents,
-    /// Events of subagents that came while the model wrote, with whose they are.
-    later: Vec<(String, SessionEvent)>,
+    subagents: SubagentNames,
+    /// Events of subagents received while the model streamed text, with the name of the subagent.
+    deferred: Vec<(String, SessionEvent)>,
     last: Block,
     is_line_open: bool,
-    /// Where lines are broken between words; `None` where they are not.
+    /// Width at which text is wrapped, if any.
     columns: Option<usize>,
-    prose: Prose,
+    wrapper: WordWrapper,
 }
 
-/// What stands at the end of the transcript so far. Only lines follow each other without a blank line.
+/// Last block of the transcript. Blocks are separated by a blank line, except between lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Block {
-    Nothing,
-    /// The model's text, which goes on.
+    /// The transcript is empty.
+    Start,
+    /// Incomplete text of the model.
     Text,
-    /// The model's reasoning, which goes on.
+    /// Incomplete reasoning of the model.
     Reasoning,
-    /// A stretch of either that has ended.
+    /// Complete text or reasoning.
     Ended,
     Lines,
 }
 
 impl TextView {
-    /// An empty transcript.
+    /// Creates an empty transcript.
     pub(crate) fn new(style: Style, detail: Detail) -> Self {
         Self {
             style,
             detail,
             calls: HashMap::new(),
-            agents: Agents::default(),
-            later: Vec::new(),
-            last: Block::Nothing,
+            subagents: SubagentNames::default(),
+            deferred: Vec::new(),
+            last: Block::Start,
             is_line_open: false,
             columns: None,
-            prose: Prose::default(),
+            wrapper: WordWrapper::default(),
         }
     }
 
-    /// Breaks lines between words from now on, for a window of this size.
-    pub(super) fn fit(&mut self, size: Size) {
-        // The last column stays free, where terminals differ.
+    /// Wraps text at the width of a terminal of this size from now on.
+    pub(super) fn resize(&mut self, size: TerminalSize) {
+        // Terminals differ in how they treat the last column.
         self.columns = size.columns.checked_sub(1);
-        self.prose.set_columns(self.columns);
+        self.wrapper.set_columns(self.columns);
     }
 
-    /// Whether the last line goes on.
+    /// Returns whether the last line is incomplete.
     pub(super) fn is_line_open(&self) -> bool {
         self.is_line_open
     }
 
-    /// Where the work begins; for those who want to see more.
-    pub(super) fn opening(&mut self, opening: &Opening<'_>) -> String {
+    /// Returns the header in verbose mode.
+    pub(super) fn header(&mut self, header: &Header<'_>) -> String {
         if self.detail != Detail::Verbose {
             return String::new();
         }
-        let Opening { session_id, provider, model, directory } = opening;
+        let Header { session_id, provider, model, directory } = header;
         let line = format!("[session] {session_id}: {provider} {model} in {}", directory.display());
-        self.line(&self.style.ink(Ink::Faint, &width::measurable(&line)))
+        self.line(&self.style.highlight(Highlight::Dim, &width::single_line(&line)))
     }
 
-    /// What an event adds.
+    /// Returns the output for an event.
     pub(super) fn event(&mut self, event: &SessionEvent) -> String {
-        let agent = self.agents.of(event);
+        let subagent = self.subagents.name_of(event);
         if self.detail == Detail::Quiet {
             return String::new();
         }
-        match agent {
-            Some(agent) => self.of_agent(agent, event),
-            None => self.own(event) + &self.waited(),
+        match subagent {
+            Some(subagent) => self.subagent_event(subagent, event),
+            None => self.session_event(event) + &self.flush_deferred(),
         }
     }
 
-    /// What an event of the session itself adds.
-    fn own(&mut self, event: &SessionEvent) -> String {
+    /// Returns the output for an event of the session itself.
+    fn session_event(&mut self, event: &SessionEvent) -> String {
         match &event.kind {
             EventKind::AssistantTextDelta { delta } => self.text(Block::Text, delta),
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
             EventKind::ToolCallStart { call_id, arguments, .. } => {
-                self.calls.insert(mark_of(event, call_id), summary::of_arguments(arguments));
+                self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
                 String::new()
             }
             EventKind::ToolCallEnd { call_id, .. } => {
-                let subject = self.calls.remove(&mark_of(event, call_id)).unwrap_or_default();
+                let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
                 self.call_lines("", &subject, &event.kind)
             }
             EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
-                self.about_agents(None, &event.kind)
+                self.subagent_lifecycle(None, &event.kind)
             }
             EventKind::ApprovalRequested { tool_name, reason, .. } => {
-                self.note("approval", &format!("{tool_name} waits for a decision: {reason}"))
+                self.note("approval", &format!("{tool_name} needs approval: {reason}"))
             }
             EventKind::SteeringInjected { content } => self.note("steering", content),
             EventKind::LoopDetection { message } => self.note("loop", message),
             EventKind::HistoryRepaired { message } => self.note("repaired", message),
             EventKind::Warning { message } => self.note("warning", message),
             EventKind::BudgetReached { budget, limit, spent } => {
-                self.note("limit", &summary::of_budget(*budget, *limit, *spent))
+                self.note("limit", &summary::budget(*budget, *limit, *spent))
             }
             EventKind::ContextFull { least_tokens, context_window } => {
-                let [least, window] = [least_tokens, context_window].map(|tokens| summary::of_count(*tokens));
+                let [least, window] = [least_tokens, context_window].map(|tokens| summary::count(*tokens));
                 self.note(
                     "limit",
-                    &format!("the next request has {least} tokens at least, the window {window}"),
+                    &format!("the next request has at least {least} tokens, the context window {window}"),
                 )
             }
-            EventKind::Gap { skipped } => self.note("gap", &format!("{skipped} bytes are not shown")),
-            // What is left is for those who want to see more, is shown elsewhere, or is new and unknown here.
+            EventKind::Gap { skipped } => self.note("gap", &format!("{skipped} bytes omitted")),
+            // Shown only in verbose mode, shown elsewhere, or unknown to this version.
             EventKind::SessionStart { .. }
             | EventKind::SessionEnd { .. }
             | EventKind::UserInput { .. }
@@ -191,14 +192,14 @@ impl TextView {
         }
     }
 
-    /// A call that is over, after `prefix`: how it went, and below it what it wrote and changed.
+    /// Formats a completed call after `prefix`: its result, and below it its output and changes.
     fn call_lines(&mut self, prefix: &str, subject: &str, end: &EventKind) -> String {
         let EventKind::ToolCallEnd { tool_name, output, error, timeout_ms, duration_ms, changes, .. } = end
         else {
             return String::new();
         };
         let took = Duration::from_millis(*duration_ms);
-        let failure = error.map(|kind| failure_words(kind, timeout_ms.map_or(took, Duration::from_millis)));
+        let failure = error.map(|kind| failure_label(kind, timeout_ms.map_or(took, Duration::from_millis)));
         let head = self.call_line(tool_name, subject, failure.as_deref(), took);
         let mut shown = self.line(&format!("{prefix}{head}"));
         shown.push_str(&self.output_lines(tool_name, output, error.is_some()));
@@ -206,7 +207,7 @@ impl TextView {
         shown
     }
 
-    /// What only those see who want to see more.
+    /// Returns the output for events shown only in verbose mode.
     fn verbose(&mut self, kind: &EventKind) -> String {
         if self.detail != Detail::Verbose {
             String::new()
@@ -216,16 +217,16 @@ impl TextView {
             self.end_of_text(*interrupted)
         } else if let EventKind::RequestPrepared { messages, moved, .. } = kind {
             let moved = moved.as_ref().map(|segment| format!(", changed from {segment} on"));
-            let messages = summary::of_things(*messages as u64, "message");
+            let messages = summary::plural(*messages as u64, "message");
             self.note("request", &format!("{messages}{}", moved.unwrap_or_default()))
         } else if let EventKind::ModelResponse { model, usage, .. } = kind {
-            self.note("answer", &format!("{model}: {}", tokens(usage)))
+            self.note("response", &format!("{model}: {}", tokens(usage)))
         } else {
             String::new()
         }
     }
 
-    /// Streamed text, after a blank line if something else stands before it.
+    /// Appends streamed text, after a blank line unless it continues the same block.
     fn text(&mut self, block: Block, delta: &str) -> String {
         if delta.is_empty() {
             return String::new();
@@ -235,13 +236,13 @@ impl TextView {
             shown.push_str(&self.gap_before(block));
             if block == Block::Reasoning {
                 shown.push_str(REASONING);
-                self.prose.indent(REASONING.len());
+                self.wrapper.indent(REASONING.len());
             }
             self.last = block;
             self.is_line_open = true;
         }
-        let text = self.prose.push(delta);
-        self.is_line_open = self.prose.is_line_open();
+        let text = self.wrapper.push(delta);
+        self.is_line_open = self.wrapper.is_line_open();
         shown + &text
     }
 
@@ -251,15 +252,15 @@ impl TextView {
             self.last = Block::Ended;
         }
         if interrupted {
-            shown.push_str(&self.note("interrupted", "the answer stops here"));
+            shown.push_str(&self.note("interrupted", "response cut off"));
         }
         shown
     }
 
-    /// One line that is not the model's, such as `[warning] …`.
+    /// Formats a labelled line such as `[warning] …`.
     fn note(&mut self, label: &str, text: &str) -> String {
-        let line = format!("[{label}] {}", summary::one_line(text, 4 * LINE));
-        self.line(&self.style.ink(Ink::Faint, &line))
+        let line = format!("[{label}] {}", summary::one_line(text, 4 * MAX_LINE_CHARS));
+        self.line(&self.style.highlight(Highlight::Dim, &line))
     }
 
     fn line(&mut self, line: &str) -> String {
@@ -268,70 +269,73 @@ impl TextView {
         format!("{gap}{line}\n")
     }
 
-    /// Ends an open line, and leaves a blank one where one belongs.
+    /// Ends an open line, and adds a blank line if the next block needs one.
     fn gap_before(&mut self, block: Block) -> String {
         let mut gap = self.end_open_line();
-        if !matches!((self.last, block), (Block::Nothing, _) | (Block::Lines, Block::Lines)) {
+        if !matches!((self.last, block), (Block::Start, _) | (Block::Lines, Block::Lines)) {
             gap.push('\n');
         }
         gap
     }
 
-    /// Returns what was held back of a text, and the end of its line.
+    /// Flushes held-back text and ends its line.
     fn end_open_line(&mut self) -> String {
-        let mut shown = self.prose.end();
+        let mut shown = self.wrapper.end();
         if std::mem::take(&mut self.is_line_open) {
             shown.push('\n');
         }
         shown
     }
 
-    /// With brackets for those who search a file, with a mark in place of the spinner on a screen.
+    /// Formats the line of a call: with a mark on a terminal, with the greppable `[tool]` elsewhere.
     fn call_line(&self, name: &str, subject: &str, failure: Option<&str>, took: Duration) -> String {
-        let name = summary::one_line(name, LINE);
-        let (ink, mark, status) = match failure {
-            None => (Ink::Good, "✓", "ok"),
-            Some(failure) => (Ink::Bad, "✗", failure),
+        let name = summary::one_line(name, MAX_LINE_CHARS);
+        let (highlight, mark, status) = match failure {
+            None => (Highlight::Success, "✓", "ok"),
+            Some(failure) => (Highlight::Failure, "✗", failure),
         };
-        let took = summary::of_duration(took);
+        let took = summary::duration(took);
         let space = if subject.is_empty() { "" } else { " " };
         if !self.style.moves {
-            let name = self.style.ink(Ink::Strong, &format!("[{name}]"));
-            return format!("{name}{space}{subject} ({}, {took})", self.style.ink(ink, status));
+            let name = self.style.highlight(Highlight::Bold, &format!("[{name}]"));
+            return format!("{name}{space}{subject} ({}, {took})", self.style.highlight(highlight, status));
         }
-        let (mark, name) = (self.style.ink(ink, mark), self.style.ink(Ink::Strong, &name));
-        let failed = failure.map(|_| format!("{}, ", self.style.ink(ink, status))).unwrap_or_default();
-        format!("{mark} {name}{space}{subject} {failed}{}", self.style.ink(Ink::Faint, &took))
+        let (mark, name) =
+            (self.style.highlight(highlight, mark), self.style.highlight(Highlight::Bold, &name));
+        let failed =
+            failure.map(|_| format!("{}, ", self.style.highlight(highlight, status))).unwrap_or_default();
+        format!("{mark} {name}{space}{subject} {failed}{}", self.style.highlight(Highlight::Dim, &took))
     }
 
-    /// The end of what a command wrote, or the beginning of another tool's failure.
+    /// Returns the end of a command's output, or the start of another tool's error.
     fn output_lines(&self, tool_name: &str, output: &Output, failed: bool) -> String {
-        // An output that cannot be read back is not worth stopping the transcript for.
-        let text = if SHELLS.contains(&tool_name) {
-            output.tail_text_lossy(END_OF_OUTPUT).unwrap_or_default()
+        // Treat an output that cannot be read back as empty.
+        let text = if COMMAND_TOOLS.contains(&tool_name) {
+            output.tail_text_lossy(OUTPUT_BYTES).unwrap_or_default()
         } else if failed {
-            output.head_text_lossy(END_OF_OUTPUT).unwrap_or_default()
+            output.head_text_lossy(OUTPUT_BYTES).unwrap_or_default()
         } else {
             return String::new();
         };
         let lines: Vec<&str> = text.lines().collect();
-        let shown = if SHELLS.contains(&tool_name) {
+        let shown = if COMMAND_TOOLS.contains(&tool_name) {
             last_lines(&lines)
         } else {
             lines.get(..FAILURE_LINES).unwrap_or(&lines)
         };
-        let lines = shown.iter().map(|line| summary::of_output_line(line, LINE));
-        lines.map(|line| margined(&self.style.ink(Ink::Faint, &line))).collect()
+        let lines = shown.iter().map(|line| summary::output_line(line, MAX_LINE_CHARS));
+        lines.map(|line| indent(&self.style.highlight(Highlight::Dim, &line))).collect()
     }
 
     fn change_lines(&self, change: &FileChange) -> String {
         let count = diff_lines(&change.diff).count();
-        let shown =
-            diff_lines(&change.diff).take(DIFF_LINES).map(|line| match line.char_indices().nth(DIFF_LINE) {
+        let shown = diff_lines(&change.diff).take(DIFF_LINES).map(|line| {
+            match line.char_indices().nth(MAX_DIFF_LINE_CHARS) {
                 Some((end, _)) => Cow::Owned(format!("{}…", line.get(..end).unwrap_or_default())),
                 None => Cow::Borrowed(line),
-            });
-        let mut lines: String = shown.map(|line| margined(&self.style.diff_line(&line))).collect();
+            }
+        });
+        let mut lines: String = shown.map(|line| indent(&self.style.diff_line(&line))).collect();
         if count > DIFF_LINES {
             lines.push_str(&format!("    … {} more lines\n", count - DIFF_LINES));
         }
@@ -339,13 +343,13 @@ impl TextView {
     }
 }
 
-/// A line below a call. A blank one has no margin.
-fn margined(line: &str) -> String {
+/// Indents a line below a call, unless it is blank.
+fn indent(line: &str) -> String {
     if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }
 }
 
-/// The last lines that are shown of a command's output: blank ones between them are part of its form and do not count,
-/// up to a bound. Where lines are left out, what follows begins with something to see.
+/// Returns the last lines of a command's output to show. Blank lines do not count, up to a bound. If earlier lines are
+/// omitted, the result does not start with a blank line.
 fn last_lines<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
     let is_blank = |line: &&str| line.trim().is_empty();
     let mut seen = 0;
@@ -359,32 +363,31 @@ fn last_lines<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
     shown.get(blank..).unwrap_or_default()
 }
 
-/// The tokens of one answer, or of all; behind the input, how much of it was read from a cache and written to one.
+/// Formats token counts, with the cached part of the input.
 fn tokens(usage: &Usage) -> String {
     let part = |tokens: Option<u64>, name: &str| {
         let tokens = tokens.filter(|tokens| *tokens > 0)?;
-        Some(format!("{} {name}", summary::of_count(tokens)))
+        Some(format!("{} {name}", summary::count(tokens)))
     };
     let parts = [part(usage.cache_read_tokens, "cached"), part(usage.cache_write_tokens, "written to cache")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let cached = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    let [input, output] = [usage.input_tokens, usage.output_tokens].map(summary::of_count);
+    let [input, output] = [usage.input_tokens, usage.output_tokens].map(summary::count);
     format!("{input} tokens in{cached}, {output} out")
 }
 
-/// Returns why a call failed; `limit` is the time that it had, as far as known.
-fn failure_words(kind: ToolErrorKind, limit: Duration) -> Cow<'static, str> {
+/// Returns a label for the failure of a call; `limit` is its timeout.
+fn failure_label(kind: ToolErrorKind, limit: Duration) -> Cow<'static, str> {
     Cow::Borrowed(match kind {
-        ToolErrorKind::TimedOut => return format!("timed out after {}", summary::of_duration(limit)).into(),
-        ToolErrorKind::UnknownTool => "no such tool",
-        ToolErrorKind::InvalidArguments => "bad arguments",
+        ToolErrorKind::TimedOut => return format!("timed out after {}", summary::duration(limit)).into(),
+        ToolErrorKind::UnknownTool => "unknown tool",
+        ToolErrorKind::InvalidArguments => "invalid arguments",
         ToolErrorKind::Denied => "denied",
         ToolErrorKind::NotFound => "not found",
-        ToolErrorKind::PermissionDenied => "no permission",
+        ToolErrorKind::PermissionDenied => "permission denied",
         ToolErrorKind::EditConflict => "does not apply",
         ToolErrorKind::Cancelled => "cancelled",
         ToolErrorKind::EnvironmentLost => "environment lost",
-        // A kind that this version does not know is a failure all the same.
         ToolErrorKind::Failed | _ => "failed",
     })
 }

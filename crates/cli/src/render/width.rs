@@ -1,24 +1,24 @@
-//! How many columns of a terminal a text takes.
+//! Display width of text on a terminal.
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::foreign::harmless;
+use super::sanitize::sanitize;
 
-/// The columns of a line without tabs and control characters. Never too few for a terminal that follows Unicode; too
-/// many for characters that are joined to one, such as families.
-pub(super) fn of(line: &str) -> usize {
-    line.chars().map(of_character).sum()
+/// Returns the width of a line without tabs and control characters. Never too small for a terminal that follows Unicode,
+/// but too large for joined sequences such as family emoji.
+pub(super) fn columns(line: &str) -> usize {
+    line.chars().map(char_columns).sum()
 }
 
-/// The line if it fits into so many columns, else its beginning and an ellipsis.
-pub(super) fn cut(line: &str, columns: usize) -> String {
-    if of(line) <= columns {
+/// Truncates a line to a width, with an ellipsis if it was cut.
+pub(super) fn truncate(line: &str, columns: usize) -> String {
+    if self::columns(line) <= columns {
         return line.to_owned();
     }
     let Some(room) = columns.checked_sub(1) else { return String::new() };
     let mut used = 0;
     let fits = |character: &char| {
-        used += of_character(*character);
+        used += char_columns(*character);
         used <= room
     };
     let mut shown: String = line.chars().take_while(fits).collect();
@@ -26,19 +26,20 @@ pub(super) fn cut(line: &str, columns: usize) -> String {
     shown
 }
 
-/// The rows that a text takes on a window of so many columns, its last line included unless it is empty.
+/// Returns the number of rows that a text takes. An empty last line does not count.
 pub(super) fn rows(text: &str, columns: usize) -> usize {
-    text.lines().map(|line| of(line).div_ceil(columns.max(1)).max(1)).sum()
+    text.lines().map(|line| self::columns(line).div_ceil(columns.max(1)).max(1)).sum()
 }
 
-/// A line of foreign text as it may stand in a line that is measured: tabs are spaces, and nothing steers.
-pub(super) fn measurable(line: &str) -> String {
-    harmless(line).replace('\t', "    ").replace('\n', " ")
+/// Sanitizes a text and joins its lines, with tabs expanded, so that its width can be computed.
+pub(super) fn single_line(line: &str) -> String {
+    sanitize(line).replace('\t', "    ").replace('\n', " ")
 }
 
-pub(super) fn of_character(character: char) -> usize {
+/// Returns the width of a character.
+pub(super) fn char_columns(character: char) -> usize {
     match character {
-        // It makes an emoji of the character before it, which may be one column wide by itself.
+        // Turns the previous character, which may be one column wide, into a two-column emoji.
         '\u{FE0F}' => 1,
         _ => character.width().unwrap_or(0),
     }
@@ -49,8 +50,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_by_columns() {
-        let rows = [
+    fn lines_are_truncated_by_width() {
+        let cases = [
             ("plain", 5, "plain"),
             ("plain", 4, "pla…"),
             ("日本語です", 10, "日本語です"),
@@ -63,15 +64,15 @@ mod tests {
             ("abc", 0, ""),
             ("", 0, ""),
         ];
-        for (line, columns, expected) in rows {
-            let shown = cut(line, columns);
-            assert_eq!(shown, expected, "{columns}");
-            assert!(of(&shown) <= columns, "{shown:?}");
+        for (line, columns, expected) in cases {
+            let truncated = truncate(line, columns);
+            assert_eq!(truncated, expected, "{columns}");
+            assert!(super::columns(&truncated) <= columns, "{truncated:?}");
         }
     }
 
     #[test]
-    fn what_is_measured_has_no_tabs_and_steers_nothing() {
-        assert_eq!(measurable("a\tb\x1b[2J\r\n\u{9b}\u{202e}c"), "a    b[2J c");
+    fn single_line_expands_tabs_and_sanitizes() {
+        assert_eq!(single_line("a\tb\x1b[2J\r\n\u{9b}\u{202e}c"), "a    b[2J c");
     }
 }

@@ -33,24 +33,24 @@ fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failu
     })
 }
 
-/// Names and values.
+/// Variables with their values.
 type Environment = &'static [(&'static str, &'static str)];
 
-/// Provider, model, base URL and where it comes from, and the variable of the key.
-type Chosen = (Provider, String, Option<(String, &'static str)>, Option<&'static str>);
+/// Provider, model, base URL with its source, and the variable of the key.
+type Selected = (Provider, String, Option<(String, &'static str)>, Option<&'static str>);
 
-fn chosen(flags: Flags, variables: &[(&str, &str)]) -> Chosen {
+fn select(flags: Flags, variables: &[(&str, &str)]) -> Selected {
     let ModelSource::Provider(route) = choose(flags, variables).unwrap() else { panic!("a script") };
-    let base_url = route.base_url.map(|base_url| (base_url.shown(), base_url.given_by));
+    let base_url = route.base_url.map(|base_url| (base_url.redacted(), base_url.source));
     (route.provider, route.model, base_url, route.key.map(|key| key.variable))
 }
 
 #[test]
-fn flags_and_environment_decide() {
+fn flags_take_precedence_over_variables() {
     let best = |provider: Provider| provider.default_model().unwrap().to_owned();
     let key = |provider, variable| (provider, best(provider), None, Some(variable));
     let none = Flags::default();
-    let rows: [(Flags, Environment, Chosen); 10] = [
+    let cases: [(Flags, Environment, Selected); 10] = [
         (none, &[("OPENAI_API_KEY", "k")], key(Provider::OpenAi, "OPENAI_API_KEY")),
         (
             none,
@@ -109,92 +109,97 @@ fn flags_and_environment_decide() {
             key(Provider::OpenAi, "OPENAI_API_KEY"),
         ),
     ];
-    for (index, (flags, variables, expected)) in rows.into_iter().enumerate() {
-        assert_eq!(chosen(flags, variables), expected, "row {index}");
+    for (index, (flags, variables, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(select(flags, variables), expected, "case {index}");
     }
 }
 
 #[test]
-fn what_is_missing_or_contradicts_is_refused() {
+fn missing_and_conflicting_flags_are_rejected() {
     let none = Flags::default();
     let scripted = Some(ProviderName::Scripted);
-    let rows: [(Flags, Environment, Exit, &str); 10] = [
-        (none, &[], Exit::Authentication, "there is no key for a model; set OPENAI_API_KEY"),
-        (none, &[("ANTHROPIC_BASE_URL", "http://b")], Exit::Authentication, "there is no key for a model"),
+    let cases: [(Flags, Environment, Exit, &str); 10] = [
+        (none, &[], Exit::Authentication, "no API key found; set OPENAI_API_KEY"),
+        (none, &[("ANTHROPIC_BASE_URL", "http://b")], Exit::Authentication, "no API key found"),
         (
             Flags { provider: Some(ANTHROPIC), ..none },
             &[("OPENAI_API_KEY", "k")],
             Exit::Authentication,
-            "there is no key for anthropic; set ANTHROPIC_API_KEY",
+            "no API key for anthropic; set ANTHROPIC_API_KEY",
         ),
         (
             none,
             &[("OPENAI_API_KEY", "two words")],
             Exit::Authentication,
-            "the key in OPENAI_API_KEY holds a space",
+            "the key in OPENAI_API_KEY contains a space",
         ),
         (
             Flags { provider: Some(COMPATIBLE), model: Some("m"), ..none },
             &[],
             Exit::Usage,
-            "openai-compatible needs --base-url or OPENAI_BASE_URL",
+            "openai-compatible requires --base-url or OPENAI_BASE_URL",
         ),
         (
             Flags { base_url: Some(LOCAL), ..none },
             &[],
             Exit::Usage,
-            "openai-compatible has no default model; name one with --model",
+            "openai-compatible has no default model; set one with --model",
         ),
-        (Flags { provider: scripted, ..none }, &[], Exit::Usage, "--provider scripted needs --script FILE"),
+        (
+            Flags { provider: scripted, ..none },
+            &[],
+            Exit::Usage,
+            "--provider scripted requires --script FILE",
+        ),
         (
             Flags { provider: scripted, script: Some("s"), base_url: Some(LOCAL), ..none },
             &[],
             Exit::Usage,
-            "--base-url does not go with --provider scripted",
+            "--base-url cannot be used with --provider scripted",
         ),
         (
             Flags { script: Some("s"), ..none },
             &[("OPENAI_API_KEY", "k")],
             Exit::Usage,
-            "--script goes with --provider scripted only",
+            "--script requires --provider scripted",
         ),
         (
             Flags { dialect: Some(Provider::Gemini), ..none },
             &[("OPENAI_API_KEY", "k")],
             Exit::Usage,
-            "--dialect goes with --provider scripted only",
+            "--dialect requires --provider scripted",
         ),
     ];
-    for (index, (flags, variables, exit, start)) in rows.into_iter().enumerate() {
+    for (index, (flags, variables, exit, start)) in cases.into_iter().enumerate() {
         let failure = choose(flags, variables).unwrap_err();
-        assert_eq!(failure.exit(), exit, "row {index}");
-        assert!(failure.sentence().starts_with(start), "row {index}: {failure:?}");
-        assert!(!failure.sentence().contains("two words"), "row {index}: {failure:?}");
+        assert_eq!(failure.exit(), exit, "case {index}");
+        assert!(failure.message().starts_with(start), "case {index}: {failure:?}");
+        assert!(!failure.message().contains("two words"), "case {index}: {failure:?}");
     }
 }
 
 #[test]
-fn a_base_url_that_is_none_is_a_usage_failure() {
+fn invalid_base_url_is_a_usage_failure() {
     for url in ["nonsense", "ftp://host/v1"] {
         let flags = Flags { base_url: Some(url), model: Some("m"), ..Flags::default() };
         let ModelSource::Provider(route) = choose(flags, &[]).unwrap() else { panic!("a script") };
-        let failure = route.client(crate::follow::Watch::default()).unwrap_err();
+        let failure = route.client(Client::builder()).unwrap_err();
         assert_eq!(failure.exit(), Exit::Usage);
-        assert!(failure.sentence().starts_with("--base-url: configuration error"), "{failure:?}");
+        assert!(failure.message().starts_with("--base-url: configuration error"), "{failure:?}");
     }
 }
 
 #[test]
-fn secrets_are_not_shown() {
-    let rows = [
+fn secrets_are_redacted() {
+    let cases = [
         ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1"),
         ("https://user:p@ss@host/v1?key=secret", "https://host/v1"),
         ("https://user:pass@host", "https://host"),
         ("nonsense", "nonsense"),
     ];
-    for (url, shown) in rows {
-        assert_eq!(BaseUrl { url: url.to_owned(), given_by: "--base-url" }.shown(), shown);
+    for (url, redacted) in cases {
+        assert_eq!(BaseUrl { url: url.to_owned(), source: "--base-url" }.redacted(), redacted);
     }
-    let key = Key { secret: "sk-secret".to_owned(), variable: "OPENAI_API_KEY" };
+    let key = ApiKey { secret: "sk-secret".to_owned(), variable: "OPENAI_API_KEY" };
     assert!(!format!("{key:?}").contains("sk-secret"));
 }

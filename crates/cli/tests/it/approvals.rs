@@ -1,8 +1,8 @@
-//! `--approve` where nobody can be asked: a question is a denial, the run goes on, the exit code is 5.
+//! `--approve` without a terminal: calls are denied, the run continues, the exit code is 5.
 
 use pintle_testkit::Dialect;
 
-use crate::lab::{Model, say};
+use crate::harness::{Harness, run};
 use crate::subagents::BOTH_WRITE;
 
 const TURNS: &str = r#"
@@ -18,42 +18,46 @@ const TURNS: &str = r#"
     "#;
 
 #[test]
-fn what_needs_approval_is_denied_without_a_terminal() {
-    let both = "2 calls were denied: they needed approval, and there is no terminal to ask at";
-    let one = "a call was denied: it needed approval, and there is no terminal to ask at";
-    let rows = [
+fn calls_needing_approval_are_denied_without_a_terminal() {
+    let both = "2 calls were denied: they needed approval, but no terminal was available";
+    let one = "1 call was denied: it needed approval, but no terminal was available";
+    let cases = [
         ("never", 0, true, true, ""),
         ("writes", 5, false, true, one),
         ("commands", 5, true, false, one),
         ("all", 5, false, false, both),
     ];
-    for (approve, code, wrote, ran, told) in rows {
-        let model = Model::new(Dialect::AnthropicMessages, TURNS);
-        let said = say(&mut model.command("run", &["--approve", approve, "--output", "json", "Go"]));
-        assert_eq!(said.code, Some(code), "{approve}: {said:?}");
-        assert_eq!((model.path("a.txt").exists(), model.path("b.txt").exists()), (wrote, ran), "{approve}");
-        let outcome: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    for (approve, code, wrote, ran, message) in cases {
+        let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+        let output = run(&mut harness.command("run", &["--approve", approve, "--output", "json", "Go"]));
+        assert_eq!(output.code, Some(code), "{approve}: {output:?}");
+        assert_eq!(
+            (harness.path("a.txt").exists(), harness.path("b.txt").exists()),
+            (wrote, ran),
+            "{approve}"
+        );
+        let outcome: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
         assert_eq!(
             (&outcome["exit_code"], &outcome["text"]),
             (&code.into(), &"So be it.".into()),
             "{approve}"
         );
-        assert!(said.err.contains(told), "{approve}: {said:?}");
+        assert!(output.stderr.contains(message), "{approve}: {output:?}");
     }
 }
 
 #[test]
-fn what_a_subagent_needs_approval_for_is_denied_without_a_terminal_too() {
-    let model = Model::new(Dialect::AnthropicMessages, BOTH_WRITE);
-    std::fs::create_dir(model.path("sub")).unwrap();
-    let said = say(&mut model.command("run", &["--approve", "writes", "Go"]));
-    assert_eq!(said.code, Some(5), "{said:?}");
-    assert!(!model.path("a.txt").exists() && !model.path("sub/a.txt").exists(), "{said:?}");
-    assert!(said.err.contains("2 calls were denied: they needed approval"), "{said:?}");
+fn subagent_calls_are_denied_without_a_terminal() {
+    let harness = Harness::new(Dialect::AnthropicMessages, BOTH_WRITE);
+    std::fs::create_dir(harness.path("sub")).unwrap();
+    let output = run(&mut harness.command("run", &["--approve", "writes", "Go"]));
+    assert_eq!(output.code, Some(5), "{output:?}");
+    assert!(!harness.path("a.txt").exists() && !harness.path("sub/a.txt").exists(), "{output:?}");
+    assert!(output.stderr.contains("2 calls were denied: they needed approval"), "{output:?}");
 }
 
 #[test]
-fn all_means_pages_of_the_web_too() {
+fn all_includes_web_access() {
     let turns = r#"
         [[turn]]
         [[turn.call]]
@@ -62,27 +66,27 @@ fn all_means_pages_of_the_web_too() {
         [[turn]]
         text = "So be it."
         "#;
-    let rows = [
+    let cases = [
         ("commands", 0, "127.0.0.1 may not be reached"),
-        ("all", 5, "it needs approval, and nobody can be asked"),
+        ("all", 5, "it needs approval, but no terminal is available"),
     ];
-    for (approve, code, told) in rows {
-        let model = Model::new(Dialect::AnthropicMessages, turns);
-        let said = say(&mut model.command("run", &["--approve", approve, "Go"]));
-        assert_eq!(said.code, Some(code), "{approve}: {said:?}");
+    for (approve, code, message) in cases {
+        let harness = Harness::new(Dialect::AnthropicMessages, turns);
+        let output = run(&mut harness.command("run", &["--approve", approve, "Go"]));
+        assert_eq!(output.code, Some(code), "{approve}: {output:?}");
         assert!(
-            said.out.contains("[web_fetch] http://127.0.0.1:9/ (") && said.out.contains(told),
-            "{said:?}"
+            output.stdout.contains("[web_fetch] http://127.0.0.1:9/ (") && output.stdout.contains(message),
+            "{output:?}"
         );
     }
 }
 
 #[test]
-fn another_failure_is_more_than_a_denial() {
-    let model = Model::new(Dialect::AnthropicMessages, TURNS);
-    let said = say(&mut model.command("run", &["--approve", "all", "--max-tool-rounds", "1", "Go"]));
-    assert_eq!(said.code, Some(3), "{said:?}");
-    let said = say(&mut model.command("run", &["--approve", "sometimes", "Go"]));
-    assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.err.contains("[possible values: never, writes, commands, all]"), "{said:?}");
+fn other_failures_take_precedence_over_denials() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let output = run(&mut harness.command("run", &["--approve", "all", "--max-tool-rounds", "1", "Go"]));
+    assert_eq!(output.code, Some(3), "{output:?}");
+    let output = run(&mut harness.command("run", &["--approve", "sometimes", "Go"]));
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("[possible values: never, writes, commands, all]"), "{output:?}");
 }

@@ -1,25 +1,25 @@
-//! One clear sentence that says what was expected, the right exit code, no panic.
+//! Invalid input: one clear message, the documented exit code, no panic.
 
 use pintle_testkit::Dialect;
 
-use crate::lab::{Model, Said, pintle, say, say_with_input};
+use crate::harness::{CommandOutput, Harness, pintle, run, run_with_input};
 
-fn is_clear(said: &Said, code: i32, parts: &[&str]) {
-    assert_eq!(said.code, Some(code), "{said:?}");
-    assert!(said.out.is_empty(), "nothing on standard output: {said:?}");
+fn assert_clear(output: &CommandOutput, code: i32, parts: &[&str]) {
+    assert_eq!(output.code, Some(code), "{output:?}");
+    assert!(output.stdout.is_empty(), "nothing on standard output: {output:?}");
     for part in parts {
-        assert!(said.err.contains(part), "`{part}` in {said:?}");
+        assert!(output.stderr.contains(part), "`{part}` in {output:?}");
     }
     for trace in ["panicked", "backtrace", "RUST_"] {
-        assert!(!said.err.contains(trace), "{said:?}");
+        assert!(!output.stderr.contains(trace), "{output:?}");
     }
 }
 
 #[test]
-fn without_a_key_the_ways_forward_are_named() {
-    let said = say(&mut pintle(&["run", "Hello"]));
-    is_clear(
-        &said,
+fn missing_key_suggests_alternatives() {
+    let output = run(&mut pintle(&["run", "Hello"]));
+    assert_clear(
+        &output,
         4,
         &[
             "OPENAI_API_KEY",
@@ -30,13 +30,13 @@ fn without_a_key_the_ways_forward_are_named() {
             "pintle demo",
         ],
     );
-    let said = say(&mut pintle(&["ask", "--provider", "gemini", "Hello"]));
-    is_clear(&said, 4, &["GEMINI_API_KEY"]);
+    let output = run(&mut pintle(&["ask", "--provider", "gemini", "Hello"]));
+    assert_clear(&output, 4, &["GEMINI_API_KEY"]);
 }
 
 #[test]
-fn flags_with_wrong_values_name_the_right_ones() {
-    let rows: [(&[&str], &[&str]); 9] = [
+fn invalid_flag_values_list_valid_ones() {
+    let cases: [(&[&str], &[&str]); 9] = [
         (&["run", "--provider", "gork", "x"], &["gork", "openai", "anthropic", "gemini"]),
         (&["run", "--output", "yaml", "x"], &["yaml", "text", "stream-json"]),
         (&["run", "--max-turns", "many", "x"], &["many"]),
@@ -50,97 +50,101 @@ fn flags_with_wrong_values_name_the_right_ones() {
         (&["ask", "--prompt-file", "/no/such/file"], &["/no/such/file"]),
         (&["fly"], &["fly"]),
     ];
-    for (arguments, parts) in rows {
-        let said = say(pintle(arguments).env("OPENAI_API_KEY", "sk-x"));
-        is_clear(&said, 2, parts);
+    for (arguments, parts) in cases {
+        let output = run(pintle(arguments).env("OPENAI_API_KEY", "sk-x"));
+        assert_clear(&output, 2, parts);
     }
 }
 
 #[test]
-fn a_task_without_its_command_is_told_the_command() {
-    is_clear(&say(&mut pintle(&["fix it"])), 2, &["fix it", "pintle run \"fix it\""]);
-    is_clear(&say(&mut pintle(&["run", "fix", "it"])), 2, &["pintle run \"fix it\""]);
-    for near_miss in ["rnu", "mdels"] {
-        let said = say(&mut pintle(&[near_miss]));
-        is_clear(&said, 2, &[near_miss]);
-        assert!(!said.err.contains("pintle run"), "{said:?}");
+fn task_without_subcommand_gets_a_hint() {
+    assert_clear(&run(&mut pintle(&["fix it"])), 2, &["fix it", "pintle run \"fix it\""]);
+    assert_clear(&run(&mut pintle(&["run", "fix", "it"])), 2, &["pintle run \"fix it\""]);
+    for typo in ["rnu", "mdels"] {
+        let output = run(&mut pintle(&[typo]));
+        assert_clear(&output, 2, &[typo]);
+        assert!(!output.stderr.contains("pintle run"), "{output:?}");
     }
 }
 
 #[test]
-fn an_empty_prompt_is_refused() {
+fn empty_prompt_is_rejected() {
     for (arguments, input) in
         [(&["run", ""][..], ""), (&["run", "  "], ""), (&["run", "-"], "\n"), (&["ask", "-"], "")]
     {
-        let said = say_with_input(pintle(arguments).env("OPENAI_API_KEY", "sk-x"), input);
-        is_clear(&said, 2, &["empty"]);
+        let output = run_with_input(pintle(arguments).env("OPENAI_API_KEY", "sk-x"), input);
+        assert_clear(&output, 2, &["empty"]);
     }
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn invalid_utf8_is_rejected() {
     use std::os::unix::ffi::OsStrExt as _;
     let odd = std::ffi::OsStr::from_bytes(b"caf\xE9");
-    is_clear(&say(pintle(&["ask"]).arg(odd)), 2, &["UTF-8"]);
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join(odd);
+    assert_clear(&run(pintle(&["ask"]).arg(odd)), 2, &["UTF-8"]);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(odd);
     std::fs::write(&file, b"caf\xE9").unwrap();
-    is_clear(&say(pintle(&["ask", "--prompt-file"]).arg(&file)), 2, &["UTF-8", "byte 4"]);
-    is_clear(&say(pintle(&["ask", "--prompt-file"]).arg(folder.path())), 2, &["prompt file", "directory"]);
+    assert_clear(&run(pintle(&["ask", "--prompt-file"]).arg(&file)), 2, &["UTF-8", "byte 4"]);
+    assert_clear(
+        &run(pintle(&["ask", "--prompt-file"]).arg(directory.path())),
+        2,
+        &["prompt file", "directory"],
+    );
 }
 
 #[test]
-fn a_server_that_refuses_is_named() {
-    // A port that was free a moment ago, and that nobody listens on.
+fn refused_connection_names_the_server() {
+    // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/v1");
     let mut command =
         pintle(&["ask", "--provider", "openai-compatible", "--model", "m", "--base-url", &url, "Hello"]);
-    is_clear(&say(&mut command), 1, &[&format!("127.0.0.1:{port}")]);
+    assert_clear(&run(&mut command), 1, &[&format!("127.0.0.1:{port}")]);
 }
 
 #[test]
-fn an_unknown_model_is_said_to_be_unknown() {
-    let model = Model::new(Dialect::OpenAiResponses, "model = \"real\"\n[[turn]]\ntext = \"x\"\n");
-    let said = say(&mut model.command("ask", &["--model", "imaginary", "Hello"]));
-    is_clear(&said, 1, &["imaginary"]);
+fn unknown_model_is_named() {
+    let harness = Harness::new(Dialect::OpenAiResponses, "model = \"real\"\n[[turn]]\ntext = \"x\"\n");
+    let output = run(&mut harness.command("ask", &["--model", "imaginary", "Hello"]));
+    assert_clear(&output, 1, &["imaginary"]);
 }
 
 #[test]
-fn a_script_that_does_not_parse_is_told_with_its_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("bad.toml");
+fn script_errors_have_a_line_number() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("bad.toml");
     std::fs::write(&script, "name = \"x\"\n[[turn]]\nspeech = \"hello\"\n").unwrap();
     for command in [&["run", "--provider", "scripted", "Hello"][..], &["mock", "serve"]] {
-        let said = say(pintle(command).arg("--script").arg(&script));
-        is_clear(&said, 2, &["bad.toml", "speech", "3"]);
+        let output = run(pintle(command).arg("--script").arg(&script));
+        assert_clear(&output, 2, &["bad.toml", "speech", "3"]);
     }
 }
 
 #[test]
-fn a_script_whose_expectation_fails_cannot_succeed() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("strict.toml");
+fn failed_script_expectation_fails_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("strict.toml");
     std::fs::write(
         &script,
         "name = \"strict\"\n[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo no\" }\n[[turn]]\ntext = \"Yes.\"\n[[turn.expect]]\ncall = 0\ncontains = \"yes\"\n",
     )
     .unwrap();
     let mut command = pintle(&["run", "--provider", "scripted", "--quiet", "--script"]);
-    let said = say(command.arg(&script).arg("--dir").arg(folder.path()).arg("Go"));
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.err.contains("strict") && said.err.contains("expected"), "{said:?}");
+    let output = run(command.arg(&script).arg("--dir").arg(directory.path()).arg("Go"));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("strict") && output.stderr.contains("expected"), "{output:?}");
 }
 
 #[test]
-fn a_rate_limit_says_how_long_to_wait() {
+fn rate_limit_reports_the_delay() {
     let failing = "[[turn]]\ntext = \"never\"\n[[turn.failure]]\nstatus = 429\nretry_after = \"86400\"\n";
     for dialect in Dialect::ALL {
         for subcommand in ["run", "ask"] {
-            let said = say(&mut Model::new(dialect, failing).command(subcommand, &["Hello"]));
-            assert_eq!(said.code, Some(1), "{dialect}: {said:?}");
-            assert!(said.err.contains("retry after 24 h"), "{dialect}: {said:?}");
-            assert!(!said.err.contains("a little"), "{dialect}: {said:?}");
+            let output = run(&mut Harness::new(dialect, failing).command(subcommand, &["Hello"]));
+            assert_eq!(output.code, Some(1), "{dialect}: {output:?}");
+            assert!(output.stderr.contains("retry after 24 h"), "{dialect}: {output:?}");
+            assert!(!output.stderr.contains("a little"), "{dialect}: {output:?}");
         }
     }
 }

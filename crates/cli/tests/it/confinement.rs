@@ -1,62 +1,62 @@
-//! `--sandbox`, `--network`, `--confine`, `--read-before-write`, and what is asked about in every mode.
+//! `--sandbox`, `--network`, `--confine`, `--read-before-write`, and the protection of `.git`.
 
 use pintle_testkit::Dialect;
 
-use crate::lab::{Model, pintle, say};
+use crate::harness::{Harness, pintle, run};
 
-/// One call of a tool, and the end. The call's result is judged by the test.
-fn one_call(tool: &str, arguments: &str) -> Model {
+/// Scripts one tool call, whose result the test checks.
+fn one_call(tool: &str, arguments: &str) -> Harness {
     let turns = format!(
         "[[turn]]\n[[turn.call]]\ntool = \"{tool}\"\narguments = {{ {arguments} }}\n[[turn]]\ntext = \"Done.\"\n"
     );
-    Model::new(Dialect::AnthropicMessages, &turns)
+    Harness::new(Dialect::AnthropicMessages, &turns)
 }
 
-fn command(line: &str) -> Model {
+fn shell_call(line: &str) -> Harness {
     one_call("shell", &format!("command = '({line}) >seen 2>&1 || ({line}) 2>&1'"))
 }
 
 #[test]
-fn a_sandboxed_command_writes_in_the_workspace_and_its_temporary_directory_only() {
+fn sandboxed_commands_write_only_in_the_workspace() {
     let outside = tempfile::tempdir().unwrap();
     let target = outside.path().join("file").display().to_string();
     let line = format!(
         "echo x >inside; echo x >\"$TMPDIR/file\" && echo temporary; echo x >{target} || echo refused"
     );
-    let model = command(&line);
-    let said = say(&mut model.command("run", &["--sandbox", "workspace", "Go"]));
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let seen = model.read("seen");
+    let harness = shell_call(&line);
+    let output = run(&mut harness.command("run", &["--sandbox", "workspace", "Go"]));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let seen = harness.read("seen");
     assert!(seen.contains("temporary") && seen.contains("refused"), "{seen}");
-    assert_eq!(model.read("inside"), "x\n");
+    assert_eq!(harness.read("inside"), "x\n");
     assert!(!outside.path().join("file").exists());
 }
 
 #[test]
-fn in_a_read_only_sandbox_neither_commands_nor_file_tools_write() {
+fn read_only_sandbox_prevents_all_writes() {
     for (tool, arguments) in
         [("shell", "command = 'echo x >file'"), ("write_file", "file_path = \"file\", content = \"x\"")]
     {
-        let model = one_call(tool, arguments);
-        let said = say(&mut model.command("run", &["--sandbox", "read-only", "Go"]));
-        assert!(said.out.contains("Done."), "{said:?}");
-        assert!(!model.path("file").exists(), "{tool}");
+        let harness = one_call(tool, arguments);
+        let output = run(&mut harness.command("run", &["--sandbox", "read-only", "Go"]));
+        assert!(output.stdout.contains("Done."), "{output:?}");
+        assert!(!harness.path("file").exists(), "{tool}");
     }
 }
 
 #[test]
-fn file_tools_write_where_sandboxed_commands_may() {
+fn file_tools_respect_the_sandbox() {
     let outside = tempfile::tempdir().unwrap();
     let target = outside.path().join("file");
     let arguments = format!("file_path = \"{}\", content = \"x\"", target.display());
-    let model = one_call("write_file", &arguments);
-    let said = say(&mut model.command("run", &["--sandbox", "workspace", "Go"]));
-    assert!(said.out.contains("is outside of"), "{said:?}");
+    let harness = one_call("write_file", &arguments);
+    let output = run(&mut harness.command("run", &["--sandbox", "workspace", "Go"]));
+    assert!(output.stdout.contains("is outside of"), "{output:?}");
     assert!(!target.exists());
 }
 
 #[test]
-fn a_sandboxed_command_has_a_network_if_it_is_given_one() {
+fn sandbox_network_follows_the_flag() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
     for (flags, reached) in [
@@ -65,10 +65,10 @@ fn a_sandboxed_command_has_a_network_if_it_is_given_one() {
         (&["--sandbox", "workspace", "--network", "on"], true),
     ] {
         let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
-        let model = command(&line);
-        let said = say(model.command("run", &["Go"]).args(flags));
-        assert_eq!(said.code, Some(0), "{said:?}");
-        assert_eq!(model.read("seen").contains("reached"), reached, "{flags:?}");
+        let harness = shell_call(&line);
+        let output = run(harness.command("run", &["Go"]).args(flags));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(harness.read("seen").contains("reached"), reached, "{flags:?}");
     }
 }
 
@@ -79,43 +79,41 @@ fn confined_file_tools_stay_in_the_working_directory() {
         ("write_file", "file_path = \"../secret\", content = \"x\""),
         ("grep", "pattern = \"x\", path = \"..\""),
     ] {
-        let model = one_call(tool, arguments);
-        let said = say(&mut model.command("run", &["--confine", "Go"]));
-        assert!(said.out.contains("refused") && said.out.contains("Done."), "{tool}: {said:?}");
+        let harness = one_call(tool, arguments);
+        let output = run(&mut harness.command("run", &["--confine", "Go"]));
+        assert!(output.stdout.contains("refused") && output.stdout.contains("Done."), "{tool}: {output:?}");
     }
 }
 
 #[test]
-fn a_file_is_read_before_it_is_changed_if_that_is_wanted() {
-    let model = one_call("write_file", "file_path = \"file\", content = \"new\"");
-    std::fs::write(model.path("file"), "old").unwrap();
-    let said = say(&mut model.command("run", &["--read-before-write", "Go"]));
-    assert!(said.out.contains("Done."), "{said:?}");
-    assert_eq!(model.read("file"), "old");
+fn read_before_write_rejects_unread_files() {
+    let harness = one_call("write_file", "file_path = \"file\", content = \"new\"");
+    std::fs::write(harness.path("file"), "old").unwrap();
+    let output = run(&mut harness.command("run", &["--read-before-write", "Go"]));
+    assert!(output.stdout.contains("Done."), "{output:?}");
+    assert_eq!(harness.read("file"), "old");
 }
 
-/// Without a terminal what is asked about is denied.
+/// Without a terminal, calls that need approval are denied.
 #[test]
-fn changes_below_a_git_directory_are_asked_about_unless_nothing_is() {
-    for (approve, is_asked) in [("never", false), ("commands", true), ("writes", true), ("all", true)] {
-        let model = one_call("write_file", "file_path = \".git/hooks/pre-commit\", content = \"x\"");
-        let said = say(&mut model.command("run", &["--approve", approve, "Go"]));
-        assert_eq!(said.code, Some(if is_asked { 5 } else { 0 }), "{approve}: {said:?}");
-        assert_eq!(model.path(".git/hooks/pre-commit").exists(), !is_asked, "{approve}");
+fn git_directory_changes_need_approval() {
+    for (approve, needs_approval) in [("never", false), ("commands", true), ("writes", true), ("all", true)] {
+        let harness = one_call("write_file", "file_path = \".git/hooks/pre-commit\", content = \"x\"");
+        let output = run(&mut harness.command("run", &["--approve", approve, "Go"]));
+        assert_eq!(output.code, Some(if needs_approval { 5 } else { 0 }), "{approve}: {output:?}");
+        assert_eq!(harness.path(".git/hooks/pre-commit").exists(), !needs_approval, "{approve}");
     }
 }
 
 #[test]
-fn limits_that_cannot_hold_are_refused() {
-    for (flags, sentence) in [
-        (
-            &["--sandbox", "workspace", "--env", "docker:box"][..],
-            "--sandbox holds commands of this machine only",
-        ),
-        (&["--network", "off"], "--network off needs --sandbox workspace or read-only"),
+fn unenforceable_limits_are_rejected() {
+    for (flags, message) in [
+        (&["--sandbox", "workspace", "--env", "docker:box"][..], "--sandbox requires --env local"),
+        (&["--network", "off"], "--network off requires --sandbox workspace"),
     ] {
-        let said = say(pintle(&["run", "--provider", "scripted", "--script", "none.toml", "Go"]).args(flags));
-        assert_eq!(said.code, Some(2), "{said:?}");
-        assert!(said.err.contains(sentence), "{said:?}");
+        let output =
+            run(pintle(&["run", "--provider", "scripted", "--script", "none.toml", "Go"]).args(flags));
+        assert_eq!(output.code, Some(2), "{output:?}");
+        assert!(output.stderr.contains(message), "{output:?}");
     }
 }

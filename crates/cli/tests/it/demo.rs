@@ -1,44 +1,42 @@
-//! `pintle demo`: the main job, offline.
+//! `pintle demo` in each dialect.
 
 use std::path::Path;
 
-use crate::lab::{pintle, say};
+use crate::harness::{pintle, run};
 
-fn demonstrates(dialect: &str, editing_tool: &str) {
-    let folder = tempfile::tempdir().unwrap();
+fn fixes_the_bug(dialect: &str, editing_tool: &str) {
+    let directory = tempfile::tempdir().unwrap();
     let mut command = pintle(&["demo", "--dialect", dialect, "--dir"]);
-    let target = folder.path().join("copy");
-    let said = say(command.arg(&target));
-    assert_eq!(said.code, Some(0), "{said:?}");
-    for part in
-        ["test result: FAILED", editing_tool, "test result: ok. 9 passed", "What has changed", "<= 10"]
-    {
-        assert!(said.out.contains(part), "{dialect}: `{part}` in {}", said.out);
+    let target = directory.path().join("copy");
+    let output = run(command.arg(&target));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    for part in ["test result: FAILED", editing_tool, "test result: ok. 9 passed", "Changes:", "<= 10"] {
+        assert!(output.stdout.contains(part), "{dialect}: `{part}` in {}", output.stdout);
     }
-    let fixed = std::fs::read_to_string(find(&target, "symbol.rs")).unwrap();
+    let fixed = std::fs::read_to_string(source(&target, "symbol.rs")).unwrap();
     assert!(fixed.contains("<= 10"));
 }
 
-fn find(folder: &Path, name: &str) -> std::path::PathBuf {
-    folder.join("src").join(name)
+fn source(directory: &Path, name: &str) -> std::path::PathBuf {
+    directory.join("src").join(name)
 }
 
 #[test]
 fn openai() {
-    demonstrates("openai", "apply_patch");
+    fixes_the_bug("openai", "apply_patch");
 }
 
 #[test]
 fn anthropic() {
-    demonstrates("anthropic", "edit_file");
+    fixes_the_bug("anthropic", "edit_file");
 }
 
 #[test]
 fn gemini() {
-    demonstrates("gemini", "edit_file");
+    fixes_the_bug("gemini", "edit_file");
 }
 
 #[test]
 fn compatible() {
-    demonstrates("openai-compatible", "edit_file");
+    fixes_the_bug("openai-compatible", "edit_file");
 }

@@ -1,17 +1,17 @@
-//! `--env`: the same work in a container and on another host, and nothing of it here.
+//! `--env`: runs in a container and on a remote host, without local side effects.
 //!
-//! The engine and the servers are those of `cargo xtask services up`; without them these tests are skipped, which must
-//! not happen in continuous integration.
+//! The container engine and the ssh server are those of `cargo xtask services up`. Without them these tests are skipped,
+//! except in continuous integration, where they fail.
 
 mod bad_input;
-mod far;
 mod prompts;
-mod stopping;
+mod remote;
+mod signals;
 
-use self::far::Far;
-use crate::lab::say;
+use self::remote::Remote;
+use crate::harness::run;
 
-/// What a family calls its tools, with their arguments. `DIR` is the directory there.
+/// Calls in the syntax of one toolset. `DIR` is the remote directory.
 struct Toolset {
     dialect: &'static str,
     name: &'static str,
@@ -58,9 +58,9 @@ const ANTHROPIC_SPEC: Toolset = Toolset {
     ..OPENAI_SPEC
 };
 
-/// Creates a file there, edits it, finds it by content and by name, and shows it with a command that fails.
-fn works_there(far: Option<Far>, toolset: &Toolset) {
-    let Some(far) = far else { return };
+/// Creates, edits and finds a file, and prints it with a command that exits with an error.
+fn works_remotely(remote: Option<Remote>, toolset: &Toolset) {
+    let Some(remote) = remote else { return };
     let Toolset { dialect, name, write, edit, grep, glob, shell } = toolset;
     let done = "[[turn.expect]]\ncall = 0\nis_error = false\n";
     let turns = format!(
@@ -73,47 +73,47 @@ fn works_there(far: Option<Far>, toolset: &Toolset) {
          [[turn.expect]]\ncall = 0\ncontains = \"print('Goodbye')\"\n[[turn.expect]]\ncall = 0\ncontains = \"7\"\n"
     );
     let mut command =
-        far.run(&turns.replace("DIR", &far.directory), &["--dialect", dialect, "--toolset", name]);
-    let said = say(command.args(["--dir", &far.directory, "Make hello.py"]));
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.out.contains("It says goodbye now."), "{said:?}");
-    assert_eq!(far.sh("cat src/hello.py"), "print('Goodbye')\n");
-    assert_eq!(far.files_here(), ["script.toml"], "something was made on this side");
-    far.is_left_in_order();
+        remote.run(&turns.replace("DIR", &remote.directory), &["--dialect", dialect, "--toolset", name]);
+    let output = run(command.args(["--dir", &remote.directory, "Make hello.py"]));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stdout.contains("It says goodbye now."), "{output:?}");
+    assert_eq!(remote.sh("cat src/hello.py"), "print('Goodbye')\n");
+    assert_eq!(remote.local_files(), ["script.toml"], "a local file was created");
+    remote.assert_clean();
 }
 
 #[test]
 fn docker_with_native_tools() {
-    works_there(Far::docker(), &ANTHROPIC_NATIVE);
+    works_remotely(Remote::docker(), &ANTHROPIC_NATIVE);
 }
 
 #[test]
-fn docker_with_the_tools_of_the_specification() {
-    works_there(Far::docker(), &OPENAI_SPEC);
+fn docker_with_spec_tools() {
+    works_remotely(Remote::docker(), &OPENAI_SPEC);
 }
 
 #[test]
 fn ssh_with_native_tools() {
-    works_there(Far::ssh(), &GEMINI_NATIVE);
+    works_remotely(Remote::ssh(), &GEMINI_NATIVE);
 }
 
 #[test]
-fn ssh_with_the_tools_of_the_specification() {
-    works_there(Far::ssh(), &ANTHROPIC_SPEC);
+fn ssh_with_spec_tools() {
+    works_remotely(Remote::ssh(), &ANTHROPIC_SPEC);
 }
 
-/// A container that goes away takes the call with it and ends the run; a call after it is not done here instead.
+/// Losing the container fails the call and the run. Later calls do not run locally instead.
 #[test]
-fn what_is_lost_is_not_done_here_instead() {
-    let Some(far) = Far::docker() else { return };
+fn lost_container_ends_the_run_without_fallback() {
+    let Some(remote) = Remote::docker() else { return };
     let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"kill -TERM 1; sleep 60\" }\n\
                  [[turn.call]]\ntool = \"write_file\"\narguments = { file_path = \"x\", content = \"x\" }\n\
                  [[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo ran > y\" }\n";
-    let said = say(far.run(turns, &["--dialect", "anthropic", "--toolset", "spec"]).arg("Go on"));
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert_eq!(said.err, "pintle: network failure: the place where tools run is lost\n");
+    let output = run(remote.run(turns, &["--dialect", "anthropic", "--toolset", "spec"]).arg("Go on"));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_eq!(output.stderr, "pintle: network failure: the place where tools run is lost\n");
     for part in ["the connection to docker:", "cannot reach docker:"] {
-        assert!(said.out.contains(part), "{part:?} in {said:?}");
+        assert!(output.stdout.contains(part), "{part:?} in {output:?}");
     }
-    assert_eq!(far.files_here(), ["script.toml"]);
+    assert_eq!(remote.local_files(), ["script.toml"]);
 }

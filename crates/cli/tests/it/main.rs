@@ -1,33 +1,33 @@
-//! The command as a person runs it: the real binary, a real folder, a scripted model in another process.
+//! End-to-end tests of the binary with a real directory and a scripted model in another process.
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test is a host, and fails by panicking"
+    reason = "tests use files and processes, and fail by panicking"
 )]
 
 mod approvals;
 mod bad_input;
+mod basics;
+mod budget;
 mod confinement;
 mod demo;
 mod environments;
-mod hard;
 mod hardening;
-mod lab;
+mod harness;
+mod mock_serve;
 mod models;
 mod output;
 mod patch;
 mod profiles;
 mod prompt;
-mod prose;
 mod questions;
-mod serving;
-mod spending;
-mod stopping;
+mod signals;
+mod stress;
 mod subagents;
 mod terminal;
 mod timeouts;
 mod tools;
 mod wire;
-mod work;
+mod word_wrap;

@@ -1,4 +1,4 @@
-//! `pintle models` and `pintle completions`, and a catalog file of a person's own.
+//! `pintle models`, `--catalog` and `pintle completions`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,9 +7,9 @@ use pintle_testkit::Dialect;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::lab::{Model, pintle, say};
+use crate::harness::{Harness, pintle, run};
 
-const OWN: &str = r#"[
+const CATALOG: &str = r#"[
   {"id": "house-1", "provider": "openai", "context_window": 9000, "supports_tools": true,
    "input_cost_per_million": 1000, "output_cost_per_million": 2000, "cache_read_cost_per_million": 100,
    "cache_write_cost_per_million": 1000},
@@ -17,17 +17,17 @@ const OWN: &str = r#"[
   {"id": "gpt-5.2", "provider": "openai", "input_cost_per_million": null}
 ]"#;
 
-fn own(text: &str) -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("models.json");
+fn catalog_file(text: &str) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("models.json");
     std::fs::write(&file, text).unwrap();
-    (folder, file)
+    (directory, file)
 }
 
-fn listed(command: &mut Command) -> Vec<Value> {
-    let said = say(command);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
-    serde_json::from_str(&said.out).unwrap()
+fn list(command: &mut Command) -> Vec<Value> {
+    let output = run(command);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    serde_json::from_str(&output.stdout).unwrap()
 }
 
 fn ids(models: &[Value]) -> Vec<&str> {
@@ -35,24 +35,24 @@ fn ids(models: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn the_shipped_models_are_listed_for_people() {
-    let said = say(&mut pintle(&["models"]));
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
-    let head = said.out.lines().next().unwrap();
+fn built_in_models_are_listed_as_a_table() {
+    let output = run(&mut pintle(&["models"]));
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    let head = output.stdout.lines().next().unwrap();
     assert!(head.starts_with("PROVIDER") && head.contains("WINDOW"), "{head}");
     for id in ["claude-opus-4-6", "gpt-5.2", "gemini-3.1-pro-preview"] {
         let lines: Vec<&str> =
-            said.out.lines().filter(|line| line.split_whitespace().nth(1) == Some(id)).collect();
-        assert_eq!(lines.len(), 1, "{id} in {}", said.out);
+            output.stdout.lines().filter(|line| line.split_whitespace().nth(1) == Some(id)).collect();
+        assert_eq!(lines.len(), 1, "{id} in {}", output.stdout);
     }
-    let gpt = said.out.lines().find(|line| line.contains(" gpt-5.2 ")).unwrap();
+    let gpt = output.stdout.lines().find(|line| line.contains(" gpt-5.2 ")).unwrap();
     let cells: Vec<&str> = gpt.split_whitespace().collect();
     assert_eq!(cells[..9], ["openai", "gpt-5.2", "400000", "128000", "1.75", "14", "0.175", "-", "tvr"]);
 }
 
 #[test]
 fn json_has_every_field_of_one_provider() {
-    let models = listed(&mut pintle(&["models", "--provider", "anthropic", "--output", "json"]));
+    let models = list(&mut pintle(&["models", "--provider", "anthropic", "--output", "json"]));
     assert!(models.len() >= 10 && models.iter().all(|model| model["provider"] == "anthropic"));
     let opus = models.iter().find(|model| model["id"] == "claude-opus-4-6").unwrap();
     assert_eq!((&opus["context_window"], &opus["input_cost_per_million"]), (&1_000_000.into(), &5.0.into()));
@@ -60,34 +60,34 @@ fn json_has_every_field_of_one_provider() {
 }
 
 #[test]
-fn a_provider_without_models_is_refused_with_those_that_have_some() {
+fn provider_without_models_is_rejected() {
     for provider in ["acme", "openai-compatible"] {
-        let said = say(&mut pintle(&["models", "--provider", provider]));
-        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+        let output = run(&mut pintle(&["models", "--provider", provider]));
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{output:?}");
         for word in [provider, "anthropic", "openai", "gemini"] {
-            assert!(said.err.contains(word), "{said:?}");
+            assert!(output.stderr.contains(word), "{output:?}");
         }
     }
 }
 
 #[test]
-fn a_file_lies_over_the_catalog_by_flag_or_by_variable() {
-    let (_folder, file) = own(OWN);
-    let (_other, empty) = own("[]");
+fn catalog_file_overrides_the_built_in_catalog() {
+    let (_directory, file) = catalog_file(CATALOG);
+    let (_other, empty) = catalog_file("[]");
     let json = ["models", "--output", "json"];
-    let by_flag = listed(pintle(&json).arg("--catalog").arg(&file));
-    let by_variable = listed(pintle(&json).env("PINTLE_CATALOG", &file));
+    let by_flag = list(pintle(&json).arg("--catalog").arg(&file));
+    let by_variable = list(pintle(&json).env("PINTLE_CATALOG", &file));
     assert_eq!(by_flag, by_variable);
     assert_eq!(ids(&by_flag)[..2], ["house-1", "local"], "new models come first");
     let changed = by_flag.iter().find(|model| model["id"] == "gpt-5.2").unwrap();
     assert!(changed.get("input_cost_per_million").is_none() && changed["output_cost_per_million"] == 14.0);
 
-    let shipped = listed(&mut pintle(&json));
-    assert_eq!(by_flag.len(), shipped.len() + 2);
-    let flag_wins = listed(pintle(&json).env("PINTLE_CATALOG", &file).arg("--catalog").arg(&empty));
-    assert_eq!(flag_wins, shipped);
-    assert_eq!(listed(pintle(&json).env("PINTLE_CATALOG", "")), shipped, "an empty variable is an unset one");
-    let local = listed(
+    let built_in = list(&mut pintle(&json));
+    assert_eq!(by_flag.len(), built_in.len() + 2);
+    let flag_wins = list(pintle(&json).env("PINTLE_CATALOG", &file).arg("--catalog").arg(&empty));
+    assert_eq!(flag_wins, built_in);
+    assert_eq!(list(pintle(&json).env("PINTLE_CATALOG", "")), built_in, "an empty variable counts as unset");
+    let local = list(
         pintle(&["models", "--provider", "openai-compatible", "--output", "json"])
             .arg("--catalog")
             .arg(&file),
@@ -96,38 +96,39 @@ fn a_file_lies_over_the_catalog_by_flag_or_by_variable() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_told_with_its_line() {
-    let (_folder, file) = own("[\n {\"id\": \"a\", \"provider\": \"b\",\n  \"context_window\": \"wide\"}]");
+fn catalog_errors_have_a_line_number() {
+    let (_directory, file) =
+        catalog_file("[\n {\"id\": \"a\", \"provider\": \"b\",\n  \"context_window\": \"wide\"}]");
     let missing = file.with_file_name("missing.json");
-    let rows = [
+    let cases = [
         (pintle(&["models"]).arg("--catalog").arg(&file), "--catalog"),
         (pintle(&["models"]).env("PINTLE_CATALOG", &file), "PINTLE_CATALOG"),
         (pintle(&["ask", "Hello", "--catalog"]).arg(&file).env("OPENAI_API_KEY", "sk-x"), "--catalog"),
     ]
-    .map(|(command, given_by)| (say(command), given_by));
-    for (said, given_by) in rows {
-        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
-        for part in [given_by, "models.json", "line 3", "`context_window`", "\"wide\""] {
-            assert!(said.err.contains(part), "{part} in {said:?}");
+    .map(|(command, source)| (run(command), source));
+    for (output, source) in cases {
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{output:?}");
+        for part in [source, "models.json", "line 3", "`context_window`", "\"wide\""] {
+            assert!(output.stderr.contains(part), "{part} in {output:?}");
         }
-        assert_eq!(said.err.lines().count(), 1, "{said:?}");
+        assert_eq!(output.stderr.lines().count(), 1, "{output:?}");
     }
-    let said = say(pintle(&["models"]).arg("--catalog").arg(&missing));
-    assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.err.contains("missing.json") && said.err.contains("No such file"), "{said:?}");
+    let output = run(pintle(&["models"]).arg("--catalog").arg(&missing));
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("missing.json") && output.stderr.contains("No such file"), "{output:?}");
 }
 
 #[test]
-fn a_run_is_priced_by_the_file() {
-    let (_folder, file) = own(OWN);
+fn runs_are_priced_by_the_catalog_file() {
+    let (_directory, file) = catalog_file(CATALOG);
     let turns = "[[turn]]\ntext = \"Looking.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*\" }\n\
                  [[turn]]\ntext = \"Done.\"\n";
     let outcome = |arguments: &[&str]| -> Value {
-        let model = Model::new(Dialect::OpenAiResponses, turns);
-        let mut command = model.command("run", &["--output", "json", "Look"]);
-        let said = say(command.args(arguments));
-        assert_eq!(said.code, Some(0), "{said:?}");
-        serde_json::from_str(&said.out).unwrap()
+        let harness = Harness::new(Dialect::OpenAiResponses, turns);
+        let mut command = harness.command("run", &["--output", "json", "Look"]);
+        let output = run(command.args(arguments));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        serde_json::from_str(&output.stdout).unwrap()
     };
     let priced = outcome(&["--model", "house-1", "--catalog", file.to_str().unwrap()]);
     let count = |name: &str| priced["usage"][name].as_f64().unwrap_or(0.0);
@@ -140,22 +141,22 @@ fn a_run_is_priced_by_the_file() {
 }
 
 #[test]
-fn each_shell_gets_a_script_of_all_commands() {
+fn completions_cover_every_shell_and_command() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let said = say(&mut pintle(&["completions", shell]));
-        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+        let output = run(&mut pintle(&["completions", shell]));
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
         for word in ["models", "completions", "catalog", "openai-compatible"] {
-            assert!(said.out.contains(word), "{shell}: {word}");
+            assert!(output.stdout.contains(word), "{shell}: {word}");
         }
     }
-    let said = say(&mut pintle(&["completions", "tcsh"]));
-    assert_eq!(said.code, Some(2), "{said:?}");
-    assert!(said.err.contains("tcsh") && said.err.contains("bash"), "{said:?}");
+    let output = run(&mut pintle(&["completions", "tcsh"]));
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("tcsh") && output.stderr.contains("bash"), "{output:?}");
 }
 
 #[test]
-fn bash_completes_with_it() {
-    let script = say(&mut pintle(&["completions", "bash"])).out;
+fn bash_completions_work() {
+    let script = run(&mut pintle(&["completions", "bash"])).stdout;
     let ask = "COMP_WORDS=(pintle mo); COMP_CWORD=1; _pintle pintle mo pintle; echo \"${COMPREPLY[@]}\"\n\
                COMP_WORDS=(pintle models --out); COMP_CWORD=2; _pintle pintle --out models; echo \"${COMPREPLY[@]}\"\n";
     let output = Command::new("bash").args(["--norc", "-c", &format!("{script}\n{ask}")]).output().unwrap();

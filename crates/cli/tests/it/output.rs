@@ -1,9 +1,9 @@
-//! The machine-readable outputs and the exit codes.
+//! Machine-readable output and exit codes.
 
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
-use crate::lab::{Model, pintle, say};
+use crate::harness::{Harness, pintle, run};
 
 const ROUND: &str =
     "[[turn]]\ntext = \"Looking.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*\" }\n";
@@ -16,11 +16,11 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn stream_json_of_run_is_one_event_per_line_between_the_session_and_the_outcome() {
-    let model = Model::new(Dialect::Gemini, &format!("{ROUND}{DONE}"));
-    let said = say(&mut model.command("run", &["--output", "stream-json", "Look"]));
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let lines = lines(&said.out);
+fn run_stream_has_header_events_and_outcome() {
+    let harness = Harness::new(Dialect::Gemini, &format!("{ROUND}{DONE}"));
+    let output = run(&mut harness.command("run", &["--output", "stream-json", "Look"]));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let lines = lines(&output.stdout);
     let id = lines[0]["session_id"].as_str().expect("the first line holds the session id");
     let last = lines.last().unwrap();
     assert!(last.to_string().contains("completed"), "{last}");
@@ -46,22 +46,22 @@ fn stream_json_of_run_is_one_event_per_line_between_the_session_and_the_outcome(
 }
 
 #[test]
-fn json_is_one_object_at_the_end() {
-    let model = Model::new(Dialect::OpenAiResponses, &format!("{ROUND}{DONE}"));
-    let said = say(&mut model.command("run", &["--output", "json", "Look"]));
-    let lines = lines(&said.out);
-    assert_eq!((said.code, lines.len()), (Some(0), 1), "{said:?}");
-    assert!(said.out.contains("Nothing there."));
+fn run_json_is_one_object() {
+    let harness = Harness::new(Dialect::OpenAiResponses, &format!("{ROUND}{DONE}"));
+    let output = run(&mut harness.command("run", &["--output", "json", "Look"]));
+    let lines = lines(&output.stdout);
+    assert_eq!((output.code, lines.len()), (Some(0), 1), "{output:?}");
+    assert!(output.stdout.contains("Nothing there."));
 }
 
 #[test]
-fn stream_json_of_ask_is_one_stream_event_per_line() {
+fn ask_stream_has_one_event_per_line() {
     for dialect in Dialect::ALL {
-        let model =
-            Model::new(dialect, "[[turn]]\nreasoning = \"Hm.\"\ntext = \"A short answer, in pieces.\"\n");
-        let said = say(&mut model.command("ask", &["--output", "stream-json", "Well?"]));
-        assert_eq!(said.code, Some(0), "{said:?}");
-        let lines = lines(&said.out);
+        let harness =
+            Harness::new(dialect, "[[turn]]\nreasoning = \"Hm.\"\ntext = \"A short answer, in pieces.\"\n");
+        let output = run(&mut harness.command("ask", &["--output", "stream-json", "Well?"]));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let lines = lines(&output.stdout);
         let text: String = lines
             .iter()
             .filter(|line| line["type"] == "TEXT_DELTA")
@@ -77,28 +77,28 @@ fn stream_json_of_ask_is_one_stream_event_per_line() {
 }
 
 #[test]
-fn a_failure_of_ask_is_an_error_line_and_exit_code_1() {
-    let model =
-        Model::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
-    let said = say(&mut model.command("ask", &["--output", "stream-json", "Well?"]));
-    assert_eq!(said.code, Some(1), "{said:?}");
-    let last = lines(&said.out).pop().unwrap();
+fn ask_failure_is_an_error_event() {
+    let harness =
+        Harness::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
+    let output = run(&mut harness.command("ask", &["--output", "stream-json", "Well?"]));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let last = lines(&output.stdout).pop().unwrap();
     assert_eq!(
         (&last["type"], &last["error"]["kind"], &last["error"]["exit_code"]),
         (&"ERROR".into(), &"server".into(), &1.into())
     );
 
-    let model =
-        Model::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
-    let said = say(&mut model.command("ask", &["--output", "json", "Well?"]));
-    let lines = lines(&said.out);
-    assert_eq!((lines.len(), &lines[0]["error"]["kind"]), (1, &"server".into()), "{said:?}");
+    let harness =
+        Harness::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
+    let output = run(&mut harness.command("ask", &["--output", "json", "Well?"]));
+    let lines = lines(&output.stdout);
+    assert_eq!((lines.len(), &lines[0]["error"]["kind"]), (1, &"server".into()), "{output:?}");
 }
 
-/// Programs that read objects get one for every failure, the last line of what they read.
+/// Every failure ends JSON output with an error object.
 #[test]
-fn every_failure_is_an_object_for_programs() {
-    let rows: [(&[&str], i32, &str); 7] = [
+fn every_failure_has_an_error_object() {
+    let cases: [(&[&str], i32, &str); 7] = [
         (&["run", "Hello"], 4, "authentication"),
         (&["ask", "Hello"], 4, "authentication"),
         (&["run", "--provider", "scripted", "Hello"], 2, "usage"),
@@ -107,41 +107,41 @@ fn every_failure_is_an_object_for_programs() {
         (&["run", "--nonsense", "Hello"], 2, "usage"),
         (&["ask", "--max-turns", "3", "Hello"], 2, "usage"),
     ];
-    for (arguments, code, kind) in rows {
+    for (arguments, code, kind) in cases {
         for format in ["json", "stream-json"] {
-            let said = say(pintle(arguments).args(["--output", format]));
-            let lines = lines(&said.out);
-            assert_eq!((said.code, lines.len()), (Some(code), 1), "{said:?}");
+            let output = run(pintle(arguments).args(["--output", format]));
+            let lines = lines(&output.stdout);
+            assert_eq!((output.code, lines.len()), (Some(code), 1), "{output:?}");
             let error = &lines[0]["error"];
-            assert_eq!((&error["kind"], &error["exit_code"]), (&kind.into(), &code.into()), "{said:?}");
+            assert_eq!((&error["kind"], &error["exit_code"]), (&kind.into(), &code.into()), "{output:?}");
             let message = error["message"].as_str().unwrap();
-            assert!(!message.is_empty() && said.err.contains(message), "{said:?}");
+            assert!(!message.is_empty() && output.stderr.contains(message), "{output:?}");
             let hint = error["hint"].as_str().unwrap_or_default();
-            assert!(said.err.contains(hint), "{said:?}");
-            assert!(code != 4 || hint.contains("set OPENAI_API_KEY"), "{said:?}");
-            let is_answer = arguments[0] == "ask" && format == "stream-json";
-            assert_eq!(lines[0]["type"], if is_answer { "ERROR" } else { "error" }, "{said:?}");
+            assert!(output.stderr.contains(hint), "{output:?}");
+            assert!(code != 4 || hint.contains("set OPENAI_API_KEY"), "{output:?}");
+            let is_ask_stream = arguments[0] == "ask" && format == "stream-json";
+            assert_eq!(lines[0]["type"], if is_ask_stream { "ERROR" } else { "error" }, "{output:?}");
         }
-        assert_eq!(say(&mut pintle(arguments)).out, "");
+        assert_eq!(run(&mut pintle(arguments)).stdout, "");
     }
 }
 
 #[test]
-fn a_failure_of_a_run_is_in_its_outcome() {
+fn run_failure_is_part_of_the_outcome() {
     let refused = "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 400\n";
-    let rows: [(&str, &[&str], i32, &str); 4] = [
+    let cases: [(&str, &[&str], i32, &str); 4] = [
         (refused, &[], 1, "invalid_request"),
         (ROUND, &["--max-turns", "1"], 3, "limit_reached"),
         (ROUND, &["--max-tool-rounds", "1"], 3, "limit_reached"),
         (DONE, &[], 0, ""),
     ];
-    for (turns, flags, code, kind) in rows {
+    for (turns, flags, code, kind) in cases {
         for format in ["json", "stream-json"] {
-            let model = Model::new(Dialect::AnthropicMessages, turns);
-            let said = say(&mut model.command("run", &[flags, &["--output", format, "Look"]].concat()));
-            let lines = lines(&said.out);
+            let harness = Harness::new(Dialect::AnthropicMessages, turns);
+            let output = run(&mut harness.command("run", &[flags, &["--output", format, "Look"]].concat()));
+            let lines = lines(&output.stdout);
             let outcomes = lines.iter().filter(|line| line["type"] == "outcome").count();
-            assert_eq!((said.code, outcomes), (Some(code), 1), "{said:?}");
+            assert_eq!((output.code, outcomes), (Some(code), 1), "{output:?}");
             let outcome = lines.last().unwrap();
             if code == 0 {
                 assert_eq!(outcome.get("error"), None, "{outcome}");
@@ -150,42 +150,42 @@ fn a_failure_of_a_run_is_in_its_outcome() {
             let error = &outcome["error"];
             assert_eq!((&error["kind"], &error["exit_code"]), (&kind.into(), &code.into()), "{outcome}");
             let message = error["message"].as_str().unwrap();
-            assert!(!message.is_empty() && said.err.contains(message), "{said:?}");
+            assert!(!message.is_empty() && output.stderr.contains(message), "{output:?}");
         }
     }
 }
 
 #[test]
 fn exit_codes_tell_how_it_ended() {
-    let rows: [(&str, &[&str], i32); 4] = [
+    let cases: [(&str, &[&str], i32); 4] = [
         (DONE, &[], 0),
         (ROUND, &["--max-tool-rounds", "1"], 3),
         (ROUND, &["--max-turns", "1"], 3),
         ("[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 400\n", &[], 1),
     ];
-    for (turns, flags, code) in rows {
-        let model = Model::new(Dialect::AnthropicMessages, turns);
-        let said = say(&mut model.command("run", &[flags, &["Look"]].concat()));
-        assert_eq!(said.code, Some(code), "{turns}: {said:?}");
+    for (turns, flags, code) in cases {
+        let harness = Harness::new(Dialect::AnthropicMessages, turns);
+        let output = run(&mut harness.command("run", &[flags, &["Look"]].concat()));
+        assert_eq!(output.code, Some(code), "{turns}: {output:?}");
     }
-    let model = Model::new(Dialect::AnthropicMessages, DONE);
-    let said = say(model.command("run", &["Look"]).env("ANTHROPIC_API_KEY", "sk-wrong-secret"));
-    assert_eq!(said.code, Some(4), "{said:?}");
-    assert!(!format!("{said:?}").contains("sk-wrong-secret"), "{said:?}");
-    assert!(said.err.contains("ANTHROPIC_API_KEY"), "{said:?}");
+    let harness = Harness::new(Dialect::AnthropicMessages, DONE);
+    let output = run(harness.command("run", &["Look"]).env("ANTHROPIC_API_KEY", "sk-wrong-secret"));
+    assert_eq!(output.code, Some(4), "{output:?}");
+    assert!(!format!("{output:?}").contains("sk-wrong-secret"), "{output:?}");
+    assert!(output.stderr.contains("ANTHROPIC_API_KEY"), "{output:?}");
 }
 
-/// The transcript but for its last line, with what differs from run to run written alike: times and the folder.
-fn alike(text: &str, folder: &str) -> String {
-    let transcript = text.rsplit_once("\n\n[done]").expect("a closing line").0.replace(folder, "FOLDER");
+/// Returns the transcript without its footer, with times and the directory normalised.
+fn normalized(text: &str, directory: &str) -> String {
+    let transcript = text.rsplit_once("\n\n[done]").expect("a footer").0.replace(directory, "DIRECTORY");
     let words: Vec<&str> = transcript.split(' ').collect();
     let is_time = |index: usize| words.get(index + 1).is_some_and(|unit| unit.starts_with("ms"));
-    let alike = words.iter().enumerate().map(|(index, word)| if is_time(index) { "0" } else { word });
-    alike.collect::<Vec<_>>().join(" ")
+    let normalized = words.iter().enumerate().map(|(index, word)| if is_time(index) { "0" } else { word });
+    normalized.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn output_of_a_command_keeps_its_form() {
+fn command_output_keeps_its_form() {
     let turns = r#"
         [[turn]]
         [[turn.call]]
@@ -194,30 +194,30 @@ fn output_of_a_command_keeps_its_form() {
         [[turn]]
         text = "Done."
         "#;
-    let model = Model::new(Dialect::AnthropicMessages, turns);
-    let said = say(&mut model.command("run", &["Work"]));
-    assert!(said.out.contains("\n    def f():\n        return 1\n\n    \tx\n"), "{said:?}");
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let output = run(&mut harness.command("run", &["Work"]));
+    assert!(output.stdout.contains("\n    def f():\n        return 1\n\n    \tx\n"), "{output:?}");
 }
 
 #[test]
-fn a_command_that_runs_over_its_time_says_so() {
-    let rows = [
+fn command_timeout_is_reported() {
+    let cases = [
         (Dialect::AnthropicMessages, "spec", "shell", "timeout_ms"),
         (Dialect::AnthropicMessages, "native", "Bash", "timeout"),
     ];
-    for (dialect, toolset, tool, limit) in rows {
+    for (dialect, toolset, tool, limit) in cases {
         let turns = format!(
             "[[turn]]\n[[turn.call]]\ntool = \"{tool}\"\narguments = {{ command = \"echo begun; sleep 60\", {limit} = 250 }}\n[[turn]]\ntext = \"Done.\"\n"
         );
         let run = |format: &str| {
-            let model = Model::new(dialect, &turns);
-            say(&mut model.command("run", &["--toolset", toolset, "--output", format, "Work"]))
+            let harness = Harness::new(dialect, &turns);
+            run(&mut harness.command("run", &["--toolset", toolset, "--output", format, "Work"]))
         };
-        let said = run("text");
+        let output = run("text");
         let line = format!("[{tool}] echo begun; sleep 60 (timed out after 250 ms, ");
-        assert!(said.out.contains(&line), "{said:?}");
-        let said = run("stream-json");
-        let events = lines(&said.out);
+        assert!(output.stdout.contains(&line), "{output:?}");
+        let output = run("stream-json");
+        let events = lines(&output.stdout);
         let end = events.iter().find(|event| event["kind"] == "TOOL_CALL_END").unwrap();
         assert_eq!(
             (&end["data"]["error"], &end["data"]["timeout_ms"]),
@@ -228,7 +228,7 @@ fn a_command_that_runs_over_its_time_says_so() {
 }
 
 #[test]
-fn piped_text_is_plain_and_stable() {
+fn piped_text_is_plain() {
     let turns = r#"
         [[turn]]
         text = "I look, then I write."
@@ -246,11 +246,12 @@ fn piped_text_is_plain_and_stable() {
         [[turn]]
         text = "Done."
         "#;
-    let model = Model::new(Dialect::AnthropicMessages, turns);
-    // A terminal's name and colours that are wished for do not make a terminal of a pipe.
-    let said = say(model.command("run", &["Work"]).env("TERM", "xterm-256color").env("CLICOLOR_FORCE", "1"));
-    assert_eq!(said.code, Some(0), "{said:?}");
-    insta::assert_snapshot!(alike(&said.out, &model.folder.path().display().to_string()), @r"
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    // Neither `TERM` nor `CLICOLOR_FORCE` turns a pipe into a terminal.
+    let output =
+        run(harness.command("run", &["Work"]).env("TERM", "xterm-256color").env("CLICOLOR_FORCE", "1"));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    insta::assert_snapshot!(normalized(&output.stdout, &harness.directory.path().display().to_string()), @r"
     I look, then I write.
 
     [shell] echo one; echo two (ok, 0 ms)
@@ -259,7 +260,7 @@ fn piped_text_is_plain_and_stable() {
         Exit code: 0
         Duration: 0 ms
     [read_file] missing.txt (not found, 0 ms)
-        Tool error (read_file): FOLDER/missing.txt does not exist
+        Tool error (read_file): DIRECTORY/missing.txt does not exist
     [write_file] a.txt (ok, 0 ms)
         --- /dev/null
         +++ b/a.txt
@@ -271,14 +272,17 @@ fn piped_text_is_plain_and_stable() {
 }
 
 #[test]
-fn a_question_that_nobody_can_answer_is_told() {
+fn unanswerable_question_is_reported() {
     let turns = "[[turn]]\ntext = \"Which port shall I take?\"\n";
-    let model = Model::new(Dialect::AnthropicMessages, turns);
-    let said = say(&mut model.command("run", &["Go"]));
-    assert!(said.out.contains("[done, with a question]"), "{said:?}");
-    assert_eq!(said.err, "pintle: the model asks something, and nobody at a terminal can answer\n");
-    let model = Model::new(Dialect::AnthropicMessages, turns);
-    let said = say(&mut model.command("run", &["--output", "json", "Go"]));
-    assert_eq!(said.code, Some(0));
-    assert!(said.out.contains("\"status\":\"awaiting_input\""), "{said:?}");
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let output = run(&mut harness.command("run", &["Go"]));
+    assert!(output.stdout.contains("[done, with a question]"), "{output:?}");
+    assert_eq!(
+        output.stderr,
+        "pintle: the model asked a question, but no terminal is available to answer it\n"
+    );
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let output = run(&mut harness.command("run", &["--output", "json", "Go"]));
+    assert_eq!(output.code, Some(0));
+    assert!(output.stdout.contains("\"status\":\"awaiting_input\""), "{output:?}");
 }

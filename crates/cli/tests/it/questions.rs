@@ -1,12 +1,12 @@
-//! What a person at a terminal is asked, and what comes of the answer.
+//! Questions to the user at a terminal, and their answers.
 
 use pintle_testkit::Dialect;
 use serde_json::{Value, json};
 
-use crate::lab::Model;
+use crate::harness::Harness;
 use crate::terminal::Terminal;
 
-/// A script whose one call is asked about.
+/// Scripts one call that needs approval.
 fn call(tool: &str, arguments: &Value) -> String {
     let arguments: String =
         arguments.as_object().unwrap().iter().map(|(name, value)| format!("{name} = {value}, ")).collect();
@@ -16,12 +16,12 @@ fn call(tool: &str, arguments: &Value) -> String {
     )
 }
 
-/// Whatever a call has in its middle, its beginning and its end are on the screen when a person decides.
+/// Whatever is in the middle of a call, its start and its end are on screen next to the prompt.
 #[test]
-fn an_approval_shows_head_amount_and_tail_beside_the_question() {
+fn approval_shows_head_size_and_tail() {
     let blank = "\n".repeat(6_001);
     let lines: String = (0..400).map(|number| format!("\n: line {number}")).collect();
-    let rows = [
+    let cases = [
         (
             "shell",
             json!({ "command": format!("echo head{blank}echo tail > b.txt") }),
@@ -44,21 +44,21 @@ fn an_approval_shows_head_amount_and_tail_beside_the_question() {
             "lines",
         ),
     ];
-    for (tool, arguments, amount) in rows {
-        let model = Model::new(Dialect::AnthropicMessages, &call(tool, &arguments));
-        let mut terminal = Terminal::start(&model.command("run", &["--approve", "all", "Go"]));
+    for (tool, arguments, amount) in cases {
+        let harness = Harness::new(Dialect::AnthropicMessages, &call(tool, &arguments));
+        let mut terminal = Terminal::start(&harness.command("run", &["--approve", "all", "Go"]));
         let screen = terminal.wait_for_text("what to do instead: ");
         for part in ["echo head", "echo tail", amount, "  … "] {
             assert!(screen.contains(part), "{part} in\n{screen}");
         }
-        terminal.types("y\n");
-        let (code, screen, _) = terminal.ends();
-        assert_eq!((code, model.path("b.txt").exists()), (Some(0), true), "{screen}");
+        terminal.type_keys("y\n");
+        let (code, screen, _) = terminal.finish();
+        assert_eq!((code, harness.path("b.txt").exists()), (Some(0), true), "{screen}");
     }
 }
 
-/// Five answers of a model and four rounds of calls, the third of them a question.
-const ASKS_IN_THE_MIDDLE: &str = r#"
+/// Five responses and four tool rounds, the third of which is a question.
+const QUESTION_IN_THE_MIDDLE: &str = r#"
     [[turn]]
     [[turn.call]]
     tool = "glob"
@@ -79,42 +79,42 @@ const ASKS_IN_THE_MIDDLE: &str = r#"
     text = "Done."
     "#;
 
-/// A run in which the question is answered: exit code and everything that was written.
-fn answered(arguments: &[&str]) -> (Option<i32>, String) {
-    let model = Model::new(Dialect::ChatCompletions, ASKS_IN_THE_MIDDLE);
-    // Wide enough that no line is broken.
-    let mut terminal = Terminal::run(&model.command("run", arguments), 4_000, 24, |_| {});
+/// Answers the question and returns the exit code and all output.
+fn run_and_answer(arguments: &[&str]) -> (Option<i32>, String) {
+    let harness = Harness::new(Dialect::ChatCompletions, QUESTION_IN_THE_MIDDLE);
+    // Wide enough that no line wraps.
+    let mut terminal = Terminal::run(&harness.command("run", arguments), 4_000, 24, |_| {});
     terminal.wait_for_text("\n> ");
-    terminal.types("8080\n");
-    let (code, _, bytes) = terminal.ends();
+    terminal.type_keys("8080\n");
+    let (code, _, bytes) = terminal.finish();
     (code, bytes)
 }
 
-/// The objects among the lines of an output.
+/// Returns the JSON objects in an output.
 fn objects(output: &str) -> Vec<Value> {
     output.lines().filter_map(|line| serde_json::from_str(line).ok()).filter(Value::is_object).collect()
 }
 
-/// The runs before and after the answer are one run for a person, in counts, tokens and limits.
+/// To the user, the runs before and after the answer are one run.
 #[test]
-fn what_follows_an_answered_question_is_counted_with_what_came_before() {
-    let rows = [
+fn totals_and_limits_span_an_answered_question() {
+    let cases = [
         ("--max-turns=0", 0, "completed", 5, 4),
         ("--max-turns=3", 3, "turn_limit", 3, 3),
         ("--max-turns=4", 3, "turn_limit", 4, 4),
         ("--max-tool-rounds=4", 3, "round_limit", 4, 4),
     ];
-    for (limit, code, status, model_calls, tool_calls) in rows {
-        let (ended, output) = answered(&[limit, "Go"]);
+    for (limit, code, status, model_calls, tool_calls) in cases {
+        let (exit, output) = run_and_answer(&[limit, "Go"]);
         let counts = format!("] {model_calls} model calls, {tool_calls} tool calls, ");
-        assert!(ended == Some(code) && output.contains(&counts), "{counts} in {output}");
+        assert!(exit == Some(code) && output.contains(&counts), "{counts} in {output}");
 
         for format in ["json", "stream-json"] {
-            let (ended, output) = answered(&[limit, "--output", format, "Go"]);
+            let (exit, output) = run_and_answer(&[limit, "--output", format, "Go"]);
             let objects = objects(&output);
             let outcome = objects.last().unwrap();
             assert_eq!(
-                (ended, &outcome["status"], &outcome["model_calls"], &outcome["tool_calls"]),
+                (exit, &outcome["status"], &outcome["model_calls"], &outcome["tool_calls"]),
                 (Some(code), &status.into(), &model_calls.into(), &tool_calls.into())
             );
             let answers = objects.iter().filter(|event| event["kind"] == "MODEL_RESPONSE");
@@ -129,10 +129,10 @@ fn what_follows_an_answered_question_is_counted_with_what_came_before() {
 }
 
 #[test]
-fn a_question_whose_answer_no_round_is_left_for_is_not_put() {
-    let model = Model::new(Dialect::ChatCompletions, ASKS_IN_THE_MIDDLE);
-    let command = model.command("run", &["--max-tool-rounds", "3", "Go"]);
-    let (code, screen, _) = Terminal::run(&command, 200, 24, |_| {}).ends();
+fn question_is_skipped_without_remaining_rounds() {
+    let harness = Harness::new(Dialect::ChatCompletions, QUESTION_IN_THE_MIDDLE);
+    let command = harness.command("run", &["--max-tool-rounds", "3", "Go"]);
+    let (code, screen, _) = Terminal::run(&command, 200, 24, |_| {}).finish();
     assert_eq!(code, Some(3), "{screen}");
-    assert!(screen.contains("[stopped at the limit of tool rounds] 3 model calls, 3 tool calls"), "{screen}");
+    assert!(screen.contains("[stopped: tool round limit] 3 model calls, 3 tool calls"), "{screen}");
 }

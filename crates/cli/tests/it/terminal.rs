@@ -1,4 +1,4 @@
-//! A person at a terminal: a real one, with a size, a keyboard and a controlling process.
+//! `pintle run` on a pseudo-terminal with a size, a keyboard and a controlling process.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -16,13 +16,13 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use vt100::Parser;
 
-use crate::lab::Model;
+use crate::harness::Harness;
 use crate::subagents::BOTH_WRITE;
 
-/// How long something may take that usually takes a moment.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Deadline for anything that normally happens at once.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A terminal, and the process that runs in it.
+/// Pseudo-terminal with the process that runs in it.
 pub(crate) struct Terminal {
     keyboard: File,
     screen: Arc<Screen>,
@@ -30,19 +30,19 @@ pub(crate) struct Terminal {
     reader: Option<JoinHandle<()>>,
 }
 
-/// What the terminal shows, and all that it was sent.
+/// Contents of the terminal, and all bytes sent to it.
 struct Screen {
     shown: Mutex<(Parser, Vec<u8>)>,
     changed: Condvar,
-    /// Whether it is closed before the process ends.
+    /// Whether the terminal is to be closed before the process exits.
     closing: AtomicBool,
 }
 
-/// How long the reader looks for output before it looks whether to go on.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// How long the reader polls for output before it checks whether to stop.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 impl Terminal {
-    /// Runs the command as the leader of a session at a terminal of its own.
+    /// Runs the command as a session leader on a new terminal.
     pub(crate) fn run(
         command: &Command,
         columns: u16,
@@ -61,7 +61,7 @@ impl Terminal {
         rows: u16,
         redirect: impl FnOnce(&mut Command),
     ) -> Self {
-        let (master, slave) = pair();
+        let (master, slave) = open_pty();
         resize(&master, columns, rows);
         in_session.args(command.get_args()).env_clear().env("TERM", "xterm-256color");
         for (name, value) in command.get_envs() {
@@ -72,7 +72,7 @@ impl Terminal {
         in_session.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
         redirect(&mut in_session);
         let child = in_session.spawn().expect("setsid runs");
-        // It holds the other end of the terminal open.
+        // Close the copies of the slave end that it holds.
         drop(in_session);
         let keyboard = File::from(master);
         let parser = Parser::new(cells(rows), cells(columns), 1_000);
@@ -82,7 +82,7 @@ impl Terminal {
             closing: AtomicBool::new(false),
         });
         let (shown, mut output) = (Arc::clone(&screen), keyboard.try_clone().unwrap());
-        let reader = std::thread::spawn(move || shown.follow(&mut output));
+        let reader = std::thread::spawn(move || shown.read_output(&mut output));
         Self { keyboard, screen, child, reader: Some(reader) }
     }
 
@@ -90,7 +90,7 @@ impl Terminal {
         Self::run(command, 80, 24, |_| {})
     }
 
-    pub(crate) fn types(&mut self, keys: &str) {
+    pub(crate) fn type_keys(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
@@ -99,16 +99,16 @@ impl Terminal {
         resize(&self.keyboard, columns, rows);
     }
 
-    /// Waits until the screen is as it is wanted, and gives it.
-    pub(crate) fn wait_for(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
+    /// Waits until the screen satisfies the condition, and returns it.
+    pub(crate) fn wait_for(&mut self, what: &str, condition: impl Fn(&str) -> bool) -> String {
         let shown = self.screen.shown.lock().unwrap();
-        let waiting = |shown: &mut (Parser, Vec<u8>)| !is_there(&shown.0.screen().contents());
-        let (shown, waited) = self.screen.changed.wait_timeout_while(shown, PATIENCE, waiting).unwrap();
+        let waiting = |shown: &mut (Parser, Vec<u8>)| !condition(&shown.0.screen().contents());
+        let (shown, waited) = self.screen.changed.wait_timeout_while(shown, TIMEOUT, waiting).unwrap();
         let contents = shown.0.screen().contents();
         drop(shown);
         if waited.timed_out() {
             let _ = self.child.kill();
-            panic!("no {what}:\n{contents}");
+            panic!("{what} did not appear:\n{contents}");
         }
         contents
     }
@@ -117,8 +117,8 @@ impl Terminal {
         self.wait_for(text, |screen| screen.contains(text))
     }
 
-    /// Waits for the end; gives the exit code, the screen, and all bytes.
-    pub(crate) fn ends(mut self) -> (Option<i32>, String, String) {
+    /// Waits for the process to exit, and returns the exit code, the screen and all output.
+    pub(crate) fn finish(mut self) -> (Option<i32>, String, String) {
         let code = self.child.wait().unwrap().code();
         self.reader.take().unwrap().join().unwrap();
         let shown = self.screen.shown.lock().unwrap();
@@ -127,15 +127,15 @@ impl Terminal {
 }
 
 impl Screen {
-    /// Until the last process has closed the terminal, or it is to be closed.
-    fn follow(&self, output: &mut File) {
+    /// Reads output until the last process has closed the terminal, or [`Screen::closing`] is set.
+    fn read_output(&self, output: &mut File) {
         let mut buffer = [0; 4096];
         while !self.closing.load(Ordering::Relaxed) {
             let mut ready = [PollFd::new(output, PollFlags::IN)];
-            if poll(&mut ready, Some(&LOOK)).unwrap() == 0 {
+            if poll(&mut ready, Some(&POLL_INTERVAL)).unwrap() == 0 {
                 continue;
             }
-            // What is read when nobody is left is an error.
+            // Once the last process is gone, reading fails.
             let Ok(count @ 1..) = output.read(&mut buffer) else { return };
             let read = buffer.get(..count).unwrap();
             let mut shown = self.shown.lock().unwrap();
@@ -147,8 +147,8 @@ impl Screen {
     }
 }
 
-/// The two ends of a terminal.
-fn pair() -> (OwnedFd, OwnedFd) {
+/// Opens a pseudo-terminal and returns its master and slave.
+fn open_pty() -> (OwnedFd, OwnedFd) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).unwrap();
     grantpt(&master).unwrap();
@@ -166,8 +166,8 @@ fn cells(count: u16) -> NonZeroU16 {
     NonZeroU16::new(count).unwrap()
 }
 
-/// A call that runs until the file `go` is there.
-fn waiting_call(command: &str) -> String {
+/// Scripts a shell call, such as one that waits for the file `go`.
+fn shell_call(command: &str) -> String {
     format!(
         "[[turn]]\ntext = \"I wait.\"\n[[turn.call]]\ntool = \"shell\"\narguments = {{ command = \"{command}\", timeout_ms = 600000 }}\n[[turn]]\ntext = \"Done.\"\n"
     )
@@ -180,17 +180,17 @@ fn is_spinning(screen: &str) -> bool {
 }
 
 #[test]
-fn what_waits_is_shown_and_erased() {
+fn activity_is_shown_and_erased() {
     let turns =
-        format!("[[turn]]\nfailure = [{{ stall_ms = 400, status = 503 }}]\n{}", &waiting_call(UNTIL_GO)[9..]);
-    let model = Model::new(Dialect::AnthropicMessages, &turns);
-    let mut terminal = Terminal::start(&model.command("run", &["Wait"]));
+        format!("[[turn]]\nfailure = [{{ stall_ms = 400, status = 503 }}]\n{}", &shell_call(UNTIL_GO)[9..]);
+    let harness = Harness::new(Dialect::AnthropicMessages, &turns);
+    let mut terminal = Terminal::start(&harness.command("run", &["Wait"]));
     terminal.wait_for_text("waiting for the model");
     terminal.wait_for("a call that runs", |screen| {
         screen.contains("shell until test -e go") && is_spinning(screen)
     });
-    std::fs::write(model.path("go"), "").unwrap();
-    let (code, screen, _) = terminal.ends();
+    std::fs::write(harness.path("go"), "").unwrap();
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert!(!is_spinning(&screen) && !screen.contains("waiting"), "{screen}");
     let lines: Vec<&str> =
@@ -201,40 +201,40 @@ fn what_waits_is_shown_and_erased() {
 }
 
 #[test]
-fn what_is_typed_while_it_works_does_not_reach_the_shell() {
-    let model = Model::new(Dialect::AnthropicMessages, &waiting_call(UNTIL_GO));
-    let command = model.command("run", &["Wait"]);
+fn typeahead_does_not_reach_the_shell() {
+    let harness = Harness::new(Dialect::AnthropicMessages, &shell_call(UNTIL_GO));
+    let command = harness.command("run", &["Wait"]);
     let mut shell = Command::new("setsid");
     let script = "\"$0\" \"$@\"; read -r line; echo \"the shell got: $line\"";
     shell.args(["--wait", "--ctty", "sh", "-c", script]).arg(command.get_program());
     let mut terminal = Terminal::run_as(shell, &command, 80, 24, |_| {});
     terminal.wait_for("a call that runs", is_spinning);
-    terminal.types("rm -rf important\n");
-    std::fs::write(model.path("go"), "").unwrap();
+    terminal.type_keys("rm -rf important\n");
+    std::fs::write(harness.path("go"), "").unwrap();
     terminal.wait_for_text("[done]");
-    // The shell may read only once the command has ended.
+    // Wait until the command has exited and the shell reads.
     std::thread::sleep(Duration::from_secs(1));
-    terminal.types("true\n");
-    let (code, screen, _) = terminal.ends();
+    terminal.type_keys("true\n");
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert!(screen.contains("the shell got: true"), "{screen}");
 }
 
 #[test]
-fn a_patch_is_seen_while_the_model_writes_it() {
+fn streamed_patch_is_shown_as_a_diff() {
     let lines: String = (0..40).map(|number| format!("+line {number}\n")).collect();
     let turns = format!(
         "[[turn]]\npause_ms = 100\n[[turn.call]]\ntool = \"apply_patch\"\narguments = {{ patch = '''\n*** Begin Patch\n*** Add File: a.txt\n{lines}*** End Patch\n''' }}\n[[turn]]\ntext = \"Done.\"\n"
     );
-    let model = Model::new(Dialect::OpenAiResponses, &turns);
-    let mut terminal = Terminal::start(&model.command("run", &["Write"]));
+    let harness = Harness::new(Dialect::OpenAiResponses, &turns);
+    let mut terminal = Terminal::start(&harness.command("run", &["Write"]));
     terminal.wait_for("a diff that grows", |screen| {
         is_spinning(screen) && screen.contains("apply_patch a.txt +") && screen.contains("    +line 1")
     });
-    let (code, screen, _) = terminal.ends();
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert!(!is_spinning(&screen) && screen.contains("    +line 39"), "{screen}");
-    assert_eq!(model.read("a.txt").lines().count(), 40);
+    assert_eq!(harness.read("a.txt").lines().count(), 40);
 }
 
 const TWO_WRITES: &str = r#"
@@ -251,22 +251,22 @@ const TWO_WRITES: &str = r#"
     "#;
 
 #[test]
-fn a_person_says_yes_and_no() {
-    let model = Model::new(Dialect::AnthropicMessages, TWO_WRITES);
-    let mut terminal = Terminal::start(&model.command("run", &["--approve", "writes", "Go"]));
+fn approvals_are_answered_at_the_terminal() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TWO_WRITES);
+    let mut terminal = Terminal::start(&harness.command("run", &["--approve", "writes", "Go"]));
     let question = "what to do instead: ";
     let screen = terminal.wait_for_text(question);
-    // Both calls are prepared at the same time, so either may be asked about first.
+    // The calls are prepared in parallel, so either question may come first.
     let a_is_first = screen.contains("+hello");
     assert!(a_is_first != screen.contains("+world") && !is_spinning(&screen), "{screen}");
-    assert!(!model.path("a.txt").exists());
-    terminal.types(if a_is_first { "y\n" } else { "n\n" });
+    assert!(!harness.path("a.txt").exists());
+    terminal.type_keys(if a_is_first { "y\n" } else { "n\n" });
     let screen = terminal.wait_for("a second question", |screen| screen.matches(question).count() == 2);
     assert!(screen.contains("+hello") && screen.contains("+world") && !is_spinning(&screen), "{screen}");
-    terminal.types(if a_is_first { "n\n" } else { "y\n" });
-    let (code, screen, _) = terminal.ends();
+    terminal.type_keys(if a_is_first { "n\n" } else { "y\n" });
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(model.path("a.txt").exists() && !model.path("b.txt").exists(), "{screen}");
+    assert!(harness.path("a.txt").exists() && !harness.path("b.txt").exists(), "{screen}");
     for answer in ["y", "n"] {
         assert!(screen.contains(&format!("{question}{answer}\n")), "{screen}");
     }
@@ -277,33 +277,34 @@ fn a_person_says_yes_and_no() {
     assert!(screen.contains("So be it."), "{screen}");
 }
 
-/// The session and its subagent both ask, and the calls of both have the same ids.
+/// The calls of the session and of its subagent have the same ids.
 #[test]
-fn a_person_is_asked_about_the_calls_of_subagents_too() {
-    let model = Model::new(Dialect::AnthropicMessages, BOTH_WRITE);
-    std::fs::create_dir(model.path("sub")).unwrap();
-    let mut terminal = Terminal::run(&model.command("run", &["--approve", "writes", "Go"]), 100, 60, |_| {});
+fn subagent_approvals_are_answered_at_the_terminal() {
+    let harness = Harness::new(Dialect::AnthropicMessages, BOTH_WRITE);
+    std::fs::create_dir(harness.path("sub")).unwrap();
+    let mut terminal =
+        Terminal::run(&harness.command("run", &["--approve", "writes", "Go"]), 100, 60, |_| {});
     let question = "what to do instead: ";
     terminal.wait_for_text(question);
-    terminal.types("y\n");
+    terminal.type_keys("y\n");
     terminal.wait_for("the other question", |screen| screen.matches(question).count() == 2);
-    terminal.types("y\n");
-    let (code, screen, _) = terminal.ends();
+    terminal.type_keys("y\n");
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(model.path("a.txt").exists() && model.path("sub/a.txt").exists(), "{screen}");
+    assert!(harness.path("a.txt").exists() && harness.path("sub/a.txt").exists(), "{screen}");
     assert!(screen.contains("\nagent_1: write_file (") && screen.contains("\nwrite_file ("), "{screen}");
     assert!(screen.contains("[agent_1] ✓ write_file a.txt"), "{screen}");
 }
 
 #[test]
-fn ctrl_c_ends_the_run_and_leaves_the_screen_in_order() {
-    let model = Model::new(Dialect::AnthropicMessages, &waiting_call(UNTIL_GO));
-    let mut terminal = Terminal::start(&model.command("run", &["Wait"]));
+fn ctrl_c_ends_the_run_and_clears_the_live_region() {
+    let harness = Harness::new(Dialect::AnthropicMessages, &shell_call(UNTIL_GO));
+    let mut terminal = Terminal::start(&harness.command("run", &["Wait"]));
     terminal.wait_for("a call that runs", |screen| {
         screen.contains("shell until test -e go") && is_spinning(screen)
     });
-    terminal.types("\u{3}");
-    let (code, screen, _) = terminal.ends();
+    terminal.type_keys("\u{3}");
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(130), "{screen}");
     assert!(!is_spinning(&screen), "{screen}");
     assert!(screen.lines().any(|line| line.starts_with("pintle: interrupted")), "{screen}");
@@ -311,93 +312,93 @@ fn ctrl_c_ends_the_run_and_leaves_the_screen_in_order() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_ends_its_line() {
-    let model = Model::new(Dialect::AnthropicMessages, TWO_WRITES);
-    let mut terminal = Terminal::start(&model.command("run", &["--approve", "writes", "Go"]));
+fn ctrl_c_at_an_approval_ends_its_line() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TWO_WRITES);
+    let mut terminal = Terminal::start(&harness.command("run", &["--approve", "writes", "Go"]));
     terminal.wait_for_text("what to do instead: ");
-    terminal.types("\u{3}");
-    let (code, screen, _) = terminal.ends();
+    terminal.type_keys("\u{3}");
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(130), "{screen}");
     assert!(screen.lines().any(|line| line.starts_with("pintle: interrupted")), "{screen}");
-    assert!(!model.path("a.txt").exists());
+    assert!(!harness.path("a.txt").exists());
 }
 
-/// A model that asks, and goes on with the answer.
+/// Script that asks a question with a tool and uses the answer.
 const ONE_QUESTION: &str = "[[turn]]\n[[turn.call]]\ntool = \"ask_user\"\narguments = { question = \"Which port?\", options = [\"80\", \"8080\"] }\n[[turn]]\ntext = \"It is done.\"\n[[turn.expect]]\nrequest_contains = \"port 8080, please\"\n";
 
 #[test]
-fn a_question_of_the_model_is_answered_at_the_terminal() {
-    let model = Model::new(Dialect::ChatCompletions, ONE_QUESTION);
-    let mut terminal = Terminal::start(&model.command("run", &["Go"]));
+fn tool_question_is_answered_at_the_terminal() {
+    let harness = Harness::new(Dialect::ChatCompletions, ONE_QUESTION);
+    let mut terminal = Terminal::start(&harness.command("run", &["Go"]));
     let screen = terminal.wait_for_text("\n> ");
     assert!(screen.contains("Which port?\n1. 80\n2. 8080\n") && !is_spinning(&screen), "{screen}");
-    terminal.types("port 8080, please\n");
-    let (code, screen, _) = terminal.ends();
+    terminal.type_keys("port 8080, please\n");
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert!(screen.contains("> port 8080, please\n") && screen.contains("It is done."), "{screen}");
 }
 
-/// A model whose last sentence asks, and that goes on with the answer.
+/// Script whose text ends with a question and that uses the answer.
 const FINAL_QUESTION: &str = "[[turn]]\ntext = \"Shall I take port 80 or 8080?\"\n[[turn]]\ntext = \"It is done.\"\n[[turn.expect]]\nrequest_contains = \"port 8080, please\"\n";
 
 #[test]
-fn a_final_question_is_answered_at_the_terminal() {
+fn final_question_is_answered_at_the_terminal() {
     for (output, times) in [("text", 1), ("json", 1)] {
-        let model = Model::new(Dialect::ChatCompletions, FINAL_QUESTION);
-        let mut terminal = Terminal::start(&model.command("run", &["--output", output, "Go"]));
+        let harness = Harness::new(Dialect::ChatCompletions, FINAL_QUESTION);
+        let mut terminal = Terminal::start(&harness.command("run", &["--output", output, "Go"]));
         let screen = terminal.wait_for_text("\n> ");
         assert_eq!(screen.matches("Shall I take port 80 or 8080?").count(), times, "{screen}");
-        terminal.types("port 8080, please\n");
-        let (code, screen, _) = terminal.ends();
+        terminal.type_keys("port 8080, please\n");
+        let (code, screen, _) = terminal.finish();
         assert_eq!(code, Some(0), "{screen}");
         assert!(screen.contains("It is done."), "{screen}");
     }
 }
 
 #[test]
-fn a_final_question_may_stay_without_an_answer() {
-    let model = Model::new(Dialect::ChatCompletions, FINAL_QUESTION);
-    let mut terminal = Terminal::start(&model.command("run", &["Go"]));
-    terminal.wait_for_text("(an answer, or an empty line to end)\n> ");
-    terminal.types("\n");
-    let (code, screen, _) = terminal.ends();
+fn final_question_may_be_left_unanswered() {
+    let harness = Harness::new(Dialect::ChatCompletions, FINAL_QUESTION);
+    let mut terminal = Terminal::start(&harness.command("run", &["Go"]));
+    terminal.wait_for_text("(type an answer, or press Enter to end)\n> ");
+    terminal.type_keys("\n");
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert!(screen.contains("[done, with a question]"), "{screen}");
 }
 
 #[test]
-fn ctrl_c_at_a_question_of_the_model_ends_the_run() {
-    let model = Model::new(Dialect::ChatCompletions, ONE_QUESTION);
-    let mut terminal = Terminal::start(&model.command("run", &["Go"]));
+fn ctrl_c_at_a_model_question_ends_the_run() {
+    let harness = Harness::new(Dialect::ChatCompletions, ONE_QUESTION);
+    let mut terminal = Terminal::start(&harness.command("run", &["Go"]));
     terminal.wait_for_text("\n> ");
-    terminal.types("\u{3}");
-    let (code, screen, _) = terminal.ends();
+    terminal.type_keys("\u{3}");
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(130), "{screen}");
     assert!(screen.contains("pintle: interrupted") && !screen.contains("It is done."), "{screen}");
 }
 
 #[test]
-fn a_second_ctrl_c_leaves_nothing_that_changes_behind() {
-    let model = Model::new(
+fn second_ctrl_c_clears_the_live_region() {
+    let harness = Harness::new(
         Dialect::AnthropicMessages,
-        &waiting_call("trap '' TERM; until test -e go; do sleep 0.02; done"),
+        &shell_call("trap '' TERM; until test -e go; do sleep 0.02; done"),
     );
-    let mut terminal = Terminal::start(&model.command("run", &["Wait"]));
+    let mut terminal = Terminal::start(&harness.command("run", &["Wait"]));
     terminal.wait_for("a call that runs", |screen| screen.contains("shell trap") && is_spinning(screen));
-    terminal.types("\u{3}");
-    terminal.wait_for_text("once more");
-    terminal.types("\u{3}");
-    let (code, screen, _) = terminal.ends();
+    terminal.type_keys("\u{3}");
+    terminal.wait_for_text("interrupt again");
+    terminal.type_keys("\u{3}");
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(130), "{screen}");
     assert!(!is_spinning(&screen), "{screen}");
 }
 
 #[test]
-fn a_window_may_be_narrow_and_change() {
+fn live_region_follows_the_window_size() {
     let command = "until test -e go; do sleep 0.02; done; echo a long command that is cut in a narrow window";
-    let model = Model::new(Dialect::AnthropicMessages, &waiting_call(command));
-    let mut terminal = Terminal::run(&model.command("run", &["Wait"]), 40, 12, |_| {});
-    let cut = |columns: usize| {
+    let harness = Harness::new(Dialect::AnthropicMessages, &shell_call(command));
+    let mut terminal = Terminal::run(&harness.command("run", &["Wait"]), 40, 12, |_| {});
+    let is_truncated = |columns: usize| {
         move |screen: &str| {
             let line = screen.lines().find(|line| is_spinning(line) && line.contains("shell"));
             line.is_some_and(|line| {
@@ -405,27 +406,27 @@ fn a_window_may_be_narrow_and_change() {
             })
         }
     };
-    terminal.wait_for("a line that is cut at 40 columns", cut(40));
+    terminal.wait_for("a line truncated at 40 columns", is_truncated(40));
     terminal.resize(60, 8);
-    terminal.wait_for("a line that is cut at 60 columns", cut(60));
+    terminal.wait_for("a line truncated at 60 columns", is_truncated(60));
     terminal.resize(30, 20);
-    let screen = terminal.wait_for("a line that is cut at 30 columns", cut(30));
+    let screen = terminal.wait_for("a line truncated at 30 columns", is_truncated(30));
     assert_eq!(screen.lines().filter(|line| is_spinning(line)).count(), 1, "{screen}");
-    std::fs::write(model.path("go"), "").unwrap();
+    std::fs::write(harness.path("go"), "").unwrap();
     terminal.resize(100, 20);
-    let (code, screen, _) = terminal.ends();
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert!(!is_spinning(&screen) && screen.contains("✓ shell until test"), "{screen}");
 }
 
 #[test]
-fn without_colour_and_on_a_dumb_terminal_it_is_plainer() {
-    let rows = [("LANG", "C", true, true), ("NO_COLOR", "1", true, false), ("TERM", "dumb", false, false)];
-    for (name, value, moves, colours) in rows {
-        let model = Model::new(Dialect::AnthropicMessages, &waiting_call("sleep 0.4; echo went"));
-        let mut command = model.command("run", &["Wait"]);
+fn no_color_and_dumb_terminals_are_respected() {
+    let cases = [("LANG", "C", true, true), ("NO_COLOR", "1", true, false), ("TERM", "dumb", false, false)];
+    for (name, value, moves, colours) in cases {
+        let harness = Harness::new(Dialect::AnthropicMessages, &shell_call("sleep 0.4; echo went"));
+        let mut command = harness.command("run", &["Wait"]);
         command.env(name, value);
-        let (code, screen, bytes) = Terminal::start(&command).ends();
+        let (code, screen, bytes) = Terminal::start(&command).finish();
         assert_eq!(code, Some(0), "{screen}");
         assert_eq!(
             (bytes.contains("\u{1b}[J"), bytes.contains("\u{1b}[32m")),
@@ -439,14 +440,14 @@ fn without_colour_and_on_a_dumb_terminal_it_is_plainer() {
 }
 
 #[test]
-fn standard_output_that_is_piped_has_nothing_that_changes() {
-    let model = Model::new(Dialect::AnthropicMessages, &waiting_call("sleep 0.4; echo went"));
+fn piped_output_has_no_live_region() {
+    let harness = Harness::new(Dialect::AnthropicMessages, &shell_call("sleep 0.4; echo went"));
     let mut out = tempfile::tempfile().unwrap();
     let file = out.try_clone().unwrap();
-    let terminal = Terminal::run(&model.command("run", &["Wait"]), 80, 24, |command| {
+    let terminal = Terminal::run(&harness.command("run", &["Wait"]), 80, 24, |command| {
         command.stdout(Stdio::from(file));
     });
-    let (code, screen, bytes) = terminal.ends();
+    let (code, screen, bytes) = terminal.finish();
     let mut piped = String::new();
     std::io::Seek::rewind(&mut out).unwrap();
     out.read_to_string(&mut piped).unwrap();
@@ -458,51 +459,51 @@ fn standard_output_that_is_piped_has_nothing_that_changes() {
 }
 
 #[test]
-fn a_terminal_that_takes_nothing_does_not_hold_up_the_work() {
-    let turns = waiting_call(UNTIL_GO).replace(
+fn stopped_terminal_does_not_block_the_session() {
+    let turns = shell_call(UNTIL_GO).replace(
         "[[turn]]\ntext = \"Done.\"",
         "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"touch came\" }\n[[turn]]\ntext = \"Done.\"",
     );
-    let model = Model::new(Dialect::AnthropicMessages, &turns);
-    let mut terminal = Terminal::start(&model.command("run", &["Wait"]));
+    let harness = Harness::new(Dialect::AnthropicMessages, &turns);
+    let mut terminal = Terminal::start(&harness.command("run", &["Wait"]));
     terminal.wait_for("a call that runs", |screen| {
         screen.contains("shell until test -e go") && is_spinning(screen)
     });
     // Ctrl-S, and later Ctrl-Q.
-    terminal.types("\u{13}");
-    std::fs::write(model.path("go"), "").unwrap();
-    let give_up = Instant::now() + PATIENCE;
-    while !model.path("came").exists() {
-        assert!(Instant::now() < give_up, "the session stands still");
+    terminal.type_keys("\u{13}");
+    std::fs::write(harness.path("go"), "").unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    while !harness.path("came").exists() {
+        assert!(Instant::now() < deadline, "the session is blocked");
         std::thread::sleep(Duration::from_millis(10));
     }
-    terminal.types("\u{11}");
-    let (code, screen, _) = terminal.ends();
+    terminal.type_keys("\u{11}");
+    let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert!(!is_spinning(&screen) && screen.contains("✓ shell touch came"), "{screen}");
 }
 
 #[test]
-fn a_terminal_that_goes_away_ends_the_run() {
-    // The leader of its session gets a signal, any other process only an error when it writes.
+fn closed_terminal_ends_the_run() {
+    // A session leader receives SIGHUP; other processes only get an error when they write.
     for is_leader in [true, false] {
-        let turns = waiting_call("echo $$ > pid; until test -e go; do sleep 0.02; done");
-        let model = Model::new(Dialect::AnthropicMessages, &turns);
-        let command = model.command("run", &["Wait"]);
+        let turns = shell_call("echo $$ > pid; until test -e go; do sleep 0.02; done");
+        let harness = Harness::new(Dialect::AnthropicMessages, &turns);
+        let command = harness.command("run", &["Wait"]);
         let mut terminal = if is_leader {
             Terminal::start(&command)
         } else {
             Terminal::run_as(Command::new(command.get_program()), &command, 80, 24, |_| {})
         };
         terminal.wait_for("a call that runs", |screen| {
-            screen.contains("shell echo") && is_spinning(screen) && model.path("pid").exists()
+            screen.contains("shell echo") && is_spinning(screen) && harness.path("pid").exists()
         });
         let Terminal { keyboard, screen, mut child, reader } = terminal;
         screen.closing.store(true, Ordering::Relaxed);
         reader.unwrap().join().unwrap();
         drop(keyboard);
         assert_eq!(child.wait().unwrap().code(), Some(130), "{is_leader}");
-        let pid = model.read("pid");
-        assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "the command is gone, too");
+        let pid = harness.read("pid");
+        assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "the command is still running");
     }
 }

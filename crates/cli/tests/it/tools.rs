@@ -1,19 +1,20 @@
-//! `pintle tools`: the tools of every profile and toolset as they stand in a request.
+//! `pintle tools`: tools of every profile and toolset as serialised in a request.
 
 use serde_json::{Value, json};
 
-use crate::lab::{pintle, say};
+use crate::harness::{pintle, run};
 
-/// The tools of a provider as it is sent them.
-fn sent(provider: &str, toolset: &str) -> Vec<Value> {
-    let said = say(&mut pintle(&["tools", "--output", "json", "--provider", provider, "--toolset", toolset]));
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{provider} {toolset}");
-    serde_json::from_str(&said.out).unwrap()
+/// Returns the tools as sent to a provider.
+fn wire_tools(provider: &str, toolset: &str) -> Vec<Value> {
+    let output =
+        run(&mut pintle(&["tools", "--output", "json", "--provider", provider, "--toolset", toolset]));
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{provider} {toolset}");
+    serde_json::from_str(&output.stdout).unwrap()
 }
 
-/// A tool in a line: its type if it is no function, its name, its parameters with a star if they are required.
+/// Summarises a tool on one line: its type unless it is a function, its name, and its parameters with a star if required.
 fn line(tool: &Value) -> String {
-    // Chat Completions puts functions one level deeper, and three dialects call the schema differently.
+    // Chat Completions nests functions one level deeper, and dialects name the schema differently.
     let function = tool.get("function").unwrap_or(tool);
     let kind = match tool["type"].as_str() {
         None | Some("function") => String::new(),
@@ -32,10 +33,10 @@ fn line(tool: &Value) -> String {
     format!("{kind}{name}({})", shown.collect::<Vec<_>>().join(", "))
 }
 
-/// All of them, a line each.
+/// Summarises all tools, one per line.
 fn lines(provider: &str, toolset: &str) -> String {
-    let mut tools = sent(provider, toolset);
-    // Gemini has one object with all functions.
+    let mut tools = wire_tools(provider, toolset);
+    // Gemini wraps all functions in one object.
     if let [Value::Object(only)] = tools.as_slice()
         && let Some(Value::Array(functions)) = only.get("functionDeclarations")
     {
@@ -45,7 +46,7 @@ fn lines(provider: &str, toolset: &str) -> String {
 }
 
 #[test]
-fn openai_is_sent_these() {
+fn openai_tools() {
     insta::assert_snapshot!(lines("openai", "native"), @"
     exec_command(cmd*: string, max_output_tokens: number, tty: boolean, workdir: string, yield_time_ms: number)
     write_stdin(chars: string, max_output_tokens: number, session_id*: number, yield_time_ms: number)
@@ -81,7 +82,7 @@ fn openai_is_sent_these() {
 }
 
 #[test]
-fn anthropic_is_sent_these() {
+fn anthropic_tools() {
     insta::assert_snapshot!(lines("anthropic", "native"), @"
     TaskOutput(block: boolean, task_id*: string, timeout: number)
     Bash(command*: string, description: string, run_in_background: boolean, timeout: number)
@@ -121,7 +122,7 @@ fn anthropic_is_sent_these() {
 }
 
 #[test]
-fn gemini_is_sent_these() {
+fn gemini_tools() {
     insta::assert_snapshot!(lines("gemini", "native"), @"
     list_directory(dir_path*: string)
     read_file(file_path*: string, limit: number, offset: number)
@@ -167,7 +168,7 @@ fn gemini_is_sent_these() {
 }
 
 #[test]
-fn compatible_servers_are_sent_the_same_in_both() {
+fn compatible_servers_have_one_toolset() {
     let native = lines("openai-compatible", "native");
     insta::assert_snapshot!(native, @"
     read_file(file_path*: string, limit: integer, offset: integer)
@@ -192,9 +193,9 @@ fn compatible_servers_are_sent_the_same_in_both() {
 }
 
 #[test]
-fn a_tool_is_shown_exactly_as_it_is_sent() {
+fn tools_are_shown_exactly_as_sent() {
     let of = |provider: &str, name: &str| {
-        let tools = sent(provider, "native");
+        let tools = wire_tools(provider, "native");
         let functions =
             tools.first().and_then(|tool| tool["functionDeclarations"].as_array()).unwrap_or(&tools);
         let found = functions.iter().find(|tool| tool["name"] == name || tool["function"]["name"] == name);
@@ -212,6 +213,6 @@ fn a_tool_is_shown_exactly_as_it_is_sent() {
     insta::assert_snapshot!(of("anthropic", "WebFetch"), @r#"{"input_schema":{"additionalProperties":false,"properties":{"prompt":{"description":"What you look for on the page, for people who follow along. You get the whole page.","type":"string"},"url":{"description":"The full address of the page, with `https://` or `http://`.","type":"string"}},"required":["url","prompt"],"type":"object"},"name":"WebFetch"}"#);
     insta::assert_snapshot!(of("gemini", "google_web_search"), @r#"{"name":"google_web_search","parametersJsonSchema":{"additionalProperties":false,"properties":{"query":{"description":"The words to search for.","type":"string"}},"required":["query"],"type":"object"}}"#);
     insta::assert_snapshot!(of("openai-compatible", "glob"), @r#"{"function":{"name":"glob","parameters":{"additionalProperties":false,"properties":{"path":{"description":"The directory to search. Default: the working directory.","type":"string"},"pattern":{"description":"The pattern, for instance `**/*.ts`, relative to `path`.","type":"string"}},"required":["pattern"],"type":"object"}},"type":"function"}"#);
-    let provider_tool = sent("openai", "native").into_iter().find(|tool| tool["type"] == "web_search");
+    let provider_tool = wire_tools("openai", "native").into_iter().find(|tool| tool["type"] == "web_search");
     assert_eq!(provider_tool.unwrap(), json!({"type": "web_search", "external_web_access": true}));
 }

@@ -1,4 +1,4 @@
-//! The events that the adapters make of a stream are the lines that `pintle ask` shows.
+//! `pintle ask --output stream-json` prints exactly the events of the adapter.
 #![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::io::{Read as _, Write as _};
@@ -11,14 +11,14 @@ use pintle_llm::{Message, ProviderAdapter, Request};
 use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 use serde_json::{Value, json};
 
-use crate::lab::{KEY, pintle, say};
+use crate::harness::{KEY, pintle, run};
 
 const MODEL: &str = "some-model";
 
-/// A stream of one dialect, and the events that it has.
+/// Stream in one dialect with its expected events.
 struct Case {
     provider: &'static str,
-    /// What the base URL has behind the address.
+    /// Path of the base URL.
     path: &'static str,
     key: &'static str,
     adapter: fn(String) -> Arc<dyn ProviderAdapter>,
@@ -67,7 +67,7 @@ fn cases() -> [Case; 4] {
     ]
 }
 
-/// Responses: reasoning, text in two pieces, a search of the provider's, a call in two pieces.
+/// OpenAI Responses: reasoning, text in two pieces, a provider-side search, a call in two pieces.
 fn responses() -> Vec<Value> {
     let items = [
         json!({"type": "reasoning", "id": "rs", "encrypted_content": "ENC", "summary": [{"type": "summary_text", "text": "Hm."}]}),
@@ -95,7 +95,7 @@ fn responses() -> Vec<Value> {
     ]
 }
 
-/// Messages: the same.
+/// Anthropic Messages: the same.
 fn messages() -> Vec<Value> {
     let block = |index: usize, block: Value, deltas: &[Value]| {
         let start = json!({"type": "content_block_start", "index": index, "content_block": block});
@@ -129,7 +129,7 @@ fn messages() -> Vec<Value> {
     .concat()
 }
 
-/// Gemini: the same, with its arguments whole.
+/// Gemini: the same, with complete arguments.
 fn contents() -> Vec<Value> {
     let chunk = |parts: Value| json!({"responseId": "r1", "modelVersion": MODEL, "candidates": [{"content": {"parts": parts}}]});
     let call =
@@ -146,7 +146,7 @@ fn contents() -> Vec<Value> {
     ]
 }
 
-/// Chat Completions: the same, without a search.
+/// Chat Completions: the same without a search.
 fn chunks() -> Vec<Value> {
     let chunk = |delta: Value| json!({"id": "r1", "model": MODEL, "choices": [{"index": 0, "delta": delta}]});
     let call = |id: &str, name: Value, piece: &str| json!({"tool_calls": [{"index": 0, "id": id, "function": {"name": name, "arguments": piece}}]});
@@ -161,7 +161,7 @@ fn chunks() -> Vec<Value> {
     ]
 }
 
-/// Answers two calls with this stream; gives its address.
+/// Serves this stream twice and returns the address.
 fn serve(data: &[Value]) -> (String, thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -171,7 +171,7 @@ fn serve(data: &[Value]) -> (String, thread::JoinHandle<()>) {
         for _ in 0..2 {
             let (mut socket, _) = listener.accept().unwrap();
             let mut request = Vec::new();
-            while !is_whole(&request) {
+            while !is_complete(&request) {
                 let mut bytes = [0; 4096];
                 let read = socket.read(&mut bytes).unwrap();
                 assert!(read > 0, "the request ends early");
@@ -183,7 +183,7 @@ fn serve(data: &[Value]) -> (String, thread::JoinHandle<()>) {
     (address, server)
 }
 
-fn is_whole(request: &[u8]) -> bool {
+fn is_complete(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request).into_owned();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length =
@@ -192,14 +192,15 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 #[test]
-fn stream_json_of_ask_shows_the_events_of_the_adapter_and_nothing_else() {
+fn ask_stream_equals_the_adapter_events() {
     for case in cases() {
         let (address, server) = serve(&case.data);
         let url = format!("{address}{}", case.path);
         let mut command = pintle(&["ask", "--provider", case.provider, "--base-url", &url, "--model", MODEL]);
-        let said = say(command.args(["--output", "stream-json", "Well?"]).env(case.key, KEY));
-        assert_eq!(said.code, Some(0), "{}: {said:?}", case.provider);
-        let shown: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let output = run(command.args(["--output", "stream-json", "Well?"]).env(case.key, KEY));
+        assert_eq!(output.code, Some(0), "{}: {output:?}", case.provider);
+        let shown: Vec<Value> =
+            output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
 
         let adapter = (case.adapter)(url);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

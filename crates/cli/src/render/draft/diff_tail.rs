@@ -1,132 +1,125 @@
-//! The end of a diff that grows.
+//! Tail of a growing diff.
 
 use std::collections::VecDeque;
 
-use super::super::foreign::visible;
-use super::super::style::Ink;
-use super::field_reader::Piece;
+use super::super::sanitize::escape_hidden;
+use super::super::style::Highlight;
 
-/// Lines that are kept, the newest.
-const KEPT: usize = 16;
+/// Number of lines kept.
+const MAX_LINES: usize = 16;
 
-/// Bytes of a line that are kept.
-const LONGEST: usize = 400;
+/// Bytes kept of each line.
+const MAX_LINE_BYTES: usize = 400;
 
-/// What becomes of a line.
+/// Kind of a line in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::render) enum Sign {
-    /// It comes.
+pub(in crate::render) enum LineKind {
     Added,
-    /// It goes.
     Removed,
-    /// It stays.
-    Kept,
-    /// It is none: it says where a hunk is.
-    Place,
-    /// It is none: it names a file.
+    Context,
+    /// Header of a hunk.
+    Hunk,
+    /// Header of a file.
     File,
 }
 
-/// One line, with spaces for tabs and with nothing hidden in it.
+/// Line of a diff, with tabs expanded and hidden characters escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::render) struct DiffLine {
-    /// What becomes of it.
-    pub(in crate::render) sign: Sign,
-    /// With the sign before it.
+    pub(in crate::render) kind: LineKind,
+    /// Text with its prefix.
     pub(in crate::render) text: String,
 }
 
-/// The newest lines of a diff, and how many there were.
+/// Last lines of a diff, with counts of all added and removed lines.
 #[derive(Debug, Default)]
 pub(super) struct DiffTail {
     lines: VecDeque<DiffLine>,
-    /// A line that has begun.
-    partial: Option<(Sign, String)>,
+    /// Incomplete last line.
+    partial: Option<(LineKind, String)>,
     added: u64,
     removed: u64,
 }
 
-impl Sign {
-    /// Its colour.
-    pub(in crate::render) fn ink(self) -> Option<Ink> {
+impl LineKind {
+    /// Returns the highlight for the line.
+    pub(in crate::render) fn highlight(self) -> Option<Highlight> {
         match self {
-            Self::Added => Some(Ink::Good),
-            Self::Removed => Some(Ink::Bad),
-            Self::Kept => None,
-            Self::Place => Some(Ink::Place),
-            Self::File => Some(Ink::Strong),
+            Self::Added => Some(Highlight::Success),
+            Self::Removed => Some(Highlight::Failure),
+            Self::Context => None,
+            Self::Hunk => Some(Highlight::Location),
+            Self::File => Some(Highlight::Bold),
         }
     }
 }
 
 impl DiffLine {
-    fn new(sign: Sign, text: &str) -> Self {
-        let text = visible(text.strip_suffix('\r').unwrap_or(text)).replace('\t', "    ");
-        let text = match sign {
-            Sign::Added => format!("+{text}"),
-            Sign::Removed => format!("-{text}"),
-            Sign::Kept => format!(" {text}"),
-            Sign::Place if text.is_empty() => "@@".to_owned(),
-            Sign::Place => format!("@@ {text}"),
-            Sign::File => text,
+    fn new(kind: LineKind, text: &str) -> Self {
+        let text = escape_hidden(text.strip_suffix('\r').unwrap_or(text)).replace('\t', "    ");
+        let text = match kind {
+            LineKind::Added => format!("+{text}"),
+            LineKind::Removed => format!("-{text}"),
+            LineKind::Context => format!(" {text}"),
+            LineKind::Hunk if text.is_empty() => "@@".to_owned(),
+            LineKind::Hunk => format!("@@ {text}"),
+            LineKind::File => text,
         };
-        Self { sign, text }
+        Self { kind, text }
     }
 }
 
 impl DiffTail {
-    /// Adds a line.
-    pub(super) fn line(&mut self, sign: Sign, text: &str) {
-        match sign {
-            Sign::Added => self.added += 1,
-            Sign::Removed => self.removed += 1,
-            Sign::Kept | Sign::Place | Sign::File => {}
+    /// Appends a line.
+    pub(super) fn line(&mut self, kind: LineKind, text: &str) {
+        match kind {
+            LineKind::Added => self.added += 1,
+            LineKind::Removed => self.removed += 1,
+            LineKind::Context | LineKind::Hunk | LineKind::File => {}
         }
-        if self.lines.len() == KEPT {
+        if self.lines.len() == MAX_LINES {
             self.lines.pop_front();
         }
-        self.lines.push_back(DiffLine::new(sign, beginning(text)));
+        self.lines.push_back(DiffLine::new(kind, truncate(text)));
     }
 
-    /// Adds a piece of a text whose lines all come, or all go.
-    pub(super) fn piece(&mut self, sign: Sign, piece: &Piece) {
-        let mut rest = piece.text.as_str();
-        while let Some((line, after)) = rest.split_once('\n') {
-            let mut whole = self.partial.take().map(|(_, begun)| begun).unwrap_or_default();
-            whole.push_str(line);
-            self.line(sign, &whole);
+    /// Appends part of a text whose lines are all of one kind.
+    pub(super) fn text(&mut self, kind: LineKind, text: &str) {
+        if let Some((other, line)) = self.partial.take_if(|(current, _)| *current != kind) {
+            self.line(other, &line);
+        }
+        let mut rest = text;
+        while let Some((end, after)) = rest.split_once('\n') {
+            let mut line = self.partial.take().map(|(_, start)| start).unwrap_or_default();
+            line.push_str(end);
+            self.line(kind, &line);
             rest = after;
         }
         if !rest.is_empty() {
-            let (_, begun) = self.partial.get_or_insert((sign, String::new()));
-            if begun.len() < LONGEST {
-                begun.push_str(beginning(rest));
+            let (_, line) = self.partial.get_or_insert((kind, String::new()));
+            if line.len() < MAX_LINE_BYTES {
+                line.push_str(truncate(rest));
             }
         }
-        if piece.ends
-            && let Some((sign, last)) = self.partial.take()
-        {
-            self.line(sign, &last);
-        }
     }
 
-    /// How many lines come and go.
+    /// Returns the numbers of added and removed lines.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let open = |wanted| u64::from(self.partial.as_ref().is_some_and(|(sign, _)| *sign == wanted));
-        (self.added + open(Sign::Added), self.removed + open(Sign::Removed))
+        let open = |wanted| u64::from(self.partial.as_ref().is_some_and(|(kind, _)| *kind == wanted));
+        (self.added + open(LineKind::Added), self.removed + open(LineKind::Removed))
     }
 
-    /// The newest lines, at most so many, the one that has begun included.
-    pub(super) fn newest(&self, lines: usize) -> impl Iterator<Item = DiffLine> {
-        let begun = self.partial.as_ref().map(|(sign, text)| DiffLine::new(*sign, text));
-        let before = lines.saturating_sub(usize::from(begun.is_some()));
-        let skipped = self.lines.len().saturating_sub(before);
-        self.lines.iter().skip(skipped).cloned().chain(begun)
+    /// Returns at most `lines` lines from the end, including an incomplete one.
+    pub(super) fn last_lines(&self, lines: usize) -> impl Iterator<Item = DiffLine> {
+        let partial = self.partial.as_ref().map(|(kind, text)| DiffLine::new(*kind, text));
+        let complete = lines.saturating_sub(usize::from(partial.is_some()));
+        let skipped = self.lines.len().saturating_sub(complete);
+        self.lines.iter().skip(skipped).cloned().chain(partial)
     }
 }
 
-/// As much of a line as is kept.
-fn beginning(line: &str) -> &str {
-    let end = line.char_indices().map(|(at, _)| at).find(|at| *at >= LONGEST);
+/// Truncates a line to [`MAX_LINE_BYTES`].
+fn truncate(line: &str) -> &str {
+    let end = line.char_indices().map(|(at, _)| at).find(|at| *at >= MAX_LINE_BYTES);
     end.and_then(|end| line.get(..end)).unwrap_or(line)
 }

@@ -2,29 +2,29 @@ use super::*;
 
 const PROMPT: &str = "Run it? ";
 
-/// The rows that are on a window of this size when the question has been put.
-fn on_screen(shown: &str, size: Size) -> Vec<String> {
+/// Returns the rows on a window of this size after the question was written.
+fn on_screen(text: &str, size: TerminalSize) -> Vec<String> {
     let rows = u16::try_from(size.rows).unwrap().try_into().unwrap();
     let columns = u16::try_from(size.columns).unwrap().try_into().unwrap();
     let mut terminal = vt100::Parser::new(rows, columns, 0);
-    terminal.process(shown.replace('\n', "\r\n").as_bytes());
+    terminal.process(text.replace('\n', "\r\n").as_bytes());
     terminal.screen().contents().lines().map(str::to_owned).collect()
 }
 
-fn ask(parts: &[Part], size: Size) -> String {
+fn ask(parts: &[Section], size: TerminalSize) -> String {
     question("shell (because)", parts, PROMPT, size, Style::PLAIN)
 }
 
-const SIZES: [Size; 4] = [
-    Size { columns: 80, rows: 24 },
-    Size { columns: 40, rows: 12 },
-    Size { columns: 200, rows: 50 },
-    Size { columns: 24, rows: 16 },
+const SIZES: [TerminalSize; 4] = [
+    TerminalSize { columns: 80, rows: 24 },
+    TerminalSize { columns: 40, rows: 12 },
+    TerminalSize { columns: 200, rows: 50 },
+    TerminalSize { columns: 24, rows: 16 },
 ];
 
-/// Head, amount and tail are beside the question, whatever there is between, and nothing is wider than the window.
+/// Whatever is in the middle of a call, its head, size and tail are next to the prompt, and no row is too wide.
 #[test]
-fn a_question_has_head_and_tail_beside_it() {
+fn head_and_tail_are_next_to_the_prompt() {
     let numbered: String = (0..6_000).map(|number| format!("echo {number}\n")).collect();
     let middles = [
         ("6,002 lines", "\n".repeat(6_001)),
@@ -42,15 +42,15 @@ fn a_question_has_head_and_tail_beside_it() {
     ];
     for (lines, middle) in middles {
         let command = format!("rm -rf head{middle}; rm -rf tail");
-        let bytes = summary::of_things(command.len() as u64, "byte");
+        let bytes = summary::plural(command.len() as u64, "byte");
         for size in SIZES {
-            let screen = on_screen(&ask(&[Part::text(&command)], size), size);
-            // Rows may break anywhere.
+            let screen = on_screen(&ask(&[Section::text(&command)], size), size);
+            // Rows may wrap anywhere.
             let compact = |text: &str| text.replace([' ', '↳'], "");
-            let beside = compact(&screen.concat());
+            let visible = compact(&screen.concat());
             let amount = format!("shell (because), {lines}, {bytes}");
             for part in [&amount, "rm -rf head", "rm -rf tail", "Run it?"] {
-                assert!(beside.contains(&compact(part)), "{part} in {size:?}:\n{}", screen.join("\n"));
+                assert!(visible.contains(&compact(part)), "{part} in {size:?}:\n{}", screen.join("\n"));
             }
             assert!(screen.iter().any(|row| row.starts_with(NOTE)), "{size:?}:\n{}", screen.join("\n"));
         }
@@ -58,10 +58,10 @@ fn a_question_has_head_and_tail_beside_it() {
 }
 
 #[test]
-fn blank_lines_are_folded_and_counted() {
-    let size = Size { columns: 80, rows: 24 };
+fn blank_runs_are_folded_and_counted() {
+    let size = TerminalSize { columns: 80, rows: 24 };
     let command = format!("head{}tail\n\nend\n  … 9 blank lines", "\n".repeat(6_001));
-    insta::assert_snapshot!(ask(&[Part::text(&command)], size), @r"
+    insta::assert_snapshot!(ask(&[Section::text(&command)], size), @r"
 
     shell (because), 6,005 lines, 6,034 bytes:
         head
@@ -73,7 +73,7 @@ fn blank_lines_are_folded_and_counted() {
     Run it? 
     ");
     let diff = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n{}{}-\n+end", "+\n".repeat(900), "-\n".repeat(800));
-    insta::assert_snapshot!(ask(&[Part::diff(diff.lines())], size), @r"
+    insta::assert_snapshot!(ask(&[Section::diff(diff.lines())], size), @r"
 
     shell (because), 1,705 lines, 3,435 bytes:
         --- a/x
@@ -87,25 +87,26 @@ fn blank_lines_are_folded_and_counted() {
 }
 
 #[test]
-fn what_does_not_fit_is_shown_whole_and_its_ends_beside_the_question() {
+fn long_call_is_shown_in_full_and_shortened() {
     let lines: String = (1..=30).map(|number| format!("echo {number}\n")).collect();
-    let given = Part::plain([format!("description: {}", "d".repeat(3_000)), "workdir: /srv".to_owned()]);
-    let shown = ask(&[given, Part::text(lines.trim_end())], Size { columns: 60, rows: 16 });
+    let arguments =
+        Section::plain([format!("description: {}", "d".repeat(3_000)), "workdir: /srv".to_owned()]);
+    let shown = ask(&[arguments, Section::text(lines.trim_end())], TerminalSize { columns: 60, rows: 16 });
     for number in 1..=30 {
         assert!(shown.contains(&format!("    echo {number}\n")), "{shown}");
     }
-    let (_, beside) = shown.rsplit_once("\n\n").unwrap();
-    insta::assert_snapshot!(beside, @r"
-    shell (because), 32 lines, 3,258 bytes, all of it above:
+    let (_, shortened) = shown.rsplit_once("\n\n").unwrap();
+    insta::assert_snapshot!(shortened, @r"
+    shell (because), 32 lines, 3,258 bytes, in full above:
         description: dddddddddddddddddddddddddddddddddddddddddd
       ↳ ddddddddddddddddddddddddddddddddddddddddddddddddddddddd
-      … 2,904 bytes between
+      … 2,904 bytes omitted
         workdir: /srv
         echo 1
         echo 2
         echo 3
         echo 4
-      … 22 lines, 171 bytes between
+      … 22 lines, 171 bytes omitted
         echo 27
         echo 28
         echo 29
@@ -115,11 +116,11 @@ fn what_does_not_fit_is_shown_whole_and_its_ends_beside_the_question() {
 }
 
 #[test]
-fn what_fits_is_shown_once_and_as_it_is() {
-    let size = Size { columns: 40, rows: 12 };
+fn short_call_is_shown_once() {
+    let size = TerminalSize { columns: 40, rows: 12 };
     let long = format!("echo {}", "x".repeat(60));
     let text = format!("{long}\n\tindented\n\n\nrm\u{200b} -rf\u{a0}x ❤\u{fe0f} e\u{301} 日本");
-    insta::assert_snapshot!(ask(&[Part::text(&text)], size), @r"
+    insta::assert_snapshot!(ask(&[Section::text(&text)], size), @r"
 
     shell (because):
         echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
@@ -133,13 +134,14 @@ fn what_fits_is_shown_once_and_as_it_is() {
 }
 
 #[test]
-fn a_question_of_the_model_that_does_not_fit_has_its_ends_beside_the_prompt() {
-    let size = Size { columns: 40, rows: 12 };
-    let short = of_model("Which port should the server listen on?\n1. 80\x1b[2J", "> ", size, Style::PLAIN);
+fn long_model_question_is_shortened_next_to_the_prompt() {
+    let size = TerminalSize { columns: 40, rows: 12 };
+    let short =
+        model_question("Which port should the server listen on?\n1. 80\x1b[2J", "> ", size, Style::PLAIN);
     assert_eq!(short, "\nWhich port should the server listen on?\n1. 80\\u{1b}[2J\n> ");
     for middle in ["\n".repeat(6_000), "and ".repeat(6_000), "or\n".repeat(6_000)] {
         let text = format!("Which of\n{middle}\nthese?");
-        let screen = on_screen(&of_model(&text, "> ", size, Style::PLAIN), size).join("\n");
+        let screen = on_screen(&model_question(&text, "> ", size, Style::PLAIN), size).join("\n");
         for part in ["question, ", "line", "byte", "Which of", "these?", NOTE] {
             assert!(screen.contains(part), "{part} in\n{screen}");
         }

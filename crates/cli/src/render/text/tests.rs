@@ -3,7 +3,7 @@ use std::path::Path;
 use pintle_agent::{Outcome, OutcomeStatus, SessionId};
 use serde_json::{Value, json};
 
-use super::super::Demonstration;
+use super::super::DemoResult;
 use super::*;
 use crate::exit::Exit;
 
@@ -20,21 +20,21 @@ fn transcript(view: &mut TextView, events: &[(&str, Value)]) -> String {
     events.iter().map(|(kind, data)| view.event(&event(kind, data))).collect()
 }
 
-fn closing<'a>(session_id: &'a SessionId, outcome: &'a Outcome) -> Closing<'a> {
+fn footer<'a>(session_id: &'a SessionId, outcome: &'a Outcome) -> Footer<'a> {
     let duration = Duration::from_millis(4_250);
-    Closing {
+    Footer {
         session_id,
         outcome,
         exit: Exit::Done,
         failure: None,
         duration,
         cost: None,
-        below: None,
-        demonstration: None,
+        subagents: None,
+        demo: None,
     }
 }
 
-fn a_run() -> Vec<(&'static str, Value)> {
+fn sample_run() -> Vec<(&'static str, Value)> {
     let diff = "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n";
     vec![
         ("SESSION_START", json!({"provider": "openai", "model": "m", "working_directory": "/w"})),
@@ -117,10 +117,10 @@ fn outcome() -> Outcome {
 }
 
 #[test]
-fn a_run_becomes_a_transcript() {
+fn run_is_formatted_as_a_transcript() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
-    let mut shown = transcript(&mut view, &a_run());
-    shown.push_str(&view.closing(&closing(&SessionId::new("s"), &outcome())));
+    let mut shown = transcript(&mut view, &sample_run());
+    shown.push_str(&view.footer(&footer(&SessionId::new("s"), &outcome())));
     insta::assert_snapshot!(shown, @r"
     I look around.
 
@@ -149,30 +149,30 @@ fn a_run_becomes_a_transcript() {
     ");
 }
 
-/// The output of a command, as it is shown below the call.
-fn shown_output(output: &str) -> String {
+/// Returns the output of a command as shown below the call.
+fn formatted_output(output: &str) -> String {
     let end = json!({"call_id": "1", "tool_name": "shell", "output": output, "duration_ms": 1});
     let shown = transcript(&mut TextView::new(PLAIN, Detail::Normal), &[("TOOL_CALL_END", end)]);
     shown.strip_prefix("[shell] (ok, 1 ms)\n").unwrap().to_owned()
 }
 
 #[test]
-fn an_output_keeps_indentation_tabs_and_blank_lines() {
-    let rows = [
+fn command_output_keeps_its_form() {
+    let cases = [
         ("def f():\n    return 1\n", "    def f():\n        return 1\n"),
         ("\n\tall:\n\n\n  x \n", "\n    \tall:\n\n\n      x \n"),
         ("0\n\n\n1\n\n2\n3\n4\n5\n6\n", "    1\n\n    2\n    3\n    4\n    5\n    6\n"),
         ("", ""),
     ];
-    for (output, expected) in rows {
-        assert_eq!(shown_output(output), expected, "{output:?}");
+    for (output, expected) in cases {
+        assert_eq!(formatted_output(output), expected, "{output:?}");
     }
-    let blank = shown_output(&format!("begin{}end\n", "\n".repeat(3_000)));
+    let blank = formatted_output(&format!("begin{}end\n", "\n".repeat(3_000)));
     assert_eq!(blank, "    end\n");
 }
 
 #[test]
-fn a_failure_of_a_tool_keeps_its_form() {
+fn tool_errors_keep_their_form() {
     let output = "old_string was not found:\n\n    return 1\nmore";
     let end = json!({
         "call_id": "1", "tool_name": "edit_file", "error": "edit_conflict", "output": output, "duration_ms": 1,
@@ -182,7 +182,7 @@ fn a_failure_of_a_tool_keeps_its_form() {
 }
 
 #[test]
-fn a_diff_keeps_its_form_and_hides_nothing() {
+fn diffs_keep_their_form_and_escape_hidden_characters() {
     let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n \tdef f():\n-\n+one\rtwo\u{200b}\n+\n+\treturn 1\r\n";
     let end = json!({
         "call_id": "1", "tool_name": "edit_file", "output": "", "duration_ms": 1,
@@ -191,18 +191,18 @@ fn a_diff_keeps_its_form_and_hides_nothing() {
     let shown = transcript(&mut TextView::new(PLAIN, Detail::Normal), &[("TOOL_CALL_END", end)]);
     let expected = "\n     \tdef f():\n    -\n    +one\\rtwo\\u{200b}\n    +\n    +\treturn 1\\r\n";
     assert!(shown.ends_with(expected), "{shown}");
-    // Where every line has one, it is the file's own.
+    // A carriage return on every line is the line ending of the file.
     let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\r\n+b\r\n";
     assert_eq!(diff_lines(diff).collect::<Vec<_>>()[3..], ["-a", "+b"]);
 }
 
 #[test]
-fn a_verbose_transcript_shows_reasoning_requests_and_tokens() {
+fn verbose_shows_reasoning_requests_and_tokens() {
     let mut view = TextView::new(PLAIN, Detail::Verbose);
     let session_id = SessionId::new("s");
-    let opening =
-        Opening { session_id: &session_id, provider: "openai", model: "m", directory: Path::new("/w") };
-    let shown = view.opening(&opening) + &transcript(&mut view, &a_run()[..12]);
+    let header =
+        Header { session_id: &session_id, provider: "openai", model: "m", directory: Path::new("/w") };
+    let shown = view.header(&header) + &transcript(&mut view, &sample_run()[..12]);
     insta::assert_snapshot!(shown, @r"
     [session] s: openai m in /w
     [request] 2 messages
@@ -211,19 +211,19 @@ fn a_verbose_transcript_shows_reasoning_requests_and_tokens() {
 
     I look around.
 
-    [answer] m: 1,200 tokens in (1,000 cached), 34 out
+    [response] m: 1,200 tokens in (1,000 cached), 34 out
     ");
 }
 
 #[test]
-fn a_quiet_transcript_is_the_final_answer() {
+fn quiet_shows_the_final_response() {
     let mut view = TextView::new(PLAIN, Detail::Quiet);
-    assert_eq!(transcript(&mut view, &a_run()), "");
-    assert_eq!(view.closing(&closing(&SessionId::new("s"), &outcome())), "Done.\n");
+    assert_eq!(transcript(&mut view, &sample_run()), "");
+    assert_eq!(view.footer(&footer(&SessionId::new("s"), &outcome())), "Done.\n");
 }
 
 #[test]
-fn an_interrupted_answer_says_so() {
+fn interrupted_text_is_marked() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
     let events = [
         ("ASSISTANT_TEXT_DELTA", json!({"delta": "I think"})),
@@ -232,11 +232,11 @@ fn an_interrupted_answer_says_so() {
         ("ASSISTANT_TEXT_END", json!({"text": "I think so."})),
     ];
     let shown = transcript(&mut view, &events);
-    assert_eq!(shown, "I think\n\n[interrupted] the answer stops here\n\nI think so.\n");
+    assert_eq!(shown, "I think\n\n[interrupted] response cut off\n\nI think so.\n");
 }
 
 #[test]
-fn foreign_text_cannot_steer_a_terminal() {
+fn control_characters_are_removed() {
     let events = [
         ("ASSISTANT_TEXT_DELTA", json!({"delta": "a\u{1b}[2Jb"})),
         (
@@ -252,7 +252,7 @@ fn foreign_text_cannot_steer_a_terminal() {
         ),
         ("WARNING", json!({"message": "\u{1b}[31m"})),
     ];
-    // Piped text may end on a terminal, too.
+    // Piped text may end up on a terminal, too.
     for terminal in [true, false] {
         let mut view = TextView::new(Style { terminal, colour: false, moves: terminal }, Detail::Normal);
         assert!(!transcript(&mut view, &events).contains('\u{1b}'), "{terminal}");
@@ -260,7 +260,7 @@ fn foreign_text_cannot_steer_a_terminal() {
 }
 
 #[test]
-fn long_diffs_are_cut() {
+fn long_diffs_are_truncated() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
     let diff = "+x\n".repeat(1_000);
     let data = json!({
@@ -273,25 +273,25 @@ fn long_diffs_are_cut() {
 }
 
 #[test]
-fn a_demonstration_ends_with_its_proof() {
+fn demo_footer_shows_tests_and_diff() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
     let (session_id, outcome) = (SessionId::new("s"), outcome());
-    let mut demonstration = Demonstration {
-        folder: "/w".into(),
+    let mut demo = DemoResult {
+        directory: "/w".into(),
         passed: true,
         test_output: "running 9 tests\ntest result: ok. 9 passed\n   Doc-tests\ntest result: ok. 1 passed\n"
             .into(),
         diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n".into(),
     };
-    let passed = Closing { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
-    insta::assert_snapshot!(view.closing(&passed), @r"
+    let passed = Footer { demo: Some(&demo), ..footer(&session_id, &outcome) };
+    insta::assert_snapshot!(view.footer(&passed), @r"
     [done] 2 model calls, 4 tool calls, 12,345 tokens in (9,000 cached, 1,000 written to cache), 678 out, 4.2 s
 
-    The tests, run once more by the command itself: passed
+    Final test run: passed
         test result: ok. 9 passed
         test result: ok. 1 passed
 
-    What has changed:
+    Changes:
 
     --- a/x
     +++ b/x
@@ -299,20 +299,17 @@ fn a_demonstration_ends_with_its_proof() {
     -old
     +new
 
-    The folder is kept: /w
+    The project is kept in /w
     ");
-    demonstration.passed = false;
-    demonstration.diff.clear();
-    let failed = Closing { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
-    let shown = view.closing(&failed);
-    assert!(
-        shown.contains("by the command itself: failed\n") && shown.contains("No file has changed."),
-        "{shown}"
-    );
+    demo.passed = false;
+    demo.diff.clear();
+    let failed = Footer { demo: Some(&demo), ..footer(&session_id, &outcome) };
+    let shown = view.footer(&failed);
+    assert!(shown.contains("Final test run: failed\n") && shown.contains("No files changed."), "{shown}");
 }
 
 #[test]
-fn a_line_of_a_diff_is_shown_up_to_a_length() {
+fn long_diff_lines_are_truncated() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
     let diff = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+{}\n", "é".repeat(100_000));
     let change = json!({"path": "x", "kind": "modified", "diff": diff});
@@ -320,5 +317,9 @@ fn a_line_of_a_diff_is_shown_up_to_a_length() {
         "call_id": "1", "tool_name": "edit_file", "output": "", "duration_ms": 3, "changes": [change],
     });
     let shown = transcript(&mut view, &[("TOOL_CALL_END", ended)]);
-    assert!(shown.ends_with(&format!("\n    +{}…\n", "é".repeat(DIFF_LINE - 1))), "{} bytes", shown.len());
+    assert!(
+        shown.ends_with(&format!("\n    +{}…\n", "é".repeat(MAX_DIFF_LINE_CHARS - 1))),
+        "{} bytes",
+        shown.len()
+    );
 }

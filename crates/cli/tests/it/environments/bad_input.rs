@@ -1,4 +1,4 @@
-//! Places that are not there: one sentence, the documented exit code, and nothing done here instead.
+//! Unusable environments: one message, the documented exit code, and no local fallback.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,74 +7,83 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::far::{Far, output, service};
-use crate::lab::{Said, pintle, say};
+use super::remote::{Remote, service, stdout_of};
+use crate::harness::{CommandOutput, pintle, run};
 
-/// What a run would leave in the current directory if it ever began.
+/// Script that leaves a trace in the current directory if the run starts.
 const TURNS: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo ran > trace\" }\n[[turn]]\ntext = \"Done.\"\n";
 
-/// Nothing on standard output, one line on standard error with all the parts.
-fn is_clear(said: &Said, code: i32, parts: &[&str]) {
-    assert_eq!((said.code, said.out.as_str(), said.err.lines().count()), (Some(code), "", 1), "{said:?}");
+/// Asserts the exit code, an empty standard output, and one line on standard error with all the parts.
+fn assert_clear(output: &CommandOutput, code: i32, parts: &[&str]) {
+    assert_eq!(
+        (output.code, output.stdout.as_str(), output.stderr.lines().count()),
+        (Some(code), "", 1),
+        "{output:?}"
+    );
     for part in parts {
-        assert!(said.err.contains(part), "{part} in {said:?}");
+        assert!(output.stderr.contains(part), "{part} in {output:?}");
     }
 }
 
-/// Both commands that go somewhere say the same.
-fn is_refused(far: &Far, words: &[&str], code: i32, parts: &[&str]) {
-    let run = say(far.run(TURNS, &["--toolset", "spec"]).args(words).arg("Go"));
-    is_clear(&run, code, parts);
-    is_clear(&say(far.pintle(&["prompt"]).args(words)), code, parts);
-    assert_eq!(far.files_here(), ["script.toml"], "it was done here");
+/// Asserts that `run` and `prompt` fail alike.
+fn assert_rejected(remote: &Remote, arguments: &[&str], code: i32, parts: &[&str]) {
+    let output = run(remote.run(TURNS, &["--toolset", "spec"]).args(arguments).arg("Go"));
+    assert_clear(&output, code, parts);
+    assert_clear(&run(remote.pintle(&["prompt"]).args(arguments)), code, parts);
+    assert_eq!(remote.local_files(), ["script.toml"], "the task ran locally");
 }
 
 #[test]
-fn a_container_must_be_there_and_run() {
-    let Some(mut far) = Far::docker() else { return };
-    is_refused(
-        &far,
+fn container_must_be_running() {
+    let Some(mut remote) = Remote::docker() else { return };
+    assert_rejected(
+        &remote,
         &["--dir", "/no/such"],
         2,
-        &["--dir /no/such", "does not exist at docker:", "existing directory"],
+        &["--dir /no/such", "does not exist on docker:", "existing directory"],
     );
-    is_refused(&far, &["--dir", "no/such"], 2, &["--dir no/such", "does not exist at docker:"]);
-    is_refused(&far, &["--dir", "/bin/sh"], 2, &["--dir /bin/sh", "is not a directory at docker:"]);
-    is_refused(&far, &["--dir", ""], 2, &["a value is required for '--dir <DIR>'"]);
-    output(Command::new("docker").args(["pause", far.container()]));
-    is_refused(&far, &[], 1, &["cannot reach docker:", "the container is paused, expected a running one"]);
-    output(Command::new("docker").args(["unpause", far.container()]));
-    far.is_left_in_order();
-    far.place = "docker:no-such-container".to_owned();
-    is_refused(&far, &[], 1, &["cannot reach docker:no-such-container: ", "No such container"]);
-    far.variables[0].1 = "unix:///no/such.sock".into();
-    is_refused(&far, &[], 1, &["cannot reach docker:no-such-container: ", "unix:///no/such.sock"]);
+    assert_rejected(&remote, &["--dir", "no/such"], 2, &["--dir no/such", "does not exist on docker:"]);
+    assert_rejected(&remote, &["--dir", "/bin/sh"], 2, &["--dir /bin/sh", "is not a directory on docker:"]);
+    assert_rejected(&remote, &["--dir", ""], 2, &["a value is required for '--dir <DIR>'"]);
+    stdout_of(Command::new("docker").args(["pause", remote.container()]));
+    assert_rejected(
+        &remote,
+        &[],
+        1,
+        &["cannot reach docker:", "the container is paused, expected a running one"],
+    );
+    stdout_of(Command::new("docker").args(["unpause", remote.container()]));
+    remote.assert_clean();
+    remote.env = "docker:no-such-container".to_owned();
+    assert_rejected(&remote, &[], 1, &["cannot reach docker:no-such-container: ", "No such container"]);
+    remote.variables[0].1 = "unix:///no/such.sock".into();
+    assert_rejected(&remote, &[], 1, &["cannot reach docker:no-such-container: ", "unix:///no/such.sock"]);
 }
 
 #[test]
-fn a_client_must_be_there() {
-    let folder = tempfile::tempdir().unwrap();
-    for (place, parts) in [
+fn client_program_must_be_installed() {
+    let directory = tempfile::tempdir().unwrap();
+    for (env, parts) in [
         ("docker:box", ["cannot reach docker:box", "neither docker nor podman was found"]),
-        ("ssh:host", ["ssh:host cannot be used", "cannot start \"ssh\""]),
+        ("ssh:host", ["cannot use ssh:host", "cannot start \"ssh\""]),
     ] {
-        let mut command = pintle(&["prompt", "--env", place]);
-        is_clear(&say(command.env("PATH", folder.path()).env("TMPDIR", folder.path())), 1, &parts);
+        let mut command = pintle(&["prompt", "--env", env]);
+        assert_clear(&run(command.env("PATH", directory.path()).env("TMPDIR", directory.path())), 1, &parts);
     }
 }
 
-/// What the services say of `tester`.
+/// Returns an option of `tester` in the configuration of the services.
 fn option(services: &Path, name: &str) -> String {
-    let known = output(Command::new("ssh").arg("-F").arg(services).args(["-G", "tester"]));
+    let known = stdout_of(Command::new("ssh").arg("-F").arg(services).args(["-G", "tester"]));
     let value = known.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    value.unwrap_or_else(|| panic!("ssh -G does not say {name}: {known}")).to_owned()
+    value.unwrap_or_else(|| panic!("ssh -G does not print {name}: {known}")).to_owned()
 }
 
-/// A configuration like that of the services, where `tester` begins with these lines. Who and which port is said of
-/// `tester` only.
+/// Writes a configuration like that of the services, with additional options for `tester`. User and port only apply to
+/// `tester`.
 fn configuration(services: &Path, lines: &str) -> (TempDir, PathBuf) {
     let get = |name| option(services, name);
-    // Of several keys each would be tried.
+    // ssh would try each of several keys.
     let own_key = if lines.contains("IdentityFile") { None } else { Some(get("identityfile")) };
     let key = own_key.map(|key| format!(" IdentityFile {key}\n")).unwrap_or_default();
     let config = format!(
@@ -83,68 +92,76 @@ fn configuration(services: &Path, lines: &str) -> (TempDir, PathBuf) {
         get("port"),
         get("userknownhostsfile"),
     );
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("config");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("config");
     fs::write(&file, config).unwrap();
-    (folder, file)
+    (directory, file)
 }
 
 #[test]
-fn a_directory_must_be_there() {
-    let Some(far) = Far::ssh() else { return };
-    let expected = ["does not exist at ssh:tester", "expected an existing directory there"];
-    is_refused(&far, &["--dir", "/no/such"], 2, &[&["--dir /no/such"], &expected[..]].concat());
-    is_refused(&far, &["--dir", "no/such"], 2, &[&["--dir no/such"], &expected[..]].concat());
-    far.sh("mkdir -p shut/x && chmod 0 shut");
-    let shut = format!("{}/shut/x", far.directory);
-    is_refused(&far, &["--dir", &shut], 2, &[&format!("--dir {shut}: is not accessible at ssh:tester")]);
-    far.sh("chmod 700 shut");
-    far.is_left_in_order();
+fn directory_must_exist() {
+    let Some(remote) = Remote::ssh() else { return };
+    let expected = ["does not exist on ssh:tester", "expected an existing directory"];
+    assert_rejected(&remote, &["--dir", "/no/such"], 2, &[&["--dir /no/such"], &expected[..]].concat());
+    assert_rejected(&remote, &["--dir", "no/such"], 2, &[&["--dir no/such"], &expected[..]].concat());
+    remote.sh("mkdir -p shut/x && chmod 0 shut");
+    let shut = format!("{}/shut/x", remote.directory);
+    assert_rejected(
+        &remote,
+        &["--dir", &shut],
+        2,
+        &[&format!("--dir {shut}: is not accessible on ssh:tester")],
+    );
+    remote.sh("chmod 700 shut");
+    remote.assert_clean();
 }
 
 #[test]
-fn a_host_must_be_known_and_let_us_in() {
-    let Some(mut far) = Far::ssh() else { return };
+fn ssh_failures_are_explained() {
+    let Some(mut remote) = Remote::ssh() else { return };
     let services = service("PINTLE_TEST_SSH").unwrap();
     let services = Path::new(&services);
-    let folder = tempfile::tempdir().unwrap();
-    let key = folder.path().join("key");
-    output(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key));
-    let empty = folder.path().join("empty");
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("key");
+    stdout_of(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key));
+    let empty = directory.path().join("empty");
     fs::write(&empty, "").unwrap();
     let port = option(services, "port");
-    let changed = folder.path().join("changed");
+    let changed = directory.path().join("changed");
     let public = fs::read_to_string(key.with_extension("pub")).unwrap();
     fs::write(&changed, format!("[127.0.0.1]:{port} {public}")).unwrap();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
 
-    let rows = [
+    let cases = [
         (format!(" Port {closed}\n"), "the host refused the connection"),
         (format!(" HostName {}\n", "a".repeat(64)), "cannot resolve the host name"),
         (format!(" IdentityFile {}\n", key.display()), "the host accepted none of the keys"),
         (
             format!(" UserKnownHostsFile {}\n", empty.display()),
-            "connect once with `ssh` to check and accept the key",
+            "connect once with `ssh` to verify and accept the host key",
         ),
         (format!(" UserKnownHostsFile {}\n", changed.display()), "the host key has changed"),
         (" Jabber yes\n".to_owned(), "ssh rejected the host name or its configuration"),
     ];
-    for (lines, part) in rows {
+    for (lines, part) in cases {
         let (_folder, config) = configuration(services, &lines);
-        far.client_reads(&config);
-        is_refused(&far, &[], 1, &["cannot reach ssh:tester: ", part]);
+        remote.use_configuration(&config);
+        assert_rejected(&remote, &[], 1, &["cannot reach ssh:tester: ", part]);
     }
 }
 
 #[test]
-fn a_user_and_a_port_may_be_named() {
+fn user_and_port_can_be_given() {
     let Some(services) = service("PINTLE_TEST_SSH") else { return };
     let services = Path::new(&services);
     let (_folder, config) = configuration(services, "");
-    let place = format!("ssh:tester@127.0.0.1:{}", option(services, "port"));
-    let far = Far::ssh_with(&config, &place);
-    let said = say(&mut far.pintle(&["prompt", "--output", "plain"]));
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.out.contains(&format!("Working directory: {}\n", far.login())), "{said:?}");
-    far.is_left_in_order();
+    let env = format!("ssh:tester@127.0.0.1:{}", option(services, "port"));
+    let remote = Remote::ssh_with(&config, &env);
+    let output = run(&mut remote.pintle(&["prompt", "--output", "plain"]));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(
+        output.stdout.contains(&format!("Working directory: {}\n", remote.login_directory())),
+        "{output:?}"
+    );
+    remote.assert_clean();
 }

@@ -1,0 +1,208 @@
+//! Inputs of the process: environment variables, current directory, files and standard input.
+#![expect(clippy::disallowed_methods, reason = "the command reads its own environment and files")]
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read, StdinLock};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::failure::Failure;
+
+/// Maximum size of a text read from a file or standard input: 8 MiB.
+const MAX_TEXT: u64 = 8 << 20;
+
+/// How long to wait for the first byte of input piped in addition to a prompt.
+pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Environment variables of the process, read once at startup.
+#[derive(Clone)]
+pub(crate) struct ProcessEnv {
+    variables: BTreeMap<OsString, OsString>,
+}
+
+impl ProcessEnv {
+    /// Reads the environment of this process.
+    pub(crate) fn capture() -> Self {
+        Self { variables: std::env::vars_os().collect() }
+    }
+
+    /// Returns the value of a variable, or `None` if it is unset, empty or not UTF-8.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let value = self.variables.get(OsStr::new(name))?.to_str()?;
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    /// Returns all variables.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> + use<> {
+        self.variables.clone().into_iter()
+    }
+
+    /// Returns the absolute path of the given directory, or of the current directory.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure if it does not exist or is not a directory.
+    pub(crate) fn directory(&self, named: Option<&Path>) -> Result<PathBuf, Failure> {
+        let Some(named) = named else {
+            return std::env::current_dir()
+                .map_err(|error| Failure::usage("cannot use the current directory").caused_by(&error));
+        };
+        let refused = |why: &str| {
+            Failure::usage(format!("--dir {}: {why}; expected an existing directory", named.display()))
+        };
+        match std::fs::metadata(named) {
+            Ok(metadata) if metadata.is_dir() => absolute(named),
+            Ok(_) => Err(refused("is not a directory")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(refused("does not exist")),
+            Err(error) => Err(refused("cannot be used").caused_by(&error)),
+        }
+    }
+
+    /// Returns a builder for a local environment with all variables.
+    pub(crate) fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
+        LocalEnvironment::builder(directory).host_env(self.variables())
+    }
+
+    /// Creates a local execution environment.
+    ///
+    /// # Errors
+    ///
+    /// A failure if commands cannot run in the directory.
+    pub(crate) fn local_environment(&self, directory: &Path) -> Result<LocalEnvironment, Failure> {
+        LocalEnvironment::with_host_env(directory, self.variables())
+            .map_err(|error| Failure::failed("cannot use the execution environment").caused_by(&error))
+    }
+}
+
+impl std::fmt::Debug for ProcessEnv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessEnv").field("variables", &self.variables.keys().collect::<Vec<_>>()).finish()
+    }
+}
+
+/// Makes the path absolute without resolving symbolic links.
+///
+/// # Errors
+///
+/// A usage failure for an empty path.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .map_err(|error| Failure::usage(format!("cannot use {}", path.display())).caused_by(&error))
+}
+
+/// Reads a text file named on the command line. `what` describes it in errors.
+///
+/// # Errors
+///
+/// A usage failure if it cannot be read, is too large, or is not UTF-8.
+pub(crate) fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
+    read_text_within(MAX_TEXT, what, path)
+}
+
+/// Reads a text file of at most `limit` bytes.
+///
+/// # Errors
+///
+/// As [`read_text`].
+pub(crate) fn read_text_within(limit: u64, what: &str, path: &Path) -> Result<String, Failure> {
+    let what = format!("the {what} {}", path.display());
+    let file = File::open(path).map_err(|error| unreadable(&what, &error))?;
+    bounded_text(limit, &what, file)
+}
+
+/// Reads standard input to its end.
+///
+/// # Errors
+///
+/// As [`read_text`].
+pub(crate) fn read_stdin() -> Result<String, Failure> {
+    read_stdin_within(MAX_TEXT)
+}
+
+/// Reads standard input of at most `limit` bytes to its end.
+///
+/// # Errors
+///
+/// As [`read_text`].
+pub(crate) fn read_stdin_within(limit: u64) -> Result<String, Failure> {
+    bounded_text(limit, "standard input", io::stdin().lock())
+}
+
+/// Standard input of a command that was also given a prompt.
+#[derive(Debug)]
+pub(crate) enum PipedStdin {
+    /// Standard input is a terminal.
+    Terminal,
+    /// Nothing arrived within [`PIPE_TIMEOUT`]. Many programs start others with a pipe that they never write to.
+    Silent,
+    /// There is input, or the end of input.
+    Ready(StdinLock<'static>),
+}
+
+/// Waits up to [`PIPE_TIMEOUT`] for input piped in addition to a prompt.
+pub(crate) fn piped_stdin() -> PipedStdin {
+    if stdin_is_terminal() {
+        return PipedStdin::Terminal;
+    }
+    let timeout = Timespec { tv_sec: PIPE_TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
+    let stdin = io::stdin();
+    let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+    if let Ok(0) = poll(&mut ready, Some(&timeout)) {
+        return PipedStdin::Silent;
+    }
+    PipedStdin::Ready(stdin.lock())
+}
+
+/// Returns whether standard input is a terminal.
+pub(crate) fn stdin_is_terminal() -> bool {
+    io::stdin().is_terminal()
+}
+
+fn bounded_text(limit: u64, what: &str, source: impl Read) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| unreadable(what, &error))?;
+    if bytes.len() as u64 > limit {
+        return Err(Failure::usage(format!("{what} is larger than {} MiB", limit >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let position = error.utf8_error().valid_up_to() + 1;
+        Failure::usage(format!("{what} is not valid UTF-8: invalid byte {position}"))
+    })
+}
+
+fn unreadable(what: &str, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot read {what}")).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_bounded_and_utf8() {
+        assert_eq!(bounded_text(MAX_TEXT, "it", b"hello".as_slice()).unwrap(), "hello");
+        let failure = bounded_text(MAX_TEXT, "it", b"a\xFF".as_slice()).unwrap_err();
+        assert_eq!(failure.message(), "it is not valid UTF-8: invalid byte 2");
+        let failure = bounded_text(MAX_TEXT, "it", io::repeat(b'a')).unwrap_err();
+        assert_eq!(failure.message(), "it is larger than 8 MiB");
+    }
+
+    #[test]
+    fn missing_directory_is_rejected() {
+        let process_env = ProcessEnv { variables: BTreeMap::new() };
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(process_env.directory(Some(directory.path())).unwrap(), directory.path());
+        let missing = directory.path().join("missing");
+        let failure = process_env.directory(Some(&missing)).unwrap_err();
+        assert!(failure.message().ends_with("does not exist; expected an existing directory"), "{failure:?}");
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let failure = process_env.directory(Some(&file)).unwrap_err();
+        assert!(failure.message().contains("is not a directory"), "{failure:?}");
+    }
+}

@@ -1,0 +1,267 @@
+//! Current activity of a run, formatted for the live region.
+
+use std::time::Duration;
+
+use pintle_agent::{EventKind, SessionEvent, SessionId};
+use pintle_llm::Finish;
+
+use super::draft::{DiffLine, Draft};
+use super::live_region::TerminalSize;
+use super::style::{Highlight, Style};
+use super::{summary, width};
+
+/// Time between two redraws.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+
+/// Frames of the spinner, one per tick.
+pub(super) const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// Diff lines shown for a single draft.
+const DIFF_LINES: usize = 8;
+
+/// Diff lines shown for each of several drafts.
+const SHARED_DIFF_LINES: usize = 3;
+
+/// Maximum height of the live region.
+const MAX_LINES: usize = 16;
+
+/// Pending response and running calls.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    response: Option<PendingResponse>,
+    calls: Vec<RunningCall>,
+    /// Whether the model is streaming text, which is visible itself.
+    is_streaming_text: bool,
+}
+
+/// Response that the model has not completed.
+#[derive(Clone, Copy, Debug)]
+struct PendingResponse {
+    since: Duration,
+    is_reasoning: bool,
+}
+
+/// Running tool call.
+#[derive(Debug)]
+struct RunningCall {
+    session: SessionId,
+    /// Name of the subagent that made the call, if any.
+    agent: Option<String>,
+    call_id: String,
+    tool_name: String,
+    subject: String,
+    since: Duration,
+}
+
+/// Line before truncation: highlighted parts, and a suffix that is shown if it leaves room for them.
+struct ActivityLine {
+    parts: Vec<(Option<Highlight>, String)>,
+    suffix: String,
+}
+
+impl Activity {
+    /// Processes an event of the session, or of a subagent with this name.
+    pub(super) fn event(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
+        match agent {
+            None => self.session_event(event, now),
+            Some(agent) => self.subagent_event(agent, event, now),
+        }
+    }
+
+    /// Tracks only the running calls of subagents. The wait for a subagent is visible as a call of its parent.
+    fn subagent_event(&mut self, agent: &str, event: &SessionEvent, now: Duration) {
+        if let EventKind::ToolCallStart { .. } = &event.kind {
+            self.start_call(event, Some(agent), now);
+        } else if let EventKind::ToolCallEnd { call_id, .. } = &event.kind {
+            self.end_call(event, call_id);
+        } else if let EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } = &event.kind {
+            self.calls.retain(|call| call.session != event.session_id);
+        }
+    }
+
+    fn start_call(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
+        if let EventKind::ToolCallStart { call_id, tool_name, arguments } = &event.kind {
+            self.calls.push(RunningCall {
+                session: event.session_id.clone(),
+                agent: agent.map(|agent| summary::one_line(agent, summary::MAX_CHARS)),
+                call_id: call_id.clone(),
+                tool_name: summary::one_line(tool_name, summary::MAX_CHARS),
+                subject: summary::arguments(arguments),
+                since: now,
+            });
+        }
+    }
+
+    fn end_call(&mut self, event: &SessionEvent, call_id: &str) {
+        self.calls.retain(|call| call.call_id != call_id || call.session != event.session_id);
+    }
+
+    fn session_event(&mut self, event: &SessionEvent, now: Duration) {
+        match &event.kind {
+            EventKind::UserInput { .. } | EventKind::RequestPrepared { .. } => {
+                self.response = Some(PendingResponse { since: now, is_reasoning: false });
+            }
+            EventKind::ReasoningStart {} => self.set_reasoning(true),
+            EventKind::ReasoningEnd { .. } => self.set_reasoning(false),
+            EventKind::AssistantTextStart {} => self.is_streaming_text = true,
+            EventKind::AssistantTextEnd { .. } => self.is_streaming_text = false,
+            // Calls are checked before they run, so the wait continues.
+            EventKind::ModelResponse { finish_reason, .. } if finish_reason.reason == Finish::ToolCalls => {}
+            EventKind::ModelResponse { .. } => self.response = None,
+            EventKind::ToolCallStart { .. } => {
+                self.response = None;
+                self.start_call(event, None, now);
+            }
+            EventKind::ToolCallEnd { call_id, .. } => self.end_call(event, call_id),
+            // Subagents may still be running.
+            EventKind::ProcessingEnd { .. } => {
+                (self.response, self.is_streaming_text) = (None, false);
+                self.calls.retain(|call| call.agent.is_some());
+            }
+            EventKind::SessionEnd { .. } => *self = Self::default(),
+            EventKind::SessionStart { .. }
+            | EventKind::ProjectLoaded(_)
+            | EventKind::AssistantTextDelta { .. }
+            | EventKind::ReasoningDelta { .. }
+            | EventKind::ToolCallRepaired { .. }
+            | EventKind::ToolCallOutputDelta { .. }
+            | EventKind::ApprovalRequested { .. }
+            | EventKind::ApprovalDecided { .. }
+            | EventKind::SteeringInjected { .. }
+            | EventKind::TurnLimit { .. }
+            | EventKind::LoopDetection { .. }
+            | EventKind::HistoryRepaired { .. }
+            | EventKind::Warning { .. }
+            | EventKind::Error { .. }
+            | EventKind::Gap { .. }
+            | _ => {}
+        }
+    }
+
+    /// Returns whether there is activity to show.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.is_streaming_text && (self.response.is_some() || !self.calls.is_empty())
+    }
+
+    /// Formats the activity at `now`, truncated to the size of the terminal.
+    pub(super) fn lines(
+        &self,
+        drafts: &[Draft],
+        now: Duration,
+        size: TerminalSize,
+        style: Style,
+    ) -> Vec<String> {
+        // Terminals differ in how they treat the last column; one row is left for the transcript.
+        let (columns, rows) = (size.columns.saturating_sub(1), size.rows.saturating_sub(1).min(MAX_LINES));
+        if !self.is_busy() || columns == 0 {
+            return Vec::new();
+        }
+        let mut lines = Vec::new();
+        let diff_lines = if drafts.len() > 1 { SHARED_DIFF_LINES } else { DIFF_LINES };
+        if let Some(response) = self.response {
+            if drafts.is_empty() {
+                let label = if response.is_reasoning { "thinking" } else { "waiting for the model" };
+                lines.push(ActivityLine::new(
+                    now,
+                    response.since,
+                    [(Some(Highlight::Dim), label.to_owned())],
+                ));
+            }
+            for draft in drafts {
+                lines.push(ActivityLine::for_draft(draft, now, response.since));
+                lines.extend(draft.last_lines(diff_lines).map(ActivityLine::for_diff));
+            }
+        }
+        for call in &self.calls {
+            lines.push(ActivityLine::for_call(call, now));
+            let draft = drafts.iter().find(|draft| call.agent.is_none() && draft.call_id == call.call_id);
+            lines.extend(
+                draft.iter().flat_map(|draft| draft.last_lines(diff_lines)).map(ActivityLine::for_diff),
+            );
+        }
+        let more = lines.len().saturating_sub(rows);
+        if more > 0 {
+            lines.truncate(rows.saturating_sub(1));
+            lines.push(ActivityLine {
+                parts: vec![(Some(Highlight::Dim), format!("… {} more lines", more + 1))],
+                suffix: String::new(),
+            });
+            lines.truncate(rows);
+        }
+        lines.iter().map(|line| line.format(columns, style)).collect()
+    }
+
+    fn set_reasoning(&mut self, is_reasoning: bool) {
+        if let Some(response) = &mut self.response {
+            response.is_reasoning = is_reasoning;
+        }
+    }
+}
+
+impl ActivityLine {
+    /// Creates a line with a spinner, parts separated by spaces, and the elapsed time.
+    fn new(
+        now: Duration,
+        since: Duration,
+        parts: impl IntoIterator<Item = (Option<Highlight>, String)>,
+    ) -> Self {
+        let turn = now.as_millis() / TICK.as_millis();
+        let frame = usize::try_from(turn).ok().and_then(|turn| SPINNER.get(turn % SPINNER.len()));
+        let mut line = vec![(Some(Highlight::Location), frame.copied().unwrap_or("*").to_owned())];
+        for (highlight, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
+            line.push((None, " ".to_owned()));
+            line.push((highlight, width::single_line(&part)));
+        }
+        let seconds = now.saturating_sub(since).as_secs();
+        let suffix = match seconds {
+            0 => String::new(),
+            seconds => format!(" {}", summary::seconds(seconds)),
+        };
+        Self { parts: line, suffix }
+    }
+
+    fn for_call(call: &RunningCall, now: Duration) -> Self {
+        let agent = (Some(Highlight::Dim), call.agent.clone().unwrap_or_default());
+        let name = (Some(Highlight::Bold), call.tool_name.clone());
+        Self::new(now, call.since, [agent, name, (None, call.subject.clone())])
+    }
+
+    /// Creates a line for a draft with the size of its diff.
+    fn for_draft(draft: &Draft, now: Duration, since: Duration) -> Self {
+        let name = (Some(Highlight::Bold), summary::one_line(&draft.tool_name, summary::MAX_CHARS));
+        let counts = match draft.counts() {
+            (0, 0) => String::new(),
+            (added, removed) => format!("+{} -{}", summary::count(added), summary::count(removed)),
+        };
+        Self::new(now, since, [name, (None, draft.subject()), (Some(Highlight::Dim), counts)])
+    }
+
+    fn for_diff(line: DiffLine) -> Self {
+        Self {
+            parts: vec![(None, "    ".to_owned()), (line.kind.highlight(), line.text)],
+            suffix: String::new(),
+        }
+    }
+
+    /// Formats the line, truncated to a width.
+    fn format(&self, columns: usize, style: Style) -> String {
+        let suffix = Some(self.suffix.as_str())
+            .filter(|suffix| 3 * width::columns(suffix) <= columns)
+            .unwrap_or_default();
+        let mut available = columns.saturating_sub(width::columns(suffix));
+        let mut line = String::new();
+        for (highlight, part) in &self.parts {
+            let truncated = width::truncate(part, available);
+            available = available.saturating_sub(width::columns(&truncated));
+            match highlight {
+                Some(highlight) => line.push_str(&style.highlight(*highlight, &truncated)),
+                None => line.push_str(&truncated),
+            }
+            if truncated != *part {
+                break;
+            }
+        }
+        line.push_str(&style.highlight(Highlight::Dim, suffix));
+        line
+    }
+}

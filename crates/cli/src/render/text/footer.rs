@@ -1,0 +1,84 @@
+//! Footer of a transcript.
+
+use pintle_agent::OutcomeStatus;
+
+use super::super::{DemoResult, diff_lines, summary};
+use super::{Block, Detail, Footer, Highlight, TextView, tokens};
+
+/// Number of result lines of the final test run to show.
+const TEST_LINES: usize = 6;
+
+impl TextView {
+    /// Returns the final response in quiet mode, otherwise a line of totals and the result of a demo.
+    pub(in crate::render) fn footer(&mut self, footer: &Footer<'_>) -> String {
+        if self.detail == Detail::Quiet {
+            let text = footer.outcome.text.as_str();
+            let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            return format!("{}{end}", self.style.body(text, self.columns));
+        }
+        let deferred = self.flush_deferred();
+        // A blank line precedes the footer even after other lines.
+        let gap = self.gap_before(Block::Ended);
+        let mut out = format!("{deferred}{gap}{}\n", self.style.highlight(Highlight::Dim, &totals(footer)));
+        if let Some(demo) = footer.demo {
+            out.push_str(&self.demo_result(demo));
+        }
+        out
+    }
+
+    fn demo_result(&self, result: &DemoResult) -> String {
+        let (highlight, verdict) =
+            if result.passed { (Highlight::Success, "passed") } else { (Highlight::Failure, "failed") };
+        let mut out = format!("\nFinal test run: {}\n", self.style.highlight(highlight, verdict));
+        let lines: Vec<&str> =
+            result.test_output.lines().filter(|line| line.contains("test result:")).collect();
+        let last = lines.get(lines.len().saturating_sub(TEST_LINES)..).unwrap_or_default();
+        for line in last {
+            out.push_str(&format!("    {}\n", summary::output_line(line, super::MAX_LINE_CHARS)));
+        }
+        if result.diff.is_empty() {
+            out.push_str("\nNo files changed.\n");
+        } else {
+            out.push_str("\nChanges:\n\n");
+            out.extend(diff_lines(&result.diff).map(|line| format!("{}\n", self.style.diff_line(line))));
+        }
+        out.push_str(&format!("\nThe project is kept in {}\n", result.directory.display()));
+        out
+    }
+}
+
+/// Formats status, calls, tokens, time and cost.
+fn totals(footer: &Footer<'_>) -> String {
+    let outcome = footer.outcome;
+    let mut totals = vec![
+        summary::plural(outcome.model_calls, "model call"),
+        summary::plural(outcome.tool_calls, "tool call"),
+        tokens(&outcome.usage),
+        summary::duration(footer.duration),
+    ];
+    if let Some(cost) = footer.cost.filter(|cost| *cost > 0.0) {
+        totals.push(format!("${cost:.4}"));
+    }
+    let subagents = footer.subagents.filter(|subagents| subagents.count > 0).map(|subagents| {
+        let count = summary::plural(subagents.count, "subagent");
+        let model_calls = summary::plural(subagents.model_calls, "model call");
+        let tool_calls = summary::plural(subagents.tool_calls, "tool call");
+        format!("; {count}: {model_calls}, {tool_calls}, {}", tokens(&subagents.usage))
+    });
+    format!("[{}] {}{}", status_label(outcome.status), totals.join(", "), subagents.unwrap_or_default())
+}
+
+fn status_label(status: OutcomeStatus) -> &'static str {
+    match status {
+        OutcomeStatus::Completed => "done",
+        OutcomeStatus::AwaitingInput => "done, with a question",
+        OutcomeStatus::Refused => "refused",
+        OutcomeStatus::RoundLimit => "stopped: tool round limit",
+        OutcomeStatus::TurnLimit => "stopped: turn limit",
+        OutcomeStatus::Budget => "stopped: budget exhausted",
+        OutcomeStatus::ContextFull => "stopped: context window full",
+        OutcomeStatus::Interrupted | OutcomeStatus::Aborted => "interrupted",
+        // Treat a status unknown to this version as a failure.
+        OutcomeStatus::Failed | _ => "failed",
+    }
+}

@@ -1,0 +1,103 @@
+//! Selects the tools of a model: those of its toolset, and web, search and question tools where they are available.
+
+use std::sync::Arc;
+
+use pintle_agent::{ProviderProfile, SearchBy, Toolset, ToolsetOptions};
+use pintle_llm::Client;
+use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
+
+use crate::args::{ApproveName, RunArgs};
+use crate::failure::Failure;
+use crate::model::Model;
+use crate::provider::Provider;
+
+/// Minimum context window, in tokens, for offering tools beyond the toolset.
+const MIN_WINDOW: u64 = 16_384;
+
+/// Conditions for tools beyond the toolset.
+#[derive(Clone, Copy, Debug)]
+struct ExtraTools {
+    /// Whether the context window has room for them.
+    fits_window: bool,
+    /// Whether the provider may search while it generates a response, which no gate can check.
+    ungated_search: bool,
+    /// Whether a user can answer questions.
+    questions: bool,
+    /// Whether web tools may use the network.
+    network: bool,
+}
+
+/// Returns the profile of a run with all its tools.
+///
+/// Web searches use the model's provider, but only at its default base URL and with a model from the catalog. Others might
+/// reject the request.
+///
+/// # Errors
+///
+/// A usage failure for a `--profile` file that names an unknown tool.
+pub(crate) fn for_run(model: &Model, args: &RunArgs, questions: bool) -> Result<ProviderProfile, Failure> {
+    let toolset = Toolset::from(args.toolset);
+    let ungated_search = match args.approve {
+        ApproveName::Never | ApproveName::Writes | ApproveName::Commands => true,
+        ApproveName::All => false,
+    };
+    let client = (model.route.base_url.is_none() && model.catalog_entry().is_some()).then_some(&model.client);
+    let profile = model.profile();
+    let fits_window = model.names_tools() || fits_extra_tools(&profile);
+    let network = args.confinement.has_network();
+    let extra = ExtraTools { fits_window, ungated_search, questions, network };
+    let options = options(&profile, model.toolset(toolset), client, extra);
+    model.profile_with_tools(toolset, &options)
+}
+
+/// Returns the toolset options that a run without a terminal would have, for display without a model. `names_tools` is set
+/// for a profile that lists its tools.
+///
+/// # Errors
+///
+/// A failure if a client without providers cannot be built, which is not expected.
+pub(crate) fn for_display(
+    profile: &ProviderProfile,
+    toolset: Toolset,
+    names_tools: bool,
+) -> Result<ToolsetOptions, Failure> {
+    let client = Client::builder()
+        .build()
+        .map_err(|error| Failure::failed("cannot list the tools").caused_by(&error))?;
+    let fits_window = names_tools || fits_extra_tools(profile);
+    let extra = ExtraTools { fits_window, ungated_search: true, questions: false, network: true };
+    Ok(options(profile, toolset, Some(&client), extra))
+}
+
+fn fits_extra_tools(profile: &ProviderProfile) -> bool {
+    profile.context_window_size >= MIN_WINDOW
+}
+
+/// Returns the toolset options for a profile.
+fn options(
+    profile: &ProviderProfile,
+    toolset: Toolset,
+    client: Option<&Client>,
+    extra: ExtraTools,
+) -> ToolsetOptions {
+    if !extra.fits_window {
+        return ToolsetOptions::default();
+    }
+    let options = ToolsetOptions::new().with_plan(true).with_background(true).with_questions(extra.questions);
+    if !extra.network {
+        return options;
+    }
+    let web = HttpWebClient::new(FetchLimits::default(), AddressRules::public_only());
+    let options = options.with_web(Arc::new(web));
+    let engine =
+        client.and_then(|client| ProviderSearch::new(client.clone(), &profile.provider, &profile.model));
+    let Some(engine) = engine else { return options };
+    // Codex does the same; models of other providers call a tool.
+    let is_provider_search =
+        extra.ungated_search && toolset == Toolset::Native && profile.provider == Provider::OpenAi.name();
+    options.with_search(if is_provider_search {
+        SearchBy::Provider
+    } else {
+        SearchBy::Client(Arc::new(engine))
+    })
+}

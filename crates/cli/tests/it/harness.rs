@@ -1,0 +1,110 @@
+//! Harness for the binary: a working directory and a scripted model server.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+pub(crate) const KEY: &str = "sk-very-secret";
+
+/// Returns a `pintle` command with a clean environment: no keys and no configuration of the user who runs the tests.
+pub(crate) fn pintle(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
+    command.args(arguments).env_clear().stdin(Stdio::null());
+    for name in ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TMPDIR"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+/// Exit code and output of a process.
+#[derive(Debug)]
+pub(crate) struct CommandOutput {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for CommandOutput {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+pub(crate) fn run(command: &mut Command) -> CommandOutput {
+    command.output().expect("the binary runs").into()
+}
+
+/// Runs the command with `input` on its standard input.
+pub(crate) fn run_with_input(command: &mut Command, input: &str) -> CommandOutput {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    // A process that rejects its arguments may exit before it reads its input.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap().into()
+}
+
+/// Scripted server in this process and a working directory, for a `pintle` in another process.
+pub(crate) struct Harness {
+    pub(crate) server: ScriptedServer,
+    pub(crate) dialect: Dialect,
+    pub(crate) directory: TempDir,
+    // Dropped last: the server's tasks must end before their runtime.
+    _runtime: Runtime,
+}
+
+impl Harness {
+    pub(crate) fn new(dialect: Dialect, turns: &str) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let script = Script::parse(&format!("name = \"command\"\n{turns}")).expect("the script parses");
+        let options = ServerOptions::new().with_api_key(KEY);
+        let server = runtime.block_on(ScriptedServer::start(script, options)).unwrap();
+        Self { server, dialect, directory: tempfile::tempdir().unwrap(), _runtime: runtime }
+    }
+
+    /// Returns `pintle SUBCOMMAND` with the provider, base URL and key of the server and its working directory. Uses the
+    /// toolset of the specification unless the arguments name one.
+    pub(crate) fn command(&self, subcommand: &str, arguments: &[&str]) -> Command {
+        let mut command = pintle(&[subcommand, "--provider", self.dialect.name()]);
+        command.args(["--base-url", &self.server.base_url(self.dialect)]);
+        let key = match self.dialect {
+            Dialect::OpenAiResponses | Dialect::ChatCompletions => "OPENAI_API_KEY",
+            Dialect::AnthropicMessages => "ANTHROPIC_API_KEY",
+            Dialect::Gemini => "GEMINI_API_KEY",
+        };
+        command.env(key, KEY);
+        if self.dialect == Dialect::ChatCompletions {
+            command.args(["--model", "local-model"]);
+        }
+        if subcommand == "run" {
+            command.arg("--dir").arg(self.directory.path());
+            // The specification's tools have the same names in every dialect.
+            if !arguments.contains(&"--toolset") {
+                command.args(["--toolset", "spec"]);
+            }
+        }
+        command.args(arguments);
+        command
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod prelude;
+
+#[doc(inline)]
+pub use pintle_agent as agent;
+#[doc(inline)]
+pub use pintle_env as env;
+#[doc(inline)]
+pub use pintle_llm as llm;
+#[doc(inline)]
+pub use pintle_patch as patch;
+#[doc(inline)]
+pub use pintle_providers as providers;
+#[doc(inline)]
+pub use pintle_tools as tools;
+#[cfg(feature = "web")]
+#[doc(inline)]
+pub use pintle_web as web;
