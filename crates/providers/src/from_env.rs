@@ -57,7 +57,8 @@ impl FromEnv for ClientBuilder {
             builder = builder.provider(gemini);
         }
         // Client specification, section 2.2: the first registered provider becomes the default.
-        match builder.providers().next().map(str::to_owned) {
+        let first = builder.providers().next().map(str::to_owned);
+        match first {
             Some(first) => Ok(builder.default_provider(first)),
             None => Err(Error::new(
                 ErrorKind::Configuration,

@@ -92,14 +92,15 @@ async fn an_image_is_read_from_a_local_path(dialect: Dialect) {
     assert!(error.message().contains("missing.png"), "{error}");
     assert_eq!(harness.server.requests().len(), 1, "what cannot be read is not sent");
 
-    let error = harness.error(harness.request([user(vec![ImageData::url(path.to_string_lossy()).into()])])).await;
+    let error =
+        harness.error(harness.request([user(vec![ImageData::url(path.to_string_lossy()).into()])])).await;
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     assert!(error.message().contains("is a local path, not a URL"), "{error}");
     assert_eq!(harness.server.requests().len(), 1, "a URL never reads a file");
 }
 
 async fn a_data_url_is_sent_as_bytes(dialect: Dialect) {
-    let harness = Harness::responding(dialect, Turn::text("A picture.")).await;
+    let harness = ClientHarness::responding(dialect, Turn::text("A picture.")).await;
     let encoded = pintle_llm::Blob::from(PNG.to_vec()).to_base64();
     let image = ImageData::url(format!("data:image/png;base64,{encoded}"));
     harness.complete(harness.request([user(vec![image.into()])])).await;

@@ -115,7 +115,8 @@ async fn requests_of_one_client_run_concurrently() {
 
 #[tokio::test]
 async fn a_generation_reports_the_last_steps_reasoning() {
-    let client = Client::builder().provider(RecordingAdapter::new("a", &log())).default_provider("a").build().unwrap();
+    let client =
+        Client::builder().provider(RecordingAdapter::new("a", &log())).default_provider("a").build().unwrap();
     let options = GenerateOptions::new("m").with_prompt("hello").with_client(client);
     let result = generate(options).await.unwrap();
     assert_eq!((result.text(), result.reasoning()), ("answer 0".to_owned(), Some("thought 0".to_owned())));

@@ -357,7 +357,7 @@ async fn kill_all_kills_without_grace() {
 async fn kill_all_leaves_no_zombie() {
     let (directory, environment) = environment();
     let held = environment.spawn(Command::shell("echo $$ > id; exec sleep 600")).await.unwrap();
-    let id = written_id(&directory.path().join("id")).await;
+    let id = wait_for_id(&directory.path().join("id")).await;
     environment.kill_all();
     assert!(!Path::new("/proc").join(id.to_string()).exists());
     drop(held);
