@@ -17,16 +17,16 @@ use pintle_tools::builtin::Shell;
 
 /// Runs the user's input as a command and repeats its output.
 #[derive(Debug)]
-struct Parrot;
+struct EchoProvider;
 
-impl Parrot {
+impl EchoProvider {
     /// Responds to user input with a call, and to the result of a call with text.
     fn respond(request: &Request) -> Result<Response, Error> {
-        if request.model != "grey" {
+        if request.model != "echo-1" {
             // The kind determines whether the request is retried and how the session ends.
             return Err(Error::new(
                 ErrorKind::NotFound,
-                format!("no model `{}`, expected `grey`", request.model),
+                format!("no model `{}`, expected `echo-1`", request.model),
             ));
         }
         let last = request.messages.last().map(|item| item.message());
@@ -45,16 +45,16 @@ impl Parrot {
             None => return Err(Error::new(ErrorKind::InvalidRequest, "the request has no messages")),
         };
         // The origin lets a session switch providers without sending them provider-specific data.
-        let message = message.with_origin(Origin::new("parrot", &request.model));
-        let response = Response::new("parrot", &request.model, message);
+        let message = message.with_origin(Origin::new("echo", &request.model));
+        let response = Response::new("echo", &request.model, message);
         Ok(response.with_finish_reason(FinishReason::new(finish)).with_usage(Usage::new(9, 3)))
     }
 }
 
 #[async_trait]
-impl ProviderAdapter for Parrot {
+impl ProviderAdapter for EchoProvider {
     fn name(&self) -> &str {
-        "parrot"
+        "echo"
     }
 
     async fn complete(&self, request: &Request) -> Result<Response, Error> {
@@ -89,17 +89,17 @@ impl ProviderAdapter for Parrot {
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let client = Client::builder().provider(Parrot).build()?;
+    let client = Client::builder().provider(EchoProvider).build()?;
     // A new profile has neither instructions nor tools.
-    let profile = ProviderProfile::new("parrot", "grey")
-        .with_base_instructions("You are a parrot.")
+    let profile = ProviderProfile::new("echo", "echo-1")
+        .with_base_instructions("You repeat the output of commands.")
         .with_tool(Shell::new())?;
 
     let directory = tempfile::tempdir()?;
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
     let session = Session::builder(client, profile, Arc::new(env)).build()?;
 
-    let mut run = session.submit("echo land ahoy");
+    let mut run = session.submit("echo hello");
     while let Some(event) = run.next().await {
         match event.kind {
             EventKind::ToolCallStart { tool_name, arguments, .. } => {
@@ -115,7 +115,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(run);
 
     // The adapter's error, with its kind, is part of the outcome.
-    session.handle().set_model("blue")?;
+    session.handle().set_model("echo-2")?;
     let outcome = session.submit("echo again").await?;
     println!("error   {:?}: {:?}", outcome.status, outcome.error.map(|error| (error.kind, error.message)));
     session.close().await;
