@@ -135,11 +135,11 @@ impl ToolRegistry {
         self.tools.iter().map(|tool| tool.name())
     }
 
-    /// Returns up to three registered names with a likeness above 0.8, the most similar first; none for a text longer
+    /// Returns up to three registered names with a similarity above 0.8, the most similar first; none for a text longer
     /// than any name.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Vec<&str> {
-        const MIN_LIKENESS: f64 = 0.8;
+        const MIN_SIMILARITY: f64 = 0.8;
         const LONGEST: usize = 128;
         if name.len() > LONGEST {
             return Vec::new();
@@ -148,7 +148,7 @@ impl ToolRegistry {
         let mut scored: Vec<(f64, &str)> = self
             .names()
             .map(|known| (strsim::jaro_winkler(&wanted, &known.to_ascii_lowercase()), known))
-            .filter(|(score, _)| *score > MIN_LIKENESS)
+            .filter(|(score, _)| *score > MIN_SIMILARITY)
             .collect();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
         scored.into_iter().take(3).map(|(_, known)| known).collect()
