@@ -33,7 +33,7 @@ async fn one_that_meets_its_limit_or_fails_gives_what_it_had_said() {
     ---
     success: false
     turns_used: 0
-    reason: it failed: broken answer stream: cut
+    reason: it failed: broken response stream: cut
     output:
     Half an ans
     ");
