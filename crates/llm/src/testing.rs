@@ -100,7 +100,7 @@ impl FakeAdapter {
         script.pop_front().ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidRequest,
-                format!("the fake provider `{}` has no answer left", self.name),
+                format!("the fake provider `{}` has no scripted response left", self.name),
             )
         })
     }

@@ -12,7 +12,7 @@ use pintle_llm::{Catalog, Error, ErrorKind, Middleware, Mode, ModelInfo, Next, R
 ///
 /// The model must be listed for the provider that the request is routed to, by id or by alias. A provider without any
 /// model in the catalog is not checked: a local server, for instance, has names of its own. The message suggests the
-/// most similar model of the provider if there is one of a likeness above 0.8, and lists the provider's models
+/// most similar model of the provider if there is one with a similarity above 0.8, and lists the provider's models
 /// otherwise.
 ///
 /// ```
@@ -46,8 +46,8 @@ pub enum UnknownModel {
     Warned,
 }
 
-/// Suggestions need a likeness above this.
-const MIN_LIKENESS: f64 = 0.8;
+/// Suggestions need a similarity above this.
+const MIN_SIMILARITY: f64 = 0.8;
 
 /// Number of models that a message lists.
 const MAX_LISTED: usize = 12;
@@ -118,7 +118,7 @@ fn most_similar<'m>(wanted: &str, known: &[&'m ModelInfo]) -> Option<&'m str> {
         .iter()
         .flat_map(|model| std::iter::once(&model.id).chain(&model.aliases))
         .map(|name| (strsim::jaro_winkler(&wanted, &name.to_ascii_lowercase()), name.as_str()))
-        .filter(|(likeness, _)| *likeness > MIN_LIKENESS)
+        .filter(|(similarity, _)| *similarity > MIN_SIMILARITY)
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
         .map(|(_, name)| name)
 }

@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn a_file_overrides_built_in_models() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("models.json");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("models.json");
         let text = r#"[{"id": "gpt-5.2", "provider": "openai", "context_window": 7, "max_output": 1}]"#;
         std::fs::write(&path, text).unwrap();
         let catalog = Catalog::from_file(&path).unwrap();
@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn an_invalid_file_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("models.json");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("models.json");
         let refused = || {
             let error = Catalog::from_file(&path).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Configuration);

@@ -142,18 +142,18 @@ impl Budget {
         if let Some(limit) = self.inner.max_tokens
             && spent.usage.total_tokens >= limit
         {
-            let message = format!("{} tokens are spent of a budget of {limit}", spent.usage.total_tokens);
+            let message = format!("spent {} of {limit} tokens", spent.usage.total_tokens);
             return refuse(ErrorKind::QuotaExceeded, Self::SPENT, message);
         }
         let Some(limit) = self.inner.max_dollars else { return Ok(()) };
         if spent.dollars >= limit {
-            let message = format!("{:.4} dollars are spent of a budget of {limit}", spent.dollars);
+            let message = format!("spent {:.4} of {limit} dollars", spent.dollars);
             return refuse(ErrorKind::QuotaExceeded, Self::SPENT, message);
         }
         let priced = || self.price(provider, model, &Usage::new(1, 1)).is_some();
         if self.inner.unknown_price == UnknownPrice::Refused && !priced() {
             let message = format!(
-                "the catalog has no price for `{model}`, which a cost budget needs; add one or count such calls as free"
+                "the catalog has no price for `{model}`, which a cost limit requires; add one or allow uncounted calls"
             );
             return refuse(ErrorKind::Configuration, Self::UNPRICED, message);
         }
@@ -208,12 +208,13 @@ impl BudgetBuilder {
     ///
     /// [`ErrorKind::Configuration`] for a limit outside its range.
     pub fn build(self) -> Result<Budget, Error> {
-        let wrong = |found: String| Err(Error::new(ErrorKind::Configuration, format!("a budget of {found}")));
+        let invalid =
+            |why: String| Err(Error::new(ErrorKind::Configuration, format!("invalid budget: {why}")));
         if self.max_tokens == Some(0) {
-            return wrong("0 tokens allows no call; expected 1 at least".to_owned());
+            return invalid("a limit of 0 tokens; expected at least 1".to_owned());
         }
         if let Some(dollars) = self.max_dollars.filter(|dollars| !(dollars.is_finite() && *dollars > 0.0)) {
-            return wrong(format!("{dollars} dollars is none; expected a finite number above 0"));
+            return invalid(format!("a limit of {dollars} dollars; expected a finite number above 0"));
         }
         let Self { max_tokens, max_dollars, unknown_price, catalog } = self;
         let spent = Mutex::default();

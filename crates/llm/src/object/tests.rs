@@ -38,7 +38,7 @@ fn schema() -> Value {
 
 #[tokio::test]
 async fn the_object_is_parsed_and_validated() {
-    let answers = [
+    let texts = [
         r#"{"name": "Alice", "age": 30}"#,
         "\n {\"name\":\"Alice\",\"age\":30}\n",
         "```json\n{\"name\": \"Alice\", \"age\": 30}\n```",
@@ -46,7 +46,7 @@ async fn the_object_is_parsed_and_validated() {
         "~~~ json\n{\"name\": \"Alice\", \"age\": 30}\n~~~",
         "````json\n{\"name\": \"Alice\", \"age\": 30}\n````",
     ];
-    for text in answers {
+    for text in texts {
         let (options, adapter) = client(FakeAdapter::new("fake").answer(text));
         let result = generate_object(options, schema()).await.unwrap();
         assert_eq!(result.output, json!({"name": "Alice", "age": 30}));
@@ -172,8 +172,8 @@ async fn the_schema_is_derived_from_the_type() {
     };
     assert_eq!(*json_schema, expected);
 
-    let answer = r#"{"name": "Alice", "address": "somewhere"}"#;
-    let (options, _) = client(FakeAdapter::new("fake").answer(answer));
+    let text = r#"{"name": "Alice", "address": "somewhere"}"#;
+    let (options, _) = client(FakeAdapter::new("fake").answer(text));
     let error = generate_object_as::<Person>(options).await.unwrap_err();
     assert_eq!(
         (error.kind(), error.message()),

@@ -37,7 +37,7 @@ async fn a_failed_subagent_returns_its_last_text() {
     ---
     success: false
     turns_used: 0
-    reason: it failed: broken answer stream: cut
+    reason: it failed: broken response stream: cut
     output:
     Half an ans
     ");

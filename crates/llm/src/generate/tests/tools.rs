@@ -112,7 +112,7 @@ async fn a_panicking_handler_becomes_an_error_result() {
     });
     let later = Tool::active(definition("later"), |arguments, _| async move {
         tokio::task::yield_now().await;
-        assert!(arguments.is_null(), "no answer");
+        assert!(arguments.is_null(), "panics in the second poll");
         Ok::<_, Error>("never")
     });
     let x = r#"{"x": 1}"#;

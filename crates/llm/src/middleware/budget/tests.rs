@@ -56,7 +56,7 @@ async fn the_message_names_spent_tokens_and_limit() {
     harness.call(user_request("hello"), Mode::Complete).await.unwrap();
     assert!((budget.spent().dollars - 0.02).abs() < 1e-9);
     let error = harness.call(user_request("hello"), Mode::Complete).await.unwrap_err();
-    assert_eq!(error.message(), "15 tokens are spent of a budget of 15");
+    assert_eq!(error.message(), "spent 15 of 15 tokens");
 }
 
 #[tokio::test]
