@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pintle_env::{ExecutionEnvironment, Output};
 use pintle_llm::{Fingerprint, ToolCall, ToolResult};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::arguments::{Arguments, Fitted};
@@ -36,7 +37,7 @@ pub struct PreparedCall {
 struct InputSlot(Arc<Mutex<Option<ToolInput>>>);
 
 /// The result of a call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Execution {
     /// The result for the model, truncated.
@@ -44,12 +45,16 @@ pub struct Execution {
     /// The complete output.
     pub output: Output,
     /// The kind of failure, if the call failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolErrorKind>,
     /// The time-out that a command exceeded, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<Duration>,
     /// The files that changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
     /// A question to the user, which ends the run until it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
 }
 

@@ -139,7 +139,7 @@ mod tests {
         let from_io = |kind: io::ErrorKind| EnvError::from_io("read", Path::new("/f"), io::Error::from(kind));
         let lost =
             || EnvError::EnvironmentLost { environment: "box".into(), source: Some("cable cut".into()) };
-        let rows = [
+        let cases = [
             (from_io(io::ErrorKind::NotFound), ToolErrorKind::NotFound, "/f does not exist"),
             (
                 from_io(io::ErrorKind::PermissionDenied),
@@ -159,7 +159,7 @@ mod tests {
                 "/f is a directory, expected a file",
             ),
         ];
-        for (error, kind, expected) in rows {
+        for (error, kind, expected) in cases {
             let error = ToolError::from(error);
             assert_eq!((error.kind(), error.for_model()), (kind, expected));
             assert!(error.source().is_some_and(|source| source.is::<EnvError>()), "{expected}");

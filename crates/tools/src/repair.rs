@@ -54,22 +54,22 @@ pub(crate) fn repair(
 ) -> Vec<ArgumentRepair> {
     /// JSON that was taken from a string may contain further mistakes.
     const ROUNDS: usize = 4;
-    let mut done = Vec::new();
+    let mut repairs = Vec::new();
     for _ in 0..ROUNDS {
         let faults = faults(validator, arguments);
-        let before = done.len();
+        let before = repairs.len();
         for fault in &faults {
-            done.extend(fault.repair(schema, aliases, arguments.to_mut()));
+            repairs.extend(fault.repair(schema, aliases, arguments.to_mut()));
         }
-        if done.len() == before {
+        if repairs.len() == before {
             break;
         }
     }
     // To a validator 5.0 is an integer, to serde it is not.
     if has_fraction(arguments) {
-        whole_numbers(schema, arguments.to_mut(), &mut Vec::new(), &mut done);
+        remove_fractions(schema, arguments.to_mut(), &mut Vec::new(), &mut repairs);
     }
-    done
+    repairs
 }
 
 /// Returns whether any number is written with a fraction. Arguments without one stay shared.
@@ -218,15 +218,15 @@ impl Fault {
         let object = arguments.pointer_mut(&self.pointer).and_then(Value::as_object_mut);
         let (Some(properties), Some(object)) = (properties, object) else { return Vec::new() };
         let renamed = alias::renamed(object, properties, aliases, only);
-        let mut done = Vec::new();
+        let mut repairs = Vec::new();
         for (from, to) in renamed {
             if let Some(value) = object.remove(&from) {
                 object.insert(to.clone(), value);
                 let argument = dotted(&format!("{}/{to}", self.pointer));
-                done.push(ArgumentRepair::new(argument, RepairKind::Renamed { from }));
+                repairs.push(ArgumentRepair::new(argument, RepairKind::Renamed { from }));
             }
         }
-        done
+        repairs
     }
 }
 
@@ -242,8 +242,8 @@ fn value_in_text(text: &str, expected: &[JsonType]) -> Option<(Value, RepairKind
         Value::Bool(_) if expects(JsonType::Boolean) => Some((value, RepairKind::BooleanFromText)),
         Value::Number(_) if expects(JsonType::Number) => Some((value, RepairKind::NumberFromText)),
         Value::Number(number) if expects(JsonType::Integer) => {
-            let whole = if number.is_f64() { whole(&number)? } else { number };
-            Some((Value::Number(whole), RepairKind::NumberFromText))
+            let integer = if number.is_f64() { as_integer(&number)? } else { number };
+            Some((Value::Number(integer), RepairKind::NumberFromText))
         }
         Value::Array(_) if expects(JsonType::Array) => Some((value, RepairKind::JsonFromText)),
         Value::Object(_) if expects(JsonType::Object) => Some((value, RepairKind::JsonFromText)),
@@ -257,15 +257,20 @@ fn value_in_text(text: &str, expected: &[JsonType]) -> Option<(Value, RepairKind
 }
 
 /// Removes the fraction of numbers such as `5.0` where the schema has integers.
-fn whole_numbers(schema: &Value, value: &mut Value, path: &mut Vec<String>, done: &mut Vec<ArgumentRepair>) {
+fn remove_fractions(
+    schema: &Value,
+    value: &mut Value,
+    path: &mut Vec<String>,
+    repairs: &mut Vec<ArgumentRepair>,
+) {
     match value {
         Value::Number(number) => {
             if schema.get("type").is_some_and(|kind| kind == "integer")
                 && number.is_f64()
-                && let Some(whole) = whole(number)
+                && let Some(whole) = as_integer(number)
             {
                 *number = whole;
-                done.push(ArgumentRepair::new(path.join("."), RepairKind::IntegerFromFraction));
+                repairs.push(ArgumentRepair::new(path.join("."), RepairKind::IntegerFromFraction));
             }
         }
         Value::Object(map) => {
@@ -273,7 +278,7 @@ fn whole_numbers(schema: &Value, value: &mut Value, path: &mut Vec<String>, done
             for (name, value) in map {
                 if let Some(schema) = properties.get(name) {
                     path.push(name.clone());
-                    whole_numbers(schema, value, path, done);
+                    remove_fractions(schema, value, path, repairs);
                     path.pop();
                 }
             }
@@ -282,7 +287,7 @@ fn whole_numbers(schema: &Value, value: &mut Value, path: &mut Vec<String>, done
             let Some(schema) = schema.get("items") else { return };
             for (index, item) in items.iter_mut().enumerate() {
                 path.push(index.to_string());
-                whole_numbers(schema, item, path, done);
+                remove_fractions(schema, item, path, repairs);
                 path.pop();
             }
         }
@@ -291,7 +296,7 @@ fn whole_numbers(schema: &Value, value: &mut Value, path: &mut Vec<String>, done
 }
 
 /// Returns the number as an integer, if it is one and is represented exactly.
-fn whole(number: &Number) -> Option<Number> {
+fn as_integer(number: &Number) -> Option<Number> {
     /// Up to this value, a double represents every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let float = number.as_f64()?;

@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn mistakes_name_argument_expectation_and_value() {
         let validator = compile(&parameters_of::<Input>()).unwrap();
-        let rows = [
+        let cases = [
             (json!({"path": "a", "limit": 3}), vec![]),
             (json!({}), vec!["`path`: required, but missing"]),
             (json!({"path": 5}), vec!["`path`: expected string, got number 5"]),
@@ -253,7 +253,7 @@ mod tests {
             ),
             (json!("text"), vec!["the arguments: expected object, got string \"text\""]),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             assert_eq!(mistakes(&validator, &arguments), expected, "{arguments}");
         }
     }

@@ -30,14 +30,14 @@ mod tests {
     #[test]
     fn only_similar_names_are_suggested_best_first() {
         let names = ["read_file", "write_file", "read_many_files", "shell"];
-        let rows: [(&str, &[&str]); 5] = [
+        let cases: [(&str, &[&str]); 5] = [
             ("Read_File", &["read_file", "read_many_files"]),
             ("readfile", &["read_file", "read_many_files"]),
             ("shel", &["shell"]),
             ("xyz", &[]),
             ("", &[]),
         ];
-        for (wanted, expected) in rows {
+        for (wanted, expected) in cases {
             assert_eq!(most_similar(wanted, names.into_iter()), expected, "{wanted}");
         }
         assert!(most_similar(&"shell".repeat(200), names.into_iter()).is_empty());

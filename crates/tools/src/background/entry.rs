@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn an_incomplete_character_is_told_from_invalid_bytes() {
-        let rows: [(&[u8], usize); 8] = [
+        let cases: [(&[u8], usize); 8] = [
             (b"", 0),
             (b"abc", 0),
             ("é".as_bytes(), 0),
@@ -309,7 +309,7 @@ mod tests {
             (b"a\xFF", 0),
             (b"a\x82\x82", 0),
         ];
-        for (bytes, expected) in rows {
+        for (bytes, expected) in cases {
             assert_eq!(incomplete_len(bytes), expected, "{bytes:?}");
         }
     }

@@ -104,7 +104,7 @@ mod tests {
     async fn unanswerable_questions_are_refused() {
         let harness = Harness::new();
         let many = vec!["x"; MAX_OPTIONS + 1];
-        let rows = [
+        let cases = [
             (json!({"question": " \n"}), "question is empty; say what the user should decide or tell"),
             (
                 json!({"question": "a?", "options": ["x", ""]}),
@@ -112,7 +112,7 @@ mod tests {
             ),
             (json!({"question": "a?", "options": many}), "options has 11 entries; at most 10 are shown"),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             let execution = harness.execute(AskUser::new(), &arguments.to_string()).await;
             assert_eq!(execution.result.text(), format!("Tool error (ask_user): {expected}"));
             assert_eq!((execution.result.is_error, execution.question), (true, None), "{arguments}");

@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn files_are_identified_by_their_first_bytes() {
-        let rows: [(&[u8], ContentKind); 17] = [
+        let cases: [(&[u8], ContentKind); 17] = [
             (b"", ContentKind::Text),
             (b"fn main() {}\n", ContentKind::Text),
             (b"BMX and MZ and PK are words", ContentKind::Text),
@@ -94,7 +94,7 @@ mod tests {
             (b"\xFF\xFEa\0", ContentKind::Binary("UTF-16 text")),
             (b"a\0b", ContentKind::Binary("binary data")),
         ];
-        for (sample, expected) in rows {
+        for (sample, expected) in cases {
             assert_eq!(ContentKind::of(sample), expected, "{sample:?}");
         }
     }

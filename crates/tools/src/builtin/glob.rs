@@ -89,13 +89,13 @@ mod tests {
             harness.write(name, "");
             age(&harness, name, seconds);
         }
-        let rows = [
+        let cases = [
             (json!({"pattern": "**/*.rs"}), "src/new.rs\nsrc/deep/mid.rs\nold.rs"),
             (json!({"pattern": "*.rs", "path": "src"}), "src/new.rs"),
             (json!({"pattern": "src/*.{rs,py}"}), "src/other.py\nsrc/new.rs"),
             (json!({"pattern": "*.c"}), "No files found"),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             assert_eq!(
                 harness.call(Glob::new(), &arguments.to_string()).await,
                 format!("ok: {expected}"),

@@ -177,7 +177,7 @@ mod tests {
     #[tokio::test]
     async fn matches_have_path_and_line_number() {
         let harness = harness();
-        let rows = [
+        let cases = [
             (
                 json!({"pattern": "fn"}),
                 "a.rs:1:fn One() {}\na.rs:2:fn two() {}\na.rs:3:// fn\nsub/b.py:1:def fn():",
@@ -190,7 +190,7 @@ mod tests {
             (json!({"pattern": "fn", "output_mode": "files_with_matches"}), "a.rs\nsub/b.py"),
             (json!({"pattern": "nowhere", "path": "a.rs"}), "No matches found"),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             let answer = harness.call(Grep::new(), &arguments.to_string()).await;
             let answer = answer.replace("\n[Binary files skipped: 1]", "");
             assert_eq!(answer, format!("ok: {expected}"), "{arguments}");

@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn other_files_are_not_notebooks() {
-        let rows = [
+        let cases = [
             "",
             "{}",
             "[]",
@@ -204,7 +204,7 @@ mod tests {
             "{\"cells\": 1, \"nbformat\": 4}",
             "{\"nbformat\": 3, \"cells\": []}",
         ];
-        for text in rows {
+        for text in cases {
             assert_eq!(render(text.as_bytes()), None, "{text}");
         }
         assert!(is_notebook("a/b.ipynb") && is_notebook("B.IPYNB"));

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_search_starts_before_the_first_wildcard() {
-        let rows = [
+        let cases = [
             (None, "**/*.rs", "."),
             (None, "src/**/*.rs", "./src"),
             (Some("crates"), "a/*/b", "crates/a"),
@@ -111,7 +111,7 @@ mod tests {
             (None, "{src,../x}/*", "/"),
             (None, "src/{a,b}", "./src"),
         ];
-        for (path, pattern, expected) in rows {
+        for (path, pattern, expected) in cases {
             assert_eq!(search_base(path, pattern), Path::new(expected), "{pattern}");
         }
     }

@@ -411,7 +411,7 @@ mod tests {
 
         [More lines follow. To go on, read with offset 3.]
         ");
-        let rows = [
+        let cases = [
             (
                 r#"{"file_path": "a.ipynb", "offset": 5}"#,
                 "error: Tool error (read_file): offset 5 is past the end of a.ipynb, which has 4 lines",
@@ -419,7 +419,7 @@ mod tests {
             (r#"{"file_path": "empty.ipynb"}"#, "ok: [empty.ipynb is a notebook without cells]"),
             (r#"{"file_path": "broken.ipynb"}"#, "ok: 1 | {\"cells\": ["),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             assert_eq!(read(arguments).await, expected, "{arguments}");
         }
     }
@@ -445,7 +445,7 @@ mod tests {
         harness.write("doc.pdf", "%PDF-1.7\n");
         harness.write("sub/inner.txt", "");
         let read = |arguments| harness.call(ReadFile::new(), arguments);
-        let rows = [
+        let cases = [
             (r#"{"file_path": "a.txt"}"#, "1 | one\n2 | two\n3 | three"),
             (
                 r#"{"file_path": "a.txt", "offset": 2, "limit": 1}"#,
@@ -458,10 +458,10 @@ mod tests {
             (r#"{"file_path": "empty.txt"}"#, "[empty.txt is empty]"),
             (r#"{"file_path": "empty.txt", "offset": 7}"#, "[empty.txt is empty]"),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             assert_eq!(read(arguments).await, format!("ok: {expected}"), "{arguments}");
         }
-        let rows = [
+        let cases = [
             (
                 r#"{"file_path": "a.txt", "offset": 9}"#,
                 "offset 9 is past the end of a.txt, which has 3 lines",
@@ -483,7 +483,7 @@ mod tests {
             (r#"{"file_path": "docs.pdf"}"#, "DIR/docs.pdf does not exist. Did you mean doc.pdf?"),
             (r#"{"file_path": "no/b.txt"}"#, "DIR/no/b.txt does not exist"),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             assert_eq!(
                 read(arguments).await,
                 format!("error: Tool error (read_file): {expected}"),

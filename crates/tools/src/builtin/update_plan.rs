@@ -126,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn a_plan_is_accepted_and_counted() {
         let harness = Harness::new();
-        let rows = [
+        let cases = [
             (
                 plan(&[("a", "completed"), ("b", "in_progress"), ("c", "pending")]),
                 "1 of 3 steps are completed.",
@@ -136,7 +136,7 @@ mod tests {
                 "0 of 2 steps are completed. 2 steps are in progress; keep it to one.",
             ),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             assert_eq!(
                 harness.call(UpdatePlan::new(), &arguments).await,
                 format!("ok: Plan updated: {expected}")
@@ -148,12 +148,12 @@ mod tests {
     async fn an_empty_or_oversized_plan_is_refused() {
         let harness = Harness::new();
         let long = vec![("a", "pending"); MAX_STEPS + 1];
-        let rows = [
+        let cases = [
             (plan(&[]), "plan has no steps; give every step of the task, those that are done included"),
             (plan(&[("a", "pending"), (" ", "pending")]), "step 2 of the plan has no text"),
             (plan(&long), "plan has 51 steps; at most 50 are taken: join small ones"),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             let answer = harness.call(UpdatePlan::new(), &arguments).await;
             assert_eq!(answer, format!("error: Tool error (update_plan): {expected}"));
         }

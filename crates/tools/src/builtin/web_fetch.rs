@@ -116,7 +116,7 @@ mod tests {
     #[tokio::test]
     async fn a_page_has_its_url_and_status() {
         let harness = Harness::new();
-        let rows = [
+        let cases = [
             ("page", "ok: https://example.com/ (status 200, text/html)\n\n# Title\n\ntext"),
             (
                 "long",
@@ -127,7 +127,7 @@ mod tests {
             ("gone", "error: https://example.com/ (status 410, text/html)\n\nIt is gone."),
             ("secret", "error: Tool error (web_fetch): http://a/secret may not be reached"),
         ];
-        for (page, expected) in rows {
+        for (page, expected) in cases {
             let arguments = json!({"url": format!("http://a/{page}")}).to_string();
             assert_eq!(harness.call(WebFetch::new(Arc::new(FakeWeb)), &arguments).await, expected);
         }

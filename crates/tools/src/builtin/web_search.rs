@@ -170,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn searches_without_hits_explain_themselves() {
-        let rows = [
+        let cases = [
             (json!({"query": "nothing"}), "ok: (nothing was found for: nothing)"),
             (json!({"query": "answered"}), "ok: It is so."),
             (
@@ -179,7 +179,7 @@ mod tests {
             ),
             (json!({"query": "broken"}), "error: Tool error (web_search): the engine does not answer"),
         ];
-        for (arguments, expected) in rows {
+        for (arguments, expected) in cases {
             assert_eq!(search(arguments).await, expected);
         }
     }

@@ -80,13 +80,13 @@ mod tests {
     async fn each_effect_has_its_permission() {
         let gate =
             EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Deny);
-        let rows = [
+        let cases = [
             (Effect::Read, Verdict::Allow),
             (Effect::Write, Verdict::Ask { reason: "the call changes files".into() }),
             (Effect::Execute, denies("the call runs a command")),
             (Effect::Network, Verdict::Allow),
         ];
-        for (effect, expected) in rows {
+        for (effect, expected) in cases {
             let call = call(probe(effect), serde_json::json!({})).await;
             assert_eq!(gate.check(&call).await, expected, "{effect:?}");
             assert_eq!(EffectGate::default().check(&call).await, Verdict::Allow, "{effect:?}");

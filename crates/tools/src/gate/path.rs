@@ -174,17 +174,17 @@ mod tests {
         let verdict = async |gate: &PathGate, (effect, arguments): &(Effect, Value)| {
             gate.check(&call_in(env.as_ref(), probe(*effect), arguments.clone()).await).await
         };
-        for row in &inside {
-            assert_eq!(verdict(&gate, row).await, Verdict::Allow, "{row:?}");
+        for case in &inside {
+            assert_eq!(verdict(&gate, case).await, Verdict::Allow, "{case:?}");
         }
         let real = directory.path().canonicalize().unwrap();
-        for (row, expected) in &outside {
-            let Verdict::Deny { reason } = verdict(&gate, row).await else { panic!("{row:?}") };
+        for (case, expected) in &outside {
+            let Verdict::Deny { reason } = verdict(&gate, case).await else { panic!("{case:?}") };
             assert_eq!(reason.replace(real.to_str().unwrap(), "DIR"), *expected);
             let asking = gate.clone().outside(Permission::Ask);
-            assert!(matches!(verdict(&asking, row).await, Verdict::Ask { .. }), "{row:?}");
+            assert!(matches!(verdict(&asking, case).await, Verdict::Ask { .. }), "{case:?}");
             let open = gate.clone().outside(Permission::Allow);
-            assert_eq!(verdict(&open, row).await, Verdict::Allow, "{row:?}");
+            assert_eq!(verdict(&open, case).await, Verdict::Allow, "{case:?}");
         }
         let lax = gate.writes_only();
         assert_eq!(verdict(&lax, &reads("/etc/passwd")).await, Verdict::Allow);
@@ -198,11 +198,11 @@ mod tests {
         let gates: [Arc<dyn Gate>; 1] = [Arc::new(PathGate::new(env.clone()))];
         let broken = "*** Begin Patch\n*** Update File: file\nno hunk\n*** End Patch";
         let outside = "*** Begin Patch\n*** Add File: ../x\n+x\n*** End Patch";
-        let rows = [
+        let cases = [
             (broken, ToolErrorKind::InvalidArguments, "patch line 3"),
             (outside, ToolErrorKind::Denied, "is outside of"),
         ];
-        for (patch, kind, reason) in rows {
+        for (patch, kind, reason) in cases {
             for native in [false, true] {
                 let mut registry = ToolRegistry::new();
                 let key = if native { "input" } else { "patch" };

@@ -28,7 +28,7 @@ fn asks(reason: &str) -> Verdict {
 #[tokio::test]
 async fn a_denial_wins_and_questions_are_joined() {
     let (allow, no) = (Verdict::Allow, denies("no"));
-    let rows: [(Vec<Verdict>, Verdict, usize); 7] = [
+    let cases: [(Vec<Verdict>, Verdict, usize); 7] = [
         (vec![], allow.clone(), 0),
         (vec![allow.clone(), allow.clone()], allow.clone(), 2),
         (vec![asks("a"), no.clone()], no.clone(), 2),
@@ -38,7 +38,7 @@ async fn a_denial_wins_and_questions_are_joined() {
         (vec![allow, asks("a")], asks("a"), 2),
     ];
     let call = call(probe(Effect::Write), json!({})).await;
-    for (verdicts, expected, asked_gates) in rows {
+    for (verdicts, expected, asked_gates) in cases {
         let fixed: Vec<Arc<Fixed>> = verdicts
             .iter()
             .map(|verdict| Arc::new(Fixed { verdict: verdict.clone(), asked: Mutex::new(0) }))

@@ -67,7 +67,7 @@ mod tests {
     async fn a_rule_for_the_name_precedes_the_kind() {
         let gate = || ToolGate::new().with("Bash", Permission::Allow).with("shell", Permission::Deny);
         let strict = gate().otherwise(Permission::Ask);
-        let rows = [
+        let cases = [
             ("Bash", "shell", Verdict::Allow, Verdict::Allow),
             (
                 "run_shell_command",
@@ -78,7 +78,7 @@ mod tests {
             ("grep", "grep", Verdict::Allow, Verdict::Ask { reason: "the tool grep is called".into() }),
             ("bash", "bash", Verdict::Allow, Verdict::Ask { reason: "the tool bash is called".into() }),
         ];
-        for (name, kind, lax, expected) in rows {
+        for (name, kind, lax, expected) in cases {
             let call = call(Probe::new(name, Effect::Read).kind(kind), serde_json::json!({})).await;
             assert_eq!((gate().check(&call).await, strict.check(&call).await), (lax, expected), "{name}");
         }

@@ -190,7 +190,7 @@ fn every_tool_names_its_files() {
     let notebook = json!({"notebook_path": "src/f", "new_source": ""});
     let search = json!({"pattern": "*.rs", "path": "src/f", "dir_path": "src/f"});
     let patch = json!({"input": "*** Begin Patch\n*** Delete File: src/f\n*** End Patch"});
-    let rows: [(&dyn DynTool, &Value); 14] = [
+    let cases: [(&dyn DynTool, &Value); 14] = [
         (&anthropic::Read::new(), &file),
         (&anthropic::Edit::new(), &file),
         (&anthropic::Write::new(), &file),
@@ -206,7 +206,7 @@ fn every_tool_names_its_files() {
         (&openai::ApplyPatch::new(), &patch),
         (&openai::ViewImage::new(), &json!({"path": "src/f"})),
     ];
-    for (tool, arguments) in rows {
+    for (tool, arguments) in cases {
         let name = tool.definition().unwrap().name;
         let input = tool.parse(arguments).unwrap();
         let (named, other) = match tool.effect() {

@@ -216,14 +216,14 @@ mod tests {
         );
         harness.run("read_file", json!({"file_path": "a"}), &options).await;
         let env = harness.env.clone();
-        let meddling = options
+        let racing = options
             .clone()
             .with_gate(EffectGate::new().with(Effect::Write, Permission::Ask))
             .with_approval(move |_, _| {
                 let env = env.clone();
                 async move { env.write_file("a".as_ref(), "theirs").await.is_ok() }
             });
-        let stale = harness.run("write_file", write.clone(), &meddling).await;
+        let stale = harness.run("write_file", write.clone(), &racing).await;
         assert!(stale.result.text().contains("has changed on disk"), "{}", stale.result.text());
         harness.run("read_file", json!({"file_path": "a"}), &options).await;
         assert_eq!(harness.run("write_file", write, &options).await.error, None);

@@ -140,13 +140,13 @@ fn call(name: &str, arguments: &Value) -> ToolCall {
 
 #[tokio::test]
 async fn an_unknown_tool_is_answered_with_similar_names() {
-    let rows = [
+    let cases = [
         ("Read_File", "UnknownTool: Unknown tool: Read_File. Did you mean read_file?"),
         ("reader", "UnknownTool: Unknown tool: reader. Did you mean read_file?"),
         ("reach", "UnknownTool: Unknown tool: reach. Available tools: echo, read_file."),
         ("xyz", "UnknownTool: Unknown tool: xyz. Available tools: echo, read_file."),
     ];
-    for (name, expected) in rows {
+    for (name, expected) in cases {
         assert_eq!(refusal(&registry(), &call(name, &json!({}))).await, expected);
     }
     assert_eq!(
@@ -251,7 +251,7 @@ async fn free_text_becomes_the_only_required_argument() {
 async fn gates_judge_in_order_until_one_denies() {
     let deny = Verdict::Deny { reason: "not on a Sunday".into() };
     let ask = Verdict::Ask { reason: "it writes".into() };
-    let rows = [
+    let cases = [
         (vec![], "ready"),
         (vec![Verdict::Allow, Verdict::Allow], "ready"),
         (
@@ -261,7 +261,7 @@ async fn gates_judge_in_order_until_one_denies() {
         (vec![ask.clone(), deny.clone()], "Denied: The call of echo was denied: not on a Sunday"),
         (vec![ask.clone(), Verdict::Allow], "ask: it writes"),
     ];
-    for (verdicts, expected) in rows {
+    for (verdicts, expected) in cases {
         let fixed: Vec<Arc<Fixed>> = verdicts.iter().cloned().map(Fixed::new).collect();
         let gates: Vec<Arc<dyn Gate>> = fixed.iter().map(|gate| Arc::clone(gate) as Arc<dyn Gate>).collect();
         let call = call("echo", &json!({"text": "a"}));
@@ -281,7 +281,7 @@ async fn gates_judge_in_order_until_one_denies() {
 
 #[tokio::test]
 async fn every_call_has_a_result() {
-    let rows = [
+    let cases = [
         ("fine", None, "fine"),
         ("fail", Some(ToolErrorKind::NotFound), "Tool error (echo): nothing there"),
         ("refuse", Some(ToolErrorKind::Failed), "no"),
@@ -291,7 +291,7 @@ async fn every_call_has_a_result() {
             "Tool error (echo): the tool itself is broken: it panicked (out of tune)",
         ),
     ];
-    for (text, error, expected) in rows {
+    for (text, error, expected) in cases {
         let execution = run(&registry(), &call("echo", &json!({"text": text}))).await;
         assert_eq!(execution.result.text(), expected);
         assert_eq!(execution.result.tool_call_id, "call_7");

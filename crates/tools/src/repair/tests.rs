@@ -33,14 +33,14 @@ fn repaired(schema: &Value, arguments: &Value) -> (Value, Vec<String>, Vec<Strin
     let validator = compile(schema).unwrap();
     let mut arguments = CallArguments::from(arguments.clone());
     let own = [("where".to_owned(), "file_path".to_owned())];
-    let done = repair(&validator, schema, &own, &mut arguments);
+    let repairs = repair(&validator, schema, &own, &mut arguments);
     let left = mistakes(&validator, &arguments);
-    (arguments.into_value(), done.iter().map(ToString::to_string).collect(), left)
+    (arguments.into_value(), repairs.iter().map(ToString::to_string).collect(), left)
 }
 
 #[test]
 fn obvious_mistakes_are_repaired_and_reported() {
-    let rows = [
+    let cases = [
         (json!({"limit": "5"}), json!({"limit": 5}), "`limit`: the number was taken from a text"),
         (json!({"limit": " 5.0 "}), json!({"limit": 5}), "`limit`: the number was taken from a text"),
         (json!({"ratio": "-1.5e3"}), json!({"ratio": -1500.0}), "`ratio`: the number was taken from a text"),
@@ -57,23 +57,23 @@ fn obvious_mistakes_are_repaired_and_reported() {
             "`range.to`: null was left out",
         ),
     ];
-    for (given, expected, repair) in rows {
+    for (given, expected, repair) in cases {
         let with_path = |mut value: Value| {
             value["file_path"] = json!("a");
             value
         };
-        let (value, done, left) = repaired(&schema(), &with_path(given.clone()));
+        let (value, repairs, left) = repaired(&schema(), &with_path(given.clone()));
         assert_eq!((value, left), (with_path(expected), vec![]), "{given}");
-        assert_eq!(done, [repair], "{given}");
+        assert_eq!(repairs, [repair], "{given}");
     }
 }
 
 #[test]
 fn names_of_other_agents_are_recognized() {
     for name in ["path", "filePath", "file-path", "FILE_PATH", "filename", "absolute_path", "where"] {
-        let (value, done, left) = repaired(&schema(), &json!({name: "a", "limit": 1}));
+        let (value, repairs, left) = repaired(&schema(), &json!({name: "a", "limit": 1}));
         assert_eq!((value, left), (json!({"file_path": "a", "limit": 1}), vec![]), "{name}");
-        assert_eq!(done, [format!("`file_path`: was called `{name}`")]);
+        assert_eq!(repairs, [format!("`file_path`: was called `{name}`")]);
     }
     // Nested ones, too.
     let (value, _, left) = repaired(&schema(), &json!({"file_path": "a", "range": {"From": "1"}}));
@@ -87,14 +87,14 @@ fn a_missing_parameter_is_found_in_open_objects() {
         "properties": {"command": {"type": "string"}, "url": {"type": "string"}},
         "required": ["command"],
     });
-    let (value, done, left) = repaired(&open, &json!({"cmd": "ls", "link": "x"}));
+    let (value, repairs, left) = repaired(&open, &json!({"cmd": "ls", "link": "x"}));
     assert_eq!((value, left), (json!({"command": "ls", "link": "x"}), vec![]));
-    assert_eq!(done, ["`command`: was called `cmd`"]);
+    assert_eq!(repairs, ["`command`: was called `cmd`"]);
 }
 
 #[test]
 fn ambiguous_arguments_stay_mistakes() {
-    let rows = [
+    let cases = [
         (json!({"file_path": 5}), "`file_path`: expected string, got number 5"),
         (json!({"file_path": null}), "`file_path`: expected string, got null"),
         (json!({"file_path": "a", "limit": "five"}), "`limit`: expected integer, got string \"five\""),
@@ -112,9 +112,9 @@ fn ambiguous_arguments_stay_mistakes() {
         // Either could be the path.
         (json!({"path": "a", "filename": "b"}), "`filename`, `path`: no such argument"),
     ];
-    for (given, expected) in rows {
-        let (value, done, left) = repaired(&schema(), &given);
-        assert_eq!((value, done), (given, vec![]), "{expected}");
+    for (given, expected) in cases {
+        let (value, repairs, left) = repaired(&schema(), &given);
+        assert_eq!((value, repairs), (given, vec![]), "{expected}");
         assert!(left.iter().any(|mistake| mistake == expected), "{left:?}, not {expected}");
     }
 }
@@ -126,28 +126,28 @@ fn a_name_for_two_parameters_is_ambiguous() {
         "properties": {"file_path": {"type": "string"}, "dir_path": {"type": "string"}},
         "additionalProperties": false,
     });
-    let (_, done, left) = repaired(&two, &json!({"path": "a"}));
-    assert_eq!((done, left), (vec![], vec!["`path`: no such argument".to_owned()]));
+    let (_, repairs, left) = repaired(&two, &json!({"path": "a"}));
+    assert_eq!((repairs, left), (vec![], vec!["`path`: no such argument".to_owned()]));
 }
 
 #[test]
 fn mistakes_inside_json_text_are_repaired() {
     let given = json!({"path": "a", "range": "{\"from\": \"3\", \"to\": null}"});
-    let (value, done, left) = repaired(&schema(), &given);
+    let (value, repairs, left) = repaired(&schema(), &given);
     assert_eq!((value, left), (json!({"file_path": "a", "range": {"from": 3}}), vec![]));
-    assert_eq!(done.len(), 4, "{done:?}");
+    assert_eq!(repairs.len(), 4, "{repairs:?}");
 }
 
 #[test]
 fn a_repair_round_trips_as_json() {
-    let rows = [
+    let cases = [
         (RepairKind::NumberFromText, json!({"argument": "a", "kind": "number_from_text"})),
         (
             RepairKind::Renamed { from: "b".into() },
             json!({"argument": "a", "kind": {"renamed": {"from": "b"}}}),
         ),
     ];
-    for (kind, expected) in rows {
+    for (kind, expected) in cases {
         let repair = ArgumentRepair::new("a", kind);
         assert_eq!(serde_json::to_value(&repair).unwrap(), expected);
         assert_eq!(serde_json::from_value::<ArgumentRepair>(expected).unwrap(), repair);
@@ -170,7 +170,7 @@ fn ten_megabytes_are_repaired_in_linear_time() {
     let numbers: Vec<Value> = (0..300_000).map(|_| json!("7")).collect();
     let names: Map<String, Value> = (0..500_000).map(|n| (format!("name{n}"), json!(1))).collect();
     let spellings: Map<String, Value> = (0..50_000).map(|n| (spelling("filepath", n), json!(1))).collect();
-    let rows = [
+    let cases = [
         json!({"path": long.as_str()}),
         json!({"file_path": "a", "limit": long.as_str()}),
         json!({"file_path": "a", "tags": long.as_str()}),
@@ -180,7 +180,7 @@ fn ten_megabytes_are_repaired_in_linear_time() {
         Value::Object(names),
         Value::Object(spellings),
     ];
-    for given in rows {
+    for given in cases {
         let start = Instant::now();
         let (_, _, left) = repaired(&schema(), &given);
         assert!(left.iter().all(|mistake| mistake.len() < 1_000), "{}", left.len());
@@ -221,13 +221,13 @@ fn value() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn repair_is_idempotent_and_never_panics(given in value()) {
-        let (once, done, left) = repaired(&schema(), &given);
+        let (once, repairs, left) = repaired(&schema(), &given);
         let (twice, again, _) = repaired(&schema(), &once);
         if left.is_empty() {
             prop_assert_eq!(&once, &twice);
             prop_assert!(again.is_empty(), "{:?}", again);
         }
-        if done.is_empty() {
+        if repairs.is_empty() {
             prop_assert_eq!(&once, &given);
         }
     }
@@ -236,8 +236,8 @@ proptest! {
     fn valid_arguments_stay_unchanged(path in ".*", limit in any::<i64>(), ratio in any::<f64>(), all in any::<bool>()) {
         let given = json!({"file_path": path, "limit": limit, "ratio": ratio, "all": all, "tags": [limit]});
         prop_assume!(ratio.is_finite());
-        let (value, done, left) = repaired(&schema(), &given);
+        let (value, repairs, left) = repaired(&schema(), &given);
         prop_assert_eq!(value, given);
-        prop_assert!(done.is_empty() && left.is_empty());
+        prop_assert!(repairs.is_empty() && left.is_empty());
     }
 }

@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_the_specification() {
-        let rows = [
+        let cases = [
             ("read_file", 50_000, None, TruncationMode::HeadTail),
             ("shell", 30_000, Some(256), TruncationMode::HeadTail),
             ("grep", 20_000, Some(200), TruncationMode::Tail),
@@ -168,7 +168,7 @@ mod tests {
             ("spawn_agent", 20_000, None, TruncationMode::HeadTail),
             ("anything", 30_000, None, TruncationMode::HeadTail),
         ];
-        for (tool, chars, lines, mode) in rows {
+        for (tool, chars, lines, mode) in cases {
             let expected = TruncationRule { chars, lines, mode, marker: TruncationMarker::Warning };
             assert_eq!(TruncationRule::of_kind(tool), expected, "{tool}");
         }

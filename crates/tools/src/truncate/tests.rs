@@ -208,12 +208,12 @@ proptest! {
 fn markers_match_those_of_their_agents() {
     let rule = |mode, marker| TruncationRule::new(10, mode).with_marker(marker);
     let text = Output::from("0123456789\nabcdefghij!\n");
-    let rows = [
+    let cases = [
         (TruncationMode::HeadTail, TruncationMarker::Tokens),
         (TruncationMode::LongTail, TruncationMarker::Characters),
     ];
     let shown: Vec<String> =
-        rows.iter().map(|(mode, marker)| truncate_to(&text, rule(*mode, *marker))).collect();
+        cases.iter().map(|(mode, marker)| truncate_to(&text, rule(*mode, *marker))).collect();
     insta::assert_snapshot!(shown.join("\n=====\n"), @r"
     Total output lines: 2
 

@@ -145,7 +145,7 @@ mod tests {
     fn a_failure_tells_which_files_are_changed() {
         let full = EnvError::from_io("write", Path::new("/b"), std::io::ErrorKind::StorageFull.into());
         let lost = EnvError::EnvironmentLost { environment: "box".into(), source: None };
-        let rows = [
+        let cases = [
             (
                 ApplyPlanError::new("b", full.into(), Vec::new()),
                 "b cannot be written, and no file is changed",
@@ -173,7 +173,7 @@ mod tests {
                 "b is not what it was when it was read: read it again; no file is changed",
             ),
         ];
-        for (error, shown, kind, for_model) in rows {
+        for (error, shown, kind, for_model) in cases {
             assert_eq!(error.to_string(), shown);
             assert!(std::error::Error::source(&error).is_some());
             let error = ToolError::from(error);

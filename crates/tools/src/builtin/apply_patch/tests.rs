@@ -190,13 +190,13 @@ async fn a_file_below_another_new_file_is_refused() {
     let harness = Harness::new();
     harness.write("a", "one\n");
     harness.write("b", "x\n");
-    let rows = [
+    let cases = [
         ("*** Add File: new\n+x\n*** Add File: new/below/f\n+x\n", "new/below/f", "new"),
         ("*** Add File: new/below/f\n+x\n*** Add File: new\n+x\n", "new/below/f", "new"),
         ("*** Update File: a\n@@\n-one\n+1\n*** Add File: a/f\n+x\n", "a/f", "a"),
         ("*** Add File: new/f\n+x\n*** Update File: b\n*** Move to: new\n", "new/f", "new"),
     ];
-    for (patch, path, file) in rows {
+    for (patch, path, file) in cases {
         let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
         let expected = format!(
             "error: Tool error (apply_patch): The patch fits, but writing {path} failed: \
@@ -230,12 +230,12 @@ async fn two_paths_to_one_file_are_refused() {
     harness.write("real/f", "x\n");
     symlink("a.txt", harness.path("b.txt")).unwrap();
     symlink("real", harness.path("linked")).unwrap();
-    let rows = [
+    let cases = [
         ("*** Update File: a.txt\n@@\n-1\n+one\n*** Update File: b.txt\n@@\n-2\n+two\n", "b.txt", "a.txt"),
         ("*** Add File: linked/new\n+1\n*** Add File: real/new\n+2\n", "real/new", "linked/new"),
         ("*** Add File: real/d/new\n+1\n*** Add File: linked/d/new\n+22\n", "linked/d/new", "real/d/new"),
     ];
-    for (patch, path, other) in rows {
+    for (patch, path, other) in cases {
         let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
         assert_eq!(
             answer,
@@ -289,14 +289,14 @@ async fn an_invalid_patch_is_refused_in_few_words() {
         ApplyPatch::new().call(input, &harness.context()).await.unwrap_err()
     };
     let lines = "@@ def f():\n".repeat(1_000_000);
-    let rows = [
+    let cases = [
         ("x".repeat(100 << 20), "patch line 1: the patch has 104857600 bytes; at most 67108864 are read"),
         ("\u{0}\u{1}\u{7f}ELF\u{0}".to_owned(), "patch line 1: expected `*** Begin Patch`"),
         (format!("*** Begin Patch\n*** Update File: f\n{lines}*** End Patch\n"), "patch line 35: "),
         ("*** Begin Patch\n*** Add File: a\0b\n+x\n*** End Patch\n".to_owned(), "patch line 2: "),
         ("*** Begin Patch\n*** Add File: a\nb\n+x\n*** End Patch\n".to_owned(), "patch line 3: "),
     ];
-    for (patch, reason) in rows {
+    for (patch, reason) in cases {
         let error = call(patch).await;
         assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
         let text = error.for_model();
@@ -313,14 +313,14 @@ async fn an_invalid_patch_is_refused_in_few_words() {
 #[tokio::test]
 async fn a_file_that_changed_after_reading_is_kept() {
     let harness = Harness::new();
-    let rows = [
+    let cases = [
         ("*** Update File: f\n@@\n-old\n+new\n", Some("old\n"), Some("else\n")),
         ("*** Update File: f\n@@\n-old\n+new\n", Some("old\n"), None),
         ("*** Delete File: f\n", Some("old\n"), Some("else\n")),
         ("*** Update File: f\n*** Move to: g\n", Some("old\n"), Some("else\n")),
         ("*** Add File: f\n+new\n", None, Some("else\n")),
     ];
-    for (body, planned, found) in rows {
+    for (body, planned, found) in cases {
         let patch = parse(&format!("*** Begin Patch\n{body}*** End Patch\n")).unwrap();
         let files =
             planned.map(|content| ("f".to_owned(), content.as_bytes().to_vec())).into_iter().collect();
@@ -385,14 +385,14 @@ async fn a_link_is_followed_by_updates_not_deletions() {
 #[tokio::test]
 async fn other_bytes_of_a_file_stay_unchanged() {
     let harness = Harness::new();
-    let rows: [(&[u8], &[u8]); 4] = [
+    let cases: [(&[u8], &[u8]); 4] = [
         (b"\xEF\xBB\xBFold\r\nkeep\r\n", b"\xEF\xBB\xBFnew\r\nkeep\r\n"),
         (b"old\nkeep", b"new\nkeep"),
         // A changed last line gets a line end.
         (b"keep\nold", b"keep\nnew\n"),
         (b"caf\xE9\nold\n\xFF\n", b"caf\xE9\nnew\n\xFF\n"),
     ];
-    for (before, after) in rows {
+    for (before, after) in cases {
         harness.write("f", before);
         let answer =
             harness.call(ApplyPatch::new(), &arguments("*** Update File: f\n@@\n-old\n+new\n")).await;
@@ -404,13 +404,13 @@ async fn other_bytes_of_a_file_stay_unchanged() {
 #[tokio::test]
 async fn failed_patches_explain_themselves() {
     let harness = Harness::new();
-    let rows = [
+    let cases = [
         json!({"patch": "hello"}),
         json!({"patch": "*** Begin Patch\n*** Update File: missing.txt\n@@\n-a\n+b\n*** End Patch"}),
         json!({"patch": "*** Begin Patch\n*** Add File: .\n+b\n*** End Patch"}),
     ];
     let mut answers = Vec::new();
-    for arguments in rows {
+    for arguments in cases {
         answers.push(harness.call(ApplyPatch::new(), &arguments.to_string()).await);
     }
     insta::assert_snapshot!(answers.join("\n"), @"

@@ -17,7 +17,7 @@ fn edited(file: &[u8], edit: &Edit<'_>) -> Result<Vec<u8>, String> {
 
 #[test]
 fn exact_text_is_replaced_and_other_bytes_stay() {
-    let rows: [(&[u8], &str, &str, &[u8]); 10] = [
+    let cases: [(&[u8], &str, &str, &[u8]); 10] = [
         (b"let a = 1;\n", "1", "2", b"let a = 2;\n"),
         (b"a\nb\nc\n", "b\n", "", b"a\nc\n"),
         (b"a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", b"x\r\ny\r\nz\r\nc\r\n"),
@@ -29,7 +29,7 @@ fn exact_text_is_replaced_and_other_bytes_stay() {
         (b"\xEF\xBB\xBFa\n", "a", "b", b"\xEF\xBB\xBFb\n"),
         (b"caf\xE9 = 1 # \xE9\n", " = 1 # ", " = 2 # ", b"caf\xE9 = 2 # \xE9\n"),
     ];
-    for (file, old, new, expected) in rows {
+    for (file, old, new, expected) in cases {
         let result = edited(file, &once(old, new)).unwrap();
         assert_eq!(result, expected, "{old:?} in {:?}", String::from_utf8_lossy(file));
     }
@@ -37,11 +37,11 @@ fn exact_text_is_replaced_and_other_bytes_stay() {
 
 #[test]
 fn the_only_loose_match_is_replaced_and_reported() {
-    let rows = [
+    let cases = [
         ("keep  \nold\n", "keep\nold\n", "keep\nnew\n", "keep  \nnew\n", "trailing"),
         ("say “hi”\n", "say \"hi\"\n", "say \"ho\"\n", "say \"ho\"\n", "typographic"),
     ];
-    for (file, old, new, expected, note) in rows {
+    for (file, old, new, expected, note) in cases {
         let replaced = replace("f", file.as_bytes(), &once(old, new)).unwrap();
         assert_eq!(String::from_utf8(replaced.content).unwrap(), expected, "{old:?}");
         assert_eq!(replaced.lines, [1], "{old:?}");
@@ -51,7 +51,7 @@ fn the_only_loose_match_is_replaced_and_reported() {
 
 #[test]
 fn new_lines_are_indented_like_the_file() {
-    let rows = [
+    let cases = [
         ("\told", "    old", "    new", "\tnew", "1 tab in place of 4 spaces"),
         ("\told\r\n\tlast", "    old\n    last", "    new\n    last", "\tnew\r\n\tlast", "1 tab in place of"),
         ("\told", "    old\n", "    new\n", "\tnew\n", "1 tab in place of"),
@@ -70,7 +70,7 @@ fn new_lines_are_indented_like_the_file() {
             "4 spaces less",
         ),
     ];
-    for (file, old, new, expected, note) in rows {
+    for (file, old, new, expected, note) in cases {
         let replaced = replace("f", file.as_bytes(), &once(old, new)).unwrap();
         assert_eq!(String::from_utf8(replaced.content).unwrap(), expected, "{old:?}");
         assert!(replaced.notes.len() == 2 && replaced.notes[1].contains(note), "{:?}", replaced.notes);
@@ -180,7 +180,7 @@ async fn failed_edits_explain_themselves() {
     let harness = Harness::new();
     harness.write("main.rs", "x\n");
     harness.write("utf16.txt", b"\xFF\xFEx\0\n\0");
-    let rows = [
+    let cases = [
         json!({"file_path": "main.rs", "old_string": "", "new_string": "y"}),
         json!({"file_path": "main.rs", "old_string": "x", "new_string": "x"}),
         json!({"file_path": "main.rs", "old_string": "x\n", "new_string": "x\r\n"}),
@@ -189,7 +189,7 @@ async fn failed_edits_explain_themselves() {
         json!({"file_path": "utf16.txt", "old_string": "x\n", "new_string": "y\n"}),
     ];
     let mut answers = Vec::new();
-    for arguments in rows {
+    for arguments in cases {
         answers.push(harness.call(EditFile::new(), &arguments.to_string()).await);
     }
     insta::assert_snapshot!(answers.join("\n"), @"

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_first_difference_in_whitespace_is_reported() {
-        let rows = [
+        let cases = [
             (
                 "\tfor i {\n\t\tsay(i)\n",
                 "    for i {\n        say",
@@ -132,7 +132,7 @@ mod tests {
             ),
             ("x\n  ab", "a b ", "line 2", "line 2, column 4, old_string has 1 space, the file none"),
         ];
-        for (file, old, lines, difference) in rows {
+        for (file, old, lines, difference) in cases {
             let found = LooseOccurrences::find(file.as_bytes(), old).unwrap_or_else(|| panic!("{old:?}"));
             let expected = format!(
                 "old_string does not occur in f; with other blanks it does, at {lines}. Give them as the file has them: in {difference}"

@@ -21,7 +21,7 @@ fn timeless(text: &str) -> String {
 #[tokio::test]
 async fn a_non_zero_exit_is_a_result() {
     let harness = Harness::new();
-    let rows = [
+    let cases = [
         ("printf 'a\\nb\\n'", "ok: a\nb\nExit code: 0"),
         ("printf a; printf b >&2; exit 3", "ok: ab\nExit code: 3"),
         ("true", "ok: (no output)\nExit code: 0"),
@@ -29,7 +29,7 @@ async fn a_non_zero_exit_is_a_result() {
         ("pwd", "ok: DIR\nExit code: 0"),
         ("printf '\\377'", "ok: \u{FFFD}\nExit code: 0"),
     ];
-    for (command, expected) in rows {
+    for (command, expected) in cases {
         // The order of output from different streams is not defined.
         let answer = shown(&harness, json!({"command": command})).await.replace("ba\n", "ab\n");
         assert_eq!(answer, expected, "{command}");
@@ -64,7 +64,7 @@ fn the_call_then_tool_then_session_sets_the_timeout() {
     let timeouts = CommandTimeouts { default: Duration::from_secs(10), max: Duration::from_secs(600) };
     let anthropic = Shell::with_default_timeout(Duration::from_secs(120));
     let long = Shell::with_default_timeout(Duration::from_secs(9000));
-    let rows = [
+    let cases = [
         (Shell::new(), None, 10_000, None),
         (Shell::new(), Some(1), 1, None),
         (Shell::new(), Some(600_000), 600_000, None),
@@ -73,7 +73,7 @@ fn the_call_then_tool_then_session_sets_the_timeout() {
         (anthropic, Some(5), 5, None),
         (long, None, 600_000, None),
     ];
-    for (shell, requested, granted, excessive) in rows {
+    for (shell, requested, granted, excessive) in cases {
         let timeout = shell.timeout(requested, timeouts);
         assert_eq!(timeout.granted, Duration::from_millis(granted), "{shell:?} {requested:?}");
         assert_eq!(timeout.excessive, excessive.map(Duration::from_millis), "{shell:?} {requested:?}");

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn hits_are_filtered_by_domain() {
-        let rows: [(&str, &[&str], &[&str], bool); 10] = [
+        let cases: [(&str, &[&str], &[&str], bool); 10] = [
             ("https://docs.rs/serde", &[], &[], true),
             ("https://docs.rs/serde", &["docs.rs"], &[], true),
             ("https://Docs.RS:443/serde", &["docs.rs"], &[], true),
@@ -114,7 +114,7 @@ mod tests {
             ("https://www.example.com/", &["example.com"], &["www.example.com"], false),
             ("no address", &["docs.rs"], &[], false),
         ];
-        for (url, allowed, blocked, expected) in rows {
+        for (url, allowed, blocked, expected) in cases {
             let owned = |domains: &[&str]| domains.iter().map(|domain| (*domain).to_owned()).collect();
             let query = SearchQuery::new("q", 1).with_domains(owned(allowed), owned(blocked));
             assert_eq!(query.wants(url), expected, "{url} {allowed:?} {blocked:?}");

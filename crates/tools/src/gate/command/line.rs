@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn lines_are_split_as_a_shell_does() {
-        let rows = [
+        let cases = [
             ("git status", "git_status"),
             ("  git   log -1\t", "git_log_-1"),
             ("a && b || c; d | e\nf", "a / b / c / d / e / f"),
@@ -283,7 +283,7 @@ mod tests {
             ("a\rb", "? a\rb"),
             ("a <(b)", "? a / b"),
         ];
-        for (line, expected) in rows {
+        for (line, expected) in cases {
             assert_eq!(words(line), expected, "{line:?}");
         }
     }

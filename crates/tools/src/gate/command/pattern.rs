@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_star_matches_any_characters() {
-        let rows = [
+        let cases = [
             ("a", "a", true),
             ("a", "ab", false),
             ("a*", "a", true),
@@ -103,14 +103,14 @@ mod tests {
             ("*", "", true),
             ("é*", "éa", true),
         ];
-        for (pattern, text, expected) in rows {
+        for (pattern, text, expected) in cases {
             assert_eq!(wildcard(pattern, text), expected, "{pattern} {text}");
         }
     }
 
     #[test]
     fn a_pattern_that_cannot_match_is_refused() {
-        let rows = [
+        let cases = [
             (
                 "",
                 "the command pattern `` has no words, expected the words of one command such as `git log *`",
@@ -124,7 +124,7 @@ mod tests {
                 "the command pattern `a && b` contains '&', expected the words of one command such as `git log *`",
             ),
         ];
-        for (pattern, expected) in rows {
+        for (pattern, expected) in cases {
             assert_eq!(Pattern::parse(pattern).unwrap_err().to_string(), expected);
         }
         assert_eq!(Pattern::parse(" git  log * ").unwrap().to_string(), "git log *");

@@ -33,7 +33,7 @@ async fn verdict(gate: &CommandGate, arguments: Value) -> String {
 
 #[tokio::test]
 async fn the_strictest_rule_that_matches_decides() {
-    let rows = [
+    let cases = [
         ("git status", "ok"),
         ("git status -s", "ask"),
         ("git log", "ok"),
@@ -91,7 +91,7 @@ async fn the_strictest_rule_that_matches_decides() {
         ("git log \\\n; rm x", "deny rm *"),
     ];
     let gate = gate();
-    for (line, expected) in rows {
+    for (line, expected) in cases {
         assert_eq!(verdict(&gate, json!({"command": line})).await, expected, "{line}");
         assert_eq!(verdict(&gate, json!({"cmd": line})).await, expected, "{line}");
         assert_eq!(verdict(&gate, json!({"command": ["bash", "-lc", line]})).await, expected, "{line}");
@@ -100,7 +100,7 @@ async fn the_strictest_rule_that_matches_decides() {
 
 #[tokio::test]
 async fn a_command_without_a_rule_has_the_default() {
-    let rows = [
+    let cases = [
         (json!({"command": "ls"}), "ok"),
         (json!({"command": "rm x"}), "deny rm *"),
         (json!({"command": ["ls", "a;rm"]}), "deny rm *"),
@@ -112,7 +112,7 @@ async fn a_command_without_a_rule_has_the_default() {
     ];
     let open = gate().otherwise(Permission::Allow);
     let closed = CommandGate::new().with("*", Permission::Allow).unwrap().otherwise(Permission::Deny);
-    for (arguments, expected) in rows {
+    for (arguments, expected) in cases {
         assert_eq!(verdict(&open, arguments.clone()).await, expected, "{arguments}");
     }
     assert_eq!(verdict(&closed, json!({"command": "anything at all"})).await, "ok");

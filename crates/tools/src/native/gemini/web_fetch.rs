@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn urls_are_found_in_prose_and_markup() {
-        let rows: [(&str, &[&str]); 6] = [
+        let cases: [(&str, &[&str]); 6] = [
             (
                 "Sum up https://a.example/x, and http://b.example.",
                 &["https://a.example/x", "http://b.example"],
@@ -159,7 +159,7 @@ mod tests {
             ("https:// www.example.com ftp://a.example", &[]),
             ("nothing", &[]),
         ];
-        for (text, expected) in rows {
+        for (text, expected) in cases {
             assert_eq!(addresses_in(text), expected, "{text}");
         }
     }

@@ -6,7 +6,7 @@ async fn lines_have_numbers_and_arrows() {
     let harness = Harness::new();
     harness.write("a.txt", "one\n\tTwo | 2\n\n");
     harness.write("empty.txt", "");
-    let rows = [
+    let cases = [
         (json!({"file_path": "a.txt"}), "     1→one\n     2→\tTwo | 2\n     3→"),
         (
             json!({"file_path": "a.txt", "offset": 2, "limit": 1}),
@@ -21,7 +21,7 @@ async fn lines_have_numbers_and_arrows() {
             "<system-reminder>Warning: [empty.txt is empty]</system-reminder>",
         ),
     ];
-    for (arguments, expected) in rows {
+    for (arguments, expected) in cases {
         let answer = harness.call(Read::new(), &arguments.to_string()).await;
         assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
     }
@@ -69,13 +69,13 @@ async fn a_file_is_written_and_edited() {
 #[tokio::test]
 async fn a_non_zero_exit_is_a_result() {
     let harness = Harness::new();
-    let rows = [
+    let cases = [
         (json!({"command": "{ echo out; echo err >&2; } 2>&1"}), "ok: out\nerr\n"),
         (json!({"command": "true", "description": "Nothing"}), "ok: (Bash completed with no output)"),
         (json!({"command": "echo out; exit 3", "timeout": 60000}), "ok: Exit code 3\nout\n"),
         (json!({"command": "exit 4"}), "ok: Exit code 4\n"),
     ];
-    for (arguments, expected) in rows {
+    for (arguments, expected) in cases {
         assert_eq!(harness.call(Bash::new(), &arguments.to_string()).await, expected, "{arguments}");
     }
     let slow = harness.call(Bash::new(), r#"{"command": "echo out; sleep 60", "timeout": 200}"#).await;
@@ -101,7 +101,7 @@ async fn matches_have_three_output_modes() {
     let harness = Harness::new();
     harness.write("a.rs", "fn One() {}\n\n\nfn two() {}\n// end\n");
     harness.write("sub/b.py", "def fn():\n    pass\n");
-    let rows = [
+    let cases = [
         (json!({"pattern": "fn"}), "Found 2 files\na.rs\nsub/b.py"),
         (json!({"pattern": "fn", "type": "py"}), "Found 1 file\nsub/b.py"),
         (
@@ -125,7 +125,7 @@ async fn matches_have_three_output_modes() {
         (json!({"pattern": "nowhere"}), "No files found"),
         (json!({"pattern": "nowhere", "output_mode": "content"}), "No matches found"),
     ];
-    for (arguments, expected) in rows {
+    for (arguments, expected) in cases {
         let answer = harness.call(Grep::new(), &arguments.to_string()).await;
         assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
     }

@@ -70,12 +70,12 @@ async fn a_file_is_written_and_edited() {
 async fn a_non_zero_exit_is_a_result() {
     let harness = Harness::new();
     harness.write("sub/file", "");
-    let rows = [
+    let cases = [
         (json!({"command": "{ echo out; echo err >&2; } 2>&1"}), "ok: Output: out\nerr\n"),
         (json!({"command": "true"}), "ok: Output: (empty)"),
         (json!({"command": "ls; exit 3", "dir_path": "sub"}), "ok: Exit Code: 3\nOutput: file\n"),
     ];
-    for (arguments, expected) in rows {
+    for (arguments, expected) in cases {
         assert_eq!(
             harness.call(RunShellCommand::new(), &arguments.to_string()).await,
             expected,

@@ -41,7 +41,7 @@ async fn unanswerable_questions_are_refused() {
         let arguments = json!({"questions": questions}).to_string();
         harness.call(openai::RequestUserInput::new(), &arguments).await
     };
-    let rows = [
+    let cases = [
         (json!([]), "questions is empty; give at least one"),
         (
             json!([{"id": "a", "header": "A", "question": " ", "options": options()}]),
@@ -52,7 +52,7 @@ async fn unanswerable_questions_are_refused() {
             "an option of question 1 has no label",
         ),
     ];
-    for (questions, expected) in rows {
+    for (questions, expected) in cases {
         assert_eq!(ask(questions).await, format!("error: Tool error (request_user_input): {expected}"));
     }
 }

@@ -81,7 +81,7 @@ async fn faulty_call(arguments: Value) -> Execution {
 
 #[tokio::test]
 async fn repairs_are_reported_and_can_be_disabled() {
-    let rows = [
+    let cases = [
         (json!({"what": "a", "amount": "3"}).to_string(), vec!["`amount`: the number was taken from a text"]),
         (json!({"what": "a", "amount": 3.0}).to_string(), vec!["`amount`: the fraction is a whole number"]),
         (
@@ -97,7 +97,7 @@ async fn repairs_are_reported_and_can_be_disabled() {
     let mut exact = registry();
     exact.set_argument_repair(false);
     assert!(registry().repairs_arguments() && !exact.repairs_arguments());
-    for (arguments, expected) in rows {
+    for (arguments, expected) in cases {
         let call = ToolCall::from_raw("call_7", "faulty", arguments.as_str());
         let Preparation::Ready(prepared) = prepared(&registry(), &call).await else { panic!("{arguments}") };
         assert_eq!(prepared.arguments(), &json!({"what": "a", "amount": 3}));
@@ -118,7 +118,7 @@ async fn repairs_are_reported_and_can_be_disabled() {
 #[tokio::test]
 async fn huge_arguments_are_accepted_or_refused_briefly() {
     let long = "x".repeat(10_000_000);
-    let rows = [
+    let cases = [
         long.clone(),
         format!("\"{long}\""),
         format!("{{\"what\": \"{long}"),
@@ -127,7 +127,7 @@ async fn huge_arguments_are_accepted_or_refused_briefly() {
         "[".repeat(10_000_000),
         format!("{{\"what\": {}", "{\"a\":".repeat(2_000_000)),
     ];
-    for raw in rows {
+    for raw in cases {
         let refused = refusal(&registry(), &ToolCall::from_raw("1", "faulty", raw.as_str())).await;
         assert!(refused.starts_with("InvalidArguments: Invalid arguments for tool: faulty\n- "), "{refused}");
         assert!(refused.len() < 1_500, "{refused}");

@@ -156,7 +156,7 @@ async fn a_cell_can_change_its_kind() {
 #[tokio::test]
 async fn failed_edits_explain_themselves_and_change_nothing() {
     let old = r#"{"cells": [], "nbformat": 3}"#;
-    let rows = [
+    let cases = [
         (NOTEBOOK, json!({}), "`cell_id`: required with edit_mode replace, but missing"),
         (NOTEBOOK, json!({"edit_mode": "delete"}), "`cell_id`: required with edit_mode delete, but missing"),
         (
@@ -177,7 +177,7 @@ async fn failed_edits_explain_themselves_and_change_nothing() {
             "n.ipynb is no notebook that can be edited cell by cell: missing field `cells` at line 1 column 2",
         ),
     ];
-    for (notebook, arguments, expected) in rows {
+    for (notebook, arguments, expected) in cases {
         let (told, after) = edit(notebook, arguments).await;
         assert_eq!(
             (told.as_str(), after.as_str()),
