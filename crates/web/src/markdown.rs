@@ -47,7 +47,7 @@ pub fn to_markdown(html: &str, base: Option<&Url>) -> String {
         page.event(&event);
         None::<Infallible>
     });
-    // Scripts, styles and titles hold text and no tags.
+    // Scripts, styles and titles contain text and no tags.
     emitter.naively_switch_states(true);
     let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
     page.finish()

@@ -75,7 +75,7 @@ async fn a_connection_that_breaks_within_the_response(dialect: Dialect) {
     for (name, script) in rows {
         Fault::new(name, script, ErrorKind::Stream)
             .only(Mode::Complete)
-            .saying("the connection broke in the middle of the answer")
+            .saying("the connection broke in the middle of the response")
             .check(dialect)
             .await;
     }
@@ -84,7 +84,7 @@ async fn a_connection_that_breaks_within_the_response(dialect: Dialect) {
         let script = FaultScript::new().read_request().write(stream_of(&events(dialect)[..3])).wait(&gate);
         let script = if reset { script.reset() } else { script };
         let fault = Fault::new(format!("inside a stream, reset: {reset}"), script.clone(), ErrorKind::Stream)
-            .saying("the connection broke in the middle of the answer");
+            .saying("the connection broke in the middle of the response");
         let server = FaultServer::start([script]).await.unwrap();
         let client = client(dialect, &server.url(), patient());
         let mut stream = client.stream(question(dialect)).await.unwrap();

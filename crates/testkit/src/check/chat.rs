@@ -228,7 +228,7 @@ fn check_called(path: &str, function: &Map<String, Value>, report: &mut Report) 
     tools::called(path, function, MAX_CALL_NAME, tools::letters, report);
     let arguments = function.get("arguments").and_then(Value::as_str);
     if arguments.is_some_and(|text| serde_json::from_str::<Map<String, Value>>(text).is_err()) {
-        report.invalid(join(path, "arguments"), "found text that is no JSON object, expected one");
+        report.invalid(join(path, "arguments"), "found text that is not a JSON object, expected one");
     }
 }
 

@@ -1,5 +1,7 @@
 //! Start tags with the attributes that the conversion reads.
 
+use super::readable;
+
 /// A start tag.
 pub(super) struct Tag {
     /// In lower case.
@@ -27,10 +29,10 @@ impl Tag {
         self.attributes.extend(new.map(|name| (name, String::new())));
     }
 
-    /// Sets the value of the attribute that was started last.
+    /// Sets the value of the attribute that was started last, cleaned up like text.
     pub(super) fn set_value(&mut self, value: &[u8]) {
         if let Some((_, last)) = self.attributes.last_mut().filter(|_| self.reads_value) {
-            *last = String::from_utf8_lossy(value).into_owned();
+            *last = readable(&String::from_utf8_lossy(value)).into_owned();
         }
     }
 

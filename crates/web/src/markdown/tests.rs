@@ -121,6 +121,7 @@ fn character_references_are_decoded() {
         // In the standard and not in the short list that most pages use.
         ("&Sigma;&copy 2026 &#150;", "Σ© 2026 –\n"),
         ("co&shy;op<pre>a&nbsp;b</pre>", "coop\n\n```\na b\n```\n"),
+        ("<img alt='a&#27;b&nbsp;&amp;'>", "![a\u{FFFD}b &]\n"),
         ("<a href='?a=1&copy=2&amp;b'>x</a>", "[x](https://example.com/docs/a.html?a=1&copy=2&b)\n"),
     ];
     for (html, expected) in cases {
