@@ -10,8 +10,7 @@ use pintle_tools::gate::Rehearsal;
 use pintle_tools::pipeline::PreparedCall;
 use serde_json::Value;
 
-use crate::session::Decision;
-use crate::subagent::SubagentOrigin;
+use crate::protocol::{Decision, SubagentOrigin};
 
 /// One call that waits for a decision: what exactly would run, and what it would do.
 #[derive(Clone, Debug, PartialEq)]

@@ -23,10 +23,9 @@ pub(crate) use self::kit::Kit;
 use self::toolset::Equipment;
 pub use self::toolset::Toolset;
 pub use self::toolset_options::{SearchBy, ToolsetOptions};
-use crate::config::SubagentLimits;
-use crate::id::SessionId;
 use crate::project_docs::{PROJECT_DOC_BUDGET, ProjectDocs};
 use crate::prompt::{self, EnvironmentContext, PromptLayer, SKILLS_BUDGET, SystemPrompt};
+use crate::protocol::{SessionId, SubagentLimits};
 use crate::subagent::{Lineage, SubagentTools, Subagents};
 
 /// Tools, prompt, limits and request options for one model: plain data, so that a host can change any of it or bring

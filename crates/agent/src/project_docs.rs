@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, future, stream};
 use pintle_env::{EnvError, ExecutionEnvironment};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::skills::{self, Skill};
+use crate::protocol::{LoadedDocument, LoadedProject, Skill, SkippedFile};
+use crate::skills;
 
 /// How many bytes of project documents a prompt holds: 32 KiB.
 pub const PROJECT_DOC_BUDGET: usize = 32 * 1024;
@@ -54,51 +54,6 @@ pub struct ProjectDoc {
     pub content: String,
     /// Whether there is more of it.
     pub truncated: bool,
-}
-
-/// A file, or a directory of skills, that was there and could not be taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct SkippedFile {
-    /// Where it stands: absolute. What is not UTF-8 in it is replaced.
-    pub path: String,
-    /// Why, for a person.
-    pub reason: String,
-}
-
-/// What a prompt holds of a project, without the texts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct LoadedProject {
-    /// The documents, those of the root first.
-    #[serde(default)]
-    pub documents: Vec<LoadedDocument>,
-    /// The skills that the prompt lists, by name.
-    #[serde(default)]
-    pub skills: Vec<Skill>,
-    /// What was there and could not be taken.
-    #[serde(default)]
-    pub skipped: Vec<SkippedFile>,
-}
-
-/// A project document that a prompt holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct LoadedDocument {
-    /// Where it stands: absolute.
-    pub path: String,
-    /// How much of it the prompt holds, in bytes.
-    pub bytes: usize,
-    /// Whether there is more of it.
-    pub truncated: bool,
-}
-
-impl LoadedProject {
-    /// Whether nothing was there.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.skills.is_empty() && self.skipped.is_empty()
-    }
 }
 
 impl From<&ProjectDocs> for LoadedProject {
@@ -226,12 +181,6 @@ impl ProjectDoc {
         }
         *room -= self.content.len();
         self
-    }
-}
-
-impl SkippedFile {
-    pub(crate) fn new(path: &Path, reason: impl Into<String>) -> Self {
-        Self { path: path.to_string_lossy().into_owned(), reason: reason.into() }
     }
 }
 

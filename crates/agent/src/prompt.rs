@@ -13,7 +13,7 @@ use self::plain::defused;
 pub(crate) use self::plain::single_line;
 use crate::profile::ProviderProfile;
 use crate::project_docs::{ProjectDoc, ProjectDocs};
-use crate::skills::Skill;
+use crate::protocol::Skill;
 
 /// One layer of a system prompt. Later layers take precedence over earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

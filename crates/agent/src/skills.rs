@@ -9,37 +9,16 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt as _, stream};
 use pintle_env::{EnvError, ExecutionEnvironment};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use self::front_matter::FrontMatter;
-use crate::project_docs::{READ_AHEAD, SkippedFile, because};
+use crate::project_docs::{READ_AHEAD, because};
+use crate::protocol::{Skill, SkippedFile};
 
 /// What of a file is read for its front matter: 16 KiB.
 const READ_LIMIT: u64 = 16 * 1024;
 
 /// How many entries of one directory of skills are looked at.
 const MAX_PER_DIRECTORY: usize = 200;
-
-/// One skill.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct Skill {
-    /// What it is called: at most 64 letters, digits, `-` and `_`.
-    pub name: String,
-    /// What it is for: one line of at most 1,024 characters.
-    pub description: String,
-    /// Its `SKILL.md`: absolute. What is not UTF-8 in it is replaced.
-    pub path: String,
-}
-
-impl Skill {
-    /// A skill whose `SKILL.md` stands at `path`.
-    #[must_use]
-    pub fn new(name: impl Into<String>, description: impl Into<String>, path: impl Into<String>) -> Self {
-        Self { name: name.into(), description: description.into(), path: path.into() }
-    }
-}
 
 /// What was found, by name, and what was there but is no skill.
 #[derive(Debug, Default)]

@@ -6,7 +6,6 @@
 
 mod blueprint;
 mod directory;
-mod name;
 mod origin;
 mod past;
 mod prompt;
@@ -18,11 +17,8 @@ mod tree_events;
 mod worker;
 
 pub(crate) use self::blueprint::Blueprint;
-pub(crate) use self::name::number as subagent_number;
 pub(crate) use self::origin::Lineage;
-pub use self::origin::SubagentOrigin;
 pub(crate) use self::past::PastSubagent;
-pub use self::report::SubagentStatus;
 pub(crate) use self::roster::{Above, Subagents};
 pub use self::tool::SubagentTools;
 pub(crate) use self::tree::{Member, Tree};

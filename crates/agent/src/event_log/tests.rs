@@ -207,7 +207,7 @@ fn who_begins_after_what_is_forgotten_knows_which_subagents_are_still_to_end() {
     };
     log.append(NOW(), spawned(&ended));
     log.append(NOW(), spawned(&at_work));
-    let (agent_id, status) = ("agent".into(), crate::subagent::SubagentStatus::Completed);
+    let (agent_id, status) = ("agent".into(), crate::protocol::SubagentStatus::Completed);
     let end = EventKind::SubagentEnded { agent_id, child: ended.clone(), status, turns_used: 0 };
     log.append(NOW(), end);
     log.append(NOW(), spawned(&new));

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::project_docs::ProjectDocs;
-use crate::skills::Skill as Found;
+use crate::protocol::Skill as Found;
 
 /// How many directories above the working directory may be those of its project.
 const MAX_DEPTH: usize = 64;

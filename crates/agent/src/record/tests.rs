@@ -19,10 +19,9 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::approval::{ApprovalRequest, Approver};
-use crate::event::SessionEvent;
 use crate::profile::ProviderProfile;
-use crate::session::{Decision, Session, SessionBuilder};
-use crate::turn::{OutcomeStatus, SessionState, Turn, TurnKind};
+use crate::protocol::{Decision, OutcomeStatus, SessionEvent, SessionState, Turn, TurnKind};
+use crate::session::{Session, SessionBuilder};
 
 /// Answers by how many answers the request has already, so that it does not matter who asks.
 #[derive(Debug)]

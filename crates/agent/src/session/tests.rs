@@ -21,9 +21,8 @@ use serde_json::json;
 
 use super::*;
 use crate::approval::Approver;
-use crate::config::{SessionConfig, TurnLimits};
-use crate::event::{EventKind, SessionEvent};
-use crate::turn::{OutcomeStatus, TurnKind};
+use crate::config::SessionConfig;
+use crate::protocol::{Decision, EventKind, OutcomeStatus, SessionEvent, TurnKind, TurnLimits};
 
 struct Bench {
     session: Session,

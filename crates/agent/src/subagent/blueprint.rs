@@ -12,9 +12,9 @@ use super::directory::Subdirectory;
 use super::prompt;
 use super::tool::{Order, Role, SubagentTools};
 use crate::approval::Approver;
+use crate::clock::Clock;
 use crate::config::SessionConfig;
 use crate::profile::{ProviderProfile, Toolset};
-use crate::timestamp::Clock;
 
 /// Everything that a parent passes on, as it is when the call begins, whatever it was when the model was asked.
 #[derive(Clone, Debug)]

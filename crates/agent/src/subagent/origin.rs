@@ -2,24 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::{Above, Tree};
-use crate::id::SessionId;
-
-/// Which subagent something comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SubagentOrigin {
-    /// Its name among the subagents of its parent.
-    pub agent_id: String,
-    /// Its session.
-    pub session_id: SessionId,
-    /// The session that spawned it.
-    pub parent: SessionId,
-    /// How deep it stands: 1 for one that a host's session spawned.
-    pub depth: u32,
-}
+use crate::protocol::{SessionId, SubagentOrigin};
 
 /// What a session knows of those around it.
 #[derive(Clone, Debug)]

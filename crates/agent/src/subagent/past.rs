@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::SubagentStatus;
 use super::report::Report;
 use super::worker::Desk;
+use crate::protocol::{InputKind, SubagentStatus};
 use crate::record::Record;
-use crate::turn::InputKind;
 
 /// Why an agent failed whose program ended.
 const LOST: &str = "the program that ran it ended, and the agent with it; what it had changed is still there";

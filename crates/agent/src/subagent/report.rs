@@ -1,36 +1,9 @@
 //! What has become of a subagent (loop specification, section 7.3).
 
-use std::fmt;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::turn::{Outcome, OutcomeStatus};
+use crate::protocol::{Outcome, OutcomeStatus, SubagentStatus};
 
 /// Why an agent failed that was stopped.
 pub(super) const INTERRUPTED: &str = "it was interrupted";
-
-/// What a subagent is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum SubagentStatus {
-    /// It works.
-    Running,
-    /// It has answered.
-    Completed,
-    /// It failed, met a limit, or was stopped.
-    Failed,
-}
-
-impl fmt::Display for SubagentStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        })
-    }
-}
 
 /// How things stand with one subagent; with its result once it does not run any more.
 #[derive(Clone, Debug)]

@@ -8,15 +8,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::origin::{Lineage, SubagentOrigin};
-use super::report::{Report, SubagentStatus};
+use super::origin::Lineage;
+use super::report::Report;
 use super::tool::Order;
 use super::worker::{Desk, Worker};
-use super::{Blueprint, PastSubagent, name};
-use crate::config::SubagentLimits;
-use crate::id::SessionId;
+use super::{Blueprint, PastSubagent};
 use crate::profile::ProviderProfile;
-use crate::turn::{InputKind, Spent};
+use crate::protocol::{
+    InputKind, SessionId, Spent, SubagentLimits, SubagentOrigin, SubagentStatus, agent_name, agent_number,
+};
 
 /// Closed subagents whose results are kept.
 const MAX_CLOSED: usize = 64;
@@ -163,7 +163,7 @@ impl Subagents {
     pub(crate) fn order(&self, call_id: &str, blueprint: Blueprint) {
         let mut state = self.roster.lock();
         state.drawn += 1;
-        let name = name::of(state.drawn);
+        let name = agent_name(state.drawn);
         state.orders.insert(call_id.to_owned(), (name, blueprint));
     }
 
@@ -326,7 +326,7 @@ impl Roster {
         let state = self.lock();
         let found = state.agents.iter().find(|agent| agent.name == name.trim());
         found.cloned().ok_or_else(|| {
-            if name::number(name).is_some_and(|number| (1..=state.inherited).contains(&number)) {
+            if agent_number(name).is_some_and(|number| (1..=state.inherited).contains(&number)) {
                 let message = format!(
                     "{} belongs to the session from which this one was forked, and cannot be reached from here",
                     name.trim()

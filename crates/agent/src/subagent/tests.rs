@@ -25,8 +25,8 @@ use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
 use crate::config::SessionConfig;
-use crate::event::{EventKind, SessionEvent};
 use crate::profile::ProviderProfile;
+use crate::protocol::{EventKind, SessionEvent};
 use crate::session::{Session, SessionBuilder};
 
 /// One model for each conversation, told by the words with which it begins.

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::driver::Command;
 use crate::event_log::EventLog;
-use crate::id::SessionId;
+use crate::protocol::SessionId;
 use crate::record::{Record, Recorder};
 use crate::session::{SessionHandle, Shared};
 

@@ -11,9 +11,8 @@ use tokio::sync::watch;
 
 use super::Tree;
 use super::tree::Unread;
-use crate::event::{EventKind, SessionEvent};
 use crate::event_log::{Cursor, EventLog, Found};
-use crate::id::SessionId;
+use crate::protocol::{EventKind, SessionEvent, SessionId};
 
 /// The events of a session and of every subagent below it, as they come; those of the past first, by their times.
 ///
@@ -41,7 +40,7 @@ impl TreeEvents {
         let _ = unread.take(&root);
         let cursor = Cursor::new(log, 0);
         // Of these the past says nothing any more. No log of a subagent forgets anything.
-        let awaited = cursor.begun_before();
+        let awaited = cursor.open_subagents();
         let readers = vec![Reader::new(root, cursor)];
         Self { state: State::Ready(Box::new(Merge { _tree: tree, grown, unread, readers, awaited })) }
     }

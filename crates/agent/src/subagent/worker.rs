@@ -7,14 +7,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::origin::Lineage;
-use super::report::{INTERRUPTED, Report, SubagentStatus};
+use super::report::{INTERRUPTED, Report};
 use super::roster::Above;
 use super::{Blueprint, Tree};
-use crate::event::EventKind;
-use crate::id::SessionId;
+use crate::protocol::{EventKind, Outcome, OutcomeStatus, SessionId, SessionState, SubagentStatus};
 use crate::run::Run;
 use crate::session::{Session, SessionBuilder};
-use crate::turn::{Outcome, OutcomeStatus, SessionState};
 
 /// What lies before a subagent, and what it has come to. Its parent's tools and its own task share it.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Timestamp;
-use crate::config::TurnLimits;
-use crate::turn::{Budget, Machine, Timer, TurnKind};
+use crate::protocol::{Budget, Timer, TurnKind, TurnLimits};
+use crate::turn::Machine;
 
 /// Runs a new host on this record until what it was in the middle of is done, and gives the record of then.
 async fn go_on(world: &World, record: Record) -> (Record, Session) {

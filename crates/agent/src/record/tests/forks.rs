@@ -3,7 +3,7 @@
 use pintle_env::LocalEnvironment;
 
 use super::*;
-use crate::event::ForkedFrom;
+use crate::protocol::ForkedFrom;
 
 /// The history, the system prompt and tools of `fork` begin as those of `of` do.
 fn begins_alike(of: &Request, fork: &Request) {

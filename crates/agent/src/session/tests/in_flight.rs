@@ -5,7 +5,7 @@ use std::time::Duration;
 use pintle_env::{LocalEnvironment, ReadOnly};
 
 use super::*;
-use crate::turn::{Budget, BudgetKind};
+use crate::protocol::{Budget, BudgetKind};
 
 fn write(name: &str) -> Message {
     calling(&[("write_file", json!({"file_path": format!("/project/{name}"), "content": "x"}))])

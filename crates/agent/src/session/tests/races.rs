@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::*;
-use crate::timestamp::{Clock, Timestamp};
-use crate::turn::Budget;
+use crate::clock::Clock;
+use crate::protocol::{Budget, Timestamp};
 
 /// So often that chance would show: the order of two runs in a hash map is drawn anew each time.
 const OFTEN: usize = 16;

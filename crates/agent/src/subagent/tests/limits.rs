@@ -1,7 +1,7 @@
 //! How far subagents go.
 
 use super::*;
-use crate::turn::{Budget, OutcomeStatus};
+use crate::protocol::{Budget, OutcomeStatus};
 
 #[tokio::test]
 async fn one_that_meets_its_limit_or_fails_gives_what_it_had_said() {

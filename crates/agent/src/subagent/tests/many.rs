@@ -1,9 +1,8 @@
 //! Many subagents, one after the other.
 
 use super::*;
-use crate::config::SubagentLimits;
-use crate::id::SessionId;
 use crate::profile::Toolset;
+use crate::protocol::{SessionId, SubagentLimits};
 use crate::subagent::{Lineage, Subagents};
 
 /// A parent that has so many subagents, each of which says one thing.

@@ -1,7 +1,7 @@
 //! Subagents of sessions whose program has ended, and of sessions that were forked.
 
 use super::*;
-use crate::turn::OutcomeStatus;
+use crate::protocol::OutcomeStatus;
 
 fn close(agent: &str) -> (&'static str, Value) {
     ("close_agent", json!({ "agent_id": agent }))

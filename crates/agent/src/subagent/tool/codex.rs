@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Agent, Kit, Order, Role, Roster, message};
-use crate::subagent::SubagentStatus;
+use crate::protocol::SubagentStatus;
 
 /// How long `wait` waits, in milliseconds: by default, at least and at most.
 const WAIT_MS: (f64, f64, f64) = (30_000.0, 10_000.0, 300_000.0);

@@ -5,10 +5,9 @@ use std::time::Duration;
 use pintle_llm::testing::FakeAdapter;
 
 use super::*;
-use crate::event::EventKind;
 use crate::event_log::Identity;
-use crate::subagent::{SubagentStatus, TreeEvents};
-use crate::timestamp::Timestamp;
+use crate::protocol::{EventKind, SubagentStatus, Timestamp};
+use crate::subagent::TreeEvents;
 
 /// A tree, and what its members have given it to hold.
 struct Bench {
@@ -166,7 +165,7 @@ async fn a_subagent_that_comes_and_goes_while_a_stream_looks_is_told_of_before_i
         // By now that has woken the stream, and it waits for this log.
         std::thread::sleep(Duration::from_millis(50));
         let log = bench.joins("child", "root");
-        log.append(now, EventKind::SessionEnd { state: crate::turn::SessionState::Closed });
+        log.append(now, EventKind::SessionEnd { state: crate::protocol::SessionState::Closed });
         log.close();
     });
     root.close();

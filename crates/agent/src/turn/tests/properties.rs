@@ -46,12 +46,12 @@ proptest! {
         limits in prop_oneof![Just(TurnLimits::default()), limits()],
         steps in proptest::collection::vec(step(limits_of_a_change()), 1..100),
     ) {
-        let mut bench = Bench::with(limits);
-        bench.is_stored = false;
+        let mut harness = Harness::with(limits);
+        harness.is_stored = false;
         let mut judge = Judge::default();
         for step in &steps {
-            take(&mut bench, step);
-            prop_assert_eq!(judge.look(&bench), Ok(()), "after {:?}", step);
+            take(&mut harness, step);
+            prop_assert_eq!(judge.look(&harness), Ok(()), "after {:?}", step);
         }
     }
 
@@ -61,19 +61,19 @@ proptest! {
         limits in limits(),
         steps in proptest::collection::vec(step(limits_of_a_change()), 0..60),
     ) {
-        let mut bench = Bench::with(limits);
-        bench.is_stored = false;
-        steps.iter().for_each(|step| take(&mut bench, step));
-        bench.tell(InputKind::Abort);
-        take(&mut bench, &Step::Fail(ErrorKind::Abort));
+        let mut harness = Harness::with(limits);
+        harness.is_stored = false;
+        steps.iter().for_each(|step| take(&mut harness, step));
+        harness.tell(InputKind::Abort);
+        take(&mut harness, &Step::Fail(ErrorKind::Abort));
         for index in 0..4 {
-            bench.tell(InputKind::ToolLost { call: bench.key(index) });
+            harness.tell(InputKind::ToolLost { call: harness.key(index) });
         }
-        take(&mut bench, &Step::CleanUp);
-        prop_assert_eq!(bench.machine.state(), SessionState::Closed);
-        prop_assert_eq!(bench.outcomes.len() as u64, bench.runs, "every run has its outcome");
-        prop_assert_eq!(in_place(&bench.events), Ok(()));
-        let ends = matches!(bench.events.last(), Some(EventKind::SessionEnd { .. }));
+        take(&mut harness, &Step::CleanUp);
+        prop_assert_eq!(harness.machine.state(), SessionState::Closed);
+        prop_assert_eq!(harness.outcomes.len() as u64, harness.runs, "every run has its outcome");
+        prop_assert_eq!(in_place(&harness.events), Ok(()));
+        let ends = matches!(harness.events.last(), Some(EventKind::SessionEnd { .. }));
         prop_assert!(ends, "SESSION_END is last");
     }
 }
@@ -89,10 +89,10 @@ proptest! {
         steps in proptest::collection::vec(step(limits_of_a_change()), 1..60),
     ) {
         let run = |stored: bool| {
-            let mut bench = Bench::with(limits.clone());
-            bench.is_stored = stored;
-            steps.iter().for_each(|step| take(&mut bench, step));
-            (bench.requests, bench.events, bench.outcomes, bench.wanted)
+            let mut harness = Harness::with(limits.clone());
+            harness.is_stored = stored;
+            steps.iter().for_each(|step| take(&mut harness, step));
+            (harness.requests, harness.events, harness.outcomes, harness.wanted)
         };
         prop_assert_eq!(run(true), run(false));
     }

@@ -14,36 +14,36 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub(super) fn look(&mut self, bench: &Bench) -> Result<(), String> {
-        let requests = bench.requests.get(self.requests..).unwrap_or_default();
+    pub(super) fn look(&mut self, harness: &Harness) -> Result<(), String> {
+        let requests = harness.requests.get(self.requests..).unwrap_or_default();
         requests.iter().try_for_each(well_formed)?;
         if !requests.is_empty() {
-            chains_are_told(bench, self.requests)?;
-            may_call_the_model(&bench.machine)?;
+            chains_are_told(harness, self.requests)?;
+            may_call_the_model(&harness.machine)?;
         }
-        self.requests = bench.requests.len();
-        if bench.wanted[self.actions..].iter().any(|wanted| wanted.starts_with("run ")) {
-            may_have_run_a_tool(&bench.machine)?;
+        self.requests = harness.requests.len();
+        if harness.wanted[self.actions..].iter().any(|wanted| wanted.starts_with("run ")) {
+            may_have_run_a_tool(&harness.machine)?;
         }
-        self.actions = bench.wanted.len();
-        in_place(&bench.events)?;
-        runs_end_once(bench)?;
-        self.queues_keep_everything(bench)
+        self.actions = harness.wanted.len();
+        in_place(&harness.events)?;
+        runs_end_once(harness)?;
+        self.queues_keep_everything(harness)
     }
 
     /// What came out of the queues and what is in them is what went in, in order.
-    fn queues_keep_everything(&mut self, bench: &Bench) -> Result<(), String> {
-        let steered = bench.events.iter().filter_map(|event| match event {
+    fn queues_keep_everything(&mut self, harness: &Harness) -> Result<(), String> {
+        let steered = harness.events.iter().filter_map(|event| match event {
             EventKind::SteeringInjected { content } => Some(content.clone()),
             _ => None,
         });
-        let steered: Vec<String> = steered.chain(bench.machine.steering.iter().cloned()).collect();
+        let steered: Vec<String> = steered.chain(harness.machine.steering.iter().cloned()).collect();
         grows(&mut self.steered, steered, "steering")?;
-        let followed = bench.events.iter().filter_map(|event| match event {
+        let followed = harness.events.iter().filter_map(|event| match event {
             EventKind::UserInput { content } if content.starts_with("follow") => Some(content.clone()),
             _ => None,
         });
-        let followed: Vec<String> = followed.chain(bench.machine.follow_ups.iter().cloned()).collect();
+        let followed: Vec<String> = followed.chain(harness.machine.follow_ups.iter().cloned()).collect();
         grows(&mut self.followed, followed, "follow-ups")
     }
 }
@@ -61,14 +61,14 @@ fn grows(before: &mut Vec<String>, now: Vec<String>, what: &str) -> Result<(), S
 }
 
 /// What is told of each request from this one on is what its chain says, made from the beginning.
-fn chains_are_told(bench: &Bench, from: usize) -> Result<(), String> {
-    let told = bench.events.iter().filter_map(|event| match event {
+fn chains_are_told(harness: &Harness, from: usize) -> Result<(), String> {
+    let told = harness.events.iter().filter_map(|event| match event {
         EventKind::RequestPrepared { fingerprint, moved, .. } => Some((Some(*fingerprint), *moved)),
         _ => None,
     });
     let told: Vec<_> = told.collect();
-    let chain = |index: usize| bench.requests[index].prefix_chain();
-    for index in from..bench.requests.len() {
+    let chain = |index: usize| harness.requests[index].prefix_chain();
+    for index in from..harness.requests.len() {
         let (chain, before) = (chain(index), index.checked_sub(1).map(chain));
         let moved = before.and_then(|before| before.first_moved(&chain));
         if told.get(index) != Some(&(chain.last(), moved)) {
@@ -112,31 +112,32 @@ fn may_have_run_a_tool(machine: &Machine) -> Result<(), String> {
 }
 
 /// Every run has one outcome at most, every cycle its end, and the state tells whether one goes on.
-fn runs_end_once(bench: &Bench) -> Result<(), String> {
-    let different: BTreeSet<RunId> = bench.finished.iter().copied().collect();
-    if different.len() != bench.finished.len() {
-        return Err(format!("a run ended twice: {:?}", bench.finished));
+fn runs_end_once(harness: &Harness) -> Result<(), String> {
+    let different: BTreeSet<RunId> = harness.finished.iter().copied().collect();
+    if different.len() != harness.finished.len() {
+        return Err(format!("a run ended twice: {:?}", harness.finished));
     }
-    let count = |of_kind: fn(&EventKind) -> bool| bench.events.iter().filter(|event| of_kind(event)).count();
-    let begun = bench
+    let count =
+        |of_kind: fn(&EventKind) -> bool| harness.events.iter().filter(|event| of_kind(event)).count();
+    let begun = harness
         .events
         .iter()
         .filter(|event| matches!(event, EventKind::UserInput { content } if content.starts_with("input")));
-    let going_on = usize::from(bench.machine.progress.is_some());
+    let going_on = usize::from(harness.machine.progress.is_some());
     if begun.count() != count(|event| matches!(event, EventKind::ProcessingEnd { .. })) + going_on {
         return Err("a cycle has no end, or two".into());
     }
-    let of_budget = bench.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::Budget).count();
+    let of_budget = harness.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::Budget).count();
     if of_budget != count(|event| matches!(event, EventKind::BudgetReached { .. })) {
         return Err("an outcome and an event say different things of the budget".into());
     }
     let of_window =
-        bench.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::ContextFull).count();
+        harness.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::ContextFull).count();
     if of_window != count(|event| matches!(event, EventKind::ContextFull { .. })) {
         return Err("an outcome and an event say different things of the window".into());
     }
-    if (going_on == 1) != (bench.machine.state() == SessionState::Processing) {
-        return Err(format!("the state is {:?}", bench.machine.state()));
+    if (going_on == 1) != (harness.machine.state() == SessionState::Processing) {
+        return Err(format!("the state is {:?}", harness.machine.state()));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::event_schema;
-use crate::event::EventKind;
+use crate::protocol::EventKind;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/events.json");
 

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A machine with a clock that counts and a record of what it wanted.
-pub(super) struct Bench {
+pub(super) struct Harness {
     pub(super) machine: Machine,
     pub(super) clock: i64,
     pub(super) runs: u64,
@@ -22,13 +22,13 @@ pub(super) struct Bench {
     pub(super) wanted: Vec<String>,
 }
 
-impl Bench {
+impl Harness {
     pub(super) fn new() -> Self {
         Self::with(TurnLimits::default())
     }
 
     pub(super) fn with(limits: TurnLimits) -> Self {
-        let mut bench = Self {
+        let mut harness = Self {
             machine: Machine::new(limits, None),
             clock: 0,
             runs: 0,
@@ -41,12 +41,12 @@ impl Bench {
             children: Vec::new(),
             wanted: Vec::new(),
         };
-        bench.tell(InputKind::Opened {
+        harness.tell(InputKind::Opened {
             provider: "p".into(),
             model: "m".into(),
             working_directory: "/w".into(),
         });
-        bench
+        harness
     }
 
     pub(super) fn tell(&mut self, kind: InputKind) {

@@ -1,0 +1,85 @@
+//! Plain data about subagents, shared by events, records and approvals.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::SessionId;
+
+/// State of a subagent (loop specification, section 7.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum SubagentStatus {
+    /// Working on a message.
+    Running,
+    /// Finished its last message with an answer.
+    Completed,
+    /// Failed, reached a limit, or was stopped.
+    Failed,
+}
+
+impl fmt::Display for SubagentStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+/// Identity of a subagent within its tree of sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SubagentOrigin {
+    /// Name among the subagents of its parent, such as `agent_1`.
+    pub agent_id: String,
+    /// Id of the subagent's own session.
+    pub session_id: SessionId,
+    /// Id of the session that spawned it.
+    pub parent: SessionId,
+    /// Nesting depth: 1 for a subagent of the session that the embedding application built.
+    pub depth: u32,
+}
+
+const PREFIX: &str = "agent_";
+
+/// Returns the name of the subagent with this number.
+pub(crate) fn agent_name(number: u64) -> String {
+    format!("{PREFIX}{number}")
+}
+
+/// Returns the number in a name made by [`agent_name`].
+pub(crate) fn agent_number(name: &str) -> Option<u64> {
+    name.trim().strip_prefix(PREFIX)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_number_reads_back_a_name() {
+        assert_eq!(agent_number(&agent_name(12)), Some(12));
+        assert_eq!(agent_number(" agent_3 "), Some(3));
+        for other in ["agent_", "agent_x", "Agent_1", "1", "agent_-1", ""] {
+            assert_eq!(agent_number(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn status_is_spelled_as_in_the_specification() {
+        let cases = [
+            (SubagentStatus::Running, "\"RUNNING\"", "running"),
+            (SubagentStatus::Completed, "\"COMPLETED\"", "completed"),
+            (SubagentStatus::Failed, "\"FAILED\"", "failed"),
+        ];
+        for (status, json, text) in cases {
+            assert_eq!(
+                (serde_json::to_string(&status).unwrap().as_str(), status.to_string().as_str()),
+                (json, text)
+            );
+        }
+    }
+}
