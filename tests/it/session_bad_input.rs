@@ -312,7 +312,7 @@ async fn arguments_that_never_end_fail_the_run_and_not_the_session(dialect: Dial
     let server = FaultServer::start([script.repeat(more, usize::MAX, Duration::ZERO)]).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
-    let config = SessionConfig::default().with_answer_limit(LIMIT);
+    let config = SessionConfig::default().with_response_limit(LIMIT);
     let client = client_at(&server.url(), dialect, KEY);
     let session = Session::builder(client, profile(dialect), env).config(config).build().unwrap();
     let checked = CheckedEvents::of(&session);

@@ -34,7 +34,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordHeader {
-    /// Version of the format: [`Record::VERSION`].
+    /// Version of the format, such as [`Record::VERSION`].
     pub version: u32,
     /// Version of this crate that wrote the record.
     pub made_by: String,
@@ -74,7 +74,7 @@ pub enum RecordError {
     Version {
         /// Version of the record.
         found: u64,
-        /// Version that this crate reads.
+        /// Newest version that this crate reads.
         expected: u32,
     },
     /// A line is not an input.
@@ -89,8 +89,12 @@ pub enum RecordError {
 }
 
 impl Record {
-    /// Version of the format that this crate writes and reads.
-    pub const VERSION: u32 = 1;
+    /// Version of the format that this crate writes. It also reads version 1, which has no inputs about the arguments of
+    /// calls.
+    pub const VERSION: u32 = 2;
+
+    /// Oldest version of the format that this crate reads.
+    const OLDEST_VERSION: u32 = 1;
 
     /// Writes the complete record.
     ///
@@ -118,7 +122,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// [`RecordError`] if it is not a record of this version.
+    /// [`RecordError`] if it is not a record, or one of an unknown version.
     pub fn read(mut input: impl BufRead) -> Result<Self, RecordError> {
         let mut text = String::new();
         input.read_line(&mut text).map_err(RecordError::Read)?;
@@ -172,23 +176,21 @@ impl Record {
     pub(crate) fn ends_of_open_segments(&self) -> Vec<InputKind> {
         let mut open: Vec<(SegmentId, InputKind)> = Vec::new();
         for entry in &self.entries {
-            match &entry.input.kind {
-                InputKind::SegmentOpened { segment, kind } => {
-                    let (segment, kind, text) = (*segment, *kind, String::new());
-                    let end = InputKind::SegmentClosed { segment, kind, text, interrupted: true };
-                    open.push((segment, end));
-                }
-                InputKind::ArgumentsOpened { segment, call_id, .. } => {
-                    let (segment, call_id) = (*segment, call_id.clone());
-                    let end = InputKind::ArgumentsClosed { segment, call_id, interrupted: true };
-                    open.push((segment, end));
-                }
-                InputKind::SegmentClosed { segment: closed, .. }
-                | InputKind::ArgumentsClosed { segment: closed, .. } => {
-                    open.retain(|(segment, _)| segment != closed);
-                }
-                InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } => open.clear(),
-                _ => {}
+            let kind = &entry.input.kind;
+            if let InputKind::SegmentOpened { segment, kind } = kind {
+                let (segment, kind, text) = (*segment, *kind, String::new());
+                let end = InputKind::SegmentClosed { segment, kind, text, interrupted: true };
+                open.push((segment, end));
+            } else if let InputKind::ArgumentsOpened { segment, call_id, .. } = kind {
+                let (segment, call_id) = (*segment, call_id.clone());
+                let end = InputKind::ArgumentsClosed { segment, call_id, interrupted: true };
+                open.push((segment, end));
+            } else if let InputKind::SegmentClosed { segment: closed, .. }
+            | InputKind::ArgumentsClosed { segment: closed, .. } = kind
+            {
+                open.retain(|(segment, _)| segment != closed);
+            } else if let InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } = kind {
+                open.clear();
             }
         }
         open.into_iter().map(|(_, end)| end).collect()
@@ -208,7 +210,7 @@ impl RecordHeader {
         }
         // The version first, since what else is there depends on it.
         let Version { version } = serde_json::from_str(text).map_err(RecordError::Header)?;
-        if version != u64::from(Record::VERSION) {
+        if !(u64::from(Record::OLDEST_VERSION)..=u64::from(Record::VERSION)).contains(&version) {
             return Err(RecordError::Version { found: version, expected: Record::VERSION });
         }
         serde_json::from_str(text).map_err(RecordError::Header)

@@ -92,23 +92,13 @@ impl CallSlots {
     /// Moves a prepared call that needs approval to the pending ones. Returns its request and the token that fires when
     /// the decision is not needed any more; `None` if the call needs no approval.
     pub(super) fn set_pending(&mut self, key: CallKey) -> Option<(Arc<ApprovalRequest>, CancellationToken)> {
-        match self.slots.remove(&key)? {
-            CallSlot::Ready(ready) if ready.request.is_some() => {
-                let ReadyCall { call, request } = *ready;
-                let (request, asked) = (request?, CancellationToken::new());
-                let slot = CallSlot::Pending {
-                    call: Box::new(call),
-                    request: Arc::clone(&request),
-                    _asked: asked.clone().drop_guard(),
-                };
-                self.slots.insert(key, slot);
-                Some((request, asked))
-            }
-            other => {
-                self.slots.insert(key, other);
-                None
-            }
-        }
+        let Some(CallSlot::Ready(ready)) = self.slots.get(&key) else { return None };
+        let (call, request) = (Box::new(ready.call.clone()), ready.request.clone()?);
+        let asked = CancellationToken::new();
+        let guard = asked.clone().drop_guard();
+        let slot = CallSlot::Pending { call, request: Arc::clone(&request), _asked: guard };
+        self.slots.insert(key, slot);
+        Some((request, asked))
     }
 
     /// Applies a decision to the pending call with this id and fingerprint. Returns its key, or `None` if there is none.

@@ -206,7 +206,7 @@ async fn lifecycle(session: Session) -> Vec<SessionEvent> {
 }
 
 #[tokio::test]
-async fn a_record_gives_events_requests_outcomes_and_history_again() {
+async fn record_replays_events_requests_outcomes_and_history() {
     let world = World::new(script());
     let session = world.builder().build().unwrap();
     let handle = session.handle();
@@ -236,7 +236,7 @@ async fn a_record_gives_events_requests_outcomes_and_history_again() {
 }
 
 #[tokio::test]
-async fn a_record_can_be_had_at_any_time_and_only_if_it_was_asked_for() {
+async fn record_exists_at_any_time_if_requested() {
     let world = World::new(vec![calling(0, &["hang"])]);
     let session = world.builder().build().unwrap();
     let mut run = session.submit("go");
@@ -258,7 +258,7 @@ async fn a_record_can_be_had_at_any_time_and_only_if_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn another_prompt_or_tool_is_told_with_the_first_input_and_both_requests() {
+async fn divergence_names_input_and_both_requests() {
     let world = World::new(script());
     let session = world.builder().build().unwrap();
     session.submit("one").await.unwrap();

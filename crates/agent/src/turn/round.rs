@@ -281,7 +281,7 @@ impl CallState {
             // The previous process ran it.
             self.lose(HOST_GONE, Duration::ZERO, out);
         } else {
-            self.refuse(ToolErrorKind::Cancelled, why.for_model().to_owned(), out);
+            self.refuse(ToolErrorKind::Cancelled, why.for_model(), out);
         }
     }
 
@@ -291,8 +291,8 @@ impl CallState {
     }
 
     /// Answers a call that does not run.
-    fn refuse(&mut self, error: ToolErrorKind, message: String, out: &mut Vec<Action>) {
-        self.fail(&message, error, Duration::ZERO, out);
+    fn refuse(&mut self, error: ToolErrorKind, message: &str, out: &mut Vec<Action>) {
+        self.fail(message, error, Duration::ZERO, out);
     }
 
     fn fail(&mut self, message: &str, error: ToolErrorKind, ran: Duration, out: &mut Vec<Action>) {
@@ -347,7 +347,7 @@ impl Machine {
                 if error == ToolErrorKind::EnvironmentLost {
                     self.environment_lost = true;
                 }
-                state.refuse(error, message, out);
+                state.refuse(error, &message, out);
             }
         }
         self.advance_round(out);
@@ -370,7 +370,7 @@ impl Machine {
         } else {
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             let message = format!("The call of {} was denied{why}", state.call.name);
-            state.refuse(ToolErrorKind::Denied, message, out);
+            state.refuse(ToolErrorKind::Denied, &message, out);
         }
         self.advance_round(out);
     }
@@ -427,7 +427,7 @@ impl Machine {
             let ran = now.since(*since);
             state.lose(LOST, ran, out);
         } else {
-            state.refuse(ToolErrorKind::Cancelled, NotRun::Stopped.for_model().to_owned(), out);
+            state.refuse(ToolErrorKind::Cancelled, NotRun::Stopped.for_model(), out);
         }
         self.advance_round(out);
     }

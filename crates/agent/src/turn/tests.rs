@@ -28,6 +28,6 @@ use pintle_tools::{Effect, ToolErrorKind};
 use self::harness::{Harness, calls};
 use super::*;
 use crate::protocol::{
-    Budget, BudgetKind, CallKey, CallKind, CallPlan, FinishedCall, Outcome, OutcomeStatus, Preparation,
-    SegmentId, SegmentKind, Start, TurnKind,
+    Budget, BudgetKind, CallKey, CallPlan, FinishedCall, Outcome, OutcomeStatus, Preparation, SegmentId,
+    SegmentKind, Start, TurnKind,
 };

@@ -111,7 +111,7 @@ fn what_is_lost_is_not_done_here_instead() {
                  [[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo ran > y\" }\n";
     let said = say(far.run(turns, &["--dialect", "anthropic", "--toolset", "spec"]).arg("Go on"));
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert_eq!(said.err, "pintle: network failure: the place where tools run is lost\n");
+    assert_eq!(said.err, "pintle: network failure: the execution environment is lost\n");
     for part in ["the connection to docker:", "cannot reach docker:"] {
         assert!(said.out.contains(part), "{part:?} in {said:?}");
     }

@@ -100,7 +100,7 @@ async fn survive(answers: &[Message], cuts: &[usize]) -> Record {
 }
 
 #[tokio::test]
-async fn cut_at_every_input_it_goes_on_and_nothing_happens_twice() {
+async fn record_cut_at_any_input_resumes_without_repeats() {
     let answers = &script()[..4];
     let (whole, _) = undisturbed(answers).await;
     let expected: Vec<(TurnKind, usize)> =
@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn hosts_may_die_again_and_again(
+    fn session_survives_repeated_process_deaths(
         rounds in proptest::collection::vec(round(), 0..4),
         cuts in proptest::collection::vec(any::<usize>(), 1..5),
     ) {
@@ -155,7 +155,7 @@ fn after(record: &Record, kind: fn(&InputKind) -> bool) -> Record {
 }
 
 #[tokio::test]
-async fn a_call_in_the_middle_is_answered_or_repeated_and_the_host_is_told_which() {
+async fn interrupted_call_is_answered_or_repeated() {
     let rows: [(&str, &[&str], &[&str], &str); 2] = [
         (
             "note",
@@ -187,7 +187,7 @@ async fn a_call_in_the_middle_is_answered_or_repeated_and_the_host_is_told_which
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_off_is_asked_for_again() {
+async fn cut_off_response_is_requested_again() {
     let (record, world) = undisturbed(&[Message::assistant("a long answer")]).await;
     let cut = after(&record, |kind| matches!(kind, InputKind::SegmentOpened { .. }));
     let before = world.requests().len();
@@ -206,7 +206,7 @@ async fn an_answer_that_was_cut_off_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn what_waited_for_a_decision_is_asked_about_again() {
+async fn pending_approval_is_requested_again() {
     let world = World::new(vec![calling(0, &["run"]), Message::assistant("done")]);
     let session = world.undecided().build().unwrap();
     let mut run = session.submit("go");
@@ -223,7 +223,7 @@ async fn what_waited_for_a_decision_is_asked_about_again() {
 }
 
 #[tokio::test]
-async fn a_resumed_session_is_the_same_session_and_goes_on_after_it() {
+async fn resumed_session_keeps_its_identity() {
     let world = World::new(script());
     let session = world.builder().build().unwrap();
     session.submit("one").await.unwrap();
@@ -241,7 +241,7 @@ async fn a_resumed_session_is_the_same_session_and_goes_on_after_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_resumed_is_told() {
+async fn unresumable_records_are_rejected() {
     let world = World::new(script());
     let session = world.builder().build().unwrap();
     session.submit("one").await.unwrap();
@@ -262,7 +262,7 @@ async fn what_cannot_be_resumed_is_told() {
 
 /// A prompt that comes from the record is not gathered, and what gathering does first is done all the same.
 #[tokio::test]
-async fn the_place_is_made_ready_before_the_first_call_of_a_session_that_goes_on() {
+async fn resumed_session_initialises_its_environment() {
     let answers = [calling(0, &["look"]), Message::assistant("done")];
     let (record, world) = undisturbed(&answers).await;
     let cut = after(&record, |kind| matches!(kind, InputKind::ToolStarted { .. }));
@@ -280,10 +280,10 @@ async fn the_place_is_made_ready_before_the_first_call_of_a_session_that_goes_on
     std::fs::remove_dir(&unusable).unwrap();
     let mut session = builder.build().unwrap();
     let outcome = session.resumed().unwrap().await.unwrap();
-    assert_eq!(outcome.status, OutcomeStatus::Failed, "without its place the turn does not go on");
+    assert_eq!(outcome.status, OutcomeStatus::Failed, "without its environment the turn ends");
     assert_eq!(world.effects(), [""; 0]);
     let text = session.history()[3].item.results().next().unwrap().text();
-    assert!(text.starts_with("The place where tools run cannot be used: "), "{text}");
+    assert!(text.starts_with("The execution environment cannot be used: "), "{text}");
 
     let mut session = go_on(folder.path()).build().unwrap();
     session.resumed().unwrap().await.unwrap();
@@ -292,7 +292,7 @@ async fn the_place_is_made_ready_before_the_first_call_of_a_session_that_goes_on
 
 /// An interruption that was under way when the host died is brought to its end, and nothing more is begun.
 #[tokio::test]
-async fn a_turn_that_was_being_stopped_stays_stopped() {
+async fn stopping_turn_stays_stopped() {
     let world = World::new(vec![calling(0, &["hang"]), Message::assistant("never")]);
     let session = world.builder().build().unwrap();
     let mut run = session.submit("go");
@@ -309,7 +309,7 @@ async fn a_turn_that_was_being_stopped_stays_stopped() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_being_closed_is_closed() {
+async fn closing_session_is_closed() {
     let world = World::new(script());
     let session = world.builder().build().unwrap();
     session.submit("one").await.unwrap();
@@ -329,7 +329,7 @@ async fn a_session_that_was_being_closed_is_closed() {
 
 /// A run that had used three of its ten seconds has seven left, however long nobody ran it.
 #[test]
-fn the_time_between_two_hosts_is_not_time_of_the_run() {
+fn downtime_between_processes_is_not_run_time() {
     let budget = Budget::default().with_wall_time(Duration::from_secs(10));
     let limits = TurnLimits { budget, ..TurnLimits::default() };
     let mut machine = Machine::starting(Start::new(limits, None));

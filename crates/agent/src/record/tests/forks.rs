@@ -14,7 +14,7 @@ fn begins_alike(of: &Request, fork: &Request) {
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_from_any_entry_with_the_same_bytes() {
+async fn fork_from_any_entry_sends_the_same_bytes() {
     let world = World::new(script());
     let session = world.builder().build().unwrap();
     session.submit("one").await.unwrap();
@@ -42,7 +42,7 @@ async fn a_fork_goes_on_from_any_entry_with_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn an_entry_that_is_not_there_is_told() {
+async fn fork_beyond_the_history_is_rejected() {
     let world = World::new(script());
     let session = world.builder().build().unwrap();
     session.submit("one").await.unwrap();
@@ -54,7 +54,7 @@ async fn an_entry_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
-async fn a_session_can_be_forked_while_it_works_and_from_its_record_when_it_is_over() {
+async fn fork_works_live_and_from_a_record() {
     let world = World::new(vec![calling(0, &["look", "hang"]), Message::assistant("not so")]);
     let session = world.builder().build().unwrap();
     let mut run = session.submit("go");
@@ -78,7 +78,7 @@ async fn a_session_can_be_forked_while_it_works_and_from_its_record_when_it_is_o
 
 /// A prompt that was made for other tools is not kept.
 #[tokio::test]
-async fn a_fork_with_another_profile_has_its_prompt() {
+async fn fork_with_another_profile_loads_its_prompt() {
     let world = World::new(script());
     let session = world.builder().build().unwrap();
     session.submit("one").await.unwrap();
@@ -91,7 +91,7 @@ async fn a_fork_with_another_profile_has_its_prompt() {
 /// A session and its forks make one place ready, once: that which it was built with. Where it has gone since is the
 /// host's to make ready.
 #[tokio::test]
-async fn a_fork_makes_nothing_ready_that_its_session_has_or_need_not() {
+async fn fork_shares_environment_initialisation() {
     for has_begun in [true, false] {
         let answers = ["one", "two"].map(Message::assistant).to_vec();
         let world = World::new(answers);

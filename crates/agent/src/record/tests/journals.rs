@@ -34,7 +34,7 @@ impl Write for Shelf {
 }
 
 #[tokio::test]
-async fn the_journal_knows_what_the_record_knows_and_is_there_when_the_host_dies() {
+async fn journal_equals_the_record_after_a_crash() {
     let world = World::new(vec![calling(0, &["look", "hang"]), Message::assistant("done")]);
     let shelf = Shelf::default();
     let session = world.builder().journal(shelf.clone()).build().unwrap();
@@ -58,7 +58,7 @@ async fn the_journal_knows_what_the_record_knows_and_is_there_when_the_host_dies
 }
 
 #[tokio::test]
-async fn a_session_that_only_writes_keeps_nothing_in_memory() {
+async fn journal_without_record_keeps_nothing_in_memory() {
     let world = World::new(script());
     let shelf = Shelf::default();
     let session = world.builder().record(false).journal(shelf.clone()).build().unwrap();
@@ -70,7 +70,7 @@ async fn a_session_that_only_writes_keeps_nothing_in_memory() {
 
 /// Wherever the journal fails, no tool runs that it does not know, and the session ends.
 #[tokio::test]
-async fn a_journal_that_is_full_ends_the_session() {
+async fn full_journal_ends_the_session() {
     let answers = [calling(0, &["note", "look"]), Message::assistant("done")];
     let whole = {
         let world = World::new(answers.to_vec());

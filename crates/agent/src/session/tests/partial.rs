@@ -21,41 +21,41 @@ fn said(session: &Session) -> Vec<String> {
 
 /// The user has read it, and the model should know that it said it.
 #[tokio::test]
-async fn what_a_failed_attempt_said_is_kept_if_the_turn_is_stopped_before_the_next() {
+async fn text_of_a_failed_attempt_survives_a_stop() {
     for closes in [false, true] {
         let adapter = anthropic().cut("I would rather", cut_off()).answer("Not asked for.");
-        let bench = bench_with(adapter, env(), patient);
-        let mut run = bench.session.submit("go");
+        let harness = harness_with(adapter, env(), patient);
+        let mut run = harness.session.submit("go");
         until(&mut run, "WARNING").await;
-        let handle = bench.session.handle();
+        let handle = harness.session.handle();
         if closes { handle.abort() } else { handle.interrupt() }.unwrap();
         let expected = if closes { OutcomeStatus::Aborted } else { OutcomeStatus::Interrupted };
         assert_eq!(run.await.unwrap().status, expected);
-        assert_eq!(said(&bench.session), ["I would rather"]);
-        assert_eq!(bench.adapter.requests().len(), 1);
+        assert_eq!(said(&harness.session), ["I would rather"]);
+        assert_eq!(harness.adapter.requests().len(), 1);
     }
 }
 
 /// An attempt that has said nothing takes nothing back.
 #[tokio::test(start_paused = true)]
-async fn of_several_attempts_the_last_that_said_something_is_kept() {
+async fn newest_attempt_with_text_is_kept() {
     let silent = || anthropic().cut("One.", cut_off()).failure(cut_off());
     for (adapter, expected) in
         [(silent(), "One."), (anthropic().cut("One.", cut_off()).cut("Two.", cut_off()), "Two.")]
     {
-        let bench = bench_with(adapter, env(), patient);
-        let mut run = bench.session.submit("go");
+        let harness = harness_with(adapter, env(), patient);
+        let mut run = harness.session.submit("go");
         until(&mut run, "WARNING").await;
         until(&mut run, "WARNING").await;
-        bench.session.handle().interrupt().unwrap();
+        harness.session.handle().interrupt().unwrap();
         assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
-        assert_eq!(said(&bench.session), [expected]);
+        assert_eq!(said(&harness.session), [expected]);
     }
 }
 
 #[tokio::test]
-async fn what_a_failed_attempt_said_is_no_part_of_the_answer_that_comes_after_it() {
-    let bench = bench(anthropic().cut("One.", cut_off()).answer("Two."), env());
-    assert_eq!(bench.session.submit("go").await.unwrap().text, "Two.");
-    assert_eq!(said(&bench.session), ["Two."]);
+async fn failed_attempt_is_not_part_of_the_response() {
+    let harness = harness(anthropic().cut("One.", cut_off()).answer("Two."), env());
+    assert_eq!(harness.session.submit("go").await.unwrap().text, "Two.");
+    assert_eq!(said(&harness.session), ["Two."]);
 }

@@ -239,12 +239,12 @@ async fn close_after_each_poll_ends_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn interrupt_after_each_poll_ends_the_turn_and_keeps_the_session() {
+async fn interrupt_after_each_poll_keeps_the_session() {
     stops_after_each_poll(Stop::Interrupt).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_run_after_each_poll_ends_the_turn_and_keeps_the_session() {
+async fn dropping_the_run_after_each_poll_keeps_the_session() {
     stops_after_each_poll(Stop::DropRun).await;
 }
 

@@ -239,7 +239,7 @@ fn talk() -> Message {
 }
 
 #[tokio::test]
-async fn calls_stand_in_their_run_and_runs_in_their_session() {
+async fn spans_of_calls_are_within_runs_and_sessions() {
     let (spans, _guard) = Spans::begin();
     let session = {
         let host = tracing::info_span!("host");
@@ -300,7 +300,7 @@ async fn calls_stand_in_their_run_and_runs_in_their_session() {
 }
 
 #[tokio::test]
-async fn a_model_call_has_one_span_for_all_its_attempts() {
+async fn model_call_has_one_span_for_all_attempts() {
     let (spans, _guard) = Spans::begin();
     let adapter = anthropic().cut("half", Error::new(ErrorKind::Stream, "marker cut")).answer("whole");
     let session = chatty(adapter);
@@ -331,7 +331,7 @@ async fn a_model_call_has_one_span_for_all_its_attempts() {
 }
 
 #[tokio::test]
-async fn what_fails_says_the_kind_of_its_failure_and_not_its_words() {
+async fn spans_have_error_kinds_without_messages() {
     let (spans, _guard) = Spans::begin();
     let error = Error::new(ErrorKind::InvalidRequest, "marker of a provider").with_status(400);
     let session = chatty(anthropic().message(calling(&[("chatty", json!({"about": "x"}))])).failure(error));
@@ -351,7 +351,7 @@ async fn what_fails_says_the_kind_of_its_failure_and_not_its_words() {
 }
 
 #[tokio::test]
-async fn a_subagent_stands_in_the_session_of_its_parent() {
+async fn span_of_a_subagent_is_within_its_parent() {
     let (spans, _guard) = Spans::begin();
     let spawn = calling(&[("spawn_agent", json!({"task": "marker in the task"}))]);
     let adapter = anthropic().message(spawn).answer("one").answer("two");
@@ -384,16 +384,16 @@ async fn a_subagent_stands_in_the_session_of_its_parent() {
 }
 
 #[tokio::test]
-async fn a_stopped_call_says_so_and_no_span_stays_open() {
+async fn stopped_call_is_recorded_and_all_spans_close() {
     let (spans, _guard) = Spans::begin();
-    let bench = bench(anthropic().message(hanging()), env_with_sleep());
-    let mut run = bench.session.submit("go");
+    let harness = harness(anthropic().message(hanging()), env_with_sleep());
+    let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    bench.session.handle().interrupt().unwrap();
+    harness.session.handle().interrupt().unwrap();
     run.await.unwrap();
     assert!(spans.fields("gen_ai.execute_tool").contains("error.type = cancelled"));
     assert!(spans.fields("gen_ai.invoke_agent").contains("pintle.run.outcome = interrupted"));
-    drop(bench);
+    drop(harness);
     tokio::task::yield_now().await;
     assert!(!spans.tree().contains("open"), "{}", spans.tree());
 }

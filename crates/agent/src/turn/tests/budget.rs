@@ -33,7 +33,7 @@ fn reached(harness: &Harness) -> Vec<(BudgetKind, u64, u64)> {
 
 /// Each answer takes eleven tokens, which cost eleven dollars.
 #[test]
-fn each_limit_pauses_before_the_next_call_and_goes_on_when_it_is_raised() {
+fn each_limit_pauses_until_it_is_raised() {
     let second = Duration::from_secs(1);
     let rows = [
         (Budget::default().with_tokens(11), BudgetKind::Tokens, 11, 11),
@@ -76,7 +76,7 @@ fn each_limit_pauses_before_the_next_call_and_goes_on_when_it_is_raised() {
 }
 
 #[test]
-fn what_needs_no_further_call_completes_at_the_limit() {
+fn run_without_further_calls_completes_at_the_limit() {
     let mut harness = harness(Budget::default().with_tokens(22).with_tool_calls(1));
     harness.submit("go");
     harness.round("a");
@@ -87,7 +87,7 @@ fn what_needs_no_further_call_completes_at_the_limit() {
 }
 
 #[test]
-fn no_more_tools_run_than_may_and_the_rest_is_answered() {
+fn calls_beyond_the_limit_are_answered_as_not_run() {
     let mut harness = harness(Budget::default().with_tool_calls(2));
     harness.submit("go");
     harness.call(&["a", "b", "c", "d"]);
@@ -96,7 +96,11 @@ fn no_more_tools_run_than_may_and_the_rest_is_answered() {
     for index in [1, 2] {
         harness.prepared(index, Effect::Read, &[]);
     }
-    assert_eq!(harness.wanted(), ["ask 0", "run 1", "run 2", "withdraw 0"], "nobody need decide any more");
+    assert_eq!(
+        harness.wanted(),
+        ["ask 0", "start 1", "start 2", "withdraw 0"],
+        "nobody need decide any more"
+    );
     harness.prepared(3, Effect::Read, &[]);
     let decided = InputKind::ApprovalDecided { call: harness.key(0), approved: true, reason: None };
     harness.tell(decided);
@@ -116,8 +120,8 @@ fn no_more_tools_run_than_may_and_the_rest_is_answered() {
 }
 
 #[test]
-fn as_many_calls_start_at_once_as_may() {
-    for (limit, started) in [(9, vec!["run 0", "run 1", "run 2"]), (2, vec!["run 0", "run 1"])] {
+fn concurrent_calls_start_up_to_the_limit() {
+    for (limit, started) in [(9, vec!["start 0", "start 1", "start 2"]), (2, vec!["start 0", "start 1"])] {
         let mut harness = harness(Budget::default().with_tool_calls(limit));
         harness.submit("go");
         harness.call(&["a", "b", "c"]);
@@ -131,7 +135,7 @@ fn as_many_calls_start_at_once_as_may() {
 }
 
 #[test]
-fn calls_that_are_refused_are_not_counted() {
+fn refused_calls_are_not_counted() {
     let mut harness = harness(Budget::default().with_tool_calls(1));
     harness.submit("go");
     harness.call(&["nope", "a"]);
@@ -144,7 +148,7 @@ fn calls_that_are_refused_are_not_counted() {
 }
 
 #[test]
-fn nothing_may_be_spent_of_a_budget_of_nothing() {
+fn zero_budget_allows_no_call() {
     for budget in [Budget::default().with_tokens(0), Budget::default().with_cost_micros(0)] {
         let mut harness = harness(budget);
         harness.submit("go");
@@ -160,7 +164,7 @@ fn nothing_may_be_spent_of_a_budget_of_nothing() {
 }
 
 #[test]
-fn a_model_without_a_price_is_not_called_under_a_limit_on_cost() {
+fn unpriced_model_is_not_called_under_cost_limit() {
     let mut harness = harness(Budget::default().with_cost_micros(1));
     harness.submit("go");
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
@@ -176,7 +180,7 @@ fn a_model_without_a_price_is_not_called_under_a_limit_on_cost() {
 }
 
 #[test]
-fn a_cost_that_is_not_known_cannot_be_limited_later() {
+fn unknown_cost_cannot_be_limited_later() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.say("done");
@@ -194,15 +198,15 @@ fn a_cost_that_is_not_known_cannot_be_limited_later() {
 }
 
 #[test]
-fn a_price_that_is_unknown_for_cached_tokens_only_is_that_of_the_others() {
+fn cached_tokens_without_a_price_cost_like_others() {
     let mut usage = Usage::new(10, 1);
     usage.cache_read_tokens = Some(4);
-    let spent = Spent::of_answer(&usage, priced().pricing.as_deref());
+    let spent = crate::turn::budget::spent_on(&usage, priced().pricing.as_deref());
     assert_eq!(spent.cost_micros, Some(11_000_000));
 }
 
 #[test]
-fn the_end_of_the_time_stops_a_model_call() {
+fn wall_time_stops_a_model_call() {
     let mut harness = harness(Budget::default().with_wall_time(Duration::from_secs(60)));
     harness.submit("go");
     assert_eq!(harness.wanted(), ["timer 60", "load"]);
@@ -221,7 +225,7 @@ fn the_end_of_the_time_stops_a_model_call() {
 }
 
 #[test]
-fn the_end_of_the_time_stops_a_round_and_answers_truthfully() {
+fn wall_time_stops_a_round_and_answers_its_calls() {
     let mut harness = harness(Budget::default().with_wall_time(Duration::from_secs(60)));
     harness.submit("go");
     harness.call(&["runs", "asks"]);
@@ -239,7 +243,7 @@ fn the_end_of_the_time_stops_a_round_and_answers_truthfully() {
 }
 
 #[test]
-fn a_timer_is_believed_although_the_clock_has_jumped_back() {
+fn timer_counts_even_if_the_clock_jumped_back() {
     let mut harness = harness(Budget::default().with_wall_time(Duration::from_secs(60)));
     harness.clock = 1_000_000;
     harness.submit("go");
@@ -250,7 +254,7 @@ fn a_timer_is_believed_although_the_clock_has_jumped_back() {
 }
 
 #[test]
-fn the_time_of_a_run_can_be_changed_while_it_goes_on() {
+fn wall_time_can_change_during_a_run() {
     let seconds = |seconds| Budget::default().with_wall_time(Duration::from_secs(seconds));
     let mut harness = harness(Budget::default());
     harness.submit("go");
@@ -271,7 +275,7 @@ fn the_time_of_a_run_can_be_changed_while_it_goes_on() {
 }
 
 #[test]
-fn follow_ups_and_steering_wait_for_the_budget() {
+fn queued_messages_survive_a_spent_budget() {
     let mut harness = harness(Budget::default().with_tokens(5));
     harness.submit("go");
     harness.tell(InputKind::FollowUp { text: "later".into() });
@@ -286,7 +290,7 @@ fn follow_ups_and_steering_wait_for_the_budget() {
 }
 
 #[test]
-fn what_is_left_is_what_a_subagent_may_spend() {
+fn subagent_gets_the_remaining_budget() {
     let budget = Budget::default()
         .with_tokens(100)
         .with_cost_micros(100)
@@ -301,7 +305,7 @@ fn what_is_left_is_what_a_subagent_may_spend() {
 }
 
 #[test]
-fn a_limit_that_holds_a_call_back_comes_before_a_question() {
+fn budget_takes_precedence_over_a_question() {
     let mut harness = harness(Budget::default().with_tool_calls(1));
     harness.submit("go");
     harness.call(&["ask_user", "is held"]);
@@ -312,7 +316,7 @@ fn a_limit_that_holds_a_call_back_comes_before_a_question() {
 }
 
 #[test]
-fn a_turn_that_is_being_interrupted_when_its_time_is_over_was_interrupted() {
+fn interrupt_takes_precedence_over_wall_time() {
     let mut harness = harness(Budget::default().with_wall_time(Duration::from_secs(60)));
     harness.submit("go");
     harness.tell(InputKind::Interrupt);

@@ -29,7 +29,7 @@ fn configuration_changes_from_the_next_request_on() {
 }
 
 #[test]
-fn a_change_while_the_context_is_loading_loads_it_again() {
+fn change_during_a_load_reloads_the_context() {
     let mut harness = Harness::new();
     harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
     harness.tell(InputKind::Configure { change: Change::Context });
@@ -41,7 +41,7 @@ fn a_change_while_the_context_is_loading_loads_it_again() {
 }
 
 #[test]
-fn facts_that_were_gathered_for_a_turn_that_was_interrupted_come_too_late() {
+fn context_of_an_interrupted_turn_is_ignored() {
     let mut harness = Harness::new();
     harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
     let load = LoadId(harness.machine.loads);
@@ -57,7 +57,7 @@ fn facts_that_were_gathered_for_a_turn_that_was_interrupted_come_too_late() {
 }
 
 #[test]
-fn a_change_during_a_model_call_leaves_its_answer_as_it_was_asked_for() {
+fn change_during_a_model_call_keeps_its_response() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.tell(InputKind::Configure { change: Change::Context });
@@ -66,7 +66,7 @@ fn a_change_during_a_model_call_leaves_its_answer_as_it_was_asked_for() {
     for index in 0..2 {
         harness.prepared(index, Effect::Read, &[]);
     }
-    assert_eq!(harness.wanted(), ["run 0", "run 1"], "calls still run side by side");
+    assert_eq!(harness.wanted(), ["start 0", "start 1"], "calls still run side by side");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn limits_change_from_the_next_decision_on() {
 }
 
 #[test]
-fn calls_that_run_are_not_stopped_by_a_smaller_limit_on_how_many_may() {
+fn smaller_parallel_limit_keeps_running_calls() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["a", "b", "c"]);
@@ -104,7 +104,7 @@ fn calls_that_run_are_not_stopped_by_a_smaller_limit_on_how_many_may() {
 }
 
 #[test]
-fn an_effort_can_be_taken_back() {
+fn reasoning_effort_can_be_reset() {
     let mut harness = Harness::new();
     let mut efforts = Vec::new();
     for effort in [Some(ReasoningEffort::Low), None, Some(ReasoningEffort::High)] {
@@ -117,7 +117,7 @@ fn an_effort_can_be_taken_back() {
 }
 
 #[test]
-fn facts_that_came_out_the_same_leave_the_prompt_as_it_was() {
+fn unchanged_context_keeps_the_prompt_item() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.say("done");
@@ -131,7 +131,7 @@ fn facts_that_came_out_the_same_leave_the_prompt_as_it_was() {
 }
 
 #[test]
-fn what_the_prompt_holds_of_the_project_is_told_when_it_changes_and_not_again() {
+fn project_is_reported_only_when_it_changes() {
     use std::path::Path;
 
     use crate::protocol::SkippedFile;

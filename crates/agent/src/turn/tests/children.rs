@@ -30,7 +30,7 @@ fn harness(budget: Budget) -> Harness {
 }
 
 #[test]
-fn what_a_subagent_spends_counts_and_stops_the_tree_at_the_limit() {
+fn subagent_spending_stops_the_tree_at_the_limit() {
     let mut harness = harness(Budget::default().with_tokens(100));
     harness.prepared(1, Effect::Read, &[]);
     harness.tell(InputKind::ToolStarted { call: harness.key(1) });
@@ -47,7 +47,7 @@ fn what_a_subagent_spends_counts_and_stops_the_tree_at_the_limit() {
 }
 
 #[test]
-fn calls_that_wait_are_answered_when_a_subagent_has_spent_the_rest() {
+fn waiting_calls_are_answered_when_subagents_spent_the_budget() {
     let mut harness = harness(Budget::default().with_tokens(50));
     harness.asks(1);
     harness.wanted();
@@ -57,7 +57,7 @@ fn calls_that_wait_are_answered_when_a_subagent_has_spent_the_rest() {
 }
 
 #[test]
-fn a_subagent_that_is_not_known_or_has_ended_spends_nothing() {
+fn unknown_or_ended_subagents_spend_nothing() {
     let mut harness = harness(Budget::default());
     end(&mut harness, "one");
     let before = harness.machine.spent();
@@ -70,7 +70,7 @@ fn a_subagent_that_is_not_known_or_has_ended_spends_nothing() {
 
 /// Appendix B: the stream, then processes and subagents, then `SESSION_END`, then the state.
 #[test]
-fn the_end_comes_in_the_order_of_appendix_b() {
+fn shutdown_has_the_order_of_appendix_b() {
     for stop in [InputKind::Abort, InputKind::Close] {
         let mut harness = harness(Budget::default());
         harness.prepared(1, Effect::Read, &[]);
@@ -95,7 +95,7 @@ fn the_end_comes_in_the_order_of_appendix_b() {
 
 /// An unrecoverable error takes the same way out.
 #[test]
-fn a_failure_that_closes_the_session_ends_its_subagents_first() {
+fn fatal_error_ends_subagents_first() {
     let mut harness = harness(Budget::default());
     harness.prepared(1, Effect::Read, &[]);
     harness.finish(1, "ok");
@@ -109,7 +109,7 @@ fn a_failure_that_closes_the_session_ends_its_subagents_first() {
 }
 
 #[test]
-fn a_subagent_has_the_limits_of_its_parent_but_turns_of_its_own_and_what_is_left() {
+fn subagent_inherits_limits_and_remaining_budget() {
     let limits = TurnLimits {
         max_turns: 7,
         max_tool_rounds_per_input: 5,
@@ -122,6 +122,6 @@ fn a_subagent_has_the_limits_of_its_parent_but_turns_of_its_own_and_what_is_left
     harness.submit("go");
     harness.round("a");
     let budget = Budget::default().with_tokens(100 - 11);
-    assert_eq!(harness.machine.limits_below(), TurnLimits { max_turns: 0, budget, ..limits });
+    assert_eq!(harness.machine.subagent_limits(), TurnLimits { max_turns: 0, budget, ..limits });
     assert_eq!(harness.machine.reasoning_effort(), effort.as_ref());
 }

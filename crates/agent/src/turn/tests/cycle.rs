@@ -29,7 +29,7 @@ fn sequential_inputs_share_the_history_and_load_the_context_once() {
 }
 
 #[test]
-fn a_question_awaits_its_answer() {
+fn question_awaits_its_answer() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.say("Which file do you mean? ");
@@ -41,7 +41,7 @@ fn a_question_awaits_its_answer() {
 }
 
 #[test]
-fn submits_that_are_refused_change_nothing() {
+fn rejected_submits_change_nothing() {
     let mut harness = Harness::new();
     harness.submit("  \n");
     harness.submit("go");
@@ -74,7 +74,7 @@ fn calls_cut_off_by_the_output_limit_do_not_run() {
 }
 
 #[test]
-fn a_refusal_is_its_own_outcome_and_a_pause_goes_on() {
+fn refusal_ends_the_run_and_pause_continues() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.reply_with(Message::assistant("working"), Finish::Other, Some("pause_turn"));
@@ -84,7 +84,7 @@ fn a_refusal_is_its_own_outcome_and_a_pause_goes_on() {
 }
 
 #[test]
-fn an_answer_that_failed_fails_the_run_and_answers_its_calls() {
+fn failed_response_fails_the_run_and_answers_its_calls() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.reply_with(calls(&[("x", "a")]), Finish::Error, Some("MALFORMED_FUNCTION_CALL"));
@@ -94,7 +94,7 @@ fn an_answer_that_failed_fails_the_run_and_answers_its_calls() {
 }
 
 #[test]
-fn an_id_that_comes_twice_is_made_unique() {
+fn repeated_call_ids_are_made_unique() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.reply(calls(&[("x", "a"), ("x", "b")]));
@@ -117,7 +117,7 @@ fn an_id_that_comes_twice_is_made_unique() {
 }
 
 #[test]
-fn an_empty_answer_is_not_sent_back() {
+fn empty_response_is_not_sent_back() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.say("");
@@ -127,7 +127,7 @@ fn an_empty_answer_is_not_sent_back() {
 }
 
 #[test]
-fn what_each_error_of_the_model_does_to_the_session() {
+fn each_model_error_has_its_effect_on_the_session() {
     let rows = [
         (ErrorKind::Authentication, SessionState::Closed),
         (ErrorKind::AccessDenied, SessionState::Closed),
@@ -167,7 +167,7 @@ fn what_each_error_of_the_model_does_to_the_session() {
 }
 
 #[test]
-fn segments_and_retries_that_come_late_are_no_events() {
+fn late_segments_and_retries_are_ignored() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.say("done");
@@ -190,7 +190,7 @@ fn segments_and_retries_that_come_late_are_no_events() {
 }
 
 #[test]
-fn a_clock_that_jumps_back_does_not_turn_the_history_round() {
+fn history_stays_in_order_when_the_clock_jumps_back() {
     let mut harness = Harness::new();
     harness.clock = 1_000;
     harness.submit("go");
@@ -201,7 +201,7 @@ fn a_clock_that_jumps_back_does_not_turn_the_history_round() {
 }
 
 #[test]
-fn a_failed_context_fails_the_run() {
+fn failed_load_fails_the_run() {
     let mut harness = Harness::new();
     harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
     let error: ErrorInfo = Error::new(ErrorKind::Configuration, "no folder").info().clone();
@@ -211,7 +211,7 @@ fn a_failed_context_fails_the_run() {
 }
 
 #[test]
-fn what_ends_an_answer_decides_what_follows_it() {
+fn finish_reason_decides_what_follows() {
     let with_call = || calls(&[("x", "a")]);
     let rows = [
         (Message::assistant("text"), Some("pause_turn"), 2, false),
@@ -233,7 +233,7 @@ fn what_ends_an_answer_decides_what_follows_it() {
 }
 
 #[test]
-fn an_answer_is_kept_with_its_id_and_what_it_took() {
+fn history_has_response_id_and_usage() {
     for (id, expected) in [("resp_1", Some("resp_1")), ("", None)] {
         let mut harness = Harness::new();
         harness.submit("go");
@@ -248,7 +248,7 @@ fn an_answer_is_kept_with_its_id_and_what_it_took() {
 }
 
 #[test]
-fn a_prompt_is_cut_where_it_stays_the_same() {
+fn prompt_is_split_at_its_stable_end() {
     for (stable, parts) in [(None, 1), (Some(0), 1), (Some(3), 2), (Some(6), 1), (Some(7), 1)] {
         let mut harness = Harness::new();
         harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
@@ -261,7 +261,7 @@ fn a_prompt_is_cut_where_it_stays_the_same() {
 }
 
 #[test]
-fn the_model_may_choose_where_there_is_a_choice() {
+fn tool_choice_is_auto_if_there_are_tools() {
     use pintle_llm::{ToolChoice, ToolDefinition};
 
     let tool = ToolDefinition::new("a", "A.", serde_json::json!({"type": "object"})).unwrap();
@@ -276,7 +276,7 @@ fn the_model_may_choose_where_there_is_a_choice() {
 }
 
 #[test]
-fn segments_and_retries_are_told_in_their_order() {
+fn segments_and_retries_keep_their_order() {
     let mut harness = Harness::new();
     harness.submit("go");
     let segment = SegmentId(1);
@@ -299,17 +299,17 @@ fn segments_and_retries_are_told_in_their_order() {
 }
 
 #[test]
-fn the_run_that_is_served_is_known_while_it_is() {
+fn current_run_is_known_while_it_lasts() {
     let mut harness = Harness::new();
-    assert_eq!(harness.machine.served(), None);
+    assert_eq!(harness.machine.current_run(), None);
     harness.submit("go");
-    assert_eq!(harness.machine.served(), Some(RunId(1)));
+    assert_eq!(harness.machine.current_run(), Some(RunId(1)));
     harness.say("done");
-    assert_eq!(harness.machine.served(), None);
+    assert_eq!(harness.machine.current_run(), None);
 }
 
 #[test]
-fn replaced_characters_are_warned_of() {
+fn replaced_characters_cause_a_warning() {
     use pintle_llm::Warning;
 
     let mut harness = Harness::new();

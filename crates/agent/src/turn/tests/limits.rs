@@ -36,7 +36,7 @@ fn turn_limit_counts_over_all_inputs() {
 }
 
 #[test]
-fn a_loop_is_told_once_per_window() {
+fn loop_is_reported_once_per_window() {
     let mut harness = Harness::with(TurnLimits { loop_detection_window: 4, ..TurnLimits::default() });
     harness.submit("go");
     let mut told = Vec::new();
@@ -67,7 +67,7 @@ fn loop_detection_can_be_turned_off() {
 }
 
 #[test]
-fn context_usage_is_warned_of_once() {
+fn context_usage_causes_one_warning() {
     let mut harness = Harness::new();
     harness.submit(&"x".repeat(3_300));
     harness.round("a");
@@ -78,7 +78,7 @@ fn context_usage_is_warned_of_once() {
 }
 
 #[test]
-fn a_request_that_cannot_fit_is_not_sent() {
+fn request_beyond_the_window_is_not_sent() {
     let mut harness = Harness::new();
     harness.submit(&"x".repeat(8_008 - "system".len()));
     assert_eq!(harness.last_outcome(), (OutcomeStatus::ContextFull, SessionState::Idle));
@@ -87,14 +87,14 @@ fn a_request_that_cannot_fit_is_not_sent() {
 }
 
 #[test]
-fn what_may_fit_is_sent() {
+fn request_that_may_fit_is_sent() {
     let mut harness = Harness::new();
     harness.submit(&"x".repeat(8_007 - "system".len()));
     assert_eq!((harness.requests.len(), harness.outcomes.len()), (1, 0));
 }
 
 #[test]
-fn a_counted_prompt_is_believed_more_than_its_characters() {
+fn counted_prompt_takes_precedence_over_its_characters() {
     for (tokens, more, is_full) in [(900, 799, false), (900, 809, true), (1_000, 7, false), (1_000, 8, true)]
     {
         let mut harness = Harness::new();
@@ -108,7 +108,7 @@ fn a_counted_prompt_is_believed_more_than_its_characters() {
 }
 
 #[test]
-fn another_model_counts_in_its_own_way() {
+fn change_of_model_discards_the_counted_prompt() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.reply_counted("done", 1_001);
@@ -121,7 +121,7 @@ fn another_model_counts_in_its_own_way() {
 }
 
 #[test]
-fn calls_that_are_cut_off_again_and_again_are_a_loop() {
+fn repeatedly_cut_off_calls_are_a_loop() {
     let mut harness = Harness::with(TurnLimits { loop_detection_window: 3, ..TurnLimits::default() });
     harness.submit("go");
     for _ in 0..3 {
@@ -132,7 +132,7 @@ fn calls_that_are_cut_off_again_and_again_are_a_loop() {
 }
 
 #[test]
-fn the_host_is_warned_above_the_share_and_not_at_it() {
+fn context_warning_comes_above_the_share() {
     for (chars, is_warned) in [(3_200, false), (3_203, false), (3_204, true)] {
         let mut harness = Harness::new();
         harness.submit(&"x".repeat(chars - "system".len()));
@@ -141,7 +141,7 @@ fn the_host_is_warned_above_the_share_and_not_at_it() {
 }
 
 #[test]
-fn the_size_of_an_entry_is_that_of_all_its_parts() {
+fn entry_size_includes_all_its_parts() {
     use pintle_llm::{ContentPart, ThinkingData};
 
     let call = ToolCall::from_raw("id", "grep", r#"{"a":1}"#);

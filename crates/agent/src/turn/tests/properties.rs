@@ -57,7 +57,7 @@ proptest! {
 
     /// However a session got to where it is, it can be brought to an end.
     #[test]
-    fn abort_always_comes_to_an_end(
+    fn abort_always_ends_the_session(
         limits in limits(),
         steps in proptest::collection::vec(step(limits_of_a_change()), 0..60),
     ) {
@@ -92,7 +92,7 @@ proptest! {
             let mut harness = Harness::with(limits.clone());
             harness.is_stored = stored;
             steps.iter().for_each(|step| take(&mut harness, step));
-            (harness.requests, harness.events, harness.outcomes, harness.wanted)
+            (harness.requests, harness.events, harness.outcomes, harness.ran, harness.wanted)
         };
         prop_assert_eq!(run(true), run(false));
     }

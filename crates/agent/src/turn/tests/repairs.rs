@@ -29,7 +29,7 @@ fn repairs(harness: &Harness) -> usize {
 const NOTE: &str = "[The image that was here is left out: the provider refused a request with it.]";
 
 #[test]
-fn an_image_that_the_provider_refuses_is_replaced_and_the_request_made_once_more() {
+fn refused_image_is_replaced_and_the_request_retried() {
     for kind in [ErrorKind::InvalidRequest, ErrorKind::ContextLength] {
         let mut harness = Harness::new();
         harness.submit("go");
@@ -49,7 +49,7 @@ fn an_image_that_the_provider_refuses_is_replaced_and_the_request_made_once_more
 }
 
 #[test]
-fn what_the_model_has_accepted_is_not_suspected_until_there_is_another_model() {
+fn accepted_media_are_kept_until_the_model_changes() {
     let mut harness = Harness::new();
     harness.submit("go");
     look(&mut harness, "");
@@ -70,7 +70,7 @@ fn what_the_model_has_accepted_is_not_suspected_until_there_is_another_model() {
 }
 
 #[test]
-fn failures_of_other_kinds_touch_nothing() {
+fn other_errors_repair_nothing() {
     for kind in [ErrorKind::Server, ErrorKind::RateLimit, ErrorKind::QuotaExceeded, ErrorKind::ContentFilter]
     {
         let mut harness = Harness::new();
@@ -83,7 +83,7 @@ fn failures_of_other_kinds_touch_nothing() {
 }
 
 #[test]
-fn a_stop_in_the_middle_is_no_reason_to_try_again() {
+fn no_repair_while_stopping() {
     let mut harness = Harness::new();
     harness.submit("go");
     look(&mut harness, "a picture");
@@ -94,7 +94,7 @@ fn a_stop_in_the_middle_is_no_reason_to_try_again() {
 }
 
 #[test]
-fn media_in_an_answer_are_replaced_where_they_stand() {
+fn media_are_replaced_in_place() {
     let mut harness = Harness::new();
     harness.submit("go");
     let picture = ContentPart::Image(ImageData::data(b"x".to_vec(), "image/png"));
@@ -105,7 +105,7 @@ fn media_in_an_answer_are_replaced_where_they_stand() {
 }
 
 #[test]
-fn what_stands_beside_an_image_stays_as_it_was() {
+fn content_beside_an_image_is_kept() {
     let mut harness = Harness::new();
     // What adapters make of an entry is not stored.
     harness.is_stored = false;

@@ -29,13 +29,13 @@ fn resumed(harness: &Harness) -> (usize, usize) {
 const HOST_GONE: &str = "results a0:Interrupted: the program that ran this call ended";
 
 #[test]
-fn a_call_that_is_made_again_counts_once() {
+fn repeated_call_counts_once() {
     for (mut harness, repeated) in [(told_to_run(Effect::Read), 0), (running(Effect::Read), 1)] {
         harness.tell(InputKind::Resumed);
         assert_eq!(resumed(&harness), (0, repeated));
         harness.wanted();
         harness.prepared(0, Effect::Read, &[]);
-        assert_eq!(harness.wanted(), ["run 0"], "the one call that may be made is this one");
+        assert_eq!(harness.wanted(), ["start 0"], "the one call that may be made is this one");
         harness.finish(0, "ok");
         assert_eq!(harness.machine.spent().tool_calls, 1);
         assert_eq!(harness.sent()[2], "results a0:ok");
@@ -46,7 +46,7 @@ fn a_call_that_is_made_again_counts_once() {
 
 /// It may have had its effect under the host before, so that it is no call that has not run.
 #[test]
-fn a_call_that_was_to_be_made_again_and_is_not_is_answered_truthfully() {
+fn abandoned_repeat_is_answered_as_interrupted() {
     type Stop = fn(&mut Harness);
     let rows: [(&str, Stop); 3] = [
         ("before it is prepared", |harness| harness.tell(InputKind::Interrupt)),
@@ -76,7 +76,7 @@ fn a_call_that_was_to_be_made_again_and_is_not_is_answered_truthfully() {
 }
 
 #[test]
-fn a_call_of_a_turn_that_was_being_stopped_is_not_made_again() {
+fn calls_of_a_stopping_turn_are_not_repeated() {
     let rows = [
         (running(Effect::Read), (1, 0), HOST_GONE),
         (running(Effect::Execute), (1, 0), HOST_GONE),
@@ -94,7 +94,7 @@ fn a_call_of_a_turn_that_was_being_stopped_is_not_made_again() {
 }
 
 #[test]
-fn a_call_that_must_not_be_repeated_is_answered_and_the_turn_goes_on() {
+fn unrepeatable_call_is_answered_and_the_turn_continues() {
     let mut harness = running(Effect::Execute);
     harness.tell(InputKind::Resumed);
     assert_eq!(resumed(&harness), (1, 0));
@@ -102,7 +102,7 @@ fn a_call_that_must_not_be_repeated_is_answered_and_the_turn_goes_on() {
 }
 
 #[test]
-fn the_model_is_asked_again_unless_the_turn_was_being_stopped() {
+fn model_call_is_repeated_unless_the_turn_was_stopping() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.tell(InputKind::Resumed);
@@ -114,7 +114,7 @@ fn the_model_is_asked_again_unless_the_turn_was_being_stopped() {
 }
 
 #[test]
-fn the_time_in_which_no_host_ran_is_not_time_of_the_run() {
+fn downtime_does_not_count_as_run_time() {
     let budget = Budget::default().with_wall_time(Duration::from_millis(50));
     let mut harness = Harness::with(TurnLimits { budget, ..TurnLimits::default() });
     harness.submit("go");
@@ -127,7 +127,7 @@ fn the_time_in_which_no_host_ran_is_not_time_of_the_run() {
 }
 
 #[test]
-fn each_phase_is_taken_up_where_it_was() {
+fn each_phase_resumes() {
     let mut harness = Harness::new();
     harness.tell(InputKind::Resumed);
     assert_eq!(harness.wanted(), [""; 0], "nothing was going on");

@@ -1,6 +1,7 @@
 //! The calls of one answer.
 
 use super::*;
+use crate::protocol::CallKind;
 
 #[test]
 fn a_tool_round_answers_every_call_in_the_order_of_the_calls() {
@@ -24,20 +25,20 @@ fn a_tool_round_answers_every_call_in_the_order_of_the_calls() {
 }
 
 #[test]
-fn which_calls_of_a_round_run_at_the_same_time() {
+fn effects_decide_which_calls_run_concurrently() {
     type Plan = (Effect, &'static [&'static str]);
     let read: Plan = (Effect::Read, &[]);
     let run: Plan = (Effect::Execute, &[]);
     let write_a: Plan = (Effect::Write, &["/w/a"]);
     let write_b: Plan = (Effect::Write, &["/w/b"]);
     let rows: [(&[Plan], &[&str]); 7] = [
-        (&[read, read, read], &["run 0", "run 1", "run 2"]),
-        (&[write_a, write_b], &["run 0", "run 1"]),
-        (&[write_a, write_a], &["run 0"]),
-        (&[write_a, read, write_a], &["run 0", "run 1"]),
-        (&[run, write_a], &["run 0"]),
-        (&[write_a, run], &["run 0"]),
-        (&[run, run], &["run 0", "run 1"]),
+        (&[read, read, read], &["start 0", "start 1", "start 2"]),
+        (&[write_a, write_b], &["start 0", "start 1"]),
+        (&[write_a, write_a], &["start 0"]),
+        (&[write_a, read, write_a], &["start 0", "start 1"]),
+        (&[run, write_a], &["start 0"]),
+        (&[write_a, run], &["start 0"]),
+        (&[run, run], &["start 0", "start 1"]),
     ];
     for (plans, started) in rows {
         let mut harness = Harness::new();
@@ -56,7 +57,7 @@ fn which_calls_of_a_round_run_at_the_same_time() {
 }
 
 #[test]
-fn without_parallel_calls_they_run_one_by_one() {
+fn calls_run_one_by_one_without_parallelism() {
     let mut harness = Harness::new();
     harness.runs = 1;
     harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
@@ -68,13 +69,13 @@ fn without_parallel_calls_they_run_one_by_one() {
     harness.prepared(1, Effect::Read, &[]);
     assert_eq!(harness.wanted(), [""; 0], "the second waits for the first");
     harness.prepared(0, Effect::Read, &[]);
-    assert_eq!(harness.wanted(), ["run 0"]);
+    assert_eq!(harness.wanted(), ["start 0"]);
     harness.finish(0, "x");
-    assert_eq!(harness.wanted(), ["run 1"]);
+    assert_eq!(harness.wanted(), ["start 1"]);
 }
 
 #[test]
-fn no_more_than_the_limit_run_at_once() {
+fn parallel_limit_is_respected() {
     let mut harness = Harness::with(TurnLimits { max_parallel_tools: 2, ..TurnLimits::default() });
     harness.submit("go");
     harness.call(&["a", "b", "c"]);
@@ -82,13 +83,13 @@ fn no_more_than_the_limit_run_at_once() {
     for index in 0..3 {
         harness.prepared(index, Effect::Read, &[]);
     }
-    assert_eq!(harness.wanted(), ["run 0", "run 1"]);
+    assert_eq!(harness.wanted(), ["start 0", "start 1"]);
     harness.finish(1, "x");
-    assert_eq!(harness.wanted(), ["run 2"]);
+    assert_eq!(harness.wanted(), ["start 2"]);
 }
 
 #[test]
-fn a_question_asked_with_a_tool_awaits_its_answer_with_the_round_in_the_history() {
+fn question_of_a_tool_awaits_its_answer() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["ask_user", "look"]);
@@ -132,7 +133,7 @@ fn approval_runs_or_refuses_a_call() {
     decide(&mut harness, 1, true);
     harness.tell(InputKind::TimerFired { timer: Timer::Approval(harness.key(0)) });
     harness.tell(InputKind::TimerFired { timer: Timer::Approval(harness.key(2)) });
-    assert_eq!(harness.wanted(), ["run 0"], "a decision is for one call and stands");
+    assert_eq!(harness.wanted(), ["start 0"], "a decision is for one call and stands");
     harness.finish(0, "ran");
     assert_eq!(
         harness.sent()[2],
@@ -141,7 +142,7 @@ fn approval_runs_or_refuses_a_call() {
 }
 
 #[test]
-fn a_refused_call_is_an_error_result() {
+fn refused_call_has_an_error_result() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["shel"]);
@@ -154,7 +155,7 @@ fn a_refused_call_is_an_error_result() {
 }
 
 #[test]
-fn a_lost_environment_ends_the_turn_after_the_round() {
+fn lost_environment_ends_the_turn_after_the_round() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["a"]);
@@ -166,7 +167,7 @@ fn a_lost_environment_ends_the_turn_after_the_round() {
 }
 
 #[test]
-fn what_was_mended_in_a_call_is_told_before_it_starts() {
+fn repairs_are_reported_before_the_call_starts() {
     use pintle_tools::{ArgumentRepair, RepairKind};
 
     let mut harness = Harness::new();
@@ -193,7 +194,7 @@ fn what_was_mended_in_a_call_is_told_before_it_starts() {
 }
 
 #[test]
-fn a_place_that_is_lost_before_a_call_could_run_ends_the_turn_after_the_round() {
+fn environment_lost_before_a_call_ends_the_turn() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["a", "b"]);
@@ -214,7 +215,7 @@ fn a_place_that_is_lost_before_a_call_could_run_ends_the_turn_after_the_round() 
 }
 
 #[test]
-fn what_an_earlier_call_of_the_model_gave_comes_too_late() {
+fn results_of_an_earlier_round_are_ignored() {
     let mut harness = Harness::new();
     harness.submit("go");
     let (first, late) = (harness.model_call(), harness.key(0));
@@ -231,4 +232,66 @@ fn what_an_earlier_call_of_the_model_gave_comes_too_late() {
     harness.tell(InputKind::CallPrepared { call: late, preparation: Preparation::Ready(plan) });
     harness.tell(InputKind::ToolLost { call: late });
     assert_eq!(harness.wanted(), [""; 0]);
+}
+
+#[test]
+fn call_runs_once_its_start_is_recorded() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    harness.call(&["shell"]);
+    harness.prepared(0, Effect::Execute, &[]);
+    assert_eq!(harness.wanted().last().unwrap(), "start 0");
+    assert!(harness.ran.is_empty(), "its start is not on record");
+    assert!(!harness.kinds().contains(&"TOOL_CALL_START".to_owned()));
+    let call = harness.key(0);
+    for _ in 0..2 {
+        harness.tell(InputKind::ToolStarted { call });
+    }
+    assert_eq!(harness.ran, [0]);
+    assert_eq!(harness.kinds().last().unwrap(), "TOOL_CALL_START");
+}
+
+#[test]
+fn call_kinds_are_those_of_the_context() {
+    let mut harness = Harness::new();
+    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    let mut context = TurnContext::new("p", "m", "system", 1_000);
+    context.call_kinds.insert("apply_patch".into(), CallKind::Edit);
+    harness.load_this(context);
+    let segment = SegmentId(7);
+    for tool_name in ["apply_patch", "unknown"] {
+        let tool_name = tool_name.to_owned();
+        harness.tell(InputKind::ArgumentsOpened { segment, call_id: "c".into(), tool_name });
+        harness.tell(InputKind::ArgumentsClosed { segment, call_id: "c".into(), interrupted: true });
+    }
+    harness.call(&["apply_patch", "unknown"]);
+    harness.asks(0);
+    harness.asks(1);
+    harness.tell(InputKind::Abort);
+    let kinds = harness.events.iter().filter_map(|event| match event {
+        EventKind::ToolCallArgumentsStart { call_kind, .. } => Some(("arguments", *call_kind)),
+        EventKind::ApprovalRequested { call_kind, .. } => Some(("approval", *call_kind)),
+        EventKind::ToolCallStart { call_kind, .. } => Some(("start", *call_kind)),
+        _ => None,
+    });
+    let expected = ["arguments", "approval", "start"]
+        .into_iter()
+        .flat_map(|event| [(event, CallKind::Edit), (event, CallKind::Other)]);
+    assert_eq!(kinds.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn arguments_are_reported_only_while_the_model_responds() {
+    let mut harness = Harness::new();
+    let segment = SegmentId(0);
+    let open = || InputKind::ArgumentsOpened { segment, call_id: "c".into(), tool_name: "shell".into() };
+    harness.tell(open());
+    harness.submit("go");
+    harness.tell(open());
+    harness.tell(InputKind::ArgumentsClosed { segment, call_id: "c".into(), interrupted: false });
+    harness.say("done");
+    harness.tell(open());
+    let kinds = harness.kinds();
+    let count = |kind: &str| kinds.iter().filter(|known| *known == kind).count();
+    assert_eq!((count("TOOL_CALL_ARGUMENTS_START"), count("TOOL_CALL_ARGUMENTS_END")), (1, 1));
 }

@@ -21,7 +21,7 @@ fn history() -> Vec<Turn> {
 }
 
 #[test]
-fn answers_of_the_history_count_for_the_limit_of_turns() {
+fn initial_history_counts_for_the_turn_limit() {
     let limits = TurnLimits { max_turns: 2, ..TurnLimits::default() };
     let mut harness = begin(Start { history: history(), ..Start::new(limits, None) });
     harness.submit("two");
@@ -33,7 +33,7 @@ fn answers_of_the_history_count_for_the_limit_of_turns() {
 
 /// It is an entry like any other, before and after which a fork may begin, and no answer for the limit.
 #[test]
-fn the_text_of_an_interrupted_answer_can_be_forked_at_and_counts_as_no_turn() {
+fn interrupted_response_can_be_forked_and_is_no_turn() {
     let mut harness = Harness::with(TurnLimits { max_turns: 1, ..TurnLimits::default() });
     harness.submit("go");
     harness.tell(InputKind::Interrupt);
@@ -58,7 +58,7 @@ fn the_text_of_an_interrupted_answer_can_be_forked_at_and_counts_as_no_turn() {
 }
 
 #[test]
-fn what_a_prompt_that_was_taken_over_holds_of_the_project_is_told() {
+fn project_of_an_initial_context_is_reported() {
     for (files, expected) in [(0, 1), (1, 2)] {
         let mut context = TurnContext::new("p", "m", "system", 1_000);
         context.project.skipped = vec![SkippedFile::new(Path::new("a"), "unreadable"); files];
@@ -71,7 +71,7 @@ fn what_a_prompt_that_was_taken_over_holds_of_the_project_is_told() {
 }
 
 #[test]
-fn a_beginning_is_stored_with_the_names_that_are_taken() {
+fn start_is_stored_with_used_subagent_names() {
     for named in [0, 1, 3] {
         let start = Start { subagents_named: named, ..Start::default() };
         let stored = serde_json::to_string(&start).unwrap();
@@ -82,7 +82,7 @@ fn a_beginning_is_stored_with_the_names_that_are_taken() {
 }
 
 #[test]
-fn a_fork_answers_the_calls_whose_results_stay_behind() {
+fn fork_answers_calls_without_results() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.round("a");

@@ -20,7 +20,7 @@ fn steering_enters_after_the_round_and_before_the_next_request() {
 }
 
 #[test]
-fn steering_during_the_last_answer_is_not_left_waiting() {
+fn steering_during_the_last_response_is_delivered() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.tell(InputKind::Steer { text: "also this".into() });
@@ -50,7 +50,7 @@ fn follow_ups_run_one_after_the_other_within_the_run() {
 }
 
 #[test]
-fn a_question_is_not_waited_on_once_someone_has_steered() {
+fn steering_answers_a_question() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["ask_user"]);
@@ -125,7 +125,7 @@ fn steering_is_delivered_once_and_in_order_whenever_it_comes() {
 }
 
 #[test]
-fn follow_ups_wait_out_an_interrupt_and_a_failure() {
+fn follow_ups_survive_an_interrupt_and_a_failure() {
     for stop in [true, false] {
         let mut harness = Harness::new();
         harness.submit("go");

@@ -16,7 +16,7 @@ fn interrupt_keeps_the_session_and_the_text_so_far() {
 }
 
 #[test]
-fn an_input_that_comes_while_a_turn_is_being_interrupted_begins_after_it() {
+fn input_during_an_interrupt_starts_after_it() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.tell(InputKind::Interrupt);
@@ -32,7 +32,7 @@ fn an_input_that_comes_while_a_turn_is_being_interrupted_begins_after_it() {
 }
 
 #[test]
-fn an_input_that_waits_is_interrupted_with_the_rest() {
+fn waiting_input_is_interrupted_with_the_turn() {
     for (stop, closed) in [(InputKind::Interrupt, false), (InputKind::Abort, true)] {
         let mut harness = Harness::new();
         harness.submit("go");
@@ -49,7 +49,7 @@ fn an_input_that_waits_is_interrupted_with_the_rest() {
 }
 
 #[test]
-fn interrupt_in_a_round_answers_every_call_truthfully() {
+fn interrupt_in_a_round_answers_every_call() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["done", "running", "queued", "unprepared"]);
@@ -77,7 +77,7 @@ fn interrupt_in_a_round_answers_every_call_truthfully() {
 }
 
 #[test]
-fn a_call_that_finished_before_it_could_be_stopped_keeps_its_result() {
+fn call_that_finished_before_its_stop_keeps_its_result() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["a"]);
@@ -116,7 +116,7 @@ fn abort_closes_from_every_phase() {
                 b.prepared(0, Effect::Execute, &[]);
                 b.tell(InputKind::ToolStarted { call: b.key(0) });
             },
-            &["load", "prepare 0", "run 0", "cancel 0"],
+            &["load", "prepare 0", "start 0", "cancel 0"],
         ),
     ];
     for (phase, prepare, wanted) in rows {
@@ -151,7 +151,7 @@ fn abort_closes_from_every_phase() {
 }
 
 #[test]
-fn a_call_that_was_told_to_run_and_never_started_has_its_start_and_end() {
+fn call_that_never_started_has_start_and_end() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["a"]);
@@ -165,7 +165,7 @@ fn a_call_that_was_told_to_run_and_never_started_has_its_start_and_end() {
 }
 
 #[test]
-fn a_call_that_failed_before_the_stop_says_so() {
+fn call_that_failed_before_the_stop_keeps_its_error() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["fails", "runs"]);
@@ -182,7 +182,7 @@ fn a_call_that_failed_before_the_stop_says_so() {
 }
 
 #[test]
-fn a_call_that_is_being_decided_on_need_not_be_when_the_turn_stops() {
+fn stop_withdraws_pending_approvals() {
     for stop in [InputKind::Interrupt, InputKind::Abort, InputKind::Close] {
         let mut harness = Harness::new();
         harness.submit("go");
@@ -193,13 +193,13 @@ fn a_call_that_is_being_decided_on_need_not_be_when_the_turn_stops() {
         assert_eq!(harness.wanted()[0], "withdraw 0");
         let late = InputKind::ApprovalDecided { call: harness.key(0), approved: true, reason: None };
         harness.tell(late);
-        assert!(!harness.wanted().contains(&"run 0".to_owned()));
+        assert!(!harness.wanted().contains(&"start 0".to_owned()));
     }
 }
 
 /// What a model says although it was told to stop is not lost, and none of it runs.
 #[test]
-fn an_answer_that_comes_after_the_stop_is_kept_and_its_calls_do_not_run() {
+fn response_after_the_stop_is_kept_without_running_calls() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.wanted();
@@ -212,7 +212,7 @@ fn an_answer_that_comes_after_the_stop_is_kept_and_its_calls_do_not_run() {
 }
 
 #[test]
-fn an_interrupt_of_a_session_that_rests_changes_nothing() {
+fn interrupt_of_an_idle_session_changes_nothing() {
     let mut harness = Harness::new();
     let events = harness.events.len();
     harness.tell(InputKind::Interrupt);
@@ -223,7 +223,7 @@ fn an_interrupt_of_a_session_that_rests_changes_nothing() {
 }
 
 #[test]
-fn an_abort_outdoes_an_interrupt() {
+fn abort_overrides_an_interrupt() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.tell(InputKind::Interrupt);
@@ -236,7 +236,7 @@ fn an_abort_outdoes_an_interrupt() {
 
 /// The host learns why its session is closed, whatever it does meanwhile.
 #[test]
-fn an_abort_does_not_hide_the_failure_that_closes_the_session() {
+fn abort_does_not_hide_a_fatal_error() {
     for stop in [InputKind::Abort, InputKind::Close] {
         let mut harness = Harness::new();
         harness.submit("go");
@@ -254,7 +254,7 @@ fn an_abort_does_not_hide_the_failure_that_closes_the_session() {
 }
 
 #[test]
-fn a_journal_that_fails_when_the_session_ends_anyway_is_no_news() {
+fn journal_failure_during_shutdown_is_ignored() {
     let unrecorded = || {
         let error = Error::new(ErrorKind::Configuration, "the disk is full").info().clone();
         InputKind::Unrecorded { error }
@@ -271,7 +271,7 @@ fn a_journal_that_fails_when_the_session_ends_anyway_is_no_news() {
 
 /// What a limit held back in a turn that ended for another reason is not held against the next one.
 #[test]
-fn a_limit_that_was_met_in_a_turn_that_was_stopped_is_looked_at_anew() {
+fn limit_of_a_stopped_turn_is_checked_again() {
     let one_call = TurnLimits { budget: Budget::default().with_tool_calls(1), ..TurnLimits::default() };
     for is_lost in [false, true] {
         let mut harness = Harness::with(one_call.clone());

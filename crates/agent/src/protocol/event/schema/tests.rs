@@ -24,7 +24,7 @@ fn kinds() -> Vec<String> {
 }
 
 #[test]
-fn the_checked_in_schema_is_that_of_the_types() {
+fn the_checked_in_schema_matches_the_types() {
     let now = event_schema();
     if std::env::var_os("WRITE_EVENT_SCHEMA").is_some() {
         std::fs::write(PATH, format!("{now:#}\n")).unwrap();
@@ -34,7 +34,7 @@ fn the_checked_in_schema_is_that_of_the_types() {
     let checked_in: serde_json::Value = serde_json::from_str(&checked_in).unwrap_or_default();
     assert!(
         checked_in == now,
-        "crates/agent/schema/events.json is not what the types say; write it anew with\n    \
+        "crates/agent/schema/events.json does not match the types; regenerate it with\n    \
          WRITE_EVENT_SCHEMA=1 cargo test -p pintle-agent the_checked_in_schema"
     );
 }

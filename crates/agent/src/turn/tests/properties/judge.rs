@@ -22,7 +22,7 @@ impl Judge {
             may_call_the_model(&harness.machine)?;
         }
         self.requests = harness.requests.len();
-        if harness.wanted[self.actions..].iter().any(|wanted| wanted.starts_with("run ")) {
+        if harness.wanted[self.actions..].iter().any(|wanted| wanted.starts_with("start ")) {
             may_have_run_a_tool(&harness.machine)?;
         }
         self.actions = harness.wanted.len();
