@@ -95,13 +95,13 @@ fn tool_end(output: Output) -> EventKind {
 
 #[test]
 fn end_of_a_tool_call_completes_or_replaces_its_deltas() {
-    let rows = [
+    let cases = [
         ("abc", "abc\nExit code: 0", vec!["ab", "c\nExit code: 0"], vec!["abc\nExit code: 0"]),
         ("abc", "Interrupted: the turn was stopped", vec!["ab", "c"], vec!["abc"]),
         ("abc", "ab", vec!["ab", "c"], vec!["abc"]),
         ("abc", "", vec!["ab", "c"], vec!["abc"]),
     ];
-    for (streamed, output, quick_reads, late_reads) in rows {
+    for (streamed, output, quick_reads, late_reads) in cases {
         let log = log();
         let mut quick = Cursor::new(Arc::clone(&log), 0);
         let start = log.append(NOW(), tool_start());
@@ -155,7 +155,7 @@ async fn waiting_ends_with_an_event() {
     assert!(matches!(cursor.find(), Found::Event(_)));
 }
 
-/// The numbers of the lifecycle events that a new reader gets.
+/// Returns the sequence numbers of the lifecycle events that a new reader gets.
 fn kept(log: &Arc<EventLog>) -> Vec<u64> {
     let seen = drain(&mut Cursor::new(Arc::clone(log), 0));
     seen.into_iter().filter(|(_, offset, _)| offset.is_none()).map(|(seq, _, _)| seq).collect()
@@ -172,14 +172,10 @@ fn only_read_events_are_freed() {
     assert_eq!((log.forget(4).0, kept(&log)), (0, vec![0, 1, 2, 3]), "nobody has read anything");
     assert!(matches!(slow.find(), Found::Event(_)));
     assert_eq!((log.forget(4).0, kept(&log)), (1, vec![1, 2, 3]), "one event was read");
-    assert_eq!(drain(&mut slow).last().unwrap().2, "end:b", "what was not read is all there");
+    assert_eq!(drain(&mut slow).last().unwrap().2, "end:b", "unread events are kept");
     assert_eq!((log.forget(3).0, kept(&log)), (3, vec![3]), "no more than was asked for");
     drop(slow);
-    assert_eq!(
-        (log.forget(u64::MAX).0, kept(&log)),
-        (4, Vec::new()),
-        "a reader that is gone holds nothing back"
-    );
+    assert_eq!((log.forget(u64::MAX).0, kept(&log)), (4, Vec::new()), "a dropped reader keeps no events");
     assert_eq!((log.forget(0).0, log.next_seq()), (4, 4), "numbers go on");
     assert_eq!((log.append(NOW(), EventKind::AssistantTextStart {}), kept(&log)), (4, vec![4]));
 }
@@ -213,16 +209,16 @@ fn late_reader_knows_open_subagents() {
     let end = EventKind::SubagentEnded { agent_id, child: ended.clone(), status, turns_used: 0 };
     log.append(NOW(), end);
     log.append(NOW(), spawned(&new));
-    let rows = [
+    let cases = [
         (0, Vec::new(), Vec::new()),
         (1, Vec::new(), vec![ended.clone()]),
         (2, Vec::new(), vec![ended.clone(), at_work.clone()]),
         (3, vec![ended], vec![at_work.clone()]),
         (4, Vec::new(), vec![at_work, new]),
     ];
-    for (before, over, begun) in rows {
+    for (before, over, open) in cases {
         assert_eq!(log.forget(before), (before, over));
-        assert_eq!(Cursor::new(Arc::clone(&log), 0).open_subagents(), begun);
+        assert_eq!(Cursor::new(Arc::clone(&log), 0).open_subagents(), open);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The driver with a fake model and a fake place for tools.
+//! Sessions with a fake model and an environment in memory.
 #![expect(clippy::wildcard_enum_match_arm, reason = "tests look at few kinds of events")]
 
 mod arguments;
@@ -91,10 +91,10 @@ async fn all(mut run: Run) -> Vec<SessionEvent> {
     events
 }
 
-/// Reads until an event of this kind has come.
+/// Reads until an event of this kind arrives.
 async fn until(run: &mut Run, wanted: &str) -> SessionEvent {
     loop {
-        let event = run.next().await.expect("the run goes on");
+        let event = run.next().await.expect("the run continues");
         if kind(&event) == wanted {
             return event;
         }
@@ -164,7 +164,8 @@ async fn every_subscriber_gets_all_events() {
 
 #[tokio::test]
 async fn failed_stream_interrupts_its_text_and_is_retried() {
-    let adapter = anthropic().cut("half an ans", Error::new(ErrorKind::Stream, "cut")).answer("whole answer");
+    let adapter =
+        anthropic().cut("half an ans", Error::new(ErrorKind::Stream, "cut")).answer("complete response");
     let harness = harness(adapter, env());
     let events = all(harness.session.submit("go")).await;
     let ends: Vec<(String, bool)> = events
@@ -174,7 +175,7 @@ async fn failed_stream_interrupts_its_text_and_is_retried() {
             _ => None,
         })
         .collect();
-    assert_eq!(ends, [("half an ans".to_owned(), true), ("whole answer".to_owned(), false)]);
+    assert_eq!(ends, [("half an ans".to_owned(), true), ("complete response".to_owned(), false)]);
     assert!(
         events.iter().any(
             |event| matches!(&event.kind, EventKind::Warning { message } if message.contains("retry 1"))
@@ -225,7 +226,7 @@ async fn steering_from_another_task_enters_after_the_round() {
     assert_eq!((last.role, last.text().as_str()), (Role::User, "the other way"));
 }
 
-/// Waits for a question and gives the call's id.
+/// Waits for a request for approval and returns the id of its call.
 async fn asked(run: &mut Run) -> String {
     match until(run, "APPROVAL_REQUESTED").await.kind {
         EventKind::ApprovalRequested { call_id, .. } => call_id,
@@ -248,7 +249,7 @@ async fn dropping_a_run_interrupts_it_and_keeps_the_session() {
             break;
         }
     }
-    assert_eq!(harness.env.running(), 0, "nothing runs on");
+    assert_eq!(harness.env.running(), 0, "nothing keeps running");
     assert_eq!(harness.session.submit("again").await.unwrap().text, "still here");
     let sent = harness.adapter.requests().last().unwrap().clone();
     let result = sent.messages.iter().find_map(|item| item.results().next().cloned()).unwrap();

@@ -80,7 +80,7 @@ impl Waits {
     }
 
     fn start(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
-        if let EventKind::ToolCallStart { call_id, tool_name, arguments } = &event.kind {
+        if let EventKind::ToolCallStart { call_id, tool_name, arguments, .. } = &event.kind {
             self.calls.push(Call {
                 session: event.session_id.clone(),
                 agent: agent.map(|agent| summary::one_line(agent, summary::LONGEST)),

@@ -3,8 +3,8 @@
 use super::*;
 
 async fn recorded() -> Record {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     session.submit("one").await.unwrap();
     session.record().unwrap()
 }

@@ -1,4 +1,4 @@
-//! Commands that outlive their calls, and questions that end a turn.
+//! Background commands, and questions that end a turn.
 
 use pintle_tools::builtin::{AskUser, ShellList, ShellStart};
 

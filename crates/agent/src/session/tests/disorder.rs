@@ -1,4 +1,4 @@
-//! Things that come at the wrong moment, late, too often, or with a panic.
+//! Events at the wrong time: late, too often, or with a panic.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Long enough for anything that comes at all.
-const SOON: Duration = Duration::from_secs(20);
+/// Time-out that only a bug exceeds.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Waits for the session to come to rest.
-async fn at_rest(events: &mut Events) {
-    while kind(&events.next().await.expect("the session goes on")) != "PROCESSING_END" {}
+/// Waits until the session is idle.
+async fn until_idle(events: &mut Events) {
+    while kind(&events.next().await.expect("the session continues")) != "PROCESSING_END" {}
 }
 
-/// Leaves no room for another command.
-fn fill(session: &Session) {
+/// Fills the command queue.
+fn fill_queue(session: &Session) {
     let handle = session.handle();
     while handle.set_reasoning_effort(None).is_ok() {}
 }
@@ -45,7 +45,7 @@ async fn dropping_an_unpolled_session_ends_its_streams() {
     let mut events = harness.session.events();
     let mut run = harness.session.submit("go");
     drop(harness.session);
-    timeout(SOON, async {
+    timeout(TIMEOUT, async {
         while run.next().await.is_some() {}
         while events.next().await.is_some() {}
     })
@@ -56,9 +56,9 @@ async fn dropping_an_unpolled_session_ends_its_streams() {
 #[tokio::test]
 async fn session_with_a_full_queue_can_be_closed() {
     let harness = harness(anthropic(), env());
-    fill(&harness.session);
+    fill_queue(&harness.session);
     let mut events = harness.session.events();
-    timeout(SOON, harness.session.close()).await.expect("it closes");
+    timeout(TIMEOUT, harness.session.close()).await.expect("it closes");
     let mut last = None;
     while let Some(event) = events.next().await {
         last = Some(kind(&event));
@@ -69,7 +69,7 @@ async fn session_with_a_full_queue_can_be_closed() {
 #[tokio::test]
 async fn input_beyond_the_queue_is_rejected() {
     let harness = harness(anthropic().answer("done"), env());
-    fill(&harness.session);
+    fill_queue(&harness.session);
     let mut refused = harness.session.submit("go");
     assert!(refused.next().await.is_none(), "it has no events");
     assert!(matches!(refused.await, Err(SessionError::Full(_))));
@@ -86,9 +86,9 @@ async fn dropping_a_run_interrupts_it_despite_a_full_queue() {
     let mut events = harness.session.events();
     let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    fill(&harness.session);
+    fill_queue(&harness.session);
     drop(run);
-    timeout(SOON, at_rest(&mut events)).await.expect("the turn is interrupted");
+    timeout(TIMEOUT, until_idle(&mut events)).await.expect("the turn is interrupted");
     assert_eq!(harness.env.running(), 0);
 }
 
@@ -113,10 +113,10 @@ async fn profile_of_an_unknown_provider_is_rejected() {
     assert_eq!(harness.session.submit("go").await.unwrap().text, "done");
 }
 
-/// What a model does in one answer.
+/// Content of a response.
 type Answer = Box<dyn Fn() -> EventStream + Send + Sync>;
 
-/// Streams what it is told to, once for each request; the last one again and again.
+/// Adapter that streams a script, one entry per request, and repeats the last one.
 struct Streaming(Vec<Answer>, std::sync::atomic::AtomicUsize);
 
 impl std::fmt::Debug for Streaming {
@@ -187,7 +187,7 @@ fn texts_add_up(events: &[SessionEvent]) -> Vec<(String, bool)> {
     texts
 }
 
-/// A model that never stops writing, faster than anyone reads, so that reports wait when it is stopped.
+/// A model that never stops writing, faster than anyone reads, so that the report queue is full when it is stopped.
 #[tokio::test]
 async fn flood_of_text_can_be_stopped_at_any_time() {
     for stop_after in [1, 2, 3, 200, 300, 1000] {
@@ -206,12 +206,12 @@ async fn flood_of_text_can_be_stopped_at_any_time() {
             events.push(run.next().await.unwrap());
         }
         handle.interrupt().unwrap();
-        while let Some(event) = timeout(SOON, run.next()).await.expect("the flood ends") {
+        while let Some(event) = timeout(TIMEOUT, run.next()).await.expect("the flood ends") {
             events.push(event);
         }
         texts_add_up(&events);
         assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
-        timeout(SOON, session.close()).await.expect("it closes");
+        timeout(TIMEOUT, session.close()).await.expect("it closes");
     }
 }
 
@@ -243,7 +243,7 @@ async fn panic_of_an_adapter_only_ends_the_run() {
     assert_eq!(session.submit("again").await.unwrap().text, "whole");
 }
 
-/// As some streams of Gemini do around a call.
+/// Some streams of Gemini do so around a call.
 #[tokio::test]
 async fn empty_text_has_no_events() {
     let empty: Answer = Box::new(|| {
@@ -279,18 +279,18 @@ async fn empty_text_has_no_events() {
 async fn more_calls_than_reports_can_be_prepared_and_stopped() {
     let calls = vec![("read_file", json!({"file_path": "/project/none"})); 600];
     let harness = harness(anthropic().message(calling(&calls)).answer("done"), env());
-    let outcome = timeout(SOON, harness.session.submit("go")).await.expect("it ends").unwrap();
+    let outcome = timeout(TIMEOUT, harness.session.submit("go")).await.expect("it ends").unwrap();
     assert_eq!((outcome.status, outcome.tool_calls), (OutcomeStatus::Completed, 600));
 
     let harness = super::harness(anthropic().message(calling(&calls)), env());
     let mut run = harness.session.submit("go");
     until(&mut run, "MODEL_RESPONSE").await;
     harness.session.handle().abort().unwrap();
-    let outcome = timeout(SOON, run).await.expect("it ends").unwrap();
+    let outcome = timeout(TIMEOUT, run).await.expect("it ends").unwrap();
     assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
 }
 
-/// A tool that writes to its output, says that it runs, and goes on for ever.
+/// Tool that writes output, reports that it runs, and never ends.
 #[derive(Clone)]
 struct Endless {
     runs: Arc<Notify>,
@@ -320,7 +320,7 @@ impl Tool for Endless {
             std::future::pending::<()>().await;
         }
         cx.cancel.cancelled().await;
-        // What is begun is brought to its end.
+        // Cleanup within the grace period is completed.
         tokio::time::sleep(Duration::from_millis(100)).await;
         Ok(ToolOutput::new("brought to its end"))
     }
@@ -328,8 +328,8 @@ impl Tool for Endless {
 
 #[tokio::test(start_paused = true)]
 async fn stopped_call_has_a_grace_period() {
-    let rows = [(true, "brought to its end"), (false, "Interrupted: the turn was stopped")];
-    for (stops_in_order, expected) in rows {
+    let cases = [(true, "brought to its end"), (false, "Interrupted: the turn was stopped")];
+    for (stops_in_order, expected) in cases {
         let runs = Arc::new(Notify::new());
         let tool = Endless { runs: Arc::clone(&runs), stops_in_order };
         let adapter = anthropic().message(calling(&[("endless", json!({}))]));
@@ -347,14 +347,14 @@ async fn stopped_call_has_a_grace_period() {
                 _ => None,
             })
             .collect();
-        assert_eq!(deltas, ["progress"], "what was streamed is seen, and nothing else");
+        assert_eq!(deltas, ["progress"], "only the streamed output is visible");
         let history = session.history();
         let result = history[2].item.results().next().unwrap().text();
         assert!(result.starts_with(expected), "{result}");
     }
 }
 
-/// A session whose only tools are `shell`, for which a person is asked, and the endless one.
+/// A session with the tools `shell`, which needs approval, and the endless one.
 fn session_with(adapter: FakeAdapter, tool: Endless, limits: TurnLimits) -> Session {
     let client = Client::builder().provider(adapter).build().unwrap();
     let profile = ProviderProfile::new("anthropic", "m");
@@ -381,7 +381,7 @@ async fn approval_after_its_time_out_is_rejected() {
     assert!(matches!(late, Err(SessionError::NoSuchApproval(_))), "{late:?}");
 }
 
-/// Answers when it is told to.
+/// Approver that answers when it is notified.
 #[derive(Debug)]
 struct Held {
     inner: FakeAdapter,
@@ -424,7 +424,7 @@ async fn calls_use_the_tools_of_their_request() {
     assert!(!result.is_error, "{}", result.text());
 }
 
-/// Gates and tools of a host may be broken.
+/// Gates and tools of an embedding application may panic.
 #[derive(Debug)]
 struct Panics;
 
@@ -444,7 +444,7 @@ async fn panic_of_a_gate_refuses_the_call() {
     assert!(result.contains("could not be prepared"), "{result}");
 }
 
-/// Notes which tasks ask it, before and after it has waited, if it waits.
+/// Gate that records the tasks that ask it, before and after it has waited, if it waits.
 #[derive(Clone, Debug, Default)]
 struct NotesTasks {
     waits: bool,
@@ -473,7 +473,7 @@ async fn slow_preparation_moves_to_its_own_task() {
         let harness = harness_with(adapter, env(), |builder| builder.gate(gate));
         assert_eq!(harness.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
         let asked_by = asked_by.lock().unwrap().clone();
-        // Each call is judged twice, the second time in the task in which it runs.
+        // Each call is judged twice, the second time in the task that runs it.
         let [one, other, rest @ ..] = &asked_by[..] else { panic!("{asked_by:?}") };
         assert_eq!(one, other, "both are prepared by the session's own task as far as it goes at once");
         assert!(!rest.contains(one), "{asked_by:?}");
@@ -481,7 +481,7 @@ async fn slow_preparation_moves_to_its_own_task() {
     }
 }
 
-/// An adapter of a host may leave out what ends a text before the answer.
+/// A custom adapter may omit the end of a text before the end of the response.
 #[tokio::test]
 async fn response_ends_open_text() {
     let short: Answer = Box::new(|| {
@@ -498,7 +498,7 @@ async fn response_ends_open_text() {
     assert_eq!(texts_add_up(&events), [("whole".to_owned(), false)]);
 }
 
-/// The answer of a model is heard however fast commands come.
+/// Responses are handled however fast commands arrive.
 #[tokio::test]
 async fn flood_of_commands_does_not_delay_responses() {
     let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
@@ -512,8 +512,8 @@ async fn flood_of_commands_does_not_delay_responses() {
             tokio::task::yield_now().await;
         }
     });
-    let outcome = timeout(SOON, run).await.expect("it is heard").unwrap();
+    let outcome = timeout(TIMEOUT, run).await.expect("it is heard").unwrap();
     assert_eq!(outcome.text, "done");
     flood.shutdown().await;
-    timeout(SOON, harness.session.close()).await.expect("it closes");
+    timeout(TIMEOUT, harness.session.close()).await.expect("it closes");
 }

@@ -1,4 +1,4 @@
-//! What is changed, and what runs out, while a session works.
+//! Changes and limits that take effect while a session works.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn limited(budget: Budget) -> SessionConfig {
     SessionConfig::default().with_budget(budget)
 }
 
-/// The fake's answers take fifteen tokens each.
+/// Responses of the fake model take fifteen tokens each.
 #[tokio::test]
 async fn raised_budget_continues_a_paused_run() {
     let adapter = anthropic().message(write("a")).message(write("b")).answer("Done.");
@@ -49,7 +49,7 @@ async fn wall_time_stops_a_command() {
     assert_eq!(outcome.text, "Then not.", "each run has its time");
 }
 
-/// A timer of a run that has ended must not stop the next one.
+/// A timer of a finished run must not stop the next one.
 #[tokio::test(start_paused = true)]
 async fn each_run_has_its_own_wall_time() {
     let quiet = calling(&[("shell", json!({"command": "sleep 1000", "timeout_ms": 40_000}))]);
@@ -99,7 +99,7 @@ async fn refused_image_is_removed_and_the_session_continues() {
     assert_eq!(sent, [0, 1, 0]);
     let shown = harness.session.history();
     assert!(shown.iter().all(|turn| turn.item.results().all(|result| result.images.is_empty())));
-    assert_eq!(shown.len(), 4, "the host sees the history that is sent");
+    assert_eq!(shown.len(), 4, "the published history is the one that is sent");
 }
 
 #[tokio::test]
@@ -173,9 +173,9 @@ async fn new_working_directory_is_in_the_prompt() {
     harness.session.close().await;
 }
 
-/// The environment of the other tests has no links.
+/// The in-memory environment has no links.
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "a fixture stands there before the environment is used")]
+#[expect(clippy::disallowed_methods, reason = "a fixture exists before the environment is used")]
 async fn writes_through_a_link_keep_their_order() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("real")).unwrap();
@@ -188,8 +188,8 @@ async fn writes_through_a_link_keep_their_order() {
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
     let session = Session::builder(client, profile, Arc::new(place)).build().unwrap();
     let events = all(session.submit("go")).await;
-    let told =
+    let reported =
         events.iter().map(kind).filter(|kind| matches!(kind.as_str(), "TOOL_CALL_START" | "TOOL_CALL_END"));
-    assert_eq!(told.collect::<Vec<_>>(), ["TOOL_CALL_START", "TOOL_CALL_END"].repeat(3));
+    assert_eq!(reported.collect::<Vec<_>>(), ["TOOL_CALL_START", "TOOL_CALL_END"].repeat(3));
     assert_eq!(std::fs::read_to_string(folder.path().join("real/file")).unwrap(), names[2]);
 }

@@ -1,4 +1,4 @@
-//! The text of an answer that did not come to its end.
+//! Text of responses that were cut off.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ fn cut_off() -> Error {
     Error::new(ErrorKind::Server, "overloaded")
 }
 
-/// With time enough between two attempts to stop in.
+/// Configures a delay between two attempts that is long enough to stop in.
 fn patient(builder: SessionBuilder) -> SessionBuilder {
     let slow = RetryPolicy::default().with_base_delay(Duration::from_secs(60));
     builder.config(SessionConfig::default().with_retry(slow))
@@ -19,7 +19,7 @@ fn said(session: &Session) -> Vec<String> {
     turns.iter().filter(|turn| turn.kind == TurnKind::Assistant).map(|turn| turn.content()).collect()
 }
 
-/// The user has read it, and the model should know that it said it.
+/// The user has read the text, so it belongs in the history.
 #[tokio::test]
 async fn text_of_a_failed_attempt_survives_a_stop() {
     for closes in [false, true] {
@@ -36,7 +36,7 @@ async fn text_of_a_failed_attempt_survives_a_stop() {
     }
 }
 
-/// An attempt that has said nothing takes nothing back.
+/// An attempt without text does not replace the text of an earlier one.
 #[tokio::test(start_paused = true)]
 async fn newest_attempt_with_text_is_kept() {
     let silent = || anthropic().cut("One.", cut_off()).failure(cut_off());

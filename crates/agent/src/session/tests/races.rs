@@ -1,4 +1,4 @@
-//! Two things in the same moment: whichever comes first, the outcome is one that the host meant.
+//! Simultaneous events: whichever is handled first, the result is as intended.
 
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::*;
 use crate::clock::Clock;
 use crate::protocol::{Budget, Timestamp};
 
-/// So often that chance would show: the order of two runs in a hash map is drawn anew each time.
+/// Number of repetitions. The order of two runs in a hash map is random each time.
 const OFTEN: usize = 16;
 
-/// Writes until it is let go. When it is told to stop, it takes so long to come to its end.
+/// Tool that writes until it is released. When it is stopped, it takes this long to end.
 #[derive(Clone)]
 struct Waits {
     go: Arc<Notify>,
@@ -69,7 +69,7 @@ fn results(session: &Session) -> Vec<String> {
     session.history().iter().flat_map(|turn| turn.item.results()).map(|result| result.text()).collect()
 }
 
-/// Lets the driver handle what waits for it.
+/// Lets the driver handle everything that is queued.
 async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
@@ -86,7 +86,7 @@ async fn decision_beats_a_timer_that_fires_at_once() {
     let call_id = asked(&mut run).await;
     sleep(Duration::from_secs(60)).await;
     harness.session.handle().decide(&call_id, Decision::Approve).unwrap();
-    // The command may run, and waits for the other call.
+    // The command is approved and waits for the other call.
     settle().await;
     tool.go.notify_one();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
@@ -176,7 +176,7 @@ async fn run_has_only_its_own_events() {
     let handle = harness.session.handle();
     let mut first = harness.session.submit("go");
     until(&mut first, "TOOL_CALL_START").await;
-    // An empty message is warned of.
+    // An empty message causes a warning.
     handle.steer("").unwrap();
     assert!(all(harness.session.submit("me too")).await.is_empty(), "it was refused");
     handle.interrupt().unwrap();
@@ -205,10 +205,10 @@ async fn waiting_for_the_outcome_keeps_no_events() {
         }
     };
     drop(events);
-    assert_eq!(harness.session.forget_events(u64::MAX), start, "what is open is kept, and nothing before it");
+    assert_eq!(harness.session.forget_events(u64::MAX), start, "only open segments are kept");
 }
 
-/// Goes back by a second each time.
+/// Clock that goes back by a second each time.
 #[derive(Debug)]
 struct Backwards(AtomicI64);
 
@@ -229,7 +229,7 @@ async fn event_times_never_go_back() {
     until(&mut run, "TOOL_CALL_START").await;
     let record = first.session.record().unwrap();
     drop(first);
-    // Another host goes on, whose clock is an hour behind.
+    // Another process resumes, whose clock is an hour behind.
     let second = harness_with(anthropic().answer("done"), env_with_sleep(), |builder| {
         builder.clock(backwards(1_789_996_400_000)).resume(record)
     });
@@ -244,7 +244,7 @@ async fn event_times_never_go_back() {
     assert!(times.is_sorted(), "{times:?}");
 }
 
-/// Asks a person who never answers, and knows whether somebody still waits for the answer.
+/// Gate that waits for a person who never answers, and records whether anybody still waits for it.
 #[derive(Clone, Debug, Default)]
 struct Asks {
     is_asking: Arc<AtomicBool>,
@@ -322,10 +322,10 @@ async fn interrupt_stops_the_load_of_the_context() {
     harness.session.handle().interrupt().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     settle().await;
-    assert_eq!(harness.env.running(), 0, "nobody wants to know any more");
+    assert_eq!(harness.env.running(), 0, "nobody waits any more");
 }
 
-/// Takes its time to look at a call once more before it runs.
+/// Gate that takes its time when it judges a call again before it runs.
 #[derive(Clone, Debug, Default)]
 struct LooksTwice {
     looks: Arc<AtomicI64>,
@@ -342,7 +342,7 @@ impl Gate for LooksTwice {
     }
 }
 
-/// Whether or not the gate comes to its end, the model is told that the call had no effect at all.
+/// Whether or not the gate ends in time, the model learns that the call had no effect.
 #[tokio::test(start_paused = true)]
 async fn call_stopped_before_its_effect_has_none() {
     for gate_ends in [true, false] {
@@ -360,7 +360,7 @@ async fn call_stopped_before_its_effect_has_none() {
             looking.go.notify_one();
         }
         assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
-        assert!(harness.env.files().is_empty(), "nothing is begun once everything is told to stop");
+        assert!(harness.env.files().is_empty(), "nothing starts after the stop");
         assert_eq!(results(&harness.session), ["Not run: the turn was stopped before this call started."]);
     }
 }

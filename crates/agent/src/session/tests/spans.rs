@@ -1,4 +1,4 @@
-//! What the operator sees: the tree of spans, their fields, and that nobody's words are in them.
+//! Tracing spans: their tree, their fields, and the absence of anybody's text.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -12,16 +12,16 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::*;
 
-/// Keeps what this thread tells `tracing`. All tests here run on one thread.
+/// Subscriber that records everything on this thread. All tests here run on one thread.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
-    /// The span with the id n is at n - 1.
+    /// The span with id n is at index n - 1.
     spans: Vec<OneSpan>,
     entered: Vec<u64>,
-    /// Everything that was said, for a search.
+    /// Everything that was recorded, for a search.
     said: String,
 }
 
@@ -48,8 +48,8 @@ impl Visit for Fields {
 
 impl Spans {
     fn begin() -> (Self, DefaultGuard) {
-        // Where nobody listens in the whole process a place in the code may be switched off for good, by another
-        // thread at this very moment.
+        // Without a subscriber in the process, another thread could disable a call site for good at this
+        // very moment.
         static LISTENS: Once = Once::new();
         LISTENS.call_once(|| tracing::subscriber::set_global_default(Attentive).unwrap());
         let spans = Self::default();
@@ -61,7 +61,7 @@ impl Spans {
         look(&mut self.0.lock().unwrap())
     }
 
-    /// Each span below its parent, in the order of their beginnings, with the events inside.
+    /// Returns each span below its parent, in order of creation, with the events inside.
     fn tree(&self) -> String {
         self.with(|seen| {
             let mut tree = String::new();
@@ -70,7 +70,7 @@ impl Spans {
         })
     }
 
-    /// The fields of the first span of this name, one in a line.
+    /// Returns the fields of the first span of this name, one per line.
     fn fields(&self, name: &str) -> String {
         self.with(|seen| {
             let span = seen.spans.iter().find(|span| span.name == name).expect("there is such a span");
@@ -103,7 +103,7 @@ impl Seen {
     }
 }
 
-/// Wants to hear everything and keeps nothing.
+/// Subscriber that enables everything and records nothing.
 struct Attentive;
 
 impl Subscriber for Attentive {
@@ -192,7 +192,7 @@ impl Subscriber for Spans {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 }
 
-/// A tool that says something to the operator.
+/// Tool that emits a tracing event.
 #[derive(Debug)]
 struct Chatty;
 

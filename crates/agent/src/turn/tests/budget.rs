@@ -1,10 +1,10 @@
-//! What may be spent, and what happens when it is.
+//! Spending limits.
 
 use pintle_llm::ModelInfo;
 
 use super::*;
 
-/// A dollar for every token.
+/// A context whose model costs a dollar per token.
 fn priced() -> TurnContext {
     let mut model = ModelInfo::new("p", "m", 1_000);
     model.input_cost_per_million = Some(1e6);
@@ -31,18 +31,18 @@ fn reached(harness: &Harness) -> Vec<(BudgetKind, u64, u64)> {
     harness.events.iter().filter_map(of).collect()
 }
 
-/// Each answer takes eleven tokens, which cost eleven dollars.
+/// Spends eleven tokens, which cost eleven dollars, per response.
 #[test]
 fn each_limit_pauses_until_it_is_raised() {
     let second = Duration::from_secs(1);
-    let rows = [
+    let cases = [
         (Budget::default().with_tokens(11), BudgetKind::Tokens, 11, 11),
         (Budget::default().with_tokens(10), BudgetKind::Tokens, 10, 11),
         (Budget::default().with_cost_micros(10_500_000), BudgetKind::CostMicros, 10_500_000, 11_000_000),
-        // The clock of the harness counts a millisecond for each input: six for a round.
+        // The clock of the harness counts a millisecond per input: six for a round.
         (Budget::default().with_wall_time(Duration::from_millis(6)), BudgetKind::WallTimeMs, 6, 6),
     ];
-    for (budget, kind, limit, spent) in rows {
+    for (budget, kind, limit, spent) in cases {
         let mut harness = harness(budget);
         harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
         harness.load_this(priced());
@@ -96,15 +96,11 @@ fn calls_beyond_the_limit_are_answered_as_not_run() {
     for index in [1, 2] {
         harness.prepared(index, Effect::Read, &[]);
     }
-    assert_eq!(
-        harness.wanted(),
-        ["ask 0", "start 1", "start 2", "withdraw 0"],
-        "nobody need decide any more"
-    );
+    assert_eq!(harness.wanted(), ["ask 0", "start 1", "start 2", "withdraw 0"], "approvals are withdrawn");
     harness.prepared(3, Effect::Read, &[]);
     let decided = InputKind::ApprovalDecided { call: harness.key(0), approved: true, reason: None };
     harness.tell(decided);
-    assert_eq!(harness.wanted(), [""; 0], "what comes late changes nothing");
+    assert_eq!(harness.wanted(), [""; 0], "late inputs change nothing");
     harness.finish(2, "seen");
     harness.finish(1, "heard");
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
@@ -126,7 +122,7 @@ fn concurrent_calls_start_up_to_the_limit() {
         harness.submit("go");
         harness.call(&["a", "b", "c"]);
         harness.wanted();
-        // The first is prepared last, and the others wait for it.
+        // The first call is prepared last, and the others wait for it.
         for index in [2, 1, 0] {
             harness.prepared(index, Effect::Read, &[]);
         }
@@ -159,7 +155,7 @@ fn zero_budget_allows_no_call() {
     harness.wanted();
     harness.call(&["a"]);
     harness.prepared(0, Effect::Read, &[]);
-    assert_eq!(harness.wanted(), [""; 0], "nothing is prepared for nothing");
+    assert_eq!(harness.wanted(), [""; 0], "no call is prepared");
     assert_eq!((harness.last_outcome().0, harness.requests.len()), (OutcomeStatus::Budget, 1));
 }
 
@@ -266,7 +262,7 @@ fn wall_time_can_change_during_a_run() {
     assert_eq!(harness.wanted(), ["timer 49", "timer 0"], "it counts from the beginning of the run");
     raise(&mut harness, Budget::default());
     harness.tell(InputKind::TimerFired { timer: Timer::Run(RunId(1)) });
-    assert_eq!(harness.wanted(), [""; 0], "a timer whose limit is gone means nothing");
+    assert_eq!(harness.wanted(), [""; 0], "a timer without a limit has no effect");
     harness.say("done");
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
     raise(&mut harness, seconds(60));
@@ -300,7 +296,7 @@ fn subagent_gets_the_remaining_budget() {
     let expected = Budget::default().with_tokens(75).with_cost_micros(0).with_tool_calls(0);
     assert_eq!(budget.left(&spent), expected, "time is not handed on");
     spent.cost_micros = None;
-    assert_eq!(budget.left(&spent).cost_micros, Some(0), "an unknown cost leaves nothing");
+    assert_eq!(budget.left(&spent).cost_micros, Some(0), "an unknown cost leaves no budget");
     assert_eq!(Budget::default().left(&spent), Budget::default());
 }
 

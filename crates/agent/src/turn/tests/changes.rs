@@ -1,4 +1,4 @@
-//! What is changed while a session works.
+//! Configuration changes while a session works.
 
 use super::*;
 
@@ -127,7 +127,7 @@ fn unchanged_context_keeps_the_prompt_item() {
         EventKind::RequestPrepared { moved, .. } => Some(*moved),
         _ => None,
     });
-    assert_eq!(moved, Some(None), "the next request begins with the bytes of the one before");
+    assert_eq!(moved, Some(None), "the next request extends the previous one");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn project_is_reported_only_when_it_changes() {
     use crate::protocol::SkippedFile;
 
     let mut harness = Harness::new();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (run, skipped) in [(1, "a"), (2, "a"), (3, "b")] {
         harness.tell(InputKind::Configure { change: Change::Context });
         harness.tell(InputKind::Submit { run: RunId(run), text: "go".into() });
@@ -145,7 +145,7 @@ fn project_is_reported_only_when_it_changes() {
         context.project.skipped = vec![SkippedFile::new(Path::new(skipped), "unreadable")];
         harness.load_this(context);
         harness.say("done");
-        told.push(harness.kinds().iter().filter(|kind| *kind == "PROJECT_LOADED").count());
+        reported.push(harness.kinds().iter().filter(|kind| *kind == "PROJECT_LOADED").count());
     }
-    assert_eq!(told, [1, 1, 2]);
+    assert_eq!(reported, [1, 1, 2]);
 }

@@ -1,4 +1,4 @@
-//! Subagents: what they spend is spent here, and what ends here ends there.
+//! Subagents: their spending and their end.
 
 use super::*;
 use crate::protocol::{SessionId, SubagentStatus};
@@ -93,7 +93,7 @@ fn shutdown_has_the_order_of_appendix_b() {
     }
 }
 
-/// An unrecoverable error takes the same way out.
+/// A fatal error has the same order.
 #[test]
 fn fatal_error_ends_subagents_first() {
     let mut harness = harness(Budget::default());

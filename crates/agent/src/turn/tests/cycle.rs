@@ -1,4 +1,4 @@
-//! From an input to its end.
+//! Handling of one input.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn calls_cut_off_by_the_output_limit_do_not_run() {
     assert!(harness.sent()[2].starts_with("results x:Not run: the answer was cut off by the output limit"));
     harness.reply_with(Message::assistant("half a sen"), Finish::Length, None);
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
-    assert!(harness.kinds().contains(&"WARNING".to_owned()), "the cut is told");
+    assert!(harness.kinds().contains(&"WARNING".to_owned()), "the cut is reported");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn empty_response_is_not_sent_back() {
 
 #[test]
 fn each_model_error_has_its_effect_on_the_session() {
-    let rows = [
+    let cases = [
         (ErrorKind::Authentication, SessionState::Closed),
         (ErrorKind::AccessDenied, SessionState::Closed),
         (ErrorKind::Configuration, SessionState::Closed),
@@ -144,10 +144,10 @@ fn each_model_error_has_its_effect_on_the_session() {
         (ErrorKind::ContentFilter, SessionState::Idle),
         (ErrorKind::UnsupportedToolChoice, SessionState::Idle),
         (ErrorKind::InvalidToolCall, SessionState::Idle),
-        // Nobody stopped it here: somebody below did.
+        // The abort did not come from this machine but from a lower layer.
         (ErrorKind::Abort, SessionState::Idle),
     ];
-    for (kind, state) in rows {
+    for (kind, state) in cases {
         let mut harness = Harness::new();
         harness.submit("go");
         harness.failed(kind, "");
@@ -213,16 +213,16 @@ fn failed_load_fails_the_run() {
 #[test]
 fn finish_reason_decides_what_follows() {
     let with_call = || calls(&[("x", "a")]);
-    let rows = [
+    let cases = [
         (Message::assistant("text"), Some("pause_turn"), 2, false),
         (Message::assistant("text"), Some("another"), 1, true),
         (Message::assistant("text"), None, 1, true),
-        // Nothing was said, so that the same request would only be made again.
+        // An empty response would only lead to the same request again.
         (Message::assistant(""), Some("pause_turn"), 1, true),
         (with_call(), Some("pause_turn"), 1, false),
         (with_call(), None, 1, false),
     ];
-    for (message, raw, requests, is_over) in rows {
+    for (message, raw, requests, is_over) in cases {
         let mut harness = Harness::new();
         harness.submit("go");
         let has_call = message.tool_calls().next().is_some();
@@ -292,8 +292,8 @@ fn segments_and_retries_keep_their_order() {
         kinds[3..],
         ["REASONING_START", "REASONING_END", "ASSISTANT_TEXT_START", "ASSISTANT_TEXT_END", "WARNING"]
     );
-    let told = EventKind::AssistantTextEnd { text: "t".into(), interrupted: true };
-    assert!(harness.events.contains(&told));
+    let reported = EventKind::AssistantTextEnd { text: "t".into(), interrupted: true };
+    assert!(harness.events.contains(&reported));
     let EventKind::Warning { message } = harness.events.last().unwrap() else { panic!("{kinds:?}") };
     assert!(message.starts_with("model call failed, retry 2 in 1.5 s: "), "{message}");
 }
@@ -321,12 +321,12 @@ fn replaced_characters_cause_a_warning() {
     let mut response = Response::new("p", "m", Message::assistant("a\u{fffd}"));
     response.warnings = vec![
         warning("stop sequences", None),
-        warning("one was replaced", Some(Warning::REPLACED_CHARACTERS)),
+        warning("one character was replaced", Some(Warning::REPLACED_CHARACTERS)),
     ];
     let model_call = harness.model_call();
     harness.tell(InputKind::ModelReplied { model_call, response: Box::new(response) });
     let warnings: Vec<&EventKind> =
         harness.events.iter().filter(|event| matches!(event, EventKind::Warning { .. })).collect();
-    assert_eq!(warnings, [&EventKind::Warning { message: "one was replaced".into() }]);
+    assert_eq!(warnings, [&EventKind::Warning { message: "one character was replaced".into() }]);
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
 }

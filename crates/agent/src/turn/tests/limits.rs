@@ -1,4 +1,4 @@
-//! Rounds, turns, loops and the window.
+//! Limits on rounds and turns, loop detection and the context window.
 
 use super::*;
 
@@ -39,18 +39,18 @@ fn turn_limit_counts_over_all_inputs() {
 fn loop_is_reported_once_per_window() {
     let mut harness = Harness::with(TurnLimits { loop_detection_window: 4, ..TurnLimits::default() });
     harness.submit("go");
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for round in 1..=9 {
         harness.round("same");
-        if harness.kinds().iter().filter(|kind| *kind == "LOOP_DETECTION").count() > told.len() {
-            told.push(round);
+        if harness.kinds().iter().filter(|kind| *kind == "LOOP_DETECTION").count() > reported.len() {
+            reported.push(round);
             assert_eq!(
                 harness.sent().last().unwrap(),
                 "user loop detected: the last 4 tool calls follow a repeating pattern. try a different approach."
             );
         }
     }
-    assert_eq!(told, [4, 8]);
+    assert_eq!(reported, [4, 8]);
     assert_eq!(harness.machine.history().iter().filter(|turn| turn.kind == TurnKind::Steering).count(), 2);
 }
 

@@ -1,5 +1,5 @@
-//! Whatever happens in whatever order, the next request is well formed, no event is out of place, nothing that was
-//! queued is lost or doubled, and no limit is passed.
+//! Properties of random interleavings: requests are well formed, events are in order, queued messages are neither lost
+//! nor repeated, and no limit is exceeded.
 
 mod judge;
 mod steps;
@@ -10,7 +10,7 @@ use self::judge::{Judge, in_place};
 use self::steps::{Step, step, take};
 use super::*;
 
-/// A few limits of each kind, none among them.
+/// Small limits of each kind, including none.
 fn limits() -> impl Strategy<Value = TurnLimits> {
     let count = prop_oneof![2 => Just(0_u64), 1 => 1_u64..6];
     let budget = (
@@ -55,7 +55,7 @@ proptest! {
         }
     }
 
-    /// However a session got to where it is, it can be brought to an end.
+    /// A session can be closed from any state.
     #[test]
     fn abort_always_ends_the_session(
         limits in limits(),
@@ -79,10 +79,10 @@ proptest! {
 }
 
 proptest! {
-    // Each case stores the session after each of its inputs.
+    // Each case serialises the session after each of its inputs.
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// A session that is stored after every input does what one does that never is.
+    /// Serialising a session after every input changes nothing.
     #[test]
     fn the_same_inputs_give_the_same_actions(
         limits in limits(),
@@ -98,7 +98,7 @@ proptest! {
     }
 }
 
-/// What limits are changed to on the way.
+/// Limits that a step changes to.
 fn limits_of_a_change() -> BoxedStrategy<TurnLimits> {
     limits().boxed()
 }

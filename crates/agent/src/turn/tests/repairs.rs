@@ -1,10 +1,10 @@
-//! A request that the provider refuses for something in the history does not brick the session.
+//! Repairs of the history after a refused request.
 
 use pintle_llm::{ContentPart, ImageData};
 
 use super::*;
 
-/// A round whose call returns an image.
+/// Handles a round whose call returns an image.
 fn look(harness: &mut Harness, text: &str) {
     harness.call(&["look"]);
     harness.prepared(0, Effect::Read, &[]);
@@ -38,7 +38,7 @@ fn refused_image_is_replaced_and_the_request_retried() {
         assert_eq!((harness.requests.len(), repairs(&harness)), (3, 1), "{kind:?}");
         assert_eq!(harness.sent()[2], format!("results a0:a picture\n{NOTE}"));
         assert!(harness.requests[2].messages.iter().all(|item| item.results().all(|r| r.images.is_empty())));
-        assert_eq!(harness.machine.repairs(), 1, "who shows the history knows that it has changed");
+        assert_eq!(harness.machine.repairs(), 1, "the change of the history is visible");
         harness.failed(kind, "");
         assert_eq!((harness.requests.len(), repairs(&harness)), (3, 1), "one retry");
         assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
@@ -107,11 +107,11 @@ fn media_are_replaced_in_place() {
 #[test]
 fn content_beside_an_image_is_kept() {
     let mut harness = Harness::new();
-    // What adapters make of an entry is not stored.
+    // Cached encodings are not stored.
     harness.is_stored = false;
     harness.submit("go");
     harness.round("a");
-    // Another model has accepted nothing yet.
+    // Another model has not accepted anything yet.
     harness.tell(InputKind::Configure { change: Change::Context });
     harness.machine.history()[2].item.encoding("dialect", "target", |_| "made once");
     harness.call(&["look", "read"]);

@@ -1,8 +1,8 @@
-//! Another host goes on where one has died.
+//! Resumption after the driving process died.
 
 use super::*;
 
-/// How far the one call of a round had come when its host died.
+/// Progress of the only call of a round when its process died.
 fn told_to_run(effect: Effect) -> Harness {
     let mut harness =
         Harness::with(TurnLimits { budget: Budget::default().with_tool_calls(1), ..TurnLimits::default() });
@@ -35,7 +35,7 @@ fn repeated_call_counts_once() {
         assert_eq!(resumed(&harness), (0, repeated));
         harness.wanted();
         harness.prepared(0, Effect::Read, &[]);
-        assert_eq!(harness.wanted(), ["start 0"], "the one call that may be made is this one");
+        assert_eq!(harness.wanted(), ["start 0"], "only this call may run");
         harness.finish(0, "ok");
         assert_eq!(harness.machine.spent().tool_calls, 1);
         assert_eq!(harness.sent()[2], "results a0:ok");
@@ -44,11 +44,11 @@ fn repeated_call_counts_once() {
     }
 }
 
-/// It may have had its effect under the host before, so that it is no call that has not run.
+/// It may have had its effect in the previous process, so it is not a call that has not run.
 #[test]
 fn abandoned_repeat_is_answered_as_interrupted() {
     type Stop = fn(&mut Harness);
-    let rows: [(&str, Stop); 3] = [
+    let cases: [(&str, Stop); 3] = [
         ("before it is prepared", |harness| harness.tell(InputKind::Interrupt)),
         ("while somebody decides", |harness| {
             harness.asks(0);
@@ -62,7 +62,7 @@ fn abandoned_repeat_is_answered_as_interrupted() {
             harness.tell(InputKind::Configure { change: Change::Limits(TurnLimits::default()) });
         }),
     ];
-    for (when, stop) in rows {
+    for (when, stop) in cases {
         let mut harness = running(Effect::Read);
         harness.tell(InputKind::Resumed);
         stop(&mut harness);
@@ -77,12 +77,12 @@ fn abandoned_repeat_is_answered_as_interrupted() {
 
 #[test]
 fn calls_of_a_stopping_turn_are_not_repeated() {
-    let rows = [
+    let cases = [
         (running(Effect::Read), (1, 0), HOST_GONE),
         (running(Effect::Execute), (1, 0), HOST_GONE),
         (told_to_run(Effect::Read), (0, 0), "results a0:Not run: the turn was stopped"),
     ];
-    for (mut harness, expected, result) in rows {
+    for (mut harness, expected, result) in cases {
         harness.tell(InputKind::Interrupt);
         harness.wanted();
         harness.tell(InputKind::Resumed);
@@ -123,14 +123,14 @@ fn downtime_does_not_count_as_run_time() {
     assert_eq!((harness.requests.len(), harness.outcomes.len()), (2, 0), "the model is asked again");
     harness.clock += 60;
     harness.round("a");
-    assert_eq!(harness.last_outcome().0, OutcomeStatus::Budget, "and the time of the new host counts");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Budget, "the time of the new process counts");
 }
 
 #[test]
 fn each_phase_resumes() {
     let mut harness = Harness::new();
     harness.tell(InputKind::Resumed);
-    assert_eq!(harness.wanted(), [""; 0], "nothing was going on");
+    assert_eq!(harness.wanted(), [""; 0], "nothing was in progress");
     harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
     harness.tell(InputKind::Resumed);
     assert_eq!(harness.wanted(), ["load", "load"]);
@@ -139,5 +139,5 @@ fn each_phase_resumes() {
     assert_eq!(harness.wanted(), ["clean up", "clean up"]);
     harness.tell(InputKind::CleanedUp);
     harness.tell(InputKind::Resumed);
-    assert_eq!(harness.kinds().last().unwrap(), "SESSION_END", "what is over stays over");
+    assert_eq!(harness.kinds().last().unwrap(), "SESSION_END", "an ended session stays closed");
 }

@@ -1,4 +1,4 @@
-//! The calls of one answer.
+//! Calls of one response.
 
 use super::*;
 use crate::protocol::CallKind;
@@ -31,7 +31,7 @@ fn effects_decide_which_calls_run_concurrently() {
     let run: Plan = (Effect::Execute, &[]);
     let write_a: Plan = (Effect::Write, &["/w/a"]);
     let write_b: Plan = (Effect::Write, &["/w/b"]);
-    let rows: [(&[Plan], &[&str]); 7] = [
+    let cases: [(&[Plan], &[&str]); 7] = [
         (&[read, read, read], &["start 0", "start 1", "start 2"]),
         (&[write_a, write_b], &["start 0", "start 1"]),
         (&[write_a, write_a], &["start 0"]),
@@ -40,7 +40,7 @@ fn effects_decide_which_calls_run_concurrently() {
         (&[write_a, run], &["start 0"]),
         (&[run, run], &["start 0", "start 1"]),
     ];
-    for (plans, started) in rows {
+    for (plans, started) in cases {
         let mut harness = Harness::new();
         harness.submit("go");
         harness.call(&vec!["tool"; plans.len()]);
@@ -133,7 +133,7 @@ fn approval_runs_or_refuses_a_call() {
     decide(&mut harness, 1, true);
     harness.tell(InputKind::TimerFired { timer: Timer::Approval(harness.key(0)) });
     harness.tell(InputKind::TimerFired { timer: Timer::Approval(harness.key(2)) });
-    assert_eq!(harness.wanted(), ["start 0"], "a decision is for one call and stands");
+    assert_eq!(harness.wanted(), ["start 0"], "a decision applies to one call and is final");
     harness.finish(0, "ran");
     assert_eq!(
         harness.sent()[2],
@@ -179,17 +179,17 @@ fn repairs_are_reported_before_the_call_starts() {
     harness.tell(InputKind::CallPrepared { call: harness.key(0), preparation: Preparation::Ready(plan) });
     harness.prepared(1, Effect::Read, &[]);
     harness.finish(0, "text");
-    let told: Vec<&EventKind> = harness
+    let reported: Vec<&EventKind> = harness
         .events
         .iter()
         .filter(|event| matches!(event, EventKind::ToolCallRepaired { .. } | EventKind::ToolCallStart { .. }))
         .collect();
     assert!(
-        matches!(told.as_slice(), [
+        matches!(reported.as_slice(), [
         EventKind::ToolCallRepaired { tool_name, repairs: found, .. },
         EventKind::ToolCallStart { .. },
     ] if tool_name == "read" && *found == repairs),
-        "{told:?}"
+        "{reported:?}"
     );
 }
 
@@ -198,7 +198,7 @@ fn environment_lost_before_a_call_ends_the_turn() {
     let mut harness = Harness::new();
     harness.submit("go");
     harness.call(&["a", "b"]);
-    let message = "The place where tools run cannot be used".to_owned();
+    let message = "The execution environment cannot be used".to_owned();
     let preparation = Preparation::Refused { error: ToolErrorKind::EnvironmentLost, message };
     harness.tell(InputKind::CallPrepared { call: harness.key(0), preparation });
     harness.prepared(1, Effect::Read, &[]);
@@ -211,7 +211,7 @@ fn environment_lost_before_a_call_ends_the_turn() {
     );
     harness.submit("again");
     harness.say("done");
-    assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed, "the loss is told once");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed, "the loss is reported once");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Sessions that begin with something.
+//! Sessions that start with a history.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn begin(start: Start) -> Harness {
     harness
 }
 
-/// An input with steering, and one answer.
+/// An input with steering, and one response.
 fn history() -> Vec<Turn> {
     let at = Timestamp::from_millis(0);
     vec![Turn::user("one", at), Turn::steering("so", at), Turn::assistant(Message::assistant("1"), at)]
@@ -31,7 +31,7 @@ fn initial_history_counts_for_the_turn_limit() {
     assert_eq!(harness.last_outcome().0, OutcomeStatus::TurnLimit);
 }
 
-/// It is an entry like any other, before and after which a fork may begin, and no answer for the limit.
+/// A fork may start before and after it, and it does not count for the turn limit.
 #[test]
 fn interrupted_response_can_be_forked_and_is_no_turn() {
     let mut harness = Harness::with(TurnLimits { max_turns: 1, ..TurnLimits::default() });
@@ -66,7 +66,7 @@ fn project_of_an_initial_context_is_reported() {
         let mut harness = begin(Start { context, ..Start::default() });
         assert_eq!(harness.kinds(), ["SESSION_START", "PROJECT_LOADED"][..expected]);
         harness.submit("go");
-        assert_eq!((harness.wanted(), harness.requests.len()), (Vec::new(), 1), "nothing is gathered anew");
+        assert_eq!((harness.wanted(), harness.requests.len()), (Vec::new(), 1), "nothing is loaded");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Messages for a session at work, and inputs that wait.
+//! Steering messages and follow-ups.
 
 use super::*;
 
@@ -7,7 +7,11 @@ fn steering_enters_after_the_round_and_before_the_next_request() {
     let mut harness = Harness::new();
     harness.tell(InputKind::Steer { text: "early".into() });
     harness.submit("go");
-    assert_eq!(harness.sent(), ["user go", "user early"], "idle steering comes with the next input");
+    assert_eq!(
+        harness.sent(),
+        ["user go", "user early"],
+        "steering while idle is delivered with the next input"
+    );
     harness.call(&["a"]);
     harness.tell(InputKind::Steer { text: "first".into() });
     harness.tell(InputKind::Steer { text: "second".into() });
@@ -75,7 +79,7 @@ fn queues_are_bounded() {
 #[test]
 fn steering_is_delivered_once_and_in_order_whenever_it_comes() {
     type Prepare = fn(&mut Harness);
-    let rows: [(&str, Prepare); 6] = [
+    let cases: [(&str, Prepare); 6] = [
         ("idle", |_| {}),
         ("loading", |harness| harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() })),
         ("model", |harness| harness.submit("go")),
@@ -92,7 +96,7 @@ fn steering_is_delivered_once_and_in_order_whenever_it_comes() {
             harness.tell(InputKind::Interrupt);
         }),
     ];
-    for (phase, prepare) in rows {
+    for (phase, prepare) in cases {
         let mut harness = Harness::new();
         prepare(&mut harness);
         for text in ["first", "second"] {
@@ -107,7 +111,7 @@ fn steering_is_delivered_once_and_in_order_whenever_it_comes() {
             }
             "interrupting" => {
                 harness.failed(ErrorKind::Abort, "");
-                assert_eq!(harness.requests.len(), 1, "an interrupt does not go on with what waits");
+                assert_eq!(harness.requests.len(), 1, "an interrupt does not start queued inputs");
                 harness.submit("next");
             }
             _ => harness.submit("next"),

@@ -92,7 +92,7 @@ fn call_that_finished_before_its_stop_keeps_its_result() {
 #[test]
 fn abort_closes_from_every_phase() {
     type Prepare = fn(&mut Harness);
-    let rows: [(&str, Prepare, &[&str]); 5] = [
+    let cases: [(&str, Prepare, &[&str]); 5] = [
         ("idle", |_| {}, &["clean up"]),
         (
             "loading",
@@ -119,7 +119,7 @@ fn abort_closes_from_every_phase() {
             &["load", "prepare 0", "start 0", "cancel 0"],
         ),
     ];
-    for (phase, prepare, wanted) in rows {
+    for (phase, prepare, wanted) in cases {
         let mut harness = Harness::new();
         prepare(&mut harness);
         harness.tell(InputKind::Abort);
@@ -197,7 +197,7 @@ fn stop_withdraws_pending_approvals() {
     }
 }
 
-/// What a model says although it was told to stop is not lost, and none of it runs.
+/// A response that arrives after the stop is not lost, but its calls do not run.
 #[test]
 fn response_after_the_stop_is_kept_without_running_calls() {
     let mut harness = Harness::new();
@@ -234,7 +234,7 @@ fn abort_overrides_an_interrupt() {
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Aborted, SessionState::Closed));
 }
 
-/// The host learns why its session is closed, whatever it does meanwhile.
+/// The error that closes the session is reported in any case.
 #[test]
 fn abort_does_not_hide_a_fatal_error() {
     for stop in [InputKind::Abort, InputKind::Close] {
@@ -269,7 +269,7 @@ fn journal_failure_during_shutdown_is_ignored() {
     assert_eq!(harness.kinds(), ["SESSION_START", "SESSION_END"]);
 }
 
-/// What a limit held back in a turn that ended for another reason is not held against the next one.
+/// A limit that held calls back in a stopped turn does not affect the next one.
 #[test]
 fn limit_of_a_stopped_turn_is_checked_again() {
     let one_call = TurnLimits { budget: Budget::default().with_tool_calls(1), ..TurnLimits::default() };

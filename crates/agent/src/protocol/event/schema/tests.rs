@@ -10,7 +10,7 @@ use crate::protocol::EventKind;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/events.json");
 
-/// The names of all kinds, as the type itself lists them.
+/// Returns the names of all kinds, as serde lists them.
 fn kinds() -> Vec<String> {
     let error =
         serde_json::from_value::<EventKind>(json!({ "kind": "?", "data": {} })).unwrap_err().to_string();
@@ -30,7 +30,7 @@ fn the_checked_in_schema_matches_the_types() {
         std::fs::write(PATH, format!("{now:#}\n")).unwrap();
     }
     let checked_in = std::fs::read_to_string(PATH).unwrap_or_default();
-    // The order of fields depends on what else is built.
+    // The order of fields depends on the features of other crates in the build.
     let checked_in: serde_json::Value = serde_json::from_str(&checked_in).unwrap_or_default();
     assert!(
         checked_in == now,

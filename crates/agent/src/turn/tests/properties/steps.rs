@@ -1,4 +1,4 @@
-//! One thing that may happen to a session.
+//! Steps of random interleavings.
 
 use pintle_llm::ModelInfo;
 use proptest::prelude::*;
@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use super::super::*;
 use crate::protocol::{SessionId, SubagentStatus};
 
-/// One thing that may happen; what it applies to is drawn from what is possible then.
+/// A random step. Its target is chosen from what is possible when it is taken.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// What comes next if nothing is in the way, for one of the calls if several are open.
+    /// The expected next step; the number selects one of several open calls.
     Proceed(usize),
     Submit,
     Steer,
@@ -17,11 +17,11 @@ pub(super) enum Step {
     Interrupt,
     Abort,
     Close,
-    /// Another model, profile, tool or document.
+    /// The context changes: another model, profile, tool or document.
     Change,
     Effort,
     Limits(Box<TurnLimits>),
-    /// The facts are there, for one model or another.
+    /// The context is loaded, for one of two models.
     Load(bool),
     LoadFails(ErrorKind),
     LateLoad,
@@ -140,7 +140,7 @@ fn children() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Has the step happen, as the driver would tell it.
+/// Takes a step, like the driver would.
 pub(super) fn take(harness: &mut Harness, step: &Step) {
     match step {
         Step::Proceed(choice) => take(harness, &next(harness, *choice)),
@@ -192,7 +192,7 @@ pub(super) fn take(harness: &mut Harness, step: &Step) {
         Step::Lose(index) => harness.tell(InputKind::ToolLost { call: harness.key(*index) }),
         Step::Spawn | Step::Spend(_) | Step::EndChild => child(harness, step),
         Step::Resume => {
-            // Segments end with the host that had them open, and so do children.
+            // Segments and subagents end with the process that had them open.
             harness.segment_is_open = false;
             harness.children.clear();
             harness.tell(InputKind::Resumed);
@@ -208,7 +208,7 @@ pub(super) fn take(harness: &mut Harness, step: &Step) {
     }
 }
 
-/// What comes next if nothing is in the way.
+/// Returns the expected next step.
 fn next(harness: &Harness, choice: usize) -> Step {
     match &harness.machine.phase {
         Phase::Resting => Step::Submit,
@@ -224,7 +224,7 @@ fn next(harness: &Harness, choice: usize) -> Step {
                 "asking" => Step::Decide(index, true),
                 "starting" => Step::Start(index),
                 "running" => Step::Finish(index),
-                // It waits for another.
+                // It waits for another call.
                 _ => Step::Steer,
             }
         }
@@ -268,7 +268,7 @@ fn answer(harness: &mut Harness, step: &Step) {
     }
     match step {
         Step::Say(text, finish, raw) => harness.reply_with(Message::assistant(*text), *finish, *raw),
-        // The ids come again and again, as some models make them.
+        // The same ids are used again and again, as some models do.
         Step::Call(count, finish) => {
             let names = ["x", "", "x"].map(|id| (id, "tool"));
             harness.reply_with(calls(&names[..*count]), *finish, None);
