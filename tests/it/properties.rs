@@ -4,9 +4,10 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 
-use pintle_agent::turn::{
-    Action, CallPlan, Change, FinishedCall, Input, InputKind, Machine, Preparation, TurnContext,
+use pintle_agent::protocol::{
+    Action, CallPlan, Change, FinishedCall, Input, InputKind, Preparation, TurnContext,
 };
+use pintle_agent::turn::Machine;
 use pintle_agent::{CallKey, LoadId, ModelCallId, RunId, SessionState, Timestamp, TurnLimits};
 use pintle_env::Output;
 use pintle_llm::{
@@ -98,7 +99,7 @@ impl MachineHarness {
                     self.requests.push(*request);
                 }
                 Action::PrepareCall { call, .. } => self.unprepared.push(call),
-                Action::RunTool { call } => self.told_to_run.push(call),
+                Action::StartTool { call } => self.told_to_run.push(call),
                 _ => {}
             }
         }

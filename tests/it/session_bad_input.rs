@@ -316,7 +316,7 @@ async fn endless_arguments_fail_only_the_run(dialect: Dialect) {
     let server = FaultServer::start([script.repeat(more, usize::MAX, Duration::ZERO)]).await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
-    let config = SessionConfig::default().with_answer_limit(LIMIT);
+    let config = SessionConfig::default().with_response_limit(LIMIT);
     let client = client_at(&server.url(), dialect, KEY);
     let session = Session::builder(client, profile(dialect), env).config(config).build().unwrap();
     let checked = CheckedEvents::of(&session);

@@ -1,6 +1,7 @@
 //! Uses the turn machine of `pintle-agent`, which needs no runtime.
 
-use pintle_agent::turn::{Action, Input, InputKind, Machine};
+use pintle_agent::protocol::{Action, Input, InputKind};
+use pintle_agent::turn::Machine;
 use pintle_agent::{RunId, SessionState, Timestamp, TurnLimits};
 
 fn main() {

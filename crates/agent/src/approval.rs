@@ -1,5 +1,6 @@
 //! Approval of tool calls (design, sections 4 and 7).
 
+use crate::protocol::{Decision, SubagentOrigin};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -9,9 +10,6 @@ use pintle_tools::Effect;
 use pintle_tools::pipeline::DryRun;
 use pintle_tools::pipeline::PreparedCall;
 use serde_json::Value;
-
-use crate::session::Decision;
-use crate::subagent_info::SubagentOrigin;
 
 /// A tool call that waits for a decision: its exact arguments and expected effects.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,171 +1,130 @@
-//! Every limit of a session in one value (loop specification, section 2.2; design, section 9).
-
-use std::time::Duration;
+//! Configuration of a session, with every limit in one value (loop specification, section 2.2; design, section 9).
 
 use pintle_llm::{AdapterTimeout, ReasoningEffort, RetryPolicy};
 use pintle_tools::{CommandTimeouts, TruncationLimits};
-use serde::{Deserialize, Serialize};
 
-use crate::turn::Budget;
+use crate::protocol::{Budget, SubagentLimits, TurnLimits};
 
-/// The limits that the turn machine keeps: plain data that a record can hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct TurnLimits {
-    /// Assistant turns over the whole session; 0 is unlimited. Default 0.
-    pub max_turns: u64,
-    /// Rounds of tool calls per user input; 0 is unlimited. Default 0.
-    pub max_tool_rounds_per_input: u64,
-    /// Whether repeating patterns of calls are looked for. Default true.
-    pub enable_loop_detection: bool,
-    /// How many calls must repeat before the model is told. Default 10.
-    pub loop_detection_window: usize,
-    /// Tool calls that run at the same time, where the profile allows any. Default 8.
-    pub max_parallel_tools: usize,
-    /// How long an approval may take before it counts as a denial; `None` waits without end. Default `None`.
-    pub approval_timeout: Option<Duration>,
-    /// What may be spent before the session pauses. Default: no limit.
-    pub budget: Budget,
-    /// Steering messages, and follow-ups, that may wait. Default 1,000 each; more are refused.
-    pub max_queued: usize,
-}
-
-impl Default for TurnLimits {
-    fn default() -> Self {
-        Self {
-            max_turns: 0,
-            max_tool_rounds_per_input: 0,
-            enable_loop_detection: true,
-            loop_detection_window: 10,
-            max_parallel_tools: 8,
-            approval_timeout: None,
-            budget: Budget::default(),
-            max_queued: 1_000,
-        }
-    }
-}
-
-/// How a session behaves.
+/// Configuration of a session. A [`SessionHandle`](crate::SessionHandle) can change most of it between turns.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SessionConfig {
-    /// What the turn machine keeps.
+    /// Limits that the turn machine enforces.
     pub limits: TurnLimits,
-    /// How much the model reasons; its default if `None`.
+    /// Reasoning effort; the model's default if `None`.
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// How long commands may run. Default 10 s, 10 min at most.
+    /// Time limits of commands. Default 10 s, at most 10 min.
     pub command_timeouts: CommandTimeouts,
-    /// How much of a tool's output the model gets, per tool.
+    /// Limits on the part of a tool's output that the model gets, per tool.
     pub tool_output: TruncationLimits,
-    /// When a failed model call is made again. Default: twice, but not after a time-out.
+    /// Retry policy of model calls. Default: two retries, none after a time-out.
     pub retry: SessionRetry,
-    /// How many commands may run on between calls, at once. Default 16.
+    /// Maximum number of commands in the background. Default 16.
     pub background_commands: BackgroundLimit,
-    /// How deep and how many subagents may be. Default: one level, 8 at a time.
+    /// Limits on subagents. Default: one level, 8 at a time.
     pub subagents: SubagentLimits,
-    /// How long a model call is waited for. Default [`AdapterTimeout::patient`]: 60 s for the headers of the response,
-    /// 300 s without a byte, 15 minutes without content.
+    /// Time limits of model calls. Default [`AdapterTimeout::patient`]: 60 s for the response headers, 300 s without a
+    /// byte, 15 minutes without content.
     pub model_timeout: ModelTimeout,
-    /// How large an answer of the model may grow. Default 64 MiB.
-    pub answer_limit: AnswerLimit,
-    /// Appended to the system prompt last, with the highest priority.
+    /// Maximum size of a model response. Default 64 MiB.
+    pub response_limit: ResponseLimit,
+    /// Last layer of the system prompt, with the highest priority.
     pub user_instructions: Option<String>,
 }
 
 impl SessionConfig {
-    /// With other limits.
+    /// Sets the limits of the turn machine.
     #[must_use]
     pub fn with_limits(mut self, limits: TurnLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// With a limit on assistant turns over the session; 0 is unlimited.
+    /// Sets the limit on assistant turns over the session; 0 is unlimited.
     #[must_use]
     pub fn with_max_turns(mut self, max_turns: u64) -> Self {
         self.limits.max_turns = max_turns;
         self
     }
 
-    /// With a limit on tool rounds per input; 0 is unlimited.
+    /// Sets the limit on tool rounds per input; 0 is unlimited.
     #[must_use]
     pub fn with_max_tool_rounds(mut self, max_rounds: u64) -> Self {
         self.limits.max_tool_rounds_per_input = max_rounds;
         self
     }
 
-    /// With limits on what the session and its subagents may spend.
+    /// Sets the spending limits of the session and its subagents.
     #[must_use]
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.limits.budget = budget;
         self
     }
 
-    /// With a reasoning effort.
+    /// Sets the reasoning effort.
     #[must_use]
     pub fn with_reasoning_effort(mut self, effort: Option<ReasoningEffort>) -> Self {
         self.reasoning_effort = effort;
         self
     }
 
-    /// With other time-outs of commands.
+    /// Sets the time limits of commands.
     #[must_use]
     pub fn with_command_timeouts(mut self, timeouts: CommandTimeouts) -> Self {
         self.command_timeouts = timeouts;
         self
     }
 
-    /// With other limits on what the model gets of a tool's output.
+    /// Sets the limits on the part of a tool's output that the model gets.
     #[must_use]
     pub fn with_tool_output(mut self, limits: TruncationLimits) -> Self {
         self.tool_output = limits;
         self
     }
 
-    /// With another retry policy around each model call.
+    /// Sets the retry policy of model calls.
     #[must_use]
     pub fn with_retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = SessionRetry(policy);
         self
     }
 
-    /// With other time limits of each model call.
+    /// Sets the time limits of model calls.
     #[must_use]
     pub fn with_model_timeout(mut self, timeout: AdapterTimeout) -> Self {
         self.model_timeout = ModelTimeout(timeout);
         self
     }
 
-    /// With another limit on commands that run on between calls.
+    /// Sets the maximum number of commands in the background.
     #[must_use]
     pub fn with_background_commands(mut self, max: usize) -> Self {
         self.background_commands = BackgroundLimit(max);
         self
     }
 
-    /// With subagents down to this depth; 0 is none, and then the model has no tools for them.
+    /// Sets the maximum nesting depth of subagents. With 0 the model has no tools for subagents.
     #[must_use]
     pub fn with_max_subagent_depth(mut self, depth: u32) -> Self {
         self.subagents.max_depth = depth;
         self
     }
 
-    /// With another limit on subagents at a time.
+    /// Sets the maximum number of open subagents.
     #[must_use]
     pub fn with_max_subagents(mut self, max: usize) -> Self {
         self.subagents.max_open = max;
         self
     }
 
-    /// With another limit on the size of an answer, in bytes.
+    /// Sets the maximum size of a model response, in bytes.
     #[must_use]
-    pub fn with_answer_limit(mut self, bytes: u64) -> Self {
-        self.answer_limit = AnswerLimit(bytes);
+    pub fn with_response_limit(mut self, bytes: u64) -> Self {
+        self.response_limit = ResponseLimit(bytes);
         self
     }
 
-    /// With instructions of the user, appended last.
+    /// Sets the instructions of the user, which end the system prompt.
     #[must_use]
     pub fn with_user_instructions(mut self, text: impl Into<String>) -> Self {
         self.user_instructions = Some(text.into());
@@ -173,13 +132,13 @@ impl SessionConfig {
     }
 }
 
-/// The retry policy of a session: the client's defaults. A time-out after the request was sent is not retried: whoever
-/// waited for a server for minutes would wait several times as long ([`RetryPolicy::with_retry_timeouts`]).
+/// Retry policy of a session: the client's defaults. A time-out after the request was sent is not retried, since the
+/// user would wait for minutes several times over ([`RetryPolicy::with_retry_timeouts`]).
 #[derive(Clone, Debug, Default)]
 pub struct SessionRetry(pub RetryPolicy);
 
-/// How many commands of a session run on between calls: as many as the sessions of codex have, each of whose commands
-/// is one. A remote environment may have fewer places; a command then waits for one.
+/// Maximum number of commands of a session in the background. The default is that of codex, where each command is one.
+/// A remote environment may allow fewer; a command then waits for a free slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackgroundLimit(pub usize);
 
@@ -189,34 +148,18 @@ impl Default for BackgroundLimit {
     }
 }
 
-/// The limits on the subagents of a session (loop specification, sections 2.2 and 7).
+/// Maximum size of a model response in bytes: text, reasoning and arguments together. A streamed response is abandoned
+/// as soon as it exceeds the limit, and the run fails. The transport applies the same limit to other responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SubagentLimits {
-    /// How deep they may be nested below a session of a host. Default 1: a subagent has none of its own.
-    pub max_depth: u32,
-    /// Those of one session that are open at a time; one that has finished gives way to another. Default 8.
-    pub max_open: usize,
-}
+pub struct ResponseLimit(pub u64);
 
-impl Default for SubagentLimits {
-    fn default() -> Self {
-        Self { max_depth: 1, max_open: 8 }
-    }
-}
-
-/// How many bytes of text, reasoning and arguments an answer may have. A larger one is not waited for, and the run fails;
-/// an answer that comes whole has the same limit in the transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnswerLimit(pub u64);
-
-impl Default for AnswerLimit {
+impl Default for ResponseLimit {
     fn default() -> Self {
         Self(64 << 20)
     }
 }
 
-/// The time limits of a session's model calls: patient, since reasoning models are silent for minutes.
+/// Time limits of a session's model calls: long, since reasoning models can be silent for minutes.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelTimeout(pub AdapterTimeout);
 

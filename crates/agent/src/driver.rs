@@ -1,19 +1,20 @@
-//! The driver: performs what the turn machine wants done and tells it what came of it. It decides nothing.
+//! Driver: performs the actions of the turn machine and feeds the results back. It decides nothing.
 
 mod approval;
-mod begin;
-mod calls;
-mod closing;
+mod call_slots;
 mod command;
 mod context;
-mod hearing;
+mod inbox;
 mod model;
 mod output;
 mod parts;
+mod publish;
 mod recording;
 mod report;
-mod room;
-mod showing;
+mod response_size;
+mod segments;
+mod shutdown;
+mod start;
 mod subagents;
 mod timers;
 mod tool;
@@ -33,100 +34,102 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
-pub(crate) use self::begin::SharedFacts;
-use self::calls::Calls;
-use self::closing::CloseOnDrop;
-pub(crate) use self::command::Command;
-use self::command::abandoned;
-use self::hearing::{Heard, Hearing};
+use self::call_slots::CallSlots;
+use self::command::next_dropped;
+pub(crate) use self::command::{Command, ConfigChange};
+use self::inbox::{Inbox, Message};
 pub(crate) use self::parts::Parts;
 use self::recording::Recording;
 pub(crate) use self::report::Decided;
 use self::report::{MAX_REPORTS, Report};
-use self::showing::{Begun, Border};
+use self::segments::{OpenSegments, SegmentBoundary};
+use self::shutdown::CloseOnDrop;
+pub(crate) use self::start::SharedEnvironment;
 use self::timers::Timers;
 use self::trace::Trace;
 use crate::approval::Approver;
+use crate::clock::SteadyClock;
 use crate::config::SessionConfig;
 use crate::event_log::EventLog;
-use crate::id::{CallKey, RunId};
 use crate::profile::ProviderProfile;
 use crate::prompt::EnvironmentContext;
-use crate::run::Finished;
-use crate::session::{Owner, Shared};
+use crate::protocol::{Action, InputKind, Outcome, RunId, SessionState, Timer};
+use crate::run::RunEnd;
+use crate::session::{RunOwner, Shared};
 use crate::subagent::{Lineage, Subagents};
-use crate::timestamp::SteadyClock;
-use crate::turn::{Action, InputKind, Machine, Outcome, SessionState, Timer};
+use crate::turn::Machine;
 
 pub(crate) struct Driver {
     machine: Machine,
     client: Client,
-    /// With the tools for subagents.
+    /// Profile with the tools for subagents.
     profile: ProviderProfile,
-    /// As the host gave it.
-    given: ProviderProfile,
+    /// Profile as the embedding application set it.
+    base_profile: ProviderProfile,
     subagents: Subagents,
     lineage: Lineage,
+    /// Environment of the next request.
     env: Arc<dyn ExecutionEnvironment>,
-    /// The place that the newest request speaks of, and its calls run in.
-    place: Arc<dyn ExecutionEnvironment>,
-    /// The place that is this session's to initialise and to clean up; in a fork that of the session it was made from.
-    home: Arc<dyn ExecutionEnvironment>,
+    /// Environment of the newest request, in which its calls run.
+    request_env: Arc<dyn ExecutionEnvironment>,
+    /// Environment that the session initialises and cleans up; in a fork that of the forked session.
+    owned_env: Arc<dyn ExecutionEnvironment>,
     initialized: Arc<OnceCell<()>>,
-    /// Gathered once, so that the prompt stays the same over the session.
+    /// Description of the environment, gathered once so that the prompt stays the same.
     environment: Arc<OnceCell<EnvironmentContext>>,
-    /// The tools that the newest request offers, whatever the profile has become since.
+    /// Tools of the newest request, whatever has become of the profile since.
     tools: ToolRegistry,
     config: SessionConfig,
     gates: Arc<[Arc<dyn Gate>]>,
     approver: Option<Arc<dyn Approver>>,
     clock: Arc<SteadyClock>,
     keep_environment: bool,
-    /// Whether the place where tools run is this session's to initialise.
+    /// Whether the session has to initialise `owned_env`.
     initialize: bool,
     recording: Recording,
-    /// What a session that goes on from a record is told first.
+    /// First inputs of a session that resumes from a record.
     to_resume: Vec<InputKind>,
     log: Arc<EventLog>,
     trace: Trace,
     shared: watch::Sender<Shared>,
     reports: mpsc::Sender<Report>,
-    inbox: mpsc::Receiver<Report>,
-    /// Every task that the session has started. Dropping the driver ends them.
+    report_receiver: mpsc::Receiver<Report>,
+    /// All tasks of the session. Dropping the driver ends them.
     tasks: JoinSet<()>,
-    /// Runs without an outcome. One is served; others are refused as soon as they come.
-    runs: HashMap<RunId, Owner>,
+    /// Runs without an outcome: the current one, and at most one that waits for its end.
+    runs: HashMap<RunId, RunOwner>,
+    /// Cancels the current model call.
     model: Option<CancellationToken>,
-    /// What ends the gathering of the prompt's facts.
+    /// Cancels the current load of the context.
     loading: Option<DropGuard>,
-    /// Draws the ids of segments.
-    segments_drawn: Arc<AtomicU64>,
-    calls: Calls,
+    /// Counter for segment ids.
+    segment_counter: Arc<AtomicU64>,
+    calls: CallSlots,
     timers: Timers,
-    begun: Begun,
-    /// Commands that outlive their calls, and not the session.
+    segments: OpenSegments,
+    /// Commands that outlive their calls, but not the session.
     background: BackgroundCommands,
-    /// The state in which calls have seen files.
+    /// States of files that calls have seen.
     files: KnownFiles,
-    _closing: CloseOnDrop,
+    _close_log: CloseOnDrop,
 }
 
 impl Driver {
-    /// A driver that has nothing to do yet.
+    /// Creates an idle driver.
     pub(crate) fn new(parts: Parts, log: Arc<EventLog>, shared: watch::Sender<Shared>) -> Self {
         let Parts { client, profile, env, config, gates, approver, clock, keep_environment, lineage } = parts;
         let subagents = Subagents::new(log.session_id().clone(), lineage.clone(), config.subagents);
-        let (reports, inbox) = mpsc::channel(MAX_REPORTS);
+        let (reports, report_receiver) = mpsc::channel(MAX_REPORTS);
         let background = BackgroundCommands::with_max_running(config.background_commands.0);
         Self {
             machine: Machine::new(config.limits.clone(), config.reasoning_effort.clone()),
             client,
             profile: subagents.add_tools(&profile),
-            given: profile,
+            base_profile: profile,
             subagents,
             lineage,
-            place: Arc::clone(&env),
-            home: Arc::clone(&env),
+            request_env: Arc::clone(&env),
+            owned_env: Arc::clone(&env),
             initialized: Arc::default(),
             env,
             environment: Arc::default(),
@@ -139,20 +142,20 @@ impl Driver {
             initialize: !keep_environment,
             recording: Recording::default(),
             to_resume: Vec::new(),
-            _closing: CloseOnDrop(Arc::clone(&log)),
+            _close_log: CloseOnDrop(Arc::clone(&log)),
             trace: Trace::new(log.identity()),
             log,
             shared,
             reports,
-            inbox,
+            report_receiver,
             tasks: JoinSet::new(),
             runs: HashMap::new(),
             model: None,
             loading: None,
-            segments_drawn: Arc::new(AtomicU64::new(0)),
-            calls: Calls::default(),
+            segment_counter: Arc::new(AtomicU64::new(0)),
+            calls: CallSlots::default(),
             timers: Timers::default(),
-            begun: Begun::default(),
+            segments: OpenSegments::default(),
             background,
             files: KnownFiles::new(),
         }
@@ -160,7 +163,7 @@ impl Driver {
 
     /// Drives the session until it is closed, or until nobody can reach it any more.
     ///
-    /// Boxed, since a future holds what it was given and what it made of that, each in a place of its own.
+    /// The driver is boxed, since a future stores both its arguments and what it moves them into.
     pub(crate) async fn run(self: Box<Self>, commands: mpsc::Receiver<Command>) {
         let span = self.trace.session();
         self.drive(commands).instrument(span).await;
@@ -168,27 +171,27 @@ impl Driver {
 
     async fn drive(mut self: Box<Self>, mut commands: mpsc::Receiver<Command>) {
         self.resume().await;
-        let mut hearing = Hearing::default();
+        let mut inbox = Inbox::default();
         while self.machine.state() != SessionState::Closed {
             tokio::select! {
-                // Who drops a run and submits another has dropped the first one first.
+                // Handle a dropped run before newer commands.
                 biased;
-                run = abandoned(&self.runs) => self.interrupt(run).await,
-                heard = hearing.next(&mut commands, &mut self.inbox) => match heard {
-                    Heard::Command(Some(command)) => self.command(command).await,
-                    Heard::Command(None) => return,
-                    Heard::Report(report) => {
+                run = next_dropped(&self.runs) => self.interrupt_dropped(run).await,
+                message = inbox.next(&mut commands, &mut self.report_receiver) => match message {
+                    Message::Command(Some(command)) => self.command(command).await,
+                    Message::Command(None) => return,
+                    Message::Report(report) => {
                         self.report(report).await;
-                        // Who has reported has most often ended, and need not be looked at in a turn of its own.
+                        // The reporting task has usually ended; free it without another turn of the loop.
                         while self.tasks.try_join_next().is_some() {}
                     }
                 },
                 () = self.subagents.changed() => self.follow_subagents().await,
-                // Ended tasks have reported what they had; this only frees them.
+                // Tasks have reported before they end; this only frees them.
                 Some(_) = self.tasks.join_next() => {}
             }
         }
-        // Inputs that were sent before the end was seen are told that it has come.
+        // Commands sent before the end was visible are answered.
         commands.close();
         while let Some(command) = commands.recv().await {
             self.command(command).await;
@@ -196,34 +199,26 @@ impl Driver {
         self.tasks.shutdown().await;
     }
 
-    /// Feeds one input and performs what follows, and what follows from that.
+    /// Steps the machine with an input, performs the actions that follow, and handles the inputs that follow from those.
     async fn step(&mut self, kind: InputKind) {
         let mut inputs = VecDeque::from([kind]);
         while let Some(kind) = inputs.pop_front() {
             let at = self.clock.now();
-            self.forget(&kind);
-            let border = Border::of(&kind);
-            let started = started_call(&kind);
+            self.drop_obsolete(&kind);
+            let boundary = SegmentBoundary::of(&kind);
             self.trace.count(&kind);
             let spent = self.machine.spent();
             let actions = self.advance(at, kind);
-            self.tell_spent(spent);
-            // Who reads an event must find the session in the state that it tells of.
-            self.show();
-            self.trace.serve(self.machine.served(), &self.profile);
+            self.report_spent(spent);
+            // A subscriber that reads an event must find the session in the state that the event reports.
+            self.publish();
+            self.trace.start_run(self.machine.current_run(), &self.profile);
             for action in actions {
                 if let Action::Emit(event) = action {
-                    self.emit(at, *event, border);
+                    self.emit(at, *event, boundary);
                 } else {
                     inputs.extend(self.perform(action).await);
                 }
-            }
-            // The start is in the log before the effect, and its number is known for the deltas.
-            match started {
-                // What is not on record must not happen.
-                Some(call) if self.recording.has_failed() => inputs.push_back(tool::unmade(call)),
-                Some(call) => self.start_tool(call),
-                None => {}
             }
             if let Some(unrecorded) = self.recording.unrecorded() {
                 inputs.push_front(unrecorded);
@@ -231,7 +226,7 @@ impl Driver {
         }
     }
 
-    /// Does what an action asks for. Some actions are answered at once.
+    /// Performs an action. Some actions have a reply at once.
     async fn perform(&mut self, action: Action) -> Vec<InputKind> {
         match action {
             Action::LoadContext { load } => self.load_context(load),
@@ -245,17 +240,18 @@ impl Driver {
             Action::PrepareCall { call, tool_call } => {
                 return self.prepare_call(call, *tool_call).await.into_iter().collect();
             }
-            Action::AskApproval { call, call_id } => return self.ask(call, call_id).into_iter().collect(),
+            Action::AskApproval { call, .. } => return self.ask(call).into_iter().collect(),
             Action::WithdrawApproval { call } => {
-                self.forget_approval(call);
-                self.show();
+                self.withdraw_approval(call);
+                self.publish();
             }
-            Action::RunTool { call } => return vec![InputKind::ToolStarted { call }],
+            Action::StartTool { call } => return vec![InputKind::ToolStarted { call }],
+            Action::RunTool { call } => return self.run_tool(call).into_iter().collect(),
             Action::CancelTool { call } => self.calls.stop(call),
             Action::CleanUp => {
-                let mut ended = self.clean_up().await;
-                ended.push(InputKind::CleanedUp);
-                return ended;
+                let mut inputs = self.clean_up().await;
+                inputs.push(InputKind::CleanedUp);
+                return inputs;
             }
             Action::Finish { run, outcome } => self.finish(run, *outcome),
             Action::StopSubagents => self.subagents.interrupt(),
@@ -264,32 +260,28 @@ impl Driver {
         Vec::new()
     }
 
-    /// Starts a task of the session.
+    /// Spawns a task of the session.
     ///
-    /// Boxed, since a runtime moves what it is given a dozen times before and after it runs, and these are large.
+    /// The future is boxed, since a runtime moves it a dozen times before and after it runs, and these are large.
     fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(Box::pin(task));
     }
 
     fn finish(&mut self, run: RunId, outcome: Outcome) {
-        // Between runs no call is prepared, and nobody waits for the prompt's facts.
+        // Between runs, no call is prepared and no context is needed.
         if self.machine.state() != SessionState::Processing {
-            self.calls.forget_prepared();
+            self.calls.keep_running();
             self.loading = None;
         }
-        self.timers.forget(Timer::Run(run));
+        self.timers.cancel(Timer::Run(run));
         self.trace.finish(run, &outcome);
         let end = self.log.next_seq();
         if let Some(owner) = self.runs.remove(&run) {
-            owner.finished(Finished { outcome, end });
+            owner.finished(RunEnd { outcome, end });
         }
-        // One that waited for this end begins with it.
-        if let Some(owner) = self.machine.served().and_then(|next| self.runs.get(&next)) {
-            owner.begins(end);
+        // A run that waited for this end starts with it.
+        if let Some(owner) = self.machine.current_run().and_then(|next| self.runs.get(&next)) {
+            owner.started(end);
         }
     }
-}
-
-fn started_call(kind: &InputKind) -> Option<CallKey> {
-    if let InputKind::ToolStarted { call } = kind { Some(*call) } else { None }
 }

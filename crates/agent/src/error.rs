@@ -1,44 +1,44 @@
-//! Failures of a session's own interface.
+//! Errors of the session interface.
 
-/// Why a session did not take a command.
+/// Reason why a session rejected a command.
 ///
-/// What goes wrong inside a run is part of its [`Outcome`](crate::turn::Outcome), not an error here.
+/// A failure inside a run is part of its [`Outcome`](crate::Outcome), not an error here.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
     /// The session is closed, or was dropped.
     #[error("the session is closed")]
     Closed,
-    /// More commands wait than the session takes.
-    #[error("the session has {0} commands waiting and takes no more")]
+    /// The command queue of the session is full.
+    #[error("the session has {0} pending commands and accepts no more")]
     Full(usize),
-    /// No call of this id waits for a decision.
-    #[error("no call `{0}` waits for a decision")]
+    /// No call with this id is waiting for a decision.
+    #[error("no call `{0}` is waiting for a decision")]
     NoSuchApproval(String),
     /// The client has no provider of the profile's name.
     #[error("the profile cannot be used")]
     Profile(#[source] pintle_llm::Error),
-    /// The history has fewer entries than the fork should have.
+    /// The history has fewer entries than the fork asked for.
     #[error("the history has no entry {asked}: it has {turns} so far")]
     NoSuchTurn {
-        /// How many entries were asked for.
+        /// Number of entries asked for.
         asked: usize,
-        /// How many there are.
+        /// Number of entries that exist.
         turns: usize,
     },
-    /// The session does not keep its inputs.
+    /// The session does not record its inputs.
     #[error("the session has no record: it was built without one")]
     NotRecorded,
-    /// The journal does not take the first line of the record.
+    /// The first line of the record could not be written to the journal.
     #[error("the journal cannot be written")]
     Journal(#[source] std::io::Error),
-    /// The record cannot be gone on with.
+    /// The record does not replay, so the session cannot be resumed from it.
     #[error("the record cannot be resumed")]
     Resume(#[source] crate::record::ReplayError),
-    /// The record tells how the session ended.
+    /// The session of the record was closed.
     #[error("the session of the record is closed, so it cannot be resumed; it can be forked")]
     Ended,
-    /// The session cannot be built as asked.
+    /// The session cannot be built as configured.
     #[error("the session cannot be built")]
     Build(#[source] pintle_llm::Error),
 }

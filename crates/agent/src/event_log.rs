@@ -1,13 +1,13 @@
-//! The one place where events are kept, and how subscribers read it (design, section 4).
+//! Event log of a session and its readers (design, section 4).
 //!
-//! Lifecycle events stand in an append-only list that every subscriber reads by its own cursor, so none is lost and
-//! nobody is waited for. The text of an open segment stands beside it; a subscriber takes what it has not read yet,
-//! so a slow one gets fewer and larger deltas. Only the newest part of an open segment is kept: who lags behind
-//! that gets a [`Gap`](EventKind::Gap). When a segment has ended, its text is read from the end event; the last part
-//! of it is kept only where the end event says something else, as that of a stopped command does.
+//! Lifecycle events are in an append-only list that each subscriber reads with a cursor of its own, so that none is lost
+//! and nobody is waited for. The text of an open segment is kept beside it. A subscriber gets the text that it has not
+//! read yet, so that a slow one gets fewer and larger deltas. Of an open segment only the newest part is kept; a
+//! subscriber that lags behind it gets a [`Gap`](EventKind::Gap). Once a segment has ended, its text is read from the end
+//! event. Its last part is kept only if the end event has a different text, like that of a stopped command, and for the
+//! newest calls whose arguments the model wrote.
 //!
-//! Nothing is forgotten by itself: a log of a thousand rounds has a thousand rounds of events. A host that keeps the
-//! past elsewhere says up to where it may go; what a subscriber has not read stays all the same.
+//! The log grows until the embedding application frees old events, except those that a subscriber has not read yet.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -16,17 +16,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 
-use crate::event::{EventKind, SessionEvent};
-use crate::id::SessionId;
-use crate::timestamp::Timestamp;
+use crate::protocol::{EventKind, SessionEvent, SessionId, Timestamp};
 
-/// How much of an open segment is kept for subscribers, in bytes.
+/// Minimum size of the newest part of an open segment that is kept, in bytes. Up to twice as much is kept.
 const KEPT: usize = 1 << 20;
 
-/// How much is kept of a segment whose end does not carry its text, in bytes.
+/// Size of the last part of a segment that is kept if its end event has a different text, in bytes.
 const KEPT_AFTER_END: usize = 64 << 10;
 
-/// Who the events are about.
+/// Number of ended segments with arguments of calls whose last part is kept.
+const KEPT_ARGUMENTS: usize = 16;
+
+/// Session of the events, and its position in the tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) session_id: SessionId,
@@ -34,7 +35,7 @@ pub(crate) struct Identity {
     pub(crate) parent: Option<SessionId>,
 }
 
-/// The events of one session.
+/// Events of one session.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     identity: Identity,
@@ -45,13 +46,16 @@ pub(crate) struct EventLog {
 #[derive(Debug, Default)]
 struct Inner {
     entries: VecDeque<Entry>,
-    /// How many events before the first entry are forgotten.
+    /// Number of events before the first entry that were freed.
     forgotten: u64,
-    /// The subagents whose beginning is forgotten and whose end is not.
-    begun: Vec<SessionId>,
-    /// How far each subscriber has read.
+    /// Subagents whose spawn event was freed and whose end event was not.
+    open_subagents: Vec<SessionId>,
+    /// Positions of the subscribers.
     readers: Vec<Weak<AtomicU64>>,
+    /// Open segments, by the sequence number of the start event.
     open: BTreeMap<u64, Segment>,
+    /// The newest ended segments with arguments of calls, likewise.
+    arguments: BTreeMap<u64, Arc<Segment>>,
     closed: bool,
 }
 
@@ -61,26 +65,37 @@ struct Entry {
     ends: Option<Ended>,
 }
 
-/// What an end event ends.
+/// Segment that an end event ends.
 #[derive(Clone, Debug)]
 struct Ended {
     start: Arc<SessionEvent>,
-    /// What was streamed, if the end event does not begin with it.
-    apart: Option<Arc<Segment>>,
+    /// Streamed text, if the end event does not begin with it.
+    streamed: Streamed,
 }
 
-/// The newest text of a segment.
+/// Streamed text of an ended segment.
+#[derive(Clone, Debug)]
+enum Streamed {
+    /// The text of the end event begins with it.
+    InEndEvent,
+    /// It is different, or the end event has none.
+    Kept(Arc<Segment>),
+    /// Arguments of a call, of this size. Only those of the newest calls are kept, in the log.
+    Arguments(u64),
+}
+
+/// Newest text of a segment.
 #[derive(Debug)]
 struct Segment {
     total: u64,
     newest: String,
-    /// When the newest of it came.
+    /// Time of the newest text.
     at: Timestamp,
 }
 
-/// What a reader has not read of a segment.
+/// Unread part of a segment.
 enum Unread {
-    /// So many bytes are not kept any more.
+    /// This many bytes are not kept any more.
     Skipped(u64),
     Text(String),
 }
@@ -99,7 +114,7 @@ impl Segment {
         }
     }
 
-    /// Forgets all but the newest `bytes`.
+    /// Drops all but the newest `bytes`.
     fn keep(&mut self, bytes: usize) {
         let mut cut = self.newest.len().saturating_sub(bytes);
         while !self.newest.is_char_boundary(cut) {
@@ -112,7 +127,7 @@ impl Segment {
         self.total - self.newest.len() as u64
     }
 
-    /// What follows the first `read` bytes.
+    /// Returns the text after the first `read` bytes.
     fn unread(&self, read: u64) -> Option<Unread> {
         if read >= self.total {
             return None;
@@ -124,11 +139,11 @@ impl Segment {
         Some(Unread::Text(text.to_owned()))
     }
 
-    /// Whether this is how the text of `end` begins.
-    fn begins(&self, end: &EventKind) -> bool {
+    /// Returns whether the text of `end` begins with this one.
+    fn is_prefix_of(&self, end: &EventKind) -> bool {
         self.total == 0
-            || whole_text(end).is_some_and(|whole| {
-                let rest = usize::try_from(self.base()).ok().and_then(|base| whole.get(base..));
+            || text_of_end(end).is_some_and(|text| {
+                let rest = usize::try_from(self.base()).ok().and_then(|base| text.get(base..));
                 rest.is_some_and(|rest| rest.starts_with(&self.newest))
             })
     }
@@ -143,7 +158,7 @@ impl EventLog {
         &self.identity
     }
 
-    /// Appends an event and gives its number. Starts of segments open one.
+    /// Appends an event and returns its sequence number. A start event opens a segment.
     pub(crate) fn append(&self, at: Timestamp, kind: EventKind) -> u64 {
         self.add(at, kind, None)
     }
@@ -154,13 +169,24 @@ impl EventLog {
             let mut inner = self.lock();
             (inner.open.remove(&start), inner.event(start))
         };
-        // Comparing is done without the lock, since the text may be long.
-        let apart = segment.filter(|segment| !segment.begins(&kind)).map(|mut segment| {
-            segment.keep(KEPT_AFTER_END);
-            segment.newest.shrink_to_fit();
-            Arc::new(segment)
-        });
-        self.add(at, kind, start.map(|start| Ended { start, apart }))
+        let Some(start) = start else { return self.add(at, kind, None) };
+        // The lock is not held, since the text can be long.
+        let streamed = match segment.filter(|segment| !segment.is_prefix_of(&kind)) {
+            None => Streamed::InEndEvent,
+            Some(mut segment) => {
+                segment.keep(KEPT_AFTER_END);
+                segment.newest.shrink_to_fit();
+                let segment = Arc::new(segment);
+                if matches!(kind, EventKind::ToolCallArgumentsEnd { .. }) {
+                    let total = segment.total;
+                    self.lock().keep_arguments(start.seq, segment);
+                    Streamed::Arguments(total)
+                } else {
+                    Streamed::Kept(segment)
+                }
+            }
+        };
+        self.add(at, kind, Some(Ended { start, streamed }))
     }
 
     fn add(&self, at: Timestamp, kind: EventKind, ends: Option<Ended>) -> u64 {
@@ -176,7 +202,7 @@ impl EventLog {
         seq
     }
 
-    /// Adds text to the open segment that began at `start`; nothing if it has ended.
+    /// Adds text to the open segment that began at `start`. Does nothing if it has ended.
     pub(crate) fn delta(&self, at: Timestamp, start: u64, text: &str) {
         if let Some(segment) = self.lock().open.get_mut(&start) {
             segment.push(text, at);
@@ -184,24 +210,24 @@ impl EventLog {
         self.wake();
     }
 
-    /// Says that nothing follows.
+    /// Closes the log: no event follows.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.wake();
     }
 
-    /// The session that the events are of.
+    /// Returns the id of the session.
     pub(crate) fn session_id(&self) -> &SessionId {
         &self.identity.session_id
     }
 
-    /// The number that the next event will have.
+    /// Returns the sequence number of the next event.
     pub(crate) fn next_seq(&self) -> u64 {
         self.lock().next_seq()
     }
 
-    /// Forgets the events before `before`, up to the first that a reader has still to read or whose segment is open.
-    /// Gives the number of the first that is kept, and the subagents whose end is forgotten.
+    /// Frees the events before `before`, up to the first that a reader has not read yet or whose segment is open. Returns
+    /// the sequence number of the first that is kept, and the subagents whose end event was freed.
     pub(crate) fn forget(&self, before: u64) -> (u64, Vec<SessionId>) {
         let mut inner = self.lock();
         let reached =
@@ -210,20 +236,21 @@ impl EventLog {
         let open = inner.open.keys().next().copied().unwrap_or(u64::MAX);
         let keep_from = before.min(unread).min(open).clamp(inner.forgotten, inner.next_seq());
         let count = usize::try_from(keep_from - inner.forgotten).unwrap_or(usize::MAX);
-        let gone: Vec<Entry> = inner.entries.drain(..count).collect();
+        let freed: Vec<Entry> = inner.entries.drain(..count).collect();
         inner.forgotten = keep_from;
-        let ended: Vec<SessionId> = gone.iter().filter_map(ended_subagent).cloned().collect();
-        inner.begun.extend(gone.iter().filter_map(begun_subagent).cloned());
+        inner.arguments = inner.arguments.split_off(&keep_from);
+        let ended: Vec<SessionId> = freed.iter().filter_map(ended_subagent).cloned().collect();
+        inner.open_subagents.extend(freed.iter().filter_map(spawned_subagent).cloned());
         if !ended.is_empty() {
-            let over: HashSet<&SessionId> = ended.iter().collect();
-            inner.begun.retain(|begun| !over.contains(begun));
+            let ended: HashSet<&SessionId> = ended.iter().collect();
+            inner.open_subagents.retain(|open| !ended.contains(open));
         }
         if inner.entries.capacity() > 2 * inner.entries.len() {
             inner.entries.shrink_to_fit();
         }
         drop(inner);
-        // Freeing takes its time, and the driver may wait for the lock.
-        drop(gone);
+        // Not under the lock, since freeing takes time and the driver may be waiting.
+        drop(freed);
         (keep_from, ended)
     }
 
@@ -243,7 +270,7 @@ impl EventLog {
 
 #[cfg(test)]
 impl EventLog {
-    /// Appends an event of which nobody hears before `meanwhile` is over; who looks into the log waits until then.
+    /// Appends an event after running `meanwhile` with the log locked.
     pub(crate) fn append_after(&self, at: Timestamp, kind: EventKind, meanwhile: impl FnOnce()) {
         let mut inner = self.lock();
         meanwhile();
@@ -255,6 +282,14 @@ impl EventLog {
 }
 
 impl Inner {
+    /// Keeps the last part of a call's arguments, and drops those of the oldest call if there are too many.
+    fn keep_arguments(&mut self, start: u64, segment: Arc<Segment>) {
+        self.arguments.insert(start, segment);
+        if self.arguments.len() > KEPT_ARGUMENTS {
+            self.arguments.pop_first();
+        }
+    }
+
     fn event(&self, seq: u64) -> Option<Arc<SessionEvent>> {
         self.entry(seq).map(|entry| Arc::clone(&entry.event))
     }
@@ -268,7 +303,7 @@ impl Inner {
     }
 }
 
-fn begun_subagent(entry: &Entry) -> Option<&SessionId> {
+fn spawned_subagent(entry: &Entry) -> Option<&SessionId> {
     if let EventKind::SubagentSpawned { child, .. } = &entry.event.kind { Some(child) } else { None }
 }
 
@@ -279,14 +314,19 @@ fn ended_subagent(entry: &Entry) -> Option<&SessionId> {
 fn opens(kind: &EventKind) -> bool {
     matches!(
         kind,
-        EventKind::AssistantTextStart {} | EventKind::ReasoningStart {} | EventKind::ToolCallStart { .. }
+        EventKind::AssistantTextStart {}
+            | EventKind::ReasoningStart {}
+            | EventKind::ToolCallArgumentsStart { .. }
+            | EventKind::ToolCallStart { .. }
     )
 }
 
-/// The delta kind of a segment that began with `start`.
+/// Returns the delta event of a segment that began with `start`.
 fn delta_kind(start: &EventKind, delta: String) -> Option<EventKind> {
     if let EventKind::ToolCallStart { call_id, .. } = start {
         Some(EventKind::ToolCallOutputDelta { call_id: call_id.clone(), delta })
+    } else if let EventKind::ToolCallArgumentsStart { call_id, .. } = start {
+        Some(EventKind::ToolCallArgumentsDelta { call_id: call_id.clone(), delta })
     } else if matches!(start, EventKind::ReasoningStart {}) {
         Some(EventKind::ReasoningDelta { delta })
     } else if matches!(start, EventKind::AssistantTextStart {}) {
@@ -296,8 +336,8 @@ fn delta_kind(start: &EventKind, delta: String) -> Option<EventKind> {
     }
 }
 
-/// The whole text that an end carries, if it is at hand.
-fn whole_text(end: &EventKind) -> Option<Cow<'_, str>> {
+/// Returns the complete text of an end event, if it is in memory.
+fn text_of_end(end: &EventKind) -> Option<Cow<'_, str>> {
     if let EventKind::AssistantTextEnd { text, .. } | EventKind::ReasoningEnd { text, .. } = end {
         Some(Cow::Borrowed(text))
     } else if let EventKind::ToolCallEnd { output, .. } = end
@@ -309,30 +349,30 @@ fn whole_text(end: &EventKind) -> Option<Cow<'_, str>> {
     }
 }
 
-/// One reader of a log.
+/// Position of a reader in a log.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     log: Arc<EventLog>,
     next: u64,
-    /// The same for the log, which forgets nothing that is still to be read.
+    /// The same for the log, which frees no unread events.
     reached: Arc<AtomicU64>,
-    /// The open segments that this reader has seen begin: start and bytes read.
+    /// Segments whose start this reader has read: sequence number of the start, and bytes read.
     open: BTreeMap<u64, u64>,
     version: watch::Receiver<u64>,
 }
 
-/// What a reader finds.
+/// Result of reading a log.
 #[derive(Debug)]
 pub(crate) enum Found {
     Event(Box<SessionEvent>),
-    /// Nothing now.
+    /// No event yet.
     Nothing,
-    /// Nothing ever again.
+    /// The log is closed and read to its end.
     End,
 }
 
 impl Cursor {
-    /// A reader that begins with event `from`, or with the first that is not forgotten.
+    /// Creates a reader that starts with event `from`, or with the first that was not freed.
     pub(crate) fn new(log: Arc<EventLog>, from: u64) -> Self {
         let version = log.version.subscribe();
         let mut inner = log.lock();
@@ -340,44 +380,44 @@ impl Cursor {
         let reached = Arc::new(AtomicU64::new(next));
         inner.readers.retain(|reader| reader.strong_count() > 0);
         inner.readers.push(Arc::downgrade(&reached));
-        // A late reader gets the text so far of what is still open.
+        // A late reader gets the text so far of open segments.
         let open = inner.open.keys().filter(|start| **start < next).map(|start| (*start, 0)).collect();
         drop(inner);
         Self { log, next, reached, open, version }
     }
 
-    /// The subagents that began before what a reader gets that begins with the first event that is not forgotten, and
-    /// whose end it gets. That is so as long as it has read nothing, since nothing is forgotten then.
-    pub(crate) fn begun_before(&self) -> Vec<SessionId> {
-        self.log.lock().begun.clone()
+    /// Returns the subagents that were spawned before the first event of a new reader, and whose end it will read. Only
+    /// valid before the first read, since events can be freed afterwards.
+    pub(crate) fn open_subagents(&self) -> Vec<SessionId> {
+        self.log.lock().open_subagents.clone()
     }
 
-    /// The number of the next lifecycle event that this reader will get.
+    /// Returns the sequence number of the next lifecycle event.
     pub(crate) fn position(&self) -> u64 {
         self.next
     }
 
-    /// Leaves out what is before this event.
+    /// Skips the events before `seq`.
     pub(crate) fn skip_to(&mut self, seq: u64) {
         if seq > self.next {
             self.next = seq;
             self.reached.store(seq, Ordering::Release);
-            // What was open before is not read on.
+            // Segments that began before are skipped, too.
             self.open.clear();
         }
     }
 
-    /// Waits until there may be something new.
+    /// Waits until there may be a new event.
     pub(crate) async fn changed(&mut self) {
-        // The sender lives in the log that this reader holds.
+        // The sender is in the log, which this reader holds.
         let _ = self.version.changed().await;
     }
 
-    /// The next event, without waiting.
+    /// Returns the next event, without waiting.
     pub(crate) fn find(&mut self) -> Found {
         self.version.mark_unchanged();
         let log = Arc::clone(&self.log);
-        // The driver waits for the lock, so texts are copied without it where they can be.
+        // The driver may be waiting for the lock, so texts are copied without it where possible.
         let inner = log.lock();
         if let Some(entry) = inner.entry(self.next).cloned() {
             drop(inner);
@@ -389,7 +429,7 @@ impl Cursor {
         if inner.closed { Found::End } else { Found::Nothing }
     }
 
-    /// The lifecycle event that is next, or what this reader has not read of the segment that it ends.
+    /// Returns the next lifecycle event, or the unread rest of the segment that it ends.
     fn take(&mut self, entry: &Entry) -> SessionEvent {
         if let Some(ended) = &entry.ends {
             if let Some(rest) = self.rest_before_end(ended, &entry.event) {
@@ -407,18 +447,26 @@ impl Cursor {
 
     fn rest_before_end(&mut self, ended: &Ended, end: &SessionEvent) -> Option<SessionEvent> {
         let read = *self.open.get(&ended.start.seq)?;
-        let (rest, at) = match &ended.apart {
-            Some(segment) => (segment.unread(read)?, segment.at),
-            None => {
-                let whole = whole_text(&end.kind)?;
-                let rest = whole.get(usize::try_from(read).ok()?..).filter(|rest| !rest.is_empty())?;
+        let (rest, at) = match &ended.streamed {
+            Streamed::Kept(segment) => (segment.unread(read)?, segment.at),
+            Streamed::Arguments(total) => {
+                let kept = self.log.lock().arguments.get(&ended.start.seq).cloned();
+                match kept {
+                    Some(segment) => (segment.unread(read)?, segment.at),
+                    None if read < *total => (Unread::Skipped(*total - read), end.timestamp),
+                    None => return None,
+                }
+            }
+            Streamed::InEndEvent => {
+                let text = text_of_end(&end.kind)?;
+                let rest = text.get(usize::try_from(read).ok()?..).filter(|rest| !rest.is_empty())?;
                 (Unread::Text(rest.to_owned()), end.timestamp)
             }
         };
         self.read(&ended.start, rest, at)
     }
 
-    /// The unread text of an open segment, or the gap before it.
+    /// Returns the unread text of an open segment, or the gap before it.
     fn unread(&mut self, inner: &Inner) -> Option<SessionEvent> {
         let (start, unread, at) = self.open.iter().find_map(|(start, read)| {
             let segment = inner.open.get(start)?;
@@ -427,7 +475,7 @@ impl Cursor {
         self.read(&start, unread, at)
     }
 
-    /// The event that brings this reader further in the segment that began with `start`.
+    /// Advances this reader in the segment that began with `start` and returns the event.
     fn read(&mut self, start: &SessionEvent, unread: Unread, at: Timestamp) -> Option<SessionEvent> {
         let read = self.open.get_mut(&start.seq)?;
         let offset = *read;

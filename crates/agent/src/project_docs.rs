@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, future, stream};
 use pintle_env::{EnvError, ExecutionEnvironment};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::discovery::{READ_AHEAD, SkippedFile, error_chain};
-use crate::skills::{self, Skill};
+use crate::discovery::{READ_AHEAD, error_chain};
+use crate::protocol::{LoadedDocument, LoadedProject, Skill, SkippedFile};
+use crate::skills;
 
 /// Budget of all project documents in a prompt, in bytes: 32 KiB.
 pub const PROJECT_DOC_BUDGET: usize = 32 * 1024;
@@ -52,41 +52,6 @@ pub struct ProjectDoc {
     pub content: String,
     /// Whether the file is longer than `content`.
     pub truncated: bool,
-}
-
-/// Project documents and skills in a prompt, without their texts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct LoadedProject {
-    /// Documents, the root's first.
-    #[serde(default)]
-    pub documents: Vec<LoadedDocument>,
-    /// Skills that the prompt lists, sorted by name.
-    #[serde(default)]
-    pub skills: Vec<Skill>,
-    /// Files that exist and could not be used.
-    #[serde(default)]
-    pub skipped: Vec<SkippedFile>,
-}
-
-/// A project document in a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct LoadedDocument {
-    /// Absolute path.
-    pub path: String,
-    /// Size of its text in the prompt, in bytes.
-    pub bytes: usize,
-    /// Whether the file is longer.
-    pub truncated: bool,
-}
-
-impl LoadedProject {
-    /// Returns whether nothing was found.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.skills.is_empty() && self.skipped.is_empty()
-    }
 }
 
 impl From<&ProjectDocs> for LoadedProject {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::environment::{EnvironmentContext, GitContext};
 use crate::project_docs::{ProjectDoc, ProjectDocs};
+use crate::protocol::Skill;
 use crate::sanitize::{escape_end_tag, single_line};
-use crate::skills::Skill;
 
 /// One layer of a system prompt. Later layers take precedence over earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

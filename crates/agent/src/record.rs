@@ -1,4 +1,4 @@
-//! What happened to a session, kept so that it can be explained, repeated and gone on with (design, section 3).
+//! Record of a session, from which it can be explained, replayed and resumed (design, section 3).
 
 mod recorder;
 mod replay;
@@ -13,98 +13,101 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::recorder::{Journal, Recorder};
 pub use self::replay::{Divergence, Replay, ReplayError};
-use crate::event::EventKind;
-use crate::id::{RunId, SegmentId, SessionId};
-use crate::subagent_info::SubagentOrigin;
-use crate::turn::{Action, Input, InputKind, SegmentKind, Start};
+use crate::protocol::{
+    Action, EventKind, Input, InputKind, RunId, SegmentId, SessionId, Start, SubagentOrigin,
+};
 
-/// The inputs of a session, from the first on: the whole truth about it.
+/// All inputs of a session, which determine it completely.
 ///
-/// It holds prompts, answers and what tools gave, and no key. Cloning it copies no input. Written as JSON lines, one
-/// for what the session began with and one for each input, so that a file of it can be appended to.
+/// Contains prompts, model responses and tool results, but no keys. Cloning it copies no inputs. Written as JSON lines: a
+/// header with the initial state, then one line for each input, so that a file can be appended to.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Record {
-    /// Where it comes from.
+    /// Header, with the initial state.
     pub header: RecordHeader,
-    /// What happened, in order.
+    /// Inputs, in order.
     pub entries: Vec<Arc<RecordEntry>>,
 }
 
-/// The first line of a record.
+/// First line of a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordHeader {
-    /// The version of the format: [`Record::VERSION`].
+    /// Version of the format, such as [`Record::VERSION`].
     pub version: u32,
-    /// The version of this crate that made it.
+    /// Version of this crate that wrote the record.
     pub made_by: String,
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// Whose subagent it was, if it was one.
+    /// Origin, if the session was a subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagent: Option<SubagentOrigin>,
-    /// What the session began with.
+    /// Initial state of the session.
     pub start: Start,
 }
 
-/// One input and, if it led to one, the request.
+/// Input, and the request that followed from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordEntry {
-    /// What happened.
+    /// Input.
     #[serde(flatten)]
     pub input: Input,
-    /// What tells the request that followed from every other.
+    /// Fingerprint of the request that followed, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Fingerprint>,
 }
 
-/// Why a text is no record.
+/// Reason why a record cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// It could not be read.
+    /// Reading failed.
     #[error("the record cannot be read")]
     Read(#[source] io::Error),
-    /// It does not begin as records do.
-    #[error("the first line is not that of a record")]
+    /// The first line is not a header.
+    #[error("the first line is not the header of a record")]
     Header(#[source] serde_json::Error),
-    /// It has another version.
+    /// The record has another version.
     #[error("the record has version {found}, expected {expected}")]
     Version {
-        /// Its version.
+        /// Version of the record.
         found: u64,
-        /// The one that this crate reads.
+        /// Newest version that this crate reads.
         expected: u32,
     },
-    /// A line is not one of a record.
+    /// A line is not an input.
     #[error("line {line} is not an input")]
     Line {
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Syntax or data error.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl Record {
-    /// The version of the format that this crate writes and reads.
-    pub const VERSION: u32 = 1;
+    /// Version of the format that this crate writes. It also reads version 1, which has no inputs about the arguments of
+    /// calls.
+    pub const VERSION: u32 = 2;
 
-    /// Writes all of it.
+    /// Oldest version of the format that this crate reads.
+    const OLDEST_VERSION: u32 = 1;
+
+    /// Writes the complete record.
     ///
     /// # Errors
     ///
-    /// Those of `out`, and of reading a spooled output.
+    /// Errors of `out`, and of reading a spooled output.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut out = BufWriter::new(out);
         line(&self.header, &mut out)?;
         self.write_from(0, out)
     }
 
-    /// Writes the entries from this one on, to append them to what was written before.
+    /// Writes the entries from index `entry` on, to append them to a file.
     ///
     /// # Errors
     ///
@@ -115,11 +118,11 @@ impl Record {
         out.flush()
     }
 
-    /// Reads what [`Record::write`] wrote. A last line that was cut off, as by a crash, is left out.
+    /// Reads a record. An incomplete last line, as after a crash, is ignored.
     ///
     /// # Errors
     ///
-    /// Where it is not a record of this version, and why.
+    /// [`RecordError`] if it is not a record, or one of an unknown version.
     pub fn read(mut input: impl BufRead) -> Result<Self, RecordError> {
         let mut text = String::new();
         input.read_line(&mut text).map_err(RecordError::Read)?;
@@ -132,7 +135,7 @@ impl Record {
             }
             match serde_json::from_slice(&text) {
                 Ok(entry) => entries.push(Arc::new(entry)),
-                // An input is written before anything follows from it, so that one that is cut has had no effect.
+                // An input is written before anything follows from it, so an incomplete one has had no effect.
                 Err(_) if !text.ends_with(b"\n") => break,
                 Err(source) => return Err(RecordError::Line { line: number, source }),
             }
@@ -140,14 +143,14 @@ impl Record {
         Ok(Self { header, entries })
     }
 
-    /// The part before this entry.
+    /// Returns the part before index `entry`.
     #[must_use]
     pub fn before(&self, entry: usize) -> Self {
         let entries = self.entries.iter().take(entry).cloned().collect();
         Self { header: self.header.clone(), entries }
     }
 
-    /// The number of the next run.
+    /// Returns the number of the next run.
     pub(crate) fn next_run(&self) -> u64 {
         let run = |kind: &InputKind| {
             if let InputKind::Submit { run: RunId(run), .. } = kind { *run + 1 } else { 0 }
@@ -155,10 +158,12 @@ impl Record {
         self.entries.iter().map(|entry| run(&entry.input.kind)).max().unwrap_or(0)
     }
 
-    /// The number of the next segment.
+    /// Returns the number of the next segment.
     pub(crate) fn next_segment(&self) -> u64 {
         let segment = |kind: &InputKind| {
-            if let InputKind::SegmentOpened { segment: SegmentId(segment), .. } = kind {
+            if let InputKind::SegmentOpened { segment: SegmentId(segment), .. }
+            | InputKind::ArgumentsOpened { segment: SegmentId(segment), .. } = kind
+            {
                 *segment + 1
             } else {
                 0
@@ -167,19 +172,28 @@ impl Record {
         self.entries.iter().map(|entry| segment(&entry.input.kind)).max().unwrap_or(0)
     }
 
-    /// The segments that have begun and not ended.
-    pub(crate) fn open_segments(&self) -> Vec<(SegmentId, SegmentKind)> {
-        let mut open = Vec::new();
+    /// Returns the inputs that end the segments which the record leaves open.
+    pub(crate) fn ends_of_open_segments(&self) -> Vec<InputKind> {
+        let mut open: Vec<(SegmentId, InputKind)> = Vec::new();
         for entry in &self.entries {
-            if let InputKind::SegmentOpened { segment, kind } = &entry.input.kind {
-                open.push((*segment, *kind));
-            } else if let InputKind::SegmentClosed { segment: closed, .. } = &entry.input.kind {
+            let kind = &entry.input.kind;
+            if let InputKind::SegmentOpened { segment, kind } = kind {
+                let (segment, kind, text) = (*segment, *kind, String::new());
+                let end = InputKind::SegmentClosed { segment, kind, text, interrupted: true };
+                open.push((segment, end));
+            } else if let InputKind::ArgumentsOpened { segment, call_id, .. } = kind {
+                let (segment, call_id) = (*segment, call_id.clone());
+                let end = InputKind::ArgumentsClosed { segment, call_id, interrupted: true };
+                open.push((segment, end));
+            } else if let InputKind::SegmentClosed { segment: closed, .. }
+            | InputKind::ArgumentsClosed { segment: closed, .. } = kind
+            {
                 open.retain(|(segment, _)| segment != closed);
-            } else if let InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } = &entry.input.kind {
+            } else if let InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } = kind {
                 open.clear();
             }
         }
-        open
+        open.into_iter().map(|(_, end)| end).collect()
     }
 }
 
@@ -196,14 +210,14 @@ impl RecordHeader {
         }
         // The version first, since what else is there depends on it.
         let Version { version } = serde_json::from_str(text).map_err(RecordError::Header)?;
-        if version != u64::from(Record::VERSION) {
+        if !(u64::from(Record::OLDEST_VERSION)..=u64::from(Record::VERSION)).contains(&version) {
             return Err(RecordError::Version { found: version, expected: Record::VERSION });
         }
         serde_json::from_str(text).map_err(RecordError::Header)
     }
 }
 
-/// What tells the request apart that these actions send.
+/// Returns the fingerprint of the request that these actions send.
 pub(crate) fn request_of(actions: &[Action]) -> Option<Fingerprint> {
     actions.iter().find_map(|action| {
         let Action::Emit(event) = action else { return None };

@@ -1,4 +1,4 @@
-//! One submitted input: its events and its outcome.
+//! Run of one submitted input: its events and its outcome.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -10,81 +10,81 @@ use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
 use crate::error::SessionError;
-use crate::event::SessionEvent;
 use crate::event_log::{Cursor, EventLog, Found};
-use crate::turn::Outcome;
+use crate::protocol::{Outcome, SessionEvent};
 
-/// What the driver tells of a run.
+/// Progress of a run, as the driver reports it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Served {
-    /// The number of its first event, once it has begun. One that is refused, or stopped before, never has.
+pub(crate) struct RunProgress {
+    /// Sequence number of the first event, once the run has started. A run that is rejected, or stopped before, never
+    /// starts.
     pub(crate) from: Option<u64>,
-    pub(crate) finished: Option<Finished>,
+    pub(crate) end: Option<RunEnd>,
 }
 
-/// What the driver leaves when a run is over.
+/// End of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Finished {
+pub(crate) struct RunEnd {
     pub(crate) outcome: Outcome,
-    /// The number of the first event that is not part of the run.
+    /// Sequence number of the first event after the run.
     pub(crate) end: u64,
 }
 
-/// An input that is being handled: a stream of its events, and a future of its [`Outcome`].
+/// Run of a submitted input: a stream of its events, and a future of its [`Outcome`].
 ///
-/// The first of its events is that of the input; an input that is refused, or stopped before it began, has none.
-/// Dropping it interrupts its turn and keeps the session; [`Run::detach`] lets it go on.
+/// Its first event is that of the input. A run that is rejected, or stopped before it started, has no events. Dropping it
+/// interrupts its turn and keeps the session; [`Run::detach`] lets it continue without an owner.
 #[must_use = "dropping a run interrupts it; await it, read its events or detach it"]
 pub struct Run {
     events: Events,
-    served: watch::Receiver<Served>,
-    /// Tells the driver that nobody waits any more.
-    abandoned: DropGuard,
-    /// Why the session never took the input.
-    refused: Option<SessionError>,
+    progress: watch::Receiver<RunProgress>,
+    /// Tells the driver that the run was dropped.
+    drop_guard: DropGuard,
+    /// Error if the session rejected the input.
+    rejected: Option<SessionError>,
 }
 
 impl Run {
     pub(crate) fn new(
         log: Arc<EventLog>,
         from: u64,
-        served: watch::Receiver<Served>,
-        abandoned: DropGuard,
-        refused: Option<SessionError>,
+        progress: watch::Receiver<RunProgress>,
+        drop_guard: DropGuard,
+        rejected: Option<SessionError>,
     ) -> Self {
-        let events = match refused {
-            None => Events::of_run(Cursor::new(log, from), served.clone()),
+        let events = match rejected {
+            None => Events::of_run(Cursor::new(log, from), progress.clone()),
             Some(_) => Events { state: State::Done, run: None },
         };
-        Self { events, served, abandoned, refused }
+        Self { events, progress, drop_guard, rejected }
     }
 
-    /// Lets the run go on without anyone who waits for it.
+    /// Lets the run continue without an owner.
     pub fn detach(self) {
-        self.abandoned.disarm();
+        self.drop_guard.disarm();
     }
 
-    /// The next event; `None` after the last one of this run. Cancel safe.
+    /// Returns the next event; `None` after the last one of this run. Cancel safe.
     pub async fn next(&mut self) -> Option<SessionEvent> {
         std::future::poll_fn(|cx| Pin::new(&mut self.events).poll_next(cx)).await
     }
 
-    /// Waits for the end, without the events.
+    /// Waits for the outcome and discards the events.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Full`] if the session never took the input, [`SessionError::Closed`] if it was closed before,
-    /// or dropped before the run ended.
+    /// [`SessionError::Full`] if the session rejected the input, [`SessionError::Closed`] if it was closed before, or dropped
+    /// before the run ended.
     pub async fn outcome(self) -> Result<Outcome, SessionError> {
-        let Self { events, mut served, abandoned: _abandoned, refused } = self;
-        // Nobody reads them any more, so that the log need not keep them.
+        let Self { events, mut progress, drop_guard: _drop_guard, rejected } = self;
+        // The log need not keep events that nobody reads.
         drop(events);
-        if let Some(refused) = refused {
-            return Err(refused);
+        if let Some(rejected) = rejected {
+            return Err(rejected);
         }
-        let waited = served.wait_for(|served| served.finished.is_some()).await;
-        let finished = waited.ok().and_then(|served| Some(served.finished.as_ref()?.outcome.clone()));
-        finished.ok_or(SessionError::Closed)
+        let ended = progress.wait_for(|progress| progress.end.is_some()).await;
+        let outcome = ended.ok().and_then(|progress| Some(progress.end.as_ref()?.outcome.clone()));
+        outcome.ok_or(SessionError::Closed)
     }
 }
 
@@ -107,24 +107,23 @@ impl IntoFuture for Run {
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let is_finished = self.served.borrow().finished.is_some();
+        let is_finished = self.progress.borrow().end.is_some();
         f.debug_struct("Run").field("finished", &is_finished).finish_non_exhaustive()
     }
 }
 
-/// A subscriber's events, in order.
+/// Stream of the events of a session or a run, in order.
 ///
-/// It ends after the session's last event. It never holds the session up: who reads slowly gets fewer and larger
-/// deltas.
+/// Ends after the last event. A slow subscriber never delays the session: it gets fewer and larger deltas.
 pub struct Events {
     state: State,
-    /// The run whose events they are, if they are those of one only.
-    run: Option<watch::Receiver<Served>>,
+    /// Set if the stream has the events of one run only.
+    run: Option<watch::Receiver<RunProgress>>,
 }
 
 enum State {
     Ready(Cursor),
-    /// Gives the cursor back, unless nothing follows.
+    /// Returns the cursor, unless no more events follow.
     Waiting(Pin<Box<dyn Future<Output = Option<Cursor>> + Send>>),
     Done,
 }
@@ -134,33 +133,33 @@ impl Events {
         Self { state: State::Ready(cursor), run: None }
     }
 
-    fn of_run(cursor: Cursor, run: watch::Receiver<Served>) -> Self {
+    fn of_run(cursor: Cursor, run: watch::Receiver<RunProgress>) -> Self {
         Self { state: State::Ready(cursor), run: Some(run) }
     }
 
-    /// What is next, of the events that are meant.
+    /// Returns the next event of the session or the run.
     fn find(&self, cursor: &mut Cursor) -> Found {
         let Some(run) = &self.run else { return cursor.find() };
         let (from, has_ended) = {
-            let served = run.borrow();
-            (served.from, served.finished.is_some())
+            let progress = run.borrow();
+            (progress.from, progress.end.is_some())
         };
         match from {
             Some(from) => {
                 cursor.skip_to(from);
                 let at = cursor.position();
                 let found = cursor.find();
-                // Asked after the look into the log: the end is told before another run's first event is there.
-                let end = run.borrow().finished.as_ref().map(|finished| finished.end);
+                // Must be read after the log: the end is reported before the first event of another run.
+                let end = run.borrow().end.as_ref().map(|end| end.end);
                 if end.is_some_and(|end| at >= end) { Found::End } else { found }
             }
-            // It ended before it began.
+            // It ended before it started.
             None if has_ended => Found::End,
             None => Found::Nothing,
         }
     }
 
-    /// The next event; `None` after the last one. Cancel safe.
+    /// Returns the next event; `None` after the last one. Cancel safe.
     pub async fn next(&mut self) -> Option<SessionEvent> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -199,22 +198,22 @@ impl Stream for Events {
     }
 }
 
-/// Waits until there may be something to read, or nothing any more. Says whether anything may follow.
-async fn wait(cursor: &mut Cursor, run: Option<&mut watch::Receiver<Served>>) -> bool {
+/// Waits until there may be an event to read. Returns whether any may follow.
+async fn wait(cursor: &mut Cursor, run: Option<&mut watch::Receiver<RunProgress>>) -> bool {
     let Some(run) = run else {
         cursor.changed().await;
         return true;
     };
-    let has_begun = run.borrow().from.is_some();
-    if !has_begun {
-        // What comes meanwhile is not about this run. Without a driver it never begins.
-        return run.wait_for(|served| served.from.is_some() || served.finished.is_some()).await.is_ok();
+    let has_started = run.borrow().from.is_some();
+    if !has_started {
+        // Events until then belong to other runs. If the driver is gone, the run never starts.
+        return run.wait_for(|progress| progress.from.is_some() || progress.end.is_some()).await.is_ok();
     }
     tokio::select! {
         () = cursor.changed() => {}
-        gone = async { run.wait_for(|served| served.finished.is_some()).await.is_err() } => {
-            if gone {
-                // The driver went without an end of the run; the log is closed next.
+        is_gone = async { run.wait_for(|progress| progress.end.is_some()).await.is_err() } => {
+            if is_gone {
+                // The driver is gone without an end of the run; it closes the log next.
                 cursor.changed().await;
             }
         }
@@ -234,18 +233,17 @@ mod tests {
 
     use super::*;
     use crate::event_log::Identity;
-    use crate::id::SessionId;
-    use crate::turn::OutcomeStatus;
+    use crate::protocol::{OutcomeStatus, SessionId};
 
-    /// The driver may end a run just when its last event has been read.
+    /// The driver may end a run just after its last event was read.
     #[tokio::test]
-    async fn the_end_of_a_run_that_comes_before_the_waiting_is_not_missed() {
+    async fn end_before_waiting_is_not_missed() {
         let identity = Identity { session_id: SessionId::new("s"), depth: 0, parent: None };
         let mut cursor = Cursor::new(Arc::new(EventLog::new(identity)), 0);
-        let (sender, mut run) = watch::channel(Served { from: Some(0), finished: None });
+        let (sender, mut run) = watch::channel(RunProgress { from: Some(0), end: None });
         assert!(matches!(cursor.find(), Found::Nothing));
         let outcome = Outcome::new(OutcomeStatus::Completed);
-        sender.send(Served { from: Some(0), finished: Some(Finished { outcome, end: 0 }) }).unwrap();
+        sender.send(RunProgress { from: Some(0), end: Some(RunEnd { outcome, end: 0 }) }).unwrap();
         tokio::time::timeout(Duration::from_secs(10), wait(&mut cursor, Some(&mut run))).await.unwrap();
     }
 }

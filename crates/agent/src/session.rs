@@ -1,9 +1,9 @@
-//! The session: what a host holds (loop specification, section 2.1; design, section 4).
+//! Session: the interface of the embedding application (loop specification, section 2.1; design, section 4).
 
-mod beginning;
 mod builder;
 mod handle;
 mod owner;
+mod start;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,39 +14,38 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 pub use self::builder::SessionBuilder;
+pub use self::handle::SessionHandle;
 pub(crate) use self::handle::Shared;
-pub use self::handle::{Decision, SessionHandle};
-pub(crate) use self::owner::Owner;
+pub(crate) use self::owner::RunOwner;
 use crate::driver::Command;
 use crate::error::SessionError;
 use crate::event_log::{Cursor, EventLog};
-use crate::id::{RunId, SessionId};
 use crate::profile::ProviderProfile;
+use crate::protocol::{RunId, SessionId, SessionState, Turn};
 use crate::record::{Record, Replay, ReplayError};
 use crate::run::{Events, Run};
 use crate::subagent::TreeEvents;
-use crate::turn::{SessionState, Turn};
 
-/// Commands that may wait before the session takes no more.
+/// Capacity of the command queue.
 const MAX_COMMANDS: usize = 1_024;
 
-/// A coding agent at work: submit to it, watch it, steer it, stop it.
+/// A coding agent session: submit inputs to it, watch it, steer it, stop it.
 ///
-/// One task drives it; dropping the session ends that task and everything that it started.
-/// [`Session::close`] does the same in order and waits for it.
+/// One task drives it. Dropping the session ends that task and everything that it started; [`Session::close`] does so in
+/// order and waits for the end.
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,
     handle: SessionHandle,
     runs: AtomicU64,
     log: Arc<EventLog>,
-    /// The run that a record left unfinished.
+    /// Run that the record left unfinished.
     resumed: Mutex<Option<Run>>,
     driver: JoinSet<()>,
 }
 
 impl Session {
-    /// Begins a session of this profile, whose models `client` reaches and whose tools run in `env`.
+    /// Returns a builder of a session with this profile. Its models are reached by `client`, and its tools run in `env`.
     #[must_use]
     pub fn builder(
         client: Client,
@@ -56,80 +55,80 @@ impl Session {
         SessionBuilder::new(client, profile, env)
     }
 
-    /// Has the agent handle this input.
+    /// Submits an input.
     ///
-    /// One input at a time: while a run goes on, another one ends at once as failed; steer, or queue a follow-up. One
-    /// input that comes while a run is being interrupted waits for its end.
+    /// Inputs are handled one at a time: while a run is in progress, another one fails at once; steer it, or queue a
+    /// follow-up instead. One input submitted while a run is being interrupted waits for its end.
     pub fn submit(&self, text: impl Into<String>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
-        let (owner, run_of) = Owner::of_run(&self.log);
-        let refused = self.handle.send(Command::Submit { run, text: text.into(), owner }).err();
-        run_of(refused)
+        let (owner, run_of) = RunOwner::new(&self.log);
+        let rejected = self.handle.send(Command::Submit { run, text: text.into(), owner }).err();
+        run_of(rejected)
     }
 
-    /// Every event from `seq` on, those of the past first. Any number of subscribers may read at their own pace.
+    /// Returns all events from `seq` on, starting with past ones. Any number of subscribers can read, each at its own pace.
     #[must_use]
     pub fn events_from(&self, seq: u64) -> Events {
         Events::of_session(Cursor::new(Arc::clone(&self.log), seq))
     }
 
-    /// Every event from the first on.
+    /// Returns all events from the first on.
     #[must_use]
     pub fn events(&self) -> Events {
         self.events_from(0)
     }
 
-    /// The events of this session and of every subagent below it in one stream, from the first on. Those of a
-    /// subagent carry its session's id, its depth and its parent, and their own numbers.
+    /// Returns the events of this session and of all subagents below it in one stream, from the first on. Events of a
+    /// subagent have the id of its session, its depth and its parent, and sequence numbers of their own.
     #[must_use]
     pub fn tree_events(&self) -> TreeEvents {
         TreeEvents::new(Arc::clone(&self.handle.tree), self.id.clone(), Arc::clone(&self.log))
     }
 
-    /// Frees the memory of the events before `before`, for a host that keeps them elsewhere or needs them no more.
+    /// Frees the memory of the events before `before` and returns the sequence number of the first event that is kept.
     ///
-    /// What a subscriber has still to read stays, and so does what is open; subscribers that come later begin with the
-    /// first event that is kept, whose number is given back. Nothing is freed otherwise: a session keeps its events,
-    /// as it keeps its history, until it is dropped. The events of subagents go with that of their end; of those that
-    /// have ended, only the newest 64 are kept anyway.
+    /// For embedding applications that store events elsewhere or need them no more. Events that a subscriber has not read
+    /// yet are kept, and so are open segments. Later subscribers start with the first event that is kept. The events of a
+    /// subagent are freed together with that of its end; of subagents that have ended, only the newest 64 are kept in any
+    /// case. Without this call, a session keeps all events, like its history, until it is dropped.
     pub fn forget_events(&self, before: u64) -> u64 {
         let (first, ended) = self.log.forget(before);
         self.handle.tree.forget(ended);
         first
     }
 
-    /// The session's id.
+    /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.id
     }
 
-    /// A handle for other tasks.
+    /// Returns a handle for use from other tasks.
     #[must_use]
     pub fn handle(&self) -> SessionHandle {
         self.handle.clone()
     }
 
-    /// The state that the session is in.
+    /// Returns the state of the session.
     #[must_use]
     pub fn state(&self) -> SessionState {
         self.handle.shared.borrow().state
     }
 
-    /// The conversation as of the last change of state or of the history.
+    /// Returns the conversation so far.
     #[must_use]
     pub fn history(&self) -> Vec<Turn> {
         self.handle.shared.borrow().history.clone()
     }
 
-    /// The run that was going on when the record ended that this session goes on from, once. Its events are those from
-    /// there on. Dropping it interrupts it; while nobody takes it, it goes on.
+    /// Returns, once, the run that was unfinished at the end of the record from which this session resumed. Its events are
+    /// those from there on. Dropping it interrupts it; until it is taken, it continues.
     pub fn resumed(&mut self) -> Option<Run> {
         self.resumed.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What has happened so far, in the middle of a turn as well. Also to be had from a
-    /// [handle](SessionHandle::record), after the end.
+    /// Returns the record of the session so far, even in the middle of a turn. A [handle](SessionHandle::record) returns it
+    /// after the end as well.
     ///
     /// # Errors
     ///
@@ -138,8 +137,8 @@ impl Session {
         self.handle.record()
     }
 
-    /// What has happened so far in this session and in every subagent that it has had, at any depth: a record of each,
-    /// in the order in which they began. The events of their replays are those of [`Session::tree_events`].
+    /// Returns the records of this session and of all its subagents so far, at any depth, in the order in which they
+    /// started. The events of their replays are those of [`Session::tree_events`].
     ///
     /// # Errors
     ///
@@ -148,39 +147,38 @@ impl Session {
         self.handle.tree_records()
     }
 
-    /// Has the events, requests and outcomes of a record come about once more, without a model and without a place
-    /// where tools run.
+    /// Reproduces the events, requests and outcomes of a record, without a model and without an execution environment.
     ///
     /// # Errors
     ///
-    /// [`ReplayError::Diverged`] at the first input that leads to another request than it did.
+    /// [`ReplayError::Diverged`] at the first input that leads to a different request.
     pub fn replay(record: &Record) -> Result<Replay, ReplayError> {
         record.replay()
     }
 
-    /// A session of its own that goes on from the first `turns` entries of the [history](Session::history), with the
-    /// same configuration as this one has now: its requests begin with the same bytes, so that the provider's cache
-    /// serves both. This session goes on, in the middle of a turn as well; what waits in its queues stays with it.
+    /// Forks the session after the first `turns` entries of the [history](Session::history), with its current
+    /// configuration. Requests of the fork begin with the same bytes, so that the provider's cache serves both sessions.
+    /// This session continues, even in the middle of a turn, and keeps its queued messages.
     ///
-    /// Tools run in the same place. It stays this session's to clean up, so that the fork has to be closed first.
+    /// Tools of the fork run in the same environment. This session cleans it up, so the fork has to be closed first.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSuchTurn`] if the history has fewer entries, else as for [`SessionHandle::steer`]. A session
-    /// that is closed can be forked from its [record](Record::fork).
+    /// [`SessionError::NoSuchTurn`] if the history has fewer entries, otherwise as for [`SessionHandle::steer`]. A closed
+    /// session can be forked from its [record](Record::fork).
     pub async fn fork(&self, turns: usize) -> Result<SessionBuilder, SessionError> {
         let (reply, forked) = oneshot::channel();
         self.handle.send(Command::Fork { turns, reply })?;
         match forked.await.map_err(|_| SessionError::Closed)? {
             Ok(builder) => Ok(*builder),
-            Err(there_are) => Err(SessionError::NoSuchTurn { asked: turns, turns: there_are }),
+            Err(count) => Err(SessionError::NoSuchTurn { asked: turns, turns: count }),
         }
     }
 
-    /// Stops what runs, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is
-    /// the last event.
+    /// Stops everything, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is the
+    /// last event.
     pub async fn close(mut self) {
-        // A session that takes no command any more is at its end already. One that has many waiting is waited for.
+        // If the session accepts no commands, it is ending already. If its queue is full, wait for a free slot.
         let _ = self.handle.commands.send(Command::Close).await;
         while self.driver.join_next().await.is_some() {}
     }

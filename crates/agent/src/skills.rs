@@ -9,37 +9,16 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt as _, stream};
 use pintle_env::{EnvError, ExecutionEnvironment};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use self::front_matter::FrontMatter;
-use crate::discovery::{READ_AHEAD, SkippedFile, error_chain};
+use crate::discovery::{READ_AHEAD, error_chain};
+use crate::protocol::{Skill, SkippedFile};
 
 /// Bytes of a file that are read for its front matter: 16 KiB.
 const READ_LIMIT: u64 = 16 * 1024;
 
 /// Entries that are read in one directory of skills.
 const MAX_PER_DIRECTORY: usize = 200;
-
-/// One skill.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct Skill {
-    /// Name: at most 64 letters, digits, `-` and `_`.
-    pub name: String,
-    /// Description: one line of at most 1,024 characters.
-    pub description: String,
-    /// Absolute path of its `SKILL.md`. Bytes that are not UTF-8 are replaced.
-    pub path: String,
-}
-
-impl Skill {
-    /// Creates a skill whose `SKILL.md` is at `path`.
-    #[must_use]
-    pub fn new(name: impl Into<String>, description: impl Into<String>, path: impl Into<String>) -> Self {
-        Self { name: name.into(), description: description.into(), path: path.into() }
-    }
-}
 
 /// Skills, sorted by name, and files that could not be used.
 #[derive(Debug, Default)]

@@ -1,15 +1,12 @@
-//! The turn machine: every decision of the loop, without I/O, clock or chance (design, section 3).
+//! Turn machine: every decision of the loop, without I/O, clock or randomness (design, section 3).
 //!
-//! [`Machine::step`] takes one [`Input`] and gives the [`Action`]s that follow. The same inputs give the same
+//! [`Machine::step`] takes one [`Input`] and returns the [`Action`]s that follow. The same inputs lead to the same
 //! actions, so a session can be tested as a table, replayed from its record, and run inside a workflow engine.
 
-mod action;
 mod budget;
 mod children;
 mod cycle;
 mod ending;
-mod history;
-mod input;
 mod loops;
 mod repair;
 mod round;
@@ -21,135 +18,111 @@ mod window;
 use std::collections::{BTreeSet, VecDeque};
 
 use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use action::{Action, Outcome, OutcomeStatus};
-pub use budget::{Budget, BudgetKind, Spent};
-pub use history::{Turn, TurnKind};
-pub use input::{
-    CallPlan, Change, FinishedCall, Input, InputKind, Preparation, SegmentKind, Timer, TurnContext,
+use self::budget::ReachedLimit;
+use self::children::Children;
+use self::cycle::Progress;
+use self::ending::Ending;
+use self::loops::LoopWindow;
+use self::round::Round;
+pub(crate) use self::round::not_run;
+use self::window::CountedPrompt;
+use crate::protocol::{
+    Action, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId, RunId,
+    SessionState, Spent, Timer, Timestamp, Turn, TurnContext, TurnLimits,
 };
 
-pub use start::Start;
-
-use crate::config::TurnLimits;
-use crate::event::{EventKind, ForkedFrom};
-use crate::id::{LoadId, ModelCallId, RunId};
-use crate::timestamp::Timestamp;
-use budget::Met;
-use children::Children;
-use cycle::Progress;
-use ending::Ending;
-use loops::LoopWindow;
-use round::Round;
-use window::CountedPrompt;
-
-/// The states of a session (loop specification, section 2.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum SessionState {
-    /// Waiting for input.
-    #[default]
-    Idle,
-    /// Running the loop.
-    Processing,
-    /// The model asked something; the next input answers it.
-    AwaitingInput,
-    /// Over.
-    Closed,
-}
-
-/// The state machine of one session.
+/// State machine of one session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     limits: TurnLimits,
     reasoning_effort: Option<ReasoningEffort>,
     state: SessionState,
     phase: Phase,
-    /// The run that is served, and what it has come to.
+    /// The current run and its totals.
     progress: Option<Progress>,
-    /// Set while what runs is being stopped.
+    /// Set while everything that runs is being stopped.
     ending: Option<Ending>,
-    /// An input that came while a turn was being interrupted; it begins when the turn has ended.
+    /// Input submitted while a turn was being interrupted; it starts when the turn has ended.
     waiting: Option<(RunId, String)>,
     history: Vec<Turn>,
     context: Option<TurnContext>,
-    /// Nothing that the context is made of has changed since it was loaded.
+    /// Whether nothing that the context depends on has changed since it was loaded.
     context_is_current: bool,
-    /// The system prompt as a history item, so that it is encoded once.
+    /// System prompt as a history item, so that it is encoded once.
     system: Option<HistoryItem>,
-    /// The system prompt and the beginning of the history, as the newest request had them.
+    /// System prompt and beginning of the history, as in the newest request.
     #[serde(skip)]
     messages: MessageList,
-    /// The size of the system prompt in that list, in characters.
+    /// Size of the system prompt in that list, in characters.
     #[serde(skip)]
     system_chars: u64,
     steering: VecDeque<String>,
     follow_ups: VecDeque<String>,
-    /// The first entries of the history, which the model has accepted: an answer has followed them.
+    /// Number of leading history entries that the model has accepted: a response followed them.
     #[serde(default)]
     accepted: usize,
-    /// How often entries of the history were replaced.
+    /// Number of times that entries of the history were replaced.
     #[serde(default)]
     repairs: u64,
     /// Assistant turns of the session.
     turns: u64,
     model_calls: u64,
-    /// Draws the ids of loadings.
+    /// Counter for load ids.
     #[serde(default)]
     loads: u64,
-    /// Every call id that the history has, since two calls of one id cannot both be answered.
+    /// All call ids in the history, since two calls with one id cannot both be answered.
     call_ids: BTreeSet<String>,
     calls: LoopWindow,
-    /// The size of the history, in characters.
+    /// Size of the history, in characters.
     chars: u64,
-    /// The newest request as its provider counted it.
+    /// Size of the newest request, as counted by its provider.
     #[serde(default)]
     counted_prompt: Option<CountedPrompt>,
     context_warned: bool,
     last_chain: Option<PrefixChain>,
-    /// What is chained is as it was; the history has only grown.
-    #[serde(default)]
-    chain_goes_on: bool,
-    /// A call of this round found the place where tools run gone.
+    /// Whether the history has only grown since the last request, so that its chain can be extended.
+    #[serde(default, rename = "chain_goes_on")]
+    chain_is_current: bool,
+    /// A call of this round lost the execution environment.
     environment_lost: bool,
-    /// A call of this round asks the user something.
+    /// Question of a call of this round to the user.
     #[serde(default)]
     question: Option<String>,
-    /// A call of this round did not run because of this limit.
+    /// Limit because of which a call of this round did not run.
     #[serde(default)]
-    over_budget: Option<Met>,
-    /// What was spent, in this session and below it.
+    over_budget: Option<ReachedLimit>,
+    /// Amounts spent by this session and its subagents.
     #[serde(default)]
     spent: Spent,
-    /// Where the history that it began with comes from.
+    /// Origin of the initial history.
     #[serde(default)]
     forked_from: Option<ForkedFrom>,
-    /// The subagents that are open.
+    /// Open subagents.
     #[serde(default)]
     children: Children,
     now: Timestamp,
 }
 
-/// What the machine waits for.
+/// Event that the machine waits for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 enum Phase {
-    /// Input.
+    /// An input.
     #[default]
     Resting,
-    /// The prompt's facts; `stale` if they changed again meanwhile.
+    /// The context; `stale` if it has changed again since the load began.
     LoadingContext { load: LoadId, stale: bool },
-    /// This model call.
+    /// The end of this model call.
     AwaitingModel(ModelCallId),
-    /// The calls of a round.
+    /// The results of a round's calls.
     RunningTools(Round),
     /// The end of everything that the session started.
     CleaningUp,
 }
 
 impl Machine {
-    /// A machine that waits for [`InputKind::Opened`].
+    /// Creates a machine that waits for [`InputKind::Opened`].
     #[must_use]
     pub fn new(limits: TurnLimits, reasoning_effort: Option<ReasoningEffort>) -> Self {
         Self {
@@ -178,7 +151,7 @@ impl Machine {
             chars: 0,
             context_warned: false,
             last_chain: None,
-            chain_goes_on: false,
+            chain_is_current: false,
             environment_lost: false,
             question: None,
             over_budget: None,
@@ -190,33 +163,43 @@ impl Machine {
         }
     }
 
-    /// The conversation so far.
+    /// Returns the conversation so far.
     #[must_use]
     pub fn history(&self) -> &[Turn] {
         &self.history
     }
 
-    /// How often entries of the history were replaced by others; it grows otherwise.
+    /// Returns the number of times that entries of the history were replaced. Otherwise it only grows.
     #[must_use]
     pub fn repairs(&self) -> u64 {
         self.repairs
     }
 
-    /// The run that is served.
-    pub(crate) fn served(&self) -> Option<RunId> {
+    /// Returns the current run.
+    pub(crate) fn current_run(&self) -> Option<RunId> {
         self.progress.as_ref().map(|progress| progress.run)
     }
 
-    /// The state that the host sees.
+    /// Returns the state of the session.
     #[must_use]
     pub fn state(&self) -> SessionState {
         self.state
     }
 
-    /// Takes one input and says what follows, in order. Inputs that come too late change nothing.
+    /// Returns the steering messages that wait, the oldest first.
+    pub fn steering(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.steering.iter().map(String::as_str)
+    }
+
+    /// Returns the follow-ups that wait, the oldest first.
+    pub fn follow_ups(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.follow_ups.iter().map(String::as_str)
+    }
+
+    /// Takes one input and returns the actions that follow, in order. Inputs that arrive too late change nothing.
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         let mut out = Vec::new();
-        // A clock that jumps back must not make a history that runs backwards.
+        // The history must not run backwards when the clock jumps back.
         let last = self.now;
         self.now = last.max(input.at);
         match input.kind {
@@ -247,6 +230,12 @@ impl Machine {
             InputKind::SegmentOpened { kind, .. } => self.segment_opened(kind, &mut out),
             InputKind::SegmentClosed { kind, text, interrupted, .. } => {
                 self.segment_closed(kind, text, interrupted, &mut out);
+            }
+            InputKind::ArgumentsOpened { call_id, tool_name, .. } => {
+                self.arguments_opened(call_id, tool_name, &mut out);
+            }
+            InputKind::ArgumentsClosed { call_id, interrupted, .. } => {
+                self.arguments_closed(call_id, interrupted, &mut out);
             }
             InputKind::ModelRetrying { model_call, attempt, delay, error } => {
                 self.model_retrying(model_call, attempt, delay, &error, &mut out);
@@ -281,7 +270,7 @@ impl Machine {
     fn submit(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
         let is_pausing = matches!(self.ending, Some(Ending::Interrupt | Ending::Budget(_)));
         let is_free = self.waiting.is_none() && is_pausing;
-        let refusal = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
+        let rejection = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             Some("the session is closed")
         } else if self.progress.is_some() && !is_free {
             Some("the session is processing: steer it, queue a follow-up, or wait for the run to end")
@@ -290,22 +279,22 @@ impl Machine {
         } else {
             None
         };
-        if let Some(message) = refusal {
-            out.push(ending::refused(run, message));
+        if let Some(message) = rejection {
+            out.push(ending::rejected(run, message));
             return;
         }
         if self.progress.is_some() {
             self.waiting = Some((run, text));
         } else {
-            self.begin_run(run, text, out);
+            self.start_run(run, text, out);
         }
     }
 
-    fn begin_run(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
+    fn start_run(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
         self.progress = Some(Progress::new(run, self.now));
         self.state = SessionState::Processing;
         self.time_run(out);
-        self.begin_input(text, out);
+        self.start_input(text, out);
     }
 
     fn steer(&mut self, text: String, out: &mut Vec<Action>) {
@@ -326,14 +315,14 @@ impl Machine {
         let problem = if state == SessionState::Closed {
             "the session is closed".to_owned()
         } else if queue.len() >= max {
-            format!("{max} messages wait already")
+            format!("{max} messages are waiting already")
         } else if text.trim().is_empty() {
             "it is empty".to_owned()
         } else {
             queue.push_back(text);
             return;
         };
-        // After the end no event may follow.
+        // No event may follow the end of the session.
         if state != SessionState::Closed {
             out.push(Action::emit(EventKind::Warning {
                 message: format!("a message was not queued: {problem}"),
@@ -355,6 +344,11 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// Returns the kind of the calls of this tool.
+    fn call_kind(&self, tool_name: &str) -> CallKind {
+        self.context.as_ref().map_or_else(CallKind::default, |context| context.call_kind(tool_name))
     }
 
     fn record(&mut self, turn: Turn) {

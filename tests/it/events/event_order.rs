@@ -48,6 +48,7 @@ impl OneSession {
         match &event.kind {
             EventKind::AssistantTextStart {}
             | EventKind::ReasoningStart {}
+            | EventKind::ToolCallArgumentsStart { .. }
             | EventKind::ToolCallStart { .. } => {
                 let open = Open { start: event.kind.clone(), text: String::new(), read: 0, gap: false };
                 self.open.insert(event.seq, open);
@@ -60,6 +61,10 @@ impl OneSession {
             EventKind::ReasoningEnd { text, .. } => {
                 self.end(event, |open| matches!(open.start, EventKind::ReasoningStart {}) && open.says(text));
             }
+            EventKind::ToolCallArgumentsEnd { call_id: ended, .. } => self.end(
+                event,
+                |open| matches!(&open.start, EventKind::ToolCallArgumentsStart { call_id, .. } if call_id == ended),
+            ),
             EventKind::ToolCallEnd { call_id: ended, .. } => self.end(
                 event,
                 |open| matches!(&open.start, EventKind::ToolCallStart { call_id, .. } if call_id == ended),
@@ -79,6 +84,7 @@ impl OneSession {
         match &event.kind {
             EventKind::AssistantTextDelta { delta }
             | EventKind::ReasoningDelta { delta }
+            | EventKind::ToolCallArgumentsDelta { delta, .. }
             | EventKind::ToolCallOutputDelta { delta, .. } => {
                 assert!(!delta.is_empty(), "a delta says something: {event:?}");
                 open.read += delta.len() as u64;

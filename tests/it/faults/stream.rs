@@ -163,7 +163,11 @@ async fn invalid_characters_are_replaced(dialect: Dialect) {
                 let [warning] = response.warnings.as_slice() else { panic!("{:?}", response.warnings) };
                 assert_eq!(warning.code.as_deref(), Some(Warning::REPLACED_CHARACTERS));
                 if times == 1 || mode == Mode::Complete {
-                    assert!(warning.message.starts_with("1 invalid Unicode character of the response"), "{}", warning.message);
+                    assert!(
+                        warning.message.starts_with("1 invalid Unicode character of the response"),
+                        "{}",
+                        warning.message
+                    );
                 }
                 drop(client);
                 finish(server).await;

@@ -18,12 +18,11 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::*;
-use crate::config::{SessionConfig, TurnLimits};
+use crate::config::SessionConfig;
 use crate::error::SessionError;
-use crate::event::EventKind;
 use crate::profile::ProviderProfile;
+use crate::protocol::{EventKind, OutcomeStatus, SessionState, TurnLimits};
 use crate::session::{Session, SessionBuilder};
-use crate::turn::{OutcomeStatus, SessionState};
 
 /// Time-out for everything that is expected to happen.
 const TIMEOUT: Duration = Duration::from_secs(20);

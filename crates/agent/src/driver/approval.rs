@@ -1,4 +1,4 @@
-//! Between the preparation of a call and its run: who decides, and that the decision is about this call.
+//! Approval of a call between its preparation and its run: who decides, and that the decision applies to this call.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,89 +9,63 @@ use pintle_env::ExecutionEnvironment;
 use pintle_llm::Fingerprint;
 use pintle_tools::gate;
 use pintle_tools::pipeline::{self, DryRun, Execution, Gate, PreparedCall, Verdict};
-use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
 use super::report::Decided;
 use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
-use crate::id::CallKey;
-use crate::session::Decision;
-use crate::subagent_info::SubagentOrigin;
-use crate::turn::InputKind;
+use crate::protocol::{CallKey, Decision, InputKind, SubagentOrigin};
 
-/// The time limit of a dry run.
-const DRY_RUN: Duration = Duration::from_secs(5);
-
-/// A call that waits for a decision.
-#[derive(Debug)]
-pub(super) struct Asking {
-    pub(super) call: CallKey,
-    pub(super) request: Arc<ApprovalRequest>,
-    /// Ends the approver's deliberation when the decision is not wanted any more.
-    _asked: DropGuard,
-}
+/// Time limit for a dry run, which shows what a call would change.
+const DRY_RUN_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Driver {
-    /// Has the approver decide, if there is one, and lets the host see what is asked.
-    pub(super) fn ask(&mut self, call: CallKey, call_id: String) -> Option<InputKind> {
-        let Some(request) = self.calls.requests.remove(&call) else {
-            // The machine asks about calls that were prepared so; should it ever ask about another, it does not run.
+    /// Publishes a request for approval and passes it to the approver, if there is one.
+    pub(super) fn ask(&mut self, call: CallKey) -> Option<InputKind> {
+        let Some((request, asked)) = self.calls.set_pending(call) else {
+            // The machine only asks about calls that need approval. If it ever asked about another one, it would not run.
             let reason = Some("it cannot be asked about".to_owned());
             return Some(InputKind::ApprovalDecided { call, approved: false, reason });
         };
-        let asked = CancellationToken::new();
         if let Some(approver) = self.approver.clone() {
-            let (asked, request) = (asked.clone(), Arc::clone(&request));
             let reports = self.reports.clone();
             let task = async move {
-                // Within a future of our own, since a host's function may panic before it has made one.
+                // Inside a future of our own, since the approver may panic before it returns one.
                 let deciding = AssertUnwindSafe(async { approver.decide(&request).await }).catch_unwind();
                 let decision = tokio::select! {
                     biased;
                     () = asked.cancelled() => return,
-                    decision = deciding => decision.unwrap_or_else(|_panic| broken(&request)),
+                    decision = deciding => decision.unwrap_or_else(|_panic| approver_panicked(&request)),
                 };
                 let (call_id, exactly) = (request.call_id.clone(), request.fingerprint);
                 let decided = Decided { call_id, exactly, decision };
-                // Without a driver nobody waits for the decision.
+                // If the driver is gone, nobody needs the decision.
                 let _ = reports.send(Report::Decided(Box::new(decided))).await;
             };
             self.spawn(task.instrument(self.trace.run()));
         }
-        self.calls.asking.insert(call_id, Asking { call, request, _asked: asked.drop_guard() });
-        self.show();
+        self.publish();
         None
     }
 
-    /// What a decision means for the machine; nothing if no such call waits for one.
-    pub(super) fn decided(
-        &mut self,
-        call_id: &str,
-        exactly: Fingerprint,
-        decision: Decision,
-    ) -> Option<InputKind> {
-        let asking = self.calls.asking.get(call_id).filter(|asking| asking.request.fingerprint == exactly)?;
-        let call = asking.call;
+    /// Applies a decision and returns the input for the machine; `None` if no such call is waiting for one.
+    pub(super) fn decide(&mut self, decided: Decided) -> Option<InputKind> {
+        let Decided { call_id, exactly, decision } = decided;
         let (approved, reason) = match decision {
             Decision::Approve => (true, None),
             Decision::Deny { reason } => (false, reason),
         };
-        if approved {
-            self.calls.approved.insert(call, exactly);
-        } else {
-            self.calls.prepared.remove(&call);
-        }
+        let call = self.calls.decide(&call_id, exactly, approved)?;
         Some(InputKind::ApprovalDecided { call, approved, reason })
     }
 }
 
-fn broken(request: &ApprovalRequest) -> Decision {
+fn approver_panicked(request: &ApprovalRequest) -> Decision {
     tracing::error!(tool = request.tool_name, "the approver panicked");
     Decision::Deny { reason: Some("the approver is broken".to_owned()) }
 }
 
-/// What is asked about a call.
+/// Returns the request for approval of a call.
 pub(super) async fn request(
     call: &PreparedCall,
     reason: &str,
@@ -105,12 +79,12 @@ pub(super) async fn request(
 
 async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<DryRun> {
     let running = AssertUnwindSafe(pipeline::dry_run(call, env)).catch_unwind();
-    // What cannot be shown in time is asked about without it.
-    tokio::time::timeout(DRY_RUN, running).await.ok()?.ok()?
+    // Without a result in time, approval is requested without one.
+    tokio::time::timeout(DRY_RUN_TIMEOUT, running).await.ok()?.ok()?
 }
 
-/// Why a call must not run after all: another one was approved, or the world has changed since it was prepared and a
-/// gate objects now.
+/// Returns why a call must not run after all: another one was approved, or the situation has changed since it was
+/// prepared and a gate objects now.
 pub(super) async fn objection(
     gates: &[Arc<dyn Gate>],
     call: &PreparedCall,
@@ -130,11 +104,11 @@ pub(super) async fn objection(
     }
 }
 
-/// Tells the gates what became of a call.
-pub(super) async fn tell(gates: &[Arc<dyn Gate>], call: &PreparedCall, execution: &Execution) {
+/// Passes the result of a call to the gates.
+pub(super) async fn notify_gates(gates: &[Arc<dyn Gate>], call: &PreparedCall, execution: &Execution) {
     for gate in gates {
-        let telling = AssertUnwindSafe(async { gate.ran(call, execution).await }).catch_unwind();
-        if telling.await.is_err() {
+        let notifying = AssertUnwindSafe(async { gate.ran(call, execution).await }).catch_unwind();
+        if notifying.await.is_err() {
             tracing::error!(?gate, "a gate panicked");
         }
     }

@@ -1,28 +1,27 @@
-//! What a host wants of a session.
+//! Commands of the embedding application.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use pintle_env::ExecutionEnvironment;
-use pintle_llm::ReasoningEffort;
-use pintle_tools::ToolRegistry;
+use pintle_llm::{AdapterTimeout, ReasoningEffort, RetryPolicy};
+use pintle_tools::{CommandTimeouts, ToolRegistry, TruncationLimits};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{Decided, Driver};
-use crate::config::TurnLimits;
-use crate::id::RunId;
+use crate::config::{ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 use crate::profile::ProviderProfile;
-use crate::session::{Owner, SessionBuilder};
-use crate::turn::{Change, InputKind};
+use crate::protocol::{Change, InputKind, RunId, TurnLimits};
+use crate::session::{RunOwner, SessionBuilder};
 
-/// One thing that a host wants. Those that wait stand in blocks, so that the large ones are boxed.
+/// Command to the driver. Large commands are boxed, since a channel allocates a block of them from the start.
 #[derive(Debug)]
 pub(crate) enum Command {
     Submit {
         run: RunId,
         text: String,
-        owner: Owner,
+        owner: RunOwner,
     },
     Steer(String),
     FollowUp(String),
@@ -35,12 +34,37 @@ pub(crate) enum Command {
     SetTools(ToolRegistry),
     SetEnvironment(Arc<dyn ExecutionEnvironment>),
     SetLimits(Box<TurnLimits>),
+    /// Applies to the next call.
+    Configure(Box<ConfigChange>),
     Decide(Box<Decided>),
-    /// A builder of the fork, or how many entries the history has.
+    /// Replies with a builder of the fork, or with the number of history entries if there are too few.
     Fork {
         turns: usize,
         reply: oneshot::Sender<Result<Box<SessionBuilder>, usize>>,
     },
+}
+
+/// Change of the part of the configuration that the driver applies by itself.
+#[derive(Clone, Debug)]
+pub(crate) enum ConfigChange {
+    CommandTimeouts(CommandTimeouts),
+    ToolOutput(TruncationLimits),
+    Retry(RetryPolicy),
+    ModelTimeout(AdapterTimeout),
+    /// In bytes.
+    ResponseLimit(u64),
+}
+
+impl ConfigChange {
+    fn apply_to(self, config: &mut SessionConfig) {
+        match self {
+            Self::CommandTimeouts(timeouts) => config.command_timeouts = timeouts,
+            Self::ToolOutput(limits) => config.tool_output = limits,
+            Self::Retry(policy) => config.retry = SessionRetry(policy),
+            Self::ModelTimeout(timeout) => config.model_timeout = ModelTimeout(timeout),
+            Self::ResponseLimit(bytes) => config.response_limit = ResponseLimit(bytes),
+        }
+    }
 }
 
 impl Driver {
@@ -51,12 +75,12 @@ impl Driver {
         }
     }
 
-    /// What the machine must be told, if anything, once the driver has done its part.
+    /// Performs the driver's part of a command and returns the input for the machine, if there is one.
     fn input_of(&mut self, command: Command) -> Option<InputKind> {
         let kind = match command {
             Command::Submit { run, text, owner } => {
-                if self.machine.served().is_none() {
-                    owner.begins(self.log.next_seq());
+                if self.machine.current_run().is_none() {
+                    owner.started(self.log.next_seq());
                 }
                 self.runs.insert(run, owner);
                 InputKind::Submit { run, text }
@@ -71,30 +95,31 @@ impl Driver {
             }
             Command::SetLimits(limits) => InputKind::Configure { change: Change::Limits(*limits) },
             Command::SetTools(tools) => {
-                let mut profile = self.given.clone();
+                let mut profile = self.base_profile.clone();
                 profile.tool_registry = tools;
                 self.set_profile(profile);
                 InputKind::Configure { change: Change::Context }
             }
             Command::SetEnvironment(env) => {
-                self.move_to(env);
+                self.set_environment(env);
                 InputKind::Configure { change: Change::Context }
             }
             Command::SetModel(model) => {
-                self.set_profile(self.given.clone().with_model(model));
+                self.set_profile(self.base_profile.clone().with_model(model));
                 InputKind::Configure { change: Change::Context }
             }
             Command::SetProfile(profile) => {
                 self.set_profile(*profile);
                 InputKind::Configure { change: Change::Context }
             }
-            Command::Decide(decided) => {
-                let Decided { call_id, exactly, decision } = *decided;
-                return self.decided(&call_id, exactly, decision);
+            Command::Configure(change) => {
+                change.apply_to(&mut self.config);
+                return None;
             }
+            Command::Decide(decided) => return self.decide(*decided),
             Command::Fork { turns, reply } => {
                 let forked = self.fork(turns).map(Box::new).ok_or(self.machine.history().len());
-                // Who does not wait any more wants no fork.
+                // A caller that has stopped waiting needs no fork.
                 let _ = reply.send(forked);
                 return None;
             }
@@ -102,23 +127,23 @@ impl Driver {
         Some(kind)
     }
 
-    /// Interrupts a run that has lost its owner, once.
-    pub(super) async fn interrupt(&mut self, run: RunId) {
+    /// Interrupts a run whose owner dropped it, once.
+    pub(super) async fn interrupt_dropped(&mut self, run: RunId) {
         if let Some(owner) = self.runs.get_mut(&run) {
-            owner.abandoned = None;
+            owner.dropped = None;
         }
-        // Another run waits only for one that is being stopped already. To stop that once more would stop the other.
-        let is_being_stopped = self.machine.served() == Some(run) && self.runs.len() > 1;
+        // A second run only waits for one that is being stopped already. Another interrupt would stop the second.
+        let is_being_stopped = self.machine.current_run() == Some(run) && self.runs.len() > 1;
         if !is_being_stopped {
             self.step(InputKind::Interrupt).await;
         }
     }
 }
 
-/// The next run whose owner drops it. Cancel safe.
-pub(super) async fn abandoned(runs: &HashMap<RunId, Owner>) -> RunId {
-    let mut owned = runs.iter().filter_map(|(run, owner)| Some((*run, owner.abandoned.as_ref()?)));
-    // There are two at most: the one that is served, and one that waits for its end.
+/// Returns the next run that its owner drops. Cancel safe.
+pub(super) async fn next_dropped(runs: &HashMap<RunId, RunOwner>) -> RunId {
+    let mut owned = runs.iter().filter_map(|(run, owner)| Some((*run, owner.dropped.as_ref()?)));
+    // There are at most two: the current run, and one that waits for its end.
     let (one, other) = (owned.next(), owned.next());
     tokio::select! {
         run = dropped(one) => run,
@@ -127,7 +152,7 @@ pub(super) async fn abandoned(runs: &HashMap<RunId, Owner>) -> RunId {
 }
 
 async fn dropped(run: Option<(RunId, &CancellationToken)>) -> RunId {
-    let Some((run, abandoned)) = run else { return std::future::pending().await };
-    abandoned.cancelled().await;
+    let Some((run, dropped)) = run else { return std::future::pending().await };
+    dropped.cancelled().await;
     run
 }

@@ -1,99 +1,100 @@
-//! Gathering what a request is made of beside the history (loop specification, section 6).
+//! Loading of the context of a request (loop specification, section 6).
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_llm::{Error, ErrorKind};
+use pintle_tools::ToolRegistry;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{Driver, Report};
-use crate::id::LoadId;
 use crate::profile::ProviderProfile;
-use crate::project_docs::LoadedProject;
 use crate::prompt::{EnvironmentContext, SystemPrompt};
-use crate::turn::{InputKind, TurnContext};
+use crate::protocol::{CallKind, InputKind, LoadId, LoadedProject, TurnContext};
 
 impl Driver {
-    /// Has what follows take place in `env`, and what the prompt says of the place gathered anew if it is another one.
-    pub(super) fn move_to(&mut self, env: Arc<dyn ExecutionEnvironment>) {
+    /// Runs later calls in `env`. If the working directory changes, the prompt's description of the environment is
+    /// gathered again.
+    pub(super) fn set_environment(&mut self, env: Arc<dyn ExecutionEnvironment>) {
         if env.working_directory() != self.env.working_directory() {
             self.environment = Arc::default();
         }
         self.env = env;
     }
 
-    /// A session that begins with a prompt gathers nothing before its first call.
-    pub(super) fn readiness(&self) -> Readiness {
-        let home = self.initialize.then(|| Arc::clone(&self.home));
-        Readiness { home, initialized: Arc::clone(&self.initialized) }
+    /// Returns the initialisation that must precede any use of the environment. A session that starts with a prompt loads
+    /// nothing before its first call, so calls need it, too.
+    pub(super) fn environment_init(&self) -> EnvironmentInit {
+        let env = self.initialize.then(|| Arc::clone(&self.owned_env));
+        EnvironmentInit { env, done: Arc::clone(&self.initialized) }
     }
 
-    /// Starts to gather. An earlier loading is given up; should it have come to its end already, it comes too late, and
-    /// the machine tells it by its number.
+    /// Starts a load and cancels an earlier one. If that has already ended, the machine ignores it by its id.
     pub(super) fn load_context(&mut self, load: LoadId) {
         let reports = self.reports.clone();
-        let gathering = Load {
+        let loader = ContextLoader {
             env: Arc::clone(&self.env),
             environment: Arc::clone(&self.environment),
-            readiness: self.readiness(),
+            init: self.environment_init(),
             profile: self.profile.clone(),
             user_instructions: self.config.user_instructions.clone(),
             date: self.clock.now().date(),
         };
-        let unwanted = CancellationToken::new();
-        self.loading = Some(unwanted.clone().drop_guard());
+        let cancelled = CancellationToken::new();
+        self.loading = Some(cancelled.clone().drop_guard());
         let task = async move {
-            let loaded = AssertUnwindSafe(gathering.run()).catch_unwind().await;
+            let loaded = AssertUnwindSafe(loader.run()).catch_unwind().await;
             let loaded = loaded.unwrap_or_else(|_| {
-                tracing::error!("gathering the prompt's facts panicked");
-                Err(Error::new(ErrorKind::Configuration, "gathering the prompt's facts panicked"))
+                tracing::error!("loading the context of a request panicked");
+                Err(Error::new(ErrorKind::Configuration, "loading the context of a request panicked"))
             });
             let input = match loaded {
                 Ok(context) => InputKind::ContextLoaded { load, context: Box::new(context) },
                 Err(error) => InputKind::ContextFailed { load, error: error.info().clone() },
             };
-            // Without a driver nobody wants the facts.
+            // If the driver is gone, nobody needs the context.
             let _ = reports.send(Report::input(input)).await;
         };
-        let task = async move { unwanted.run_until_cancelled(task).await };
+        let task = async move { cancelled.run_until_cancelled(task).await };
         self.spawn(task.map(drop).instrument(self.trace.run()));
     }
 }
 
-/// The place that a session has to make ready before anything happens there, once; nothing for one that others care
-/// for.
+/// One-time initialisation of a session's own environment. Does nothing for an environment with another owner.
 #[derive(Clone, Debug)]
-pub(super) struct Readiness {
-    home: Option<Arc<dyn ExecutionEnvironment>>,
-    initialized: Arc<OnceCell<()>>,
+pub(super) struct EnvironmentInit {
+    env: Option<Arc<dyn ExecutionEnvironment>>,
+    done: Arc<OnceCell<()>>,
 }
 
-impl Readiness {
-    pub(super) async fn reach(&self) -> Result<(), EnvError> {
-        if let Some(home) = &self.home {
-            self.initialized.get_or_try_init(|| home.initialize()).await?;
+impl EnvironmentInit {
+    /// Initialises the environment, unless that has been done.
+    pub(super) async fn ensure(&self) -> Result<(), EnvError> {
+        if let Some(env) = &self.env {
+            self.done.get_or_try_init(|| env.initialize()).await?;
         }
         Ok(())
     }
 }
 
-struct Load {
+struct ContextLoader {
     env: Arc<dyn ExecutionEnvironment>,
-    /// Gathered by the first loading that comes so far, so that the prompt stays the same bytes.
+    /// Gathered by the first load that succeeds, so that the prompt stays the same bytes.
     environment: Arc<OnceCell<EnvironmentContext>>,
-    readiness: Readiness,
+    init: EnvironmentInit,
     profile: ProviderProfile,
     user_instructions: Option<String>,
     date: String,
 }
 
-impl Load {
+impl ContextLoader {
     async fn run(self) -> Result<TurnContext, Error> {
-        let environment = self.environment.get_or_try_init(|| self.look_around()).await?;
+        let environment = self.environment.get_or_try_init(|| self.gather_environment()).await?;
         let root = environment.git_root();
         let profile = &self.profile;
         let docs = profile.project_docs(self.env.as_ref(), root).await;
@@ -108,6 +109,7 @@ impl Load {
         context.stable_prompt = prompt.stable;
         context.project = LoadedProject::from(&docs);
         context.tools = profile.tools();
+        context.call_kinds = call_kinds(&profile.tool_registry);
         context.provider_options.clone_from(&profile.provider_options);
         context.max_tokens = profile.max_output_tokens;
         context.pricing.clone_from(&profile.pricing);
@@ -115,11 +117,21 @@ impl Load {
         Ok(context)
     }
 
-    async fn look_around(&self) -> Result<EnvironmentContext, Error> {
-        self.readiness.reach().await.map_err(|error| {
-            Error::new(ErrorKind::Configuration, "the place where tools run cannot be used")
+    async fn gather_environment(&self) -> Result<EnvironmentContext, Error> {
+        self.init.ensure().await.map_err(|error| {
+            Error::new(ErrorKind::Configuration, "the execution environment cannot be used")
                 .with_source(error)
         })?;
         Ok(EnvironmentContext::gather(self.env.as_ref(), self.date.clone()).await)
     }
+}
+
+/// Returns the kinds of the calls of these tools, except [`CallKind::Other`].
+fn call_kinds(tools: &ToolRegistry) -> BTreeMap<String, CallKind> {
+    let kind = |name: &str| {
+        let tool = tools.get(name)?;
+        let kind = CallKind::of_tool(tool.kind(), tool.effect());
+        (kind != CallKind::Other).then(|| (name.to_owned(), kind))
+    };
+    tools.names().filter_map(kind).collect()
 }

@@ -1,4 +1,4 @@
-//! One call of the model: streamed, retried, cancellable.
+//! One model call: streamed, retried, cancellable.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use pintle_llm::{
-    Client, Error, ErrorKind, Finish, Request, Response, Retry, RetryPolicy, StreamEvent, jitter,
+    Client, Error, ErrorKind, Finish, PartialToolCall, Request, Response, Retry, RetryPolicy, StreamEvent,
+    jitter,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::room::Room;
+use super::response_size::ResponseSizeLimit;
 use super::{Driver, Report, trace};
-use crate::id::{ModelCallId, SegmentId};
-use crate::turn::{InputKind, SegmentKind};
+use crate::protocol::{InputKind, ModelCallId, SegmentId, SegmentKind};
 
 impl Driver {
     pub(super) fn call_model(&mut self, model_call: ModelCallId, request: Request) {
-        // The round before is over, and the calls of this answer mean the tools that it offers.
-        self.forget_waiting_calls();
+        // The previous round is over, and the calls of the response refer to the tools that this request offers.
+        self.drop_waiting_calls();
         self.subagents.clear_reservations();
         self.tools = self.profile.tool_registry.clone();
-        self.place = Arc::clone(&self.env);
+        self.request_env = Arc::clone(&self.env);
         let cancel = CancellationToken::new();
         self.model = Some(cancel.clone());
         let reports = self.reports.clone();
@@ -33,22 +33,22 @@ impl Driver {
             request: request.with_timeout(self.config.model_timeout.0),
             streams: self.profile.supports_streaming,
             policy: self.config.retry.0.clone(),
-            answer_limit: self.config.answer_limit.0,
+            response_limit: self.config.response_limit.0,
             model_call,
-            segments: Segments {
+            segments: ResponseSegments {
                 reports: reports.clone(),
-                drawn: Arc::clone(&self.segments_drawn),
+                counter: Arc::clone(&self.segment_counter),
                 open: Vec::new(),
                 text: String::new(),
-                said: String::new(),
+                last_text: String::new(),
             },
         };
         let span = self.trace.model_call(&call.request);
         let inside = span.clone();
         let calling = async move {
             let kind = call.run(cancel).await;
-            trace::ended(&span, &kind);
-            // Without a driver nobody waits for the answer.
+            trace::record_end(&span, &kind);
+            // If the driver is gone, nobody needs the response.
             let _ = reports.send(Report::input(kind)).await;
         };
         self.spawn(calling.instrument(inside));
@@ -61,9 +61,9 @@ struct ModelCall {
     streams: bool,
     policy: RetryPolicy,
     /// In bytes.
-    answer_limit: u64,
+    response_limit: u64,
     model_call: ModelCallId,
-    segments: Segments,
+    segments: ResponseSegments,
 }
 
 impl ModelCall {
@@ -76,19 +76,19 @@ impl ModelCall {
         };
         match result {
             Ok(response) => {
-                // The answer ends what its adapter has left open.
+                // An adapter may not have ended every segment.
                 self.segments.close_all(false).await;
                 InputKind::ModelReplied { model_call, response: Box::new(response) }
             }
             Err(error) => {
-                self.segments.interrupt().await;
-                let partial = self.segments.said;
+                self.segments.end_attempt().await;
+                let partial = self.segments.last_text;
                 InputKind::ModelFailed { model_call, error: error.info().clone(), partial }
             }
         }
     }
 
-    /// Tries until an attempt succeeds or the policy says no more. No tool has started, so trying again is safe.
+    /// Tries until an attempt succeeds or the policy gives up. Retrying is safe, since no tool has started.
     async fn attempts(&mut self) -> Result<Response, Error> {
         let mut attempt = 0;
         loop {
@@ -98,47 +98,47 @@ impl ModelCall {
             };
             let Some(delay) = self.policy.delay(attempt, &error, jitter()) else { return Err(error) };
             attempt += 1;
-            self.segments.interrupt().await;
-            self.tell_retry(attempt, delay, &error).await;
+            self.segments.end_attempt().await;
+            self.report_retry(attempt, delay, &error).await;
             tokio::time::sleep(delay).await;
         }
     }
 
-    async fn tell_retry(&self, attempt: u32, delay: Duration, error: &Error) {
+    async fn report_retry(&self, attempt: u32, delay: Duration, error: &Error) {
         let kind = InputKind::ModelRetrying {
             model_call: self.model_call,
             attempt,
             delay,
             error: error.info().clone(),
         };
-        self.segments.tell(kind).await;
+        self.segments.report(kind).await;
     }
 
     async fn attempt(&mut self) -> Result<Response, Error> {
         let response = if self.streams {
-            self.streamed().await?
+            self.stream().await?
         } else {
             let response = self.client.complete(self.request.clone()).await?;
-            Room::new(self.answer_limit).fits(&response)?;
-            self.segments.whole(&response).await;
+            ResponseSizeLimit::new(self.response_limit).check(&response)?;
+            self.segments.add_response(&response).await;
             response
         };
         match response.finish_reason.reason {
-            Finish::Error => Err(given_up(&response)),
+            Finish::Error => Err(generation_failed(&response)),
             Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::ContentFilter | Finish::Other => {
                 Ok(response)
             }
         }
     }
 
-    async fn streamed(&mut self) -> Result<Response, Error> {
+    async fn stream(&mut self) -> Result<Response, Error> {
         let mut events = self.client.stream(self.request.clone()).await?;
-        let mut room = Room::new(self.answer_limit);
+        let mut limit = ResponseSizeLimit::new(self.response_limit);
         while let Some(event) = events.next().await {
             let event = event?;
-            room.take(&event)?;
+            limit.add(&event)?;
             if let StreamEvent::Finish { response, .. } = self.segments.follow(event).await {
-                room.fits(&response)?;
+                limit.check(&response)?;
                 return Ok(*response);
             }
         }
@@ -146,41 +146,51 @@ impl ModelCall {
     }
 }
 
-/// The session stays usable: another answer may not meet the defect.
+/// Error of an adapter that panicked. The session stays usable: another response may not trigger the bug.
 fn panicked() -> Error {
     tracing::error!("a provider adapter panicked");
     Error::new(ErrorKind::Stream, "the provider adapter panicked").with_retry(Retry::Never)
 }
 
-/// The provider says that generation failed, as Gemini does for a call that it could not parse. The next attempt
-/// may well succeed.
-fn given_up(response: &Response) -> Error {
+/// Error of a response whose generation failed at the provider, such as a call that Gemini could not parse. A retry may
+/// succeed.
+fn generation_failed(response: &Response) -> Error {
     let reason = response.finish_reason.raw.as_deref().unwrap_or("no reason given");
-    let message = format!("the model stopped in the middle of its answer ({reason})");
+    let message = format!("the model stopped in the middle of its response ({reason})");
     Error::new(ErrorKind::Stream, message).with_provider(response.provider.clone())
 }
 
-/// The open stretches of text and reasoning of an answer.
-struct Segments {
+/// Segments of the current attempt: text, reasoning, and arguments of calls.
+struct ResponseSegments {
     reports: mpsc::Sender<Report>,
-    drawn: Arc<AtomicU64>,
-    open: Vec<Open>,
-    /// All visible text of the attempt.
+    counter: Arc<AtomicU64>,
+    open: Vec<OpenSegment>,
+    /// Visible text of the current attempt.
     text: String,
-    /// That of the newest attempt that has failed and had any: the user has read it, whatever follows.
-    said: String,
+    /// Visible text of the newest failed attempt that had any. The user has read it, whatever follows.
+    last_text: String,
 }
 
-struct Open {
+struct OpenSegment {
+    /// Id in the stream.
     id: String,
-    /// `None` until its first text has come, without which it is no segment.
+    /// `None` until its first text arrives; without any, no event is emitted.
     segment: Option<SegmentId>,
-    kind: SegmentKind,
+    source: Source,
+    /// Text so far; of arguments only what arrived before the name of the tool.
     text: String,
 }
 
-impl Segments {
-    /// Tells the driver what an event means for the segments and gives it back.
+/// Source of a segment's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Output(SegmentKind),
+    /// Arguments of a call.
+    Arguments,
+}
+
+impl ResponseSegments {
+    /// Reports what an event means for the segments, and returns the event.
     async fn follow(&mut self, event: StreamEvent) -> StreamEvent {
         match &event {
             StreamEvent::TextStart { text_id } => self.begin(text_id, SegmentKind::Text),
@@ -193,11 +203,11 @@ impl Segments {
             StreamEvent::ReasoningEnd { reasoning_id, .. } => {
                 self.end(reasoning_id, SegmentKind::Reasoning).await
             }
-            // Tool calls show when they run; the rest is in the answer.
+            StreamEvent::ToolCallStart { tool_call } => self.begin_arguments(&tool_call.id),
+            StreamEvent::ToolCallDelta { tool_call, delta } => self.add_arguments(tool_call, delta).await,
+            StreamEvent::ToolCallEnd { tool_call } => self.end_arguments(&tool_call.id).await,
+            // Everything else is in the response.
             StreamEvent::StreamStart { .. }
-            | StreamEvent::ToolCallStart { .. }
-            | StreamEvent::ToolCallDelta { .. }
-            | StreamEvent::ToolCallEnd { .. }
             | StreamEvent::Finish { .. }
             | StreamEvent::StepFinish { .. }
             | StreamEvent::ProviderEvent { .. }
@@ -206,8 +216,8 @@ impl Segments {
         event
     }
 
-    /// The segments of an answer that came whole.
-    async fn whole(&mut self, response: &Response) {
+    /// Reports the segments of a response that was not streamed.
+    async fn add_response(&mut self, response: &Response) {
         if let Some(reasoning) = response.reasoning() {
             self.begin("0", SegmentKind::Reasoning);
             self.add("0", SegmentKind::Reasoning, &reasoning).await;
@@ -222,53 +232,93 @@ impl Segments {
     }
 
     fn begin(&mut self, id: &str, kind: SegmentKind) {
-        self.open.push(Open { id: id.to_owned(), segment: None, kind, text: String::new() });
+        self.push(id, Source::Output(kind));
+    }
+
+    fn begin_arguments(&mut self, call_id: &str) {
+        self.push(call_id, Source::Arguments);
+    }
+
+    fn push(&mut self, id: &str, source: Source) {
+        self.open.push(OpenSegment { id: id.to_owned(), segment: None, source, text: String::new() });
     }
 
     async fn add(&mut self, id: &str, kind: SegmentKind, delta: &str) {
-        let Some(place) = self.place(id, kind).filter(|_| !delta.is_empty()) else { return };
-        let Some(segment) = self.opened(place).await else { return };
-        if let Some(open) = self.open.get_mut(place) {
+        let Some(index) = self.output(id, kind).filter(|_| !delta.is_empty()) else { return };
+        let opened = |segment| InputKind::SegmentOpened { segment, kind };
+        let Some(segment) = self.open_segment(index, opened).await else { return };
+        if let Some(open) = self.open.get_mut(index) {
             open.text.push_str(delta);
         }
         if kind == SegmentKind::Text {
             self.text.push_str(delta);
         }
-        // The channel is the brake: a stream is read no faster than the driver follows.
-        let _ = self.reports.send(Report::Text { segment, delta: delta.to_owned() }).await;
-    }
-
-    /// The newest segment of this name.
-    fn place(&self, id: &str, kind: SegmentKind) -> Option<usize> {
-        self.open.iter().rposition(|open| open.id == id && open.kind == kind)
-    }
-
-    /// The segment at `place`, of which the driver is told when its first text comes.
-    async fn opened(&mut self, place: usize) -> Option<SegmentId> {
-        let open = self.open.get(place)?;
-        if open.segment.is_some() {
-            return open.segment;
-        }
-        let segment = SegmentId(self.drawn.fetch_add(1, Ordering::Relaxed));
-        // The call may be cancelled while it waits: it is open here only when the driver knows it.
-        self.tell(InputKind::SegmentOpened { segment, kind: open.kind }).await;
-        self.open.get_mut(place)?.segment = Some(segment);
-        Some(segment)
+        self.report_text(segment, delta.to_owned()).await;
     }
 
     async fn end(&mut self, id: &str, kind: SegmentKind) {
-        if let Some(place) = self.place(id, kind) {
-            self.close(place, false).await;
+        if let Some(index) = self.output(id, kind) {
+            self.close(index, false).await;
         }
     }
 
-    /// Ends the attempt, and what is open of it as interrupted.
-    async fn interrupt(&mut self) {
+    async fn add_arguments(&mut self, call: &PartialToolCall, delta: &str) {
+        let Some(index) = self.arguments(&call.id) else { return };
+        let Some(open) = self.open.get_mut(index) else { return };
+        open.text.push_str(delta);
+        // The segment starts with the name of its tool, which may come later than the first arguments.
+        if open.text.is_empty() || call.name.is_empty() {
+            return;
+        }
+        let opened = |segment| {
+            let (call_id, tool_name) = (call.id.clone(), call.name.clone());
+            InputKind::ArgumentsOpened { segment, call_id, tool_name }
+        };
+        let Some(segment) = self.open_segment(index, opened).await else { return };
+        let text = self.open.get_mut(index).map(|open| std::mem::take(&mut open.text));
+        self.report_text(segment, text.unwrap_or_default()).await;
+    }
+
+    async fn end_arguments(&mut self, call_id: &str) {
+        if let Some(index) = self.arguments(call_id) {
+            self.close(index, false).await;
+        }
+    }
+
+    /// Returns the index of the newest open segment of this id and kind.
+    fn output(&self, id: &str, kind: SegmentKind) -> Option<usize> {
+        self.open.iter().rposition(|open| open.id == id && open.source == Source::Output(kind))
+    }
+
+    /// Returns the index of the newest open segment with arguments of this call.
+    fn arguments(&self, call_id: &str) -> Option<usize> {
+        self.open.iter().rposition(|open| open.id == call_id && open.source == Source::Arguments)
+    }
+
+    /// Returns the id of the segment at `index`. The first time, it is drawn and reported.
+    async fn open_segment(
+        &mut self,
+        index: usize,
+        opened: impl FnOnce(SegmentId) -> InputKind,
+    ) -> Option<SegmentId> {
+        let open = self.open.get(index)?;
+        if open.segment.is_some() {
+            return open.segment;
+        }
+        let segment = SegmentId(self.counter.fetch_add(1, Ordering::Relaxed));
+        // If the call is cancelled while this waits, the segment is open neither here nor at the driver.
+        self.report(opened(segment)).await;
+        self.open.get_mut(index)?.segment = Some(segment);
+        Some(segment)
+    }
+
+    /// Ends the attempt, with its open segments interrupted.
+    async fn end_attempt(&mut self) {
         self.close_all(true).await;
         let text = std::mem::take(&mut self.text);
-        // One that said nothing takes nothing back.
+        // An attempt without text does not replace the text of an earlier one.
         if !text.trim().is_empty() {
-            self.said = text;
+            self.last_text = text;
         }
     }
 
@@ -278,19 +328,28 @@ impl Segments {
         }
     }
 
-    /// Closes the segment at `place`. As it is open until the driver is told, none is forgotten if the call is
-    /// cancelled while it waits.
-    async fn close(&mut self, place: usize, interrupted: bool) {
-        let room = self.reports.reserve().await;
-        let Open { segment, kind, text, .. } = self.open.remove(place);
-        // Without a driver nobody listens.
-        if let (Ok(room), Some(segment)) = (room, segment) {
-            room.send(Report::input(InputKind::SegmentClosed { segment, kind, text, interrupted }));
-        }
+    /// Closes the segment at `index`. It stays open until the report is sent, so that it is closed even if the call is
+    /// cancelled while this waits.
+    async fn close(&mut self, index: usize, interrupted: bool) {
+        let permit = self.reports.reserve().await;
+        let OpenSegment { id, segment, source, text } = self.open.remove(index);
+        // If the driver is gone, nobody needs the report.
+        let (Ok(permit), Some(segment)) = (permit, segment) else { return };
+        permit.send(Report::input(match source {
+            Source::Output(kind) => InputKind::SegmentClosed { segment, kind, text, interrupted },
+            Source::Arguments => InputKind::ArgumentsClosed { segment, call_id: id, interrupted },
+        }));
     }
 
-    async fn tell(&self, kind: InputKind) {
-        // Without a driver nobody listens.
+    /// Reports text of an open segment. The channel is bounded, so that a stream is read no faster than the driver
+    /// follows.
+    async fn report_text(&self, segment: SegmentId, delta: String) {
+        // If the driver is gone, nobody needs the text.
+        let _ = self.reports.send(Report::Text { segment, delta }).await;
+    }
+
+    async fn report(&self, kind: InputKind) {
+        // If the driver is gone, nobody needs the report.
         let _ = self.reports.send(Report::input(kind)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What a session is made of.
+//! Parts of a session.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use pintle_llm::Client;
 use pintle_tools::pipeline::Gate;
 
 use crate::approval::Approver;
+use crate::clock::Clock;
 use crate::config::SessionConfig;
 use crate::profile::ProviderProfile;
 use crate::subagent::Lineage;
-use crate::timestamp::Clock;
 
-/// What a builder collects and a driver takes over.
+/// Parts that a builder collects and a driver takes over.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) client: Client,
@@ -22,7 +22,7 @@ pub(crate) struct Parts {
     pub(crate) gates: Vec<Arc<dyn Gate>>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Whether `initialize` and `cleanup` of the environment are somebody else's.
+    /// Whether the owner of the environment initialises it and cleans it up, rather than the session.
     pub(crate) keep_environment: bool,
     pub(crate) lineage: Lineage,
 }

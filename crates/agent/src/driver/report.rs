@@ -1,48 +1,34 @@
-//! What the tasks that a driver has started tell it.
-
-use std::sync::Arc;
+//! Reports of the session's tasks to the driver.
 
 use pintle_llm::Fingerprint;
-use pintle_tools::pipeline::PreparedCall;
+use pintle_tools::ToolError;
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
-use crate::approval::ApprovalRequest;
-use crate::id::{CallKey, SegmentId};
-use crate::session::Decision;
-use crate::turn::{InputKind, Preparation, Timer};
+use super::call_slots::ReadyCall;
+use crate::protocol::{CallKey, Decision, InputKind, SegmentId, Timer};
 
-/// Reports that may wait for the driver; a task that has more waits itself.
+/// Capacity of the report channel. A task waits while it is full.
 pub(super) const MAX_REPORTS: usize = 256;
 
-/// What a task tells the driver.
+/// Report of a task to the driver.
 ///
-/// A channel has room for a block of these from its beginning on, so that the large ones are boxed.
+/// Large reports are boxed, since a channel allocates a block of them from the start.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// Something that the machine must know.
+    /// Input for the machine.
     Input(Box<InputKind>),
-    /// The time of a timer is over, unless it was stopped meanwhile.
-    TimerFired { timer: Timer, stopped: CancellationToken },
-    /// More text of an open segment.
+    /// A timer fired, unless it has been cancelled since.
+    TimerFired { timer: Timer, cancelled: CancellationToken },
+    /// Text of an open segment.
     Text { segment: SegmentId, delta: String },
-    /// A call's preparation is over.
-    Prepared(Box<Prepared>),
-    /// The approver has decided.
+    /// Result of preparing a call.
+    Prepared { key: CallKey, result: Box<Result<ReadyCall, ToolError>> },
+    /// Decision of the approver.
     Decided(Box<Decided>),
 }
 
-/// What came of a call's preparation.
-#[derive(Debug)]
-pub(super) struct Prepared {
-    pub(super) call: CallKey,
-    pub(super) preparation: Preparation,
-    pub(super) prepared: Option<PreparedCall>,
-    /// What a person is asked, if one is to be asked.
-    pub(super) request: Option<Arc<ApprovalRequest>>,
-}
-
-/// A decision on this exact call.
+/// Decision on one call with exactly these arguments.
 #[derive(Debug)]
 pub(crate) struct Decided {
     pub(crate) call_id: String,
@@ -58,30 +44,24 @@ impl Report {
 
 impl Driver {
     pub(super) async fn report(&mut self, report: Report) {
-        // What a tool did to subagents is known before what came of it.
+        // What a tool did to subagents is handled before its result.
         self.follow_subagents().await;
-        match report {
-            Report::Input(kind) => self.step(*kind).await,
-            Report::TimerFired { timer, stopped } => {
-                if !stopped.is_cancelled() {
-                    self.step(InputKind::TimerFired { timer }).await;
-                }
+        let input = match report {
+            Report::Input(kind) => Some(*kind),
+            Report::TimerFired { timer, cancelled } => {
+                (!cancelled.is_cancelled()).then_some(InputKind::TimerFired { timer })
             }
             Report::Text { segment, delta } => {
-                if let Some(start) = self.begun.segment(segment) {
-                    self.log.delta(self.clock.now(), start, &delta);
+                if let Some(writer) = self.segments.of_segment(segment) {
+                    writer.write(&delta);
                 }
+                None
             }
-            Report::Prepared(over) => {
-                let kind = self.prepared(*over);
-                self.step(kind).await;
-            }
-            Report::Decided(decided) => {
-                let Decided { call_id, exactly, decision } = *decided;
-                if let Some(kind) = self.decided(&call_id, exactly, decision) {
-                    self.step(kind).await;
-                }
-            }
+            Report::Prepared { key, result } => Some(self.set_prepared(key, *result)),
+            Report::Decided(decided) => self.decide(*decided),
+        };
+        if let Some(kind) = input {
+            self.step(kind).await;
         }
     }
 }
@@ -92,8 +72,8 @@ mod tests {
     use crate::driver::Command;
 
     #[test]
-    fn what_waits_in_a_channel_is_small() {
-        // A block of a channel holds 32, and every session has one for each of the two.
+    fn channel_messages_are_small() {
+        // A block of a channel holds 32, and each session has one block for each of the two channels.
         assert!(size_of::<Report>() <= 48, "{}", size_of::<Report>());
         assert!(size_of::<Command>() <= 64, "{}", size_of::<Command>());
     }

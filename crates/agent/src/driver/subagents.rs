@@ -1,15 +1,15 @@
-//! Subagents, from the driver's side: what they are made of, and what becomes of them.
+//! Subagents, as the driver handles them.
 
 use pintle_tools::ToolKind;
 use pintle_tools::pipeline::PreparedCall;
 
 use super::Driver;
 use crate::profile::ProviderProfile;
+use crate::protocol::Spent;
 use crate::subagent::SubagentSpec;
-use crate::turn::Spent;
 
 impl Driver {
-    /// Tells the machine what is new of subagents.
+    /// Passes new inputs about subagents to the machine.
     pub(super) async fn follow_subagents(&mut self) {
         if self.subagents.has_inputs() {
             for kind in self.subagents.take_inputs() {
@@ -19,8 +19,8 @@ impl Driver {
         }
     }
 
-    /// Tells the session above what this one has spent, itself and below, since it had spent `before`.
-    pub(super) fn tell_spent(&self, before: Spent) {
+    /// Reports to the parent session what this session and its subagents have spent since `before`.
+    pub(super) fn report_spent(&self, before: Spent) {
         let now = self.machine.spent();
         if now != before
             && let Some(parent) = &self.lineage.parent_link
@@ -31,25 +31,25 @@ impl Driver {
 
     pub(super) fn set_profile(&mut self, profile: ProviderProfile) {
         self.profile = self.subagents.add_tools(&profile);
-        self.given = profile;
+        self.base_profile = profile;
     }
 
-    /// Says what the subagent of a call is made of, if the call is one that spawns any: what is newest, and not what
-    /// the answer was asked for with, for all its requests come after any change so far, and it hears of none later.
+    /// Reserves the subagent of a call that spawns one, with the current configuration of this session. The one that was
+    /// current when the model was asked is outdated, and later changes do not reach the subagent.
     pub(super) fn reserve_subagent(&self, call: &PreparedCall) {
         if call.kind() == ToolKind::SpawnAgent.as_str() {
             let mut config = self.config.clone();
-            config.limits = self.machine.limits_below();
+            config.limits = self.machine.subagent_limits();
             config.reasoning_effort = self.machine.reasoning_effort().cloned();
             let spec = SubagentSpec {
                 client: self.client.clone(),
-                profile: self.given.clone(),
+                profile: self.base_profile.clone(),
                 env: self.env.clone(),
                 config,
                 gates: self.gates.to_vec(),
                 approver: self.approver.clone(),
                 clock: self.clock.clone(),
-                record: self.recording.recorder.as_ref().is_some_and(|recorder| recorder.keeps()),
+                record: self.recording.is_kept(),
                 span: self.trace.session(),
             };
             self.subagents.reserve(call.call_id(), spec);

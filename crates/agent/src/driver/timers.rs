@@ -1,4 +1,4 @@
-//! The times that the machine wants to be told of.
+//! Timers that the machine requested.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,34 +6,34 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, Report};
-use crate::turn::Timer;
+use crate::protocol::Timer;
 
-/// The timers that run. One that has fired and is stopped before the driver hears of it has not fired.
+/// Active timers. Cancelling one also discards its report if it has fired and the driver has not received it yet.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    running: HashMap<Timer, CancellationToken>,
+    active: HashMap<Timer, CancellationToken>,
 }
 
 impl Timers {
-    /// Begins one, in the place of an earlier one of the same name. Gives what stops it.
-    fn begin(&mut self, timer: Timer) -> CancellationToken {
+    /// Adds a timer, which replaces an earlier one with the same subject. Returns the token that cancels it.
+    fn add(&mut self, timer: Timer) -> CancellationToken {
         let cancel = CancellationToken::new();
-        if let Some(earlier) = self.running.insert(timer, cancel.clone()) {
+        if let Some(earlier) = self.active.insert(timer, cancel.clone()) {
             earlier.cancel();
         }
         cancel
     }
 
-    /// Stops one.
-    pub(super) fn forget(&mut self, timer: Timer) {
-        if let Some(cancel) = self.running.remove(&timer) {
+    /// Cancels a timer.
+    pub(super) fn cancel(&mut self, timer: Timer) {
+        if let Some(cancel) = self.active.remove(&timer) {
             cancel.cancel();
         }
     }
 
-    /// Stops those that are about calls.
-    pub(super) fn forget_calls(&mut self) {
-        self.running.retain(|timer, cancel| {
+    /// Cancels the timers of approvals.
+    pub(super) fn cancel_approvals(&mut self) {
+        self.active.retain(|timer, cancel| {
             let is_of_run = matches!(timer, Timer::Run(_));
             if !is_of_run {
                 cancel.cancel();
@@ -45,14 +45,14 @@ impl Timers {
 
 impl Driver {
     pub(super) fn set_timer(&mut self, timer: Timer, after: Duration) {
-        let cancel = self.timers.begin(timer);
+        let cancelled = self.timers.add(timer);
         let reports = self.reports.clone();
         self.spawn(async move {
             tokio::select! {
-                () = cancel.cancelled() => {}
+                () = cancelled.cancelled() => {}
                 () = tokio::time::sleep(after) => {
-                    // Without a driver there is nothing to time.
-                    let _ = reports.send(Report::TimerFired { timer, stopped: cancel }).await;
+                    // If the driver is gone, nobody needs the report.
+                    let _ = reports.send(Report::TimerFired { timer, cancelled }).await;
                 }
             }
         });

@@ -1,4 +1,4 @@
-//! One tool call: prepared, then run in a task of its own.
+//! Tool calls: preparation, and running in tasks of their own.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -6,100 +6,94 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::poll_immediate;
-use pintle_env::{EnvError, ExecutionEnvironment, Output};
-use pintle_llm::{Fingerprint, ToolCall, ToolResult};
+use pintle_env::ExecutionEnvironment;
+use pintle_llm::{Fingerprint, ToolCall};
 use pintle_tools::pipeline::{self, Execution, Gate, PreparedCall};
-use pintle_tools::{ToolContext, ToolErrorKind, ToolRegistry, TruncationLimits, gate};
+use pintle_tools::{ToolContext, ToolError, ToolErrorKind, ToolRegistry, TruncationLimits, gate};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::context::Readiness;
-use super::report::Prepared;
+use super::call_slots::{ReadyCall, preparation};
+use super::context::EnvironmentInit;
 use super::{Driver, Report, approval, output, trace};
-use crate::id::CallKey;
-use crate::subagent_info::SubagentOrigin;
-use crate::turn::{CallPlan, FinishedCall, InputKind, Preparation};
+use crate::protocol::{CallKey, FinishedCall, InputKind, SubagentOrigin};
+use crate::turn;
 
-/// How long a call that is told to stop may take to bring what it does to an end, such as writing a file, before it
-/// is dropped.
+/// Grace period of a stopped call to finish what it is doing, such as writing a file, before it is dropped.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
 impl Driver {
-    /// Prepares a call: at once if nothing has to be waited for, as with most calls, else in a task of its own, so that
-    /// neither the session nor the other calls of the round wait for a gate that asks somebody.
-    pub(super) async fn prepare_call(&mut self, call: CallKey, tool_call: ToolCall) -> Option<InputKind> {
-        let preparing = Preparing {
-            call,
+    /// Prepares a call. Most calls are ready at once; any other is prepared in a task of its own, so that neither the
+    /// session nor the other calls of the round wait for a slow gate.
+    pub(super) async fn prepare_call(&mut self, key: CallKey, tool_call: ToolCall) -> Option<InputKind> {
+        let preparing = CallPreparation {
             tool_call,
             registry: self.tools.clone(),
             gates: Arc::clone(&self.gates),
-            env: Arc::clone(&self.place),
-            readiness: self.readiness(),
+            env: Arc::clone(&self.request_env),
+            init: self.environment_init(),
             origin: self.lineage.origin.clone(),
         };
         let span = self.trace.run();
         let mut preparing = Box::pin(preparing.run().instrument(span.clone()));
-        let unwanted = self.calls.preparing(call);
-        if let Some(prepared) = poll_immediate(&mut preparing).await {
-            return Some(self.prepared(prepared));
+        let cancelled = self.calls.prepare(key);
+        if let Some(result) = poll_immediate(&mut preparing).await {
+            return Some(self.set_prepared(key, result));
         }
         let reports = self.reports.clone();
         let task = async move {
-            let prepared = preparing.await;
-            // Without a driver nobody waits for the call.
-            let _ = reports.send(Report::Prepared(Box::new(prepared))).await;
+            let result = Box::new(preparing.await);
+            // If the driver is gone, nobody needs the call.
+            let _ = reports.send(Report::Prepared { key, result }).await;
         };
-        // A gate may wait for somebody, who need not answer when the turn has been stopped.
-        let task = async move { unwanted.run_until_cancelled(task).await };
+        // A gate may wait for a person, who need not answer once the turn is stopped.
+        let task = async move { cancelled.run_until_cancelled(task).await };
         self.spawn(task.map(drop).instrument(span));
         None
     }
 
-    /// Keeps what came of a call's preparation, and says what the machine is told of it.
-    pub(super) fn prepared(&mut self, over: Prepared) -> InputKind {
-        let Prepared { call, preparation, prepared, request } = over;
-        self.calls.prepared(call, prepared, request);
-        InputKind::CallPrepared { call, preparation }
+    /// Stores a prepared call and returns the input for the machine.
+    pub(super) fn set_prepared(&mut self, key: CallKey, result: Result<ReadyCall, ToolError>) -> InputKind {
+        let preparation = preparation(&result);
+        self.calls.set_prepared(key, result);
+        InputKind::CallPrepared { call: key, preparation }
     }
 
-    /// Runs a call whose start is in the log.
-    pub(super) fn start_tool(&mut self, key: CallKey) {
-        let reports = self.reports.clone();
-        let Some(prepared) = self.calls.prepared.remove(&key) else {
-            // The machine runs prepared calls only; should it ever ask for another, the model is told.
-            self.spawn(async move {
-                let _ = reports.send(Report::input(unmade(key))).await;
-            });
-            return;
-        };
-        self.reserve_subagent(&prepared);
-        let cancel = CancellationToken::new();
-        let mut cx = ToolContext::new(Arc::clone(&self.place), prepared.call_id())
-            .with_cancel(cancel.clone())
+    /// Runs a prepared call in a task of its own. Its start is in the log. Returns the result of a call that cannot run.
+    pub(super) fn run_tool(&mut self, key: CallKey) -> Option<InputKind> {
+        // Nothing may happen that is not on record.
+        if self.recording.has_failed() {
+            return Some(not_run(key));
+        }
+        // The machine only runs prepared calls. If it ever requested another one, the model would be told.
+        let Some((call, approved, cancel)) = self.calls.run(key) else { return Some(not_run(key)) };
+        self.reserve_subagent(&call);
+        let mut cx = ToolContext::new(Arc::clone(&self.request_env), call.call_id())
+            .with_cancel(cancel)
             .with_timeouts(self.config.command_timeouts)
             .with_background(self.background.clone())
             .with_files(self.files.clone());
-        if let Some(start) = self.begun.call(prepared.call_id()) {
-            cx = cx.with_on_output(output::sink(Arc::clone(&self.log), self.clock.clone(), start));
+        if let Some(writer) = self.segments.of_call(call.call_id()) {
+            cx = cx.with_on_output(output::sink(writer));
         }
         let limits = self.profile.tool_output_limits(&self.config.tool_output);
         let gates = Arc::clone(&self.gates);
-        let approved = self.calls.approved.remove(&key);
-        self.calls.running.insert(key, cancel);
-        let span = self.trace.tool_call(&prepared);
+        let reports = self.reports.clone();
+        let span = self.trace.tool_call(&call);
         let inside = span.clone();
         let task = async move {
-            let kind = made(key, &prepared, &cx, &limits, &gates, approved).await;
-            trace::ended(&span, &kind);
-            // Without a driver nobody waits for the result.
+            let kind = run_call(key, &call, &cx, &limits, &gates, approved).await;
+            trace::record_end(&span, &kind);
+            // If the driver is gone, nobody needs the result.
             let _ = reports.send(Report::input(kind)).await;
         };
         self.spawn(task.instrument(inside));
+        None
     }
 }
 
-/// Has a call judged once more, and made if nothing speaks against it.
-async fn made(
+/// Judges a call again and, unless a gate objects, runs it.
+async fn run_call(
     key: CallKey,
     call: &PreparedCall,
     cx: &ToolContext,
@@ -107,155 +101,110 @@ async fn made(
     gates: &[Arc<dyn Gate>],
     approved: Option<Fingerprint>,
 ) -> InputKind {
-    // A gate may take its time, for which nobody waits who wants everything stopped.
+    // A gate may take its time; a stopped turn does not wait for it.
     match cx.cancel.run_until_cancelled(approval::objection(gates, call, approved)).await {
-        Some(Some(reason)) => return denied(key, call, &reason),
+        Some(Some(reason)) => return finished(key, denied(call, &reason)),
         Some(None) if !cx.cancel.is_cancelled() => {}
-        Some(None) | None => return unmade(key),
+        Some(None) | None => return not_run(key),
     }
     let running = async {
         let execution = AssertUnwindSafe(pipeline::execute(call, cx, limits)).catch_unwind().await.ok();
         if let Some(execution) = &execution {
-            approval::tell(gates, call, execution).await;
+            approval::notify_gates(gates, call, execution).await;
         }
-        ended(key, call, execution, cx.cancel.is_cancelled())
+        result_of(key, call, execution, cx.cancel.is_cancelled())
     };
     tokio::select! {
-        // What has come to its end is not lost, however late.
+        // A call that has ended is not lost, however late it is.
         biased;
         kind = running => kind,
-        // Dropping the call is what stops it; the environment ends its processes.
-        () = stopped(&cx.cancel) => InputKind::ToolLost { call: key },
+        // Dropping the call stops it; the environment ends its processes.
+        () = grace_elapsed(&cx.cancel) => InputKind::ToolLost { call: key },
     }
 }
 
-/// What a call's preparation needs.
-struct Preparing {
-    call: CallKey,
+/// Everything that the preparation of a call needs.
+struct CallPreparation {
     tool_call: ToolCall,
     registry: ToolRegistry,
     gates: Arc<[Arc<dyn Gate>]>,
     env: Arc<dyn ExecutionEnvironment>,
-    readiness: Readiness,
+    init: EnvironmentInit,
     origin: Option<SubagentOrigin>,
 }
 
-impl Preparing {
-    /// Prepares the call. A tool or a gate that panics is the call's failure, and nobody else's.
-    async fn run(self) -> Prepared {
-        let (call, name) = (self.call, self.tool_call.name.clone());
-        AssertUnwindSafe(self.judged()).catch_unwind().await.unwrap_or_else(|_panic| {
+impl CallPreparation {
+    /// Prepares the call. A panic of the tool or of a gate only fails this call.
+    async fn run(self) -> Result<ReadyCall, ToolError> {
+        let name = self.tool_call.name.clone();
+        AssertUnwindSafe(self.prepare()).catch_unwind().await.unwrap_or_else(|_panic| {
             tracing::error!(tool = name, "preparing a call panicked");
             let message = format!(
                 "The call of {name} could not be prepared: the tool itself, or a gate before it, is broken"
             );
-            refused(call, ToolErrorKind::Failed, message)
+            Err(ToolError::new(ToolErrorKind::Failed, message))
         })
     }
 
-    async fn judged(self) -> Prepared {
-        let Self { call, tool_call, registry, gates, env, readiness, origin } = self;
-        if let Err(error) = readiness.reach().await {
-            return unusable(call, &error);
+    async fn prepare(self) -> Result<ReadyCall, ToolError> {
+        let Self { tool_call, registry, gates, env, init, origin } = self;
+        if let Err(error) = init.ensure().await {
+            let message = format!("The execution environment cannot be used: {error}");
+            return Err(ToolError::new(ToolErrorKind::EnvironmentLost, message));
         }
         match pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call).await {
-            pipeline::Preparation::Ready(prepared) => {
-                let preparation = Preparation::Ready(plan(&prepared));
-                Prepared { call, preparation, prepared: Some(prepared), request: None }
+            pipeline::Preparation::Ready(call) => Ok(ReadyCall { call, request: None }),
+            pipeline::Preparation::Ask { call, reason } => {
+                let request = approval::request(&call, &reason, env, origin).await;
+                Ok(ReadyCall { call, request: Some(request) })
             }
-            pipeline::Preparation::Ask { call: prepared, reason } => {
-                let request = approval::request(&prepared, &reason, env, origin).await;
-                let preparation = ask(&prepared, reason);
-                Prepared { call, preparation, prepared: Some(prepared), request: Some(request) }
-            }
-            pipeline::Preparation::Refused(error) => {
-                refused(call, error.kind(), error.for_model().to_owned())
-            }
+            pipeline::Preparation::Refused(error) => Err(error),
         }
     }
 }
 
-/// Ready when a call that was told to stop has had its time to do so.
-async fn stopped(cancel: &CancellationToken) {
+/// Completes when the grace period of a stopped call is over.
+async fn grace_elapsed(cancel: &CancellationToken) {
     cancel.cancelled().await;
     tokio::time::sleep(STOP_GRACE).await;
 }
 
-/// What became of a call that was told to stop before its tool was called.
-pub(super) fn unmade(key: CallKey) -> InputKind {
-    InputKind::ToolFinished { call: key, finished: Box::new(FinishedCall::unmade()) }
+fn finished(key: CallKey, finished: FinishedCall) -> InputKind {
+    InputKind::ToolFinished { call: key, finished: Box::new(finished) }
 }
 
-/// What became of a call that came to its end by itself; `None` if it panicked.
-fn ended(key: CallKey, call: &PreparedCall, execution: Option<Execution>, stopped: bool) -> InputKind {
-    let finished = match execution {
-        // It says only that it was stopped, which the machine words alike for all tools.
-        Some(Execution { error: Some(ToolErrorKind::Cancelled), .. }) if stopped => {
-            return InputKind::ToolLost { call: key };
+/// Returns the result of a call that was stopped before its tool ran.
+fn not_run(key: CallKey) -> InputKind {
+    finished(key, turn::not_run())
+}
+
+/// Returns the result of a call that ended by itself; `None` means that it panicked.
+fn result_of(
+    key: CallKey,
+    call: &PreparedCall,
+    execution: Option<Execution>,
+    was_stopped: bool,
+) -> InputKind {
+    match execution {
+        // The tool only says that it was cancelled, which the machine words alike for all tools.
+        Some(Execution { error: Some(ToolErrorKind::Cancelled), .. }) if was_stopped => {
+            InputKind::ToolLost { call: key }
         }
-        Some(execution) => FinishedCall {
-            result: execution.result,
-            output: execution.output,
-            error: execution.error,
-            timed_out: execution.timed_out,
-            changes: execution.changes,
-            question: execution.question,
-        },
-        None => panicked(call),
-    };
-    InputKind::ToolFinished { call: key, finished: Box::new(finished) }
-}
-
-/// A call whose place cannot be made ready does not run.
-fn unusable(call: CallKey, error: &EnvError) -> Prepared {
-    let message = format!("The place where tools run cannot be used: {error}");
-    refused(call, ToolErrorKind::EnvironmentLost, message)
-}
-
-/// A call that will not run.
-fn refused(call: CallKey, error: ToolErrorKind, message: String) -> Prepared {
-    let preparation = Preparation::Refused { error, message };
-    Prepared { call, preparation, prepared: None, request: None }
-}
-
-/// What became of a call that a gate refused after all.
-fn denied(key: CallKey, call: &PreparedCall, reason: &str) -> InputKind {
-    let error = gate::denied(call.name(), reason);
-    let finished = FinishedCall {
-        result: ToolResult::new(call.call_id(), error.for_model(), true),
-        output: Output::from(error.for_model().to_owned()),
-        error: Some(error.kind()),
-        timed_out: None,
-        changes: Vec::new(),
-        question: None,
-    };
-    InputKind::ToolFinished { call: key, finished: Box::new(finished) }
-}
-
-fn ask(call: &PreparedCall, reason: String) -> Preparation {
-    let (arguments, fingerprint) = (call.arguments().clone(), call.fingerprint());
-    Preparation::Ask { plan: plan(call), arguments, reason, fingerprint }
-}
-
-fn plan(call: &PreparedCall) -> CallPlan {
-    CallPlan {
-        effect: call.effect(),
-        repeatable: call.is_repeatable(),
-        writes: call.targets().to_vec(),
-        repairs: call.repairs().to_vec(),
+        Some(execution) => finished(key, execution.into()),
+        None => finished(key, panicked(call)),
     }
 }
 
-/// The pipeline catches what a tool's call does; this is for whatever else of a tool may panic.
+/// Returns the result of a call that a gate refused when it was judged again.
+fn denied(call: &PreparedCall, reason: &str) -> FinishedCall {
+    let error = gate::denied(call.name(), reason);
+    FinishedCall::failed(call.call_id(), error.kind(), error.for_model())
+}
+
+/// Returns the result of a call that panicked. The pipeline catches panics of the tool's call itself; this is for all
+/// other parts of a tool.
 fn panicked(call: &PreparedCall) -> FinishedCall {
     tracing::error!(tool = call.name(), "a tool panicked");
-    let text = format!("Tool error ({}): the tool panicked", call.name());
-    FinishedCall {
-        result: ToolResult::new(call.call_id(), text.clone(), true),
-        output: Output::from(text),
-        error: Some(ToolErrorKind::Failed),
-        timed_out: None,
-        changes: Vec::new(),
-        question: None,
-    }
+    let message = format!("Tool error ({}): the tool panicked", call.name());
+    FinishedCall::failed(call.call_id(), ToolErrorKind::Failed, message)
 }

@@ -1,7 +1,7 @@
-//! What the operator sees of a session: spans in the field names of the OpenTelemetry conventions for generative AI.
+//! Tracing spans of a session, with field names of the OpenTelemetry conventions for generative AI.
 //!
-//! A session has a span, each run in it one, and each model call and tool call of a run one. They hold names, ids,
-//! counts and kinds of failures, and nothing that a person, a model or a tool said.
+//! A session has a span, each of its runs has one within it, and each model call and tool call has one within its run.
+//! They contain names, ids, counts and kinds of failures, but no text of a person, a model or a tool.
 
 use pintle_llm::{Request, Response, Usage};
 use pintle_tools::pipeline::PreparedCall;
@@ -10,16 +10,15 @@ use tracing::Span;
 use tracing::field::{self, Empty};
 
 use crate::event_log::Identity;
-use crate::id::{RunId, SessionId};
 use crate::profile::ProviderProfile;
-use crate::turn::{InputKind, Outcome, OutcomeStatus};
+use crate::protocol::{InputKind, Outcome, OutcomeStatus, RunId, SessionId};
 
-/// The open spans of a session.
+/// Open spans of a session.
 #[derive(Debug)]
 pub(super) struct Trace {
     id: SessionId,
     session: Span,
-    /// Runs that have begun and not ended: one, or two for a moment.
+    /// Unfinished runs: one, or two for a moment.
     runs: Vec<RunSpan>,
 }
 
@@ -30,7 +29,7 @@ struct RunSpan {
     tokens: Tokens,
 }
 
-/// What the convention counts.
+/// Token counts of the convention.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tokens {
     input: u64,
@@ -40,7 +39,7 @@ struct Tokens {
 }
 
 impl Trace {
-    /// Begins the session's span, inside of that in which the session is built.
+    /// Creates the span of the session, within the span that is current while it is built.
     pub(super) fn new(identity: &Identity) -> Self {
         let session = tracing::info_span!(
             "session",
@@ -56,9 +55,9 @@ impl Trace {
         self.session.clone()
     }
 
-    /// Begins the span of the run that is served now, unless it has begun.
-    pub(super) fn serve(&mut self, run: Option<RunId>, profile: &ProviderProfile) {
-        let Some(run) = run.filter(|run| !self.runs.iter().any(|begun| begun.run == *run)) else { return };
+    /// Creates the span of the current run, if it has none yet.
+    pub(super) fn start_run(&mut self, run: Option<RunId>, profile: &ProviderProfile) {
+        let Some(run) = run.filter(|run| !self.runs.iter().any(|known| known.run == *run)) else { return };
         let span = tracing::info_span!(
             parent: &self.session,
             "gen_ai.invoke_agent",
@@ -82,20 +81,20 @@ impl Trace {
         self.runs.push(RunSpan { run, span, tokens: Tokens::default() });
     }
 
-    /// The span of the run that is served; that of the session between two runs.
+    /// Returns the span of the current run, or that of the session between runs.
     pub(super) fn run(&self) -> Span {
         self.runs.last().map_or(&self.session, |run| &run.span).clone()
     }
 
-    /// Ends the span of a run. One that was refused has none.
+    /// Ends the span of a run. A rejected run has none.
     pub(super) fn finish(&mut self, run: RunId, outcome: &Outcome) {
-        let Some(place) = self.runs.iter().position(|begun| begun.run == run) else { return };
-        let RunSpan { span, tokens, .. } = self.runs.remove(place);
+        let Some(index) = self.runs.iter().position(|known| known.run == run) else { return };
+        let RunSpan { span, tokens, .. } = self.runs.remove(index);
         tokens.record(&span);
-        span.record("pintle.run.outcome", word(&outcome.status));
+        span.record("pintle.run.outcome", name_of(&outcome.status));
         span.record("pintle.run.model_calls", outcome.model_calls);
         span.record("pintle.run.tool_calls", outcome.tool_calls);
-        let error = outcome.error.as_ref().map(|error| word(&error.kind));
+        let error = outcome.error.as_ref().map(|error| name_of(&error.kind));
         if let Some(error) = error {
             fail(&span, &error);
         } else if outcome.status == OutcomeStatus::Failed {
@@ -103,7 +102,7 @@ impl Trace {
         }
     }
 
-    /// Begins the span of a model call, which covers every attempt.
+    /// Creates the span of a model call, which covers all attempts.
     pub(super) fn model_call(&self, request: &Request) -> Span {
         tracing::info_span!(
             parent: &self.run(),
@@ -129,7 +128,7 @@ impl Trace {
         )
     }
 
-    /// Begins the span of a tool call that runs.
+    /// Creates the span of a running tool call.
     pub(super) fn tool_call(&self, call: &PreparedCall) -> Span {
         tracing::info_span!(
             parent: &self.run(),
@@ -146,7 +145,7 @@ impl Trace {
         )
     }
 
-    /// Counts what an answer cost for the run that it belongs to.
+    /// Adds the usage of a response to its run.
     pub(super) fn count(&mut self, kind: &InputKind) {
         if let (InputKind::ModelReplied { response, .. }, Some(run)) = (kind, self.runs.last_mut()) {
             run.tokens.add(response);
@@ -154,30 +153,30 @@ impl Trace {
     }
 }
 
-/// Writes into the span of a call what became of it.
-pub(super) fn ended(span: &Span, kind: &InputKind) {
+/// Records the result of a call in its span.
+pub(super) fn record_end(span: &Span, kind: &InputKind) {
     if let InputKind::ModelReplied { response, .. } = kind {
-        answered(span, response);
+        record_response(span, response);
     } else if let InputKind::ModelFailed { error, .. } = kind {
-        fail(span, &word(&error.kind));
+        fail(span, &name_of(&error.kind));
         span.record("http.response.status_code", error.status);
     } else if let InputKind::ToolFinished { finished, .. } = kind {
         if let Some(error) = finished.error {
-            fail(span, &word(&error));
+            fail(span, &name_of(&error));
         }
     } else if let InputKind::ToolLost { .. } = kind {
         fail(span, "cancelled");
     }
 }
 
-fn answered(span: &Span, response: &Response) {
+fn record_response(span: &Span, response: &Response) {
     let mut tokens = Tokens::default();
     tokens.add(response);
     tokens.record(span);
     let id = Some(response.id.as_str()).filter(|id| !id.is_empty());
     span.record("gen_ai.response.id", id);
     span.record("gen_ai.response.model", response.model.as_str());
-    span.record("gen_ai.response.finish_reasons", field::debug([word(&response.finish_reason.reason)]));
+    span.record("gen_ai.response.finish_reasons", field::debug([name_of(&response.finish_reason.reason)]));
     span.record("gen_ai.usage.reasoning.output_tokens", response.usage.reasoning_tokens);
 }
 
@@ -187,7 +186,7 @@ fn fail(span: &Span, kind: &str) {
 }
 
 impl Tokens {
-    /// Adds the tokens of a response. Cached tokens are part of the input here, as they are in the convention.
+    /// Adds the tokens of a response. As in the convention, input includes cached tokens.
     fn add(&mut self, response: &Response) {
         let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, .. } = response.usage;
         let (read, written) = (cache_read_tokens.unwrap_or(0), cache_write_tokens.unwrap_or(0));
@@ -206,13 +205,13 @@ impl Tokens {
     }
 }
 
-/// The convention has a name of its own for Gemini.
+/// Returns the convention's name of a provider, which differs for Gemini.
 fn provider_name(provider: &str) -> &str {
     if provider == "gemini" { "gcp.gemini" } else { provider }
 }
 
-/// A kind as it is serialised. The words of an error may quote a prompt; its kind does not.
-fn word(kind: &impl Serialize) -> String {
+/// Returns the serialised name of a kind. Unlike the message of an error, it cannot quote a prompt.
+fn name_of(kind: &impl Serialize) -> String {
     let value = serde_json::to_value(kind).unwrap_or_default();
     value.as_str().unwrap_or("_OTHER").to_owned()
 }

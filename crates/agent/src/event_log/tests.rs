@@ -3,6 +3,7 @@
 use pintle_env::Output;
 
 use super::*;
+use crate::protocol::CallKind;
 
 fn log() -> Arc<EventLog> {
     let identity = Identity { session_id: SessionId::new("s"), depth: 0, parent: None };
@@ -33,7 +34,7 @@ fn end(text: &str) -> EventKind {
 }
 
 #[test]
-fn every_reader_gets_every_lifecycle_event_and_deltas_that_add_up() {
+fn readers_get_all_events_and_complete_deltas() {
     let log = log();
     let mut quick = Cursor::new(Arc::clone(&log), 0);
     let start = log.append(NOW(), EventKind::AssistantTextStart {});
@@ -56,7 +57,7 @@ fn every_reader_gets_every_lifecycle_event_and_deltas_that_add_up() {
 }
 
 #[test]
-fn a_reader_that_lags_behind_what_is_kept_is_told_how_much_it_missed() {
+fn lagging_reader_gets_a_gap() {
     let log = log();
     let mut slow = Cursor::new(Arc::clone(&log), 0);
     let start = log.append(NOW(), EventKind::AssistantTextStart {});
@@ -75,6 +76,7 @@ fn tool_start() -> EventKind {
     EventKind::ToolCallStart {
         call_id: "c".into(),
         tool_name: "shell".into(),
+        call_kind: CallKind::Command,
         arguments: serde_json::Value::Null.into(),
     }
 }
@@ -92,14 +94,14 @@ fn tool_end(output: Output) -> EventKind {
 }
 
 #[test]
-fn the_end_of_a_tool_call_completes_what_was_streamed_or_stands_apart_from_it() {
-    let rows = [
+fn end_of_a_tool_call_completes_or_replaces_its_deltas() {
+    let cases = [
         ("abc", "abc\nExit code: 0", vec!["ab", "c\nExit code: 0"], vec!["abc\nExit code: 0"]),
         ("abc", "Interrupted: the turn was stopped", vec!["ab", "c"], vec!["abc"]),
         ("abc", "ab", vec!["ab", "c"], vec!["abc"]),
         ("abc", "", vec!["ab", "c"], vec!["abc"]),
     ];
-    for (streamed, output, quick_reads, late_reads) in rows {
+    for (streamed, output, quick_reads, late_reads) in cases {
         let log = log();
         let mut quick = Cursor::new(Arc::clone(&log), 0);
         let start = log.append(NOW(), tool_start());
@@ -117,7 +119,7 @@ fn the_end_of_a_tool_call_completes_what_was_streamed_or_stands_apart_from_it() 
 }
 
 #[test]
-fn what_nobody_keeps_of_an_ended_call_is_a_gap() {
+fn dropped_text_of_an_ended_call_is_a_gap() {
     let log = log();
     let mut slow = Cursor::new(Arc::clone(&log), 0);
     let start = log.append(NOW(), tool_start());
@@ -133,7 +135,7 @@ fn what_nobody_keeps_of_an_ended_call_is_a_gap() {
 }
 
 #[test]
-fn a_delta_has_the_time_at_which_it_came() {
+fn delta_has_the_time_of_its_text() {
     let log = log();
     let mut cursor = Cursor::new(Arc::clone(&log), 0);
     let start = log.append(Timestamp::from_millis(1), EventKind::AssistantTextStart {});
@@ -144,7 +146,7 @@ fn a_delta_has_the_time_at_which_it_came() {
 }
 
 #[tokio::test]
-async fn waiting_ends_when_something_comes() {
+async fn waiting_ends_with_an_event() {
     let log = log();
     let mut cursor = Cursor::new(Arc::clone(&log), 0);
     assert!(matches!(cursor.find(), Found::Nothing));
@@ -153,14 +155,14 @@ async fn waiting_ends_when_something_comes() {
     assert!(matches!(cursor.find(), Found::Event(_)));
 }
 
-/// The numbers of the lifecycle events that a new reader gets.
+/// Returns the sequence numbers of the lifecycle events that a new reader gets.
 fn kept(log: &Arc<EventLog>) -> Vec<u64> {
     let seen = drain(&mut Cursor::new(Arc::clone(log), 0));
     seen.into_iter().filter(|(_, offset, _)| offset.is_none()).map(|(seq, _, _)| seq).collect()
 }
 
 #[test]
-fn what_is_forgotten_was_read_by_everybody() {
+fn only_read_events_are_freed() {
     let log = log();
     let mut slow = Cursor::new(Arc::clone(&log), 0);
     for text in ["a", "b"] {
@@ -170,20 +172,16 @@ fn what_is_forgotten_was_read_by_everybody() {
     assert_eq!((log.forget(4).0, kept(&log)), (0, vec![0, 1, 2, 3]), "nobody has read anything");
     assert!(matches!(slow.find(), Found::Event(_)));
     assert_eq!((log.forget(4).0, kept(&log)), (1, vec![1, 2, 3]), "one event was read");
-    assert_eq!(drain(&mut slow).last().unwrap().2, "end:b", "what was not read is all there");
+    assert_eq!(drain(&mut slow).last().unwrap().2, "end:b", "unread events are kept");
     assert_eq!((log.forget(3).0, kept(&log)), (3, vec![3]), "no more than was asked for");
     drop(slow);
-    assert_eq!(
-        (log.forget(u64::MAX).0, kept(&log)),
-        (4, Vec::new()),
-        "a reader that is gone holds nothing back"
-    );
+    assert_eq!((log.forget(u64::MAX).0, kept(&log)), (4, Vec::new()), "a dropped reader keeps no events");
     assert_eq!((log.forget(0).0, log.next_seq()), (4, 4), "numbers go on");
     assert_eq!((log.append(NOW(), EventKind::AssistantTextStart {}), kept(&log)), (4, vec![4]));
 }
 
 #[test]
-fn an_open_segment_is_not_forgotten() {
+fn open_segments_are_not_freed() {
     let log = log();
     let start = log.append(NOW(), EventKind::AssistantTextStart {});
     log.delta(NOW(), start, "ab");
@@ -197,7 +195,7 @@ fn an_open_segment_is_not_forgotten() {
 }
 
 #[test]
-fn who_begins_after_what_is_forgotten_knows_which_subagents_are_still_to_end() {
+fn late_reader_knows_open_subagents() {
     let log = log();
     let [ended, at_work, new] = ["ended", "at work", "new"].map(SessionId::new);
     let spawned = |child: &SessionId| EventKind::SubagentSpawned {
@@ -207,19 +205,67 @@ fn who_begins_after_what_is_forgotten_knows_which_subagents_are_still_to_end() {
     };
     log.append(NOW(), spawned(&ended));
     log.append(NOW(), spawned(&at_work));
-    let (agent_id, status) = ("agent".into(), crate::subagent_info::SubagentStatus::Completed);
+    let (agent_id, status) = ("agent".into(), crate::protocol::SubagentStatus::Completed);
     let end = EventKind::SubagentEnded { agent_id, child: ended.clone(), status, turns_used: 0 };
     log.append(NOW(), end);
     log.append(NOW(), spawned(&new));
-    let rows = [
+    let cases = [
         (0, Vec::new(), Vec::new()),
         (1, Vec::new(), vec![ended.clone()]),
         (2, Vec::new(), vec![ended.clone(), at_work.clone()]),
         (3, vec![ended], vec![at_work.clone()]),
         (4, Vec::new(), vec![at_work, new]),
     ];
-    for (before, over, begun) in rows {
+    for (before, over, open) in cases {
         assert_eq!(log.forget(before), (before, over));
-        assert_eq!(Cursor::new(Arc::clone(&log), 0).begun_before(), begun);
+        assert_eq!(Cursor::new(Arc::clone(&log), 0).open_subagents(), open);
     }
+}
+
+#[test]
+fn arguments_are_deltas_and_kept_for_the_newest_calls() {
+    let log = log();
+    let start = |call_id: &str| {
+        let (call_id, tool_name) = (call_id.to_owned(), "write_file".to_owned());
+        log.append(NOW(), EventKind::ToolCallArgumentsStart { call_id, tool_name, call_kind: CallKind::Edit })
+    };
+    let end = |call_id: &str| {
+        let call_id = call_id.to_owned();
+        EventKind::ToolCallArgumentsEnd { call_id, interrupted: false }
+    };
+    let text = |event: &SessionEvent| match &event.kind {
+        EventKind::ToolCallArgumentsDelta { delta, .. } => delta.clone(),
+        EventKind::ToolCallArgumentsStart { .. } => "start".into(),
+        EventKind::ToolCallArgumentsEnd { .. } => "end".into(),
+        EventKind::Gap { skipped } => format!("gap {skipped}"),
+        other => format!("{other:?}"),
+    };
+    let read = |cursor: &mut Cursor| {
+        let mut seen = Vec::new();
+        while let Found::Event(event) = cursor.find() {
+            seen.push(text(&event));
+        }
+        seen
+    };
+    let mut prompt = Cursor::new(Arc::clone(&log), 0);
+    let first = start("a");
+    log.delta(NOW(), first, "{\"path\"");
+    assert_eq!(read(&mut prompt), ["start", "{\"path\""]);
+    log.delta(NOW(), first, ": \"a");
+    log.delta(NOW(), first, ".txt\"}");
+    log.append_end(NOW(), first, end("a"));
+    assert_eq!(read(&mut prompt), [": \"a.txt\"}", "end"], "deltas coalesce");
+    let mut late = Cursor::new(Arc::clone(&log), 0);
+    assert_eq!(read(&mut late), ["start", "{\"path\": \"a.txt\"}", "end"]);
+    for _ in 0..KEPT_ARGUMENTS {
+        let seq = start("b");
+        log.delta(NOW(), seq, "{}");
+        log.append_end(NOW(), seq, end("b"));
+    }
+    let mut later = Cursor::new(Arc::clone(&log), 0);
+    assert_eq!(read(&mut later)[..6], ["start", "gap 17", "end", "start", "{}", "end"]);
+    assert_eq!(log.lock().arguments.len(), KEPT_ARGUMENTS);
+    drop((prompt, late, later));
+    log.forget(log.next_seq());
+    assert!(log.lock().arguments.is_empty());
 }

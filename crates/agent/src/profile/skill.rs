@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::project_docs::ProjectDocs;
-use crate::skills::Skill as SkillInfo;
+use crate::protocol::Skill as SkillInfo;
 
 /// Maximum number of directories that are searched for the root of the project.
 const MAX_DEPTH: usize = 64;

@@ -12,8 +12,8 @@ use pintle_tools::{Effect, ToolContext, ToolError, ToolOutput, TruncationLimits}
 use serde_json::json;
 
 use super::*;
-use crate::config::SubagentLimits;
 use crate::prompt::LayerKind;
+use crate::protocol::SubagentLimits;
 
 fn all() -> [ProviderProfile; 4] {
     [

@@ -1,4 +1,4 @@
-//! Keeps the inputs of a running session.
+//! Recorder of a running session.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,22 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pintle_llm::Fingerprint;
 
 use super::{Record, RecordEntry, RecordHeader, line};
-use crate::turn::Input;
+use crate::protocol::Input;
 
-/// The record of a running session; the driver writes it, and anyone may look.
+/// Record of a running session. The driver writes it, and handles read it.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     header: RecordHeader,
-    /// In memory, unless the host wants it elsewhere only.
+    /// `None` if the record is only written to a journal.
     entries: Option<Mutex<Vec<Arc<RecordEntry>>>>,
     journal: Mutex<Option<Journal>>,
 }
 
-/// Where a host wants the lines of a record.
+/// Writer that receives the lines of a record.
 pub(crate) struct Journal(pub(crate) Box<dyn Write + Send>);
 
 impl Recorder {
-    /// Begins a record, in memory and in a journal, as far as they are wanted.
+    /// Starts a record: in memory if `keep` is set, and in the journal if there is one.
     pub(crate) fn new(header: RecordHeader, keep: bool, mut journal: Option<Journal>) -> io::Result<Self> {
         if let Some(journal) = &mut journal {
             journal.add(&header)?;
@@ -31,13 +31,13 @@ impl Recorder {
         Ok(Self { header, entries, journal: Mutex::new(journal) })
     }
 
-    /// Goes on with a record. The journal gets what is new.
+    /// Continues a record. The journal gets new entries only.
     pub(crate) fn of(record: Record, journal: Option<Journal>) -> Self {
         let entries = Some(Mutex::new(record.entries));
         Self { header: record.header, entries, journal: Mutex::new(journal) }
     }
 
-    /// Adds an input. Once that has failed, the journal gets no more.
+    /// Adds an input. After an error of the journal, nothing more is written to it.
     pub(crate) fn push(&self, input: Input, request: Option<Fingerprint>) -> io::Result<()> {
         let entry = Arc::new(RecordEntry { input, request });
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,13 +51,13 @@ impl Recorder {
         written
     }
 
-    /// What has been recorded so far, if it is kept in memory.
+    /// Returns the record so far, if it is kept in memory.
     pub(crate) fn record(&self) -> Option<Record> {
         let entries = self.entries.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Some(Record { header: self.header.clone(), entries })
     }
 
-    /// Whether it is kept in memory.
+    /// Returns whether the record is kept in memory.
     pub(crate) fn keeps(&self) -> bool {
         self.entries.is_some()
     }
@@ -65,7 +65,7 @@ impl Recorder {
 
 impl Journal {
     fn add(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
-        // In one piece, so that a line is cut as seldom as can be.
+        // In one write, so that incomplete lines are rare.
         let mut text = Vec::new();
         line(value, &mut text)?;
         self.0.write_all(&text)?;

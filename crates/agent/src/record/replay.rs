@@ -1,108 +1,108 @@
-//! A session again, from its record alone.
+//! Replay of a session from its record alone.
 
 use std::fmt;
 
 use pintle_llm::{Fingerprint, Request};
 
 use super::{Record, RecordEntry, request_of};
-use crate::event::{EventKind, SessionEvent};
-use crate::id::RunId;
-use crate::turn::{Action, InputKind, Machine, Outcome, SessionState, Start, Turn, TurnContext};
+use crate::protocol::{
+    Action, EventKind, InputKind, Outcome, RunId, SessionEvent, SessionState, Start, Turn, TurnContext,
+};
+use crate::turn::Machine;
 
-/// What a record gives when its inputs are handled once more.
+/// Result of handling the inputs of a record again.
 ///
-/// Nothing is sent and nothing is run: it is a function of the record.
+/// A function of the record: nothing is sent, and no tool runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Replay {
-    /// Every event but the deltas, with the numbers and times that they had.
+    /// All events except deltas, with their sequence numbers and times.
     pub events: Vec<SessionEvent>,
-    /// Every request, in order. An adapter makes the same bytes of them as it did then.
+    /// All requests, in order. An adapter encodes them to the same bytes.
     pub requests: Vec<Request>,
-    /// The runs that ended, and how.
+    /// Runs that ended, with their outcomes.
     pub outcomes: Vec<(RunId, Outcome)>,
-    /// The conversation at the end of the record.
+    /// Conversation at the end of the record.
     pub history: Vec<Turn>,
-    /// The state at the end of the record.
+    /// State at the end of the record.
     pub state: SessionState,
 }
 
-/// Why a record cannot be replayed.
+/// Reason why a record cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// An input leads to another request than it did, because the prompt, the tools or the loop are not what they were.
+    /// An input leads to a different request, because the prompt, the tools or the loop have changed.
     #[error("{0}")]
     Diverged(Box<Divergence>),
 }
 
-/// Where a record and its replay part.
+/// First difference between a record and its replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Divergence {
-    /// The first input that leads to another request, from 0.
+    /// Index of the first input that leads to a different request, from 0.
     pub input: usize,
-    /// What kind of input, as the record spells it.
+    /// Serialised name of the input's kind.
     pub kind: String,
-    /// The request that followed.
+    /// Request of the record.
     pub recorded: Option<Fingerprint>,
-    /// The request that follows now.
+    /// Request of the replay.
     pub replayed: Option<Fingerprint>,
-    /// The version of this crate that made the record.
+    /// Version of this crate that wrote the record.
     pub made_by: String,
 }
 
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { input, kind, made_by, .. } = self;
-        let (recorded, replayed) = (told(self.recorded), told(self.replayed));
+        let (recorded, replayed) = (describe(self.recorded), describe(self.replayed));
         write!(
             f,
-            "input {input} ({kind}) of the record, which version {made_by} made, led to {recorded} and leads to {replayed}"
+            "input {input} ({kind}) of the record, written by version {made_by}, led to {recorded} and now leads to {replayed}"
         )
     }
 }
 
-fn told(request: Option<Fingerprint>) -> String {
+fn describe(request: Option<Fingerprint>) -> String {
     request.map_or_else(|| "no request".to_owned(), |fingerprint| format!("request {fingerprint}"))
 }
 
 impl Record {
-    /// Handles every input once more.
+    /// Handles all inputs again.
     ///
     /// # Errors
     ///
-    /// [`ReplayError::Diverged`] at the first input that leads to another request than it did.
+    /// [`ReplayError::Diverged`] at the first input that leads to a different request.
     pub fn replay(&self) -> Result<Replay, ReplayError> {
         self.replay_with(|_| {})
     }
 
-    /// As [`Record::replay`], with other facts for the prompt: `change` is given what each request was made of beside
-    /// the history. This tells whether a changed prompt or tool would have changed what the model was sent, and where
-    /// first.
+    /// Handles all inputs again, with contexts that `change` has modified. This shows whether a different prompt or tool
+    /// would have changed the requests, and where first.
     ///
     /// # Errors
     ///
     /// As for [`Record::replay`].
     pub fn replay_with(&self, change: impl FnMut(&mut TurnContext)) -> Result<Replay, ReplayError> {
-        let (mut replay, machine) = self.played(change)?;
+        let (mut replay, machine) = self.run_with(change)?;
         replay.history = machine.history().to_vec();
         replay.state = machine.state();
         Ok(replay)
     }
 
-    /// What a session begins with that goes on from the first `turns` entries of this one's history, as
-    /// [`SessionBuilder::start`](crate::SessionBuilder::start) takes it. `None` if there are not so many.
+    /// Returns the start of a fork after the first `turns` history entries, for
+    /// [`SessionBuilder::start`](crate::SessionBuilder::start); `None` if there are fewer.
     ///
     /// # Errors
     ///
     /// As for [`Record::replay`].
     pub fn fork(&self, turns: usize) -> Result<Option<Start>, ReplayError> {
-        let (_, machine) = self.played(|_| {})?;
+        let (_, machine) = self.run_with(|_| {})?;
         Ok(machine.fork(turns, self.header.session_id.clone()))
     }
 
-    fn played(&self, mut change: impl FnMut(&mut TurnContext)) -> Result<(Replay, Machine), ReplayError> {
+    fn run_with(&self, mut change: impl FnMut(&mut TurnContext)) -> Result<(Replay, Machine), ReplayError> {
         let mut start = self.header.start.clone();
         if let Some(context) = &mut start.context {
             change(context);
@@ -132,7 +132,7 @@ impl Record {
         Ok((replay, machine))
     }
 
-    /// Whether these actions are those that the input led to.
+    /// Checks that these actions send the request that the input led to.
     pub(crate) fn compare(
         &self,
         index: usize,
@@ -164,13 +164,14 @@ impl Replay {
             }
             Action::CallModel { request, .. } => self.requests.push(*request),
             Action::Finish { run, outcome } => self.outcomes.push((run, *outcome)),
-            // What was done is in the inputs that follow.
+            // The results of these are in the inputs that follow.
             Action::LoadContext { .. }
             | Action::CancelModel
             | Action::SetTimer { .. }
             | Action::PrepareCall { .. }
             | Action::AskApproval { .. }
             | Action::WithdrawApproval { .. }
+            | Action::StartTool { .. }
             | Action::RunTool { .. }
             | Action::CancelTool { .. }
             | Action::StopSubagents

@@ -19,12 +19,11 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::approval::{ApprovalRequest, Approver};
-use crate::event::SessionEvent;
 use crate::profile::ProviderProfile;
-use crate::session::{Decision, Session, SessionBuilder};
-use crate::turn::{OutcomeStatus, SessionState, Turn, TurnKind};
+use crate::protocol::{Decision, OutcomeStatus, SessionEvent, SessionState, Turn, TurnKind};
+use crate::session::{Session, SessionBuilder};
 
-/// Answers by how many answers the request has already, so that it does not matter who asks.
+/// Adapter that selects its response by the number of responses in the request, so that it does not matter who asks.
 #[derive(Debug)]
 struct Scripted {
     answers: Vec<Message>,
@@ -54,10 +53,10 @@ impl ProviderAdapter for Scripted {
     }
 }
 
-/// The calls that had their effect, by id.
+/// Ids of the calls that had their effect.
 type Effects = Arc<Mutex<Vec<String>>>;
 
-/// A tool of this name and effect that notes each call. `hang` has its effect and never answers.
+/// Tool with this name and effect that records each call. `hang` has its effect and never returns.
 struct Counting {
     name: &'static str,
     effect: Effect,
@@ -89,7 +88,7 @@ impl Tool for Counting {
     }
 }
 
-/// Asks about `run`.
+/// Gate that asks about `run`.
 #[derive(Debug)]
 struct AskForRun;
 
@@ -110,13 +109,13 @@ impl Approver for Agreeing {
     }
 }
 
-/// What sessions of one test share: the model's answers, and the world that tools change.
-struct World {
+/// State that the sessions of one test share: the model's responses, and the effects of tools.
+struct Harness {
     adapter: Arc<Scripted>,
     effects: Effects,
 }
 
-impl World {
+impl Harness {
     fn new(answers: Vec<Message>) -> Self {
         let adapter = Arc::new(Scripted { answers, requests: Mutex::default() });
         Self { adapter, effects: Effects::default() }
@@ -124,14 +123,14 @@ impl World {
 
     fn profile(&self) -> ProviderProfile {
         let mut registry = ToolRegistry::new();
-        let rows = [
+        let cases = [
             ("note", Effect::Write),
             ("look", Effect::Read),
             ("run", Effect::Execute),
             ("fail", Effect::Write),
             ("hang", Effect::Write),
         ];
-        for (name, effect) in rows {
+        for (name, effect) in cases {
             registry.register(Counting { name, effect, effects: Arc::clone(&self.effects) }).unwrap();
         }
         let mut profile = ProviderProfile::anthropic("claude-opus-4-6");
@@ -139,7 +138,7 @@ impl World {
         profile
     }
 
-    /// A builder with an agreeing approver before `run`.
+    /// Returns a builder with a gate that asks about `run` and an approver that agrees.
     fn builder(&self) -> SessionBuilder {
         self.undecided().approver(Agreeing)
     }
@@ -159,7 +158,7 @@ impl World {
     }
 }
 
-/// An answer that calls these tools; ids are unique over the whole script.
+/// Returns a response that calls these tools; ids are unique over the whole script.
 fn calling(turn: usize, tools: &[&str]) -> Message {
     let call = |(index, tool): (usize, &&str)| {
         ToolCall::from_raw(format!("t{turn}c{index}_{tool}"), *tool, "{}").into()
@@ -167,7 +166,7 @@ fn calling(turn: usize, tools: &[&str]) -> Message {
     Message::new(Role::Assistant, tools.iter().enumerate().map(call).collect())
 }
 
-/// Every call of a history has its result, in order, in the entry after it.
+/// Checks that every call of a history has its result, in order, in the next entry.
 fn well_formed(history: &[Turn]) {
     let mut turns = history.iter();
     while let Some(turn) = turns.next() {
@@ -193,7 +192,7 @@ fn script() -> Vec<Message> {
     ]
 }
 
-/// Everything that a session has told so far, without deltas.
+/// Returns all events of a session so far, without deltas.
 async fn lifecycle(session: Session) -> Vec<SessionEvent> {
     let mut events = session.events();
     session.close().await;
@@ -207,16 +206,16 @@ async fn lifecycle(session: Session) -> Vec<SessionEvent> {
 }
 
 #[tokio::test]
-async fn a_record_gives_events_requests_outcomes_and_history_again() {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+async fn record_replays_events_requests_outcomes_and_history() {
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     let handle = session.handle();
     handle.steer("also this").unwrap();
     let first = session.submit("one").await.unwrap();
     handle.follow_up("and then?").unwrap();
     let refused = session.submit("").await.unwrap();
     let second = session.submit("two").await;
-    // The script has no answer to the follow-up: the fake model panics, which is a failure like another.
+    // The script has no response to the follow-up: the fake model panics, which is an ordinary failure.
     let second = second.unwrap();
     assert_eq!((first.status, refused.status), (OutcomeStatus::Completed, OutcomeStatus::Failed));
     assert_eq!(second.status, OutcomeStatus::Failed);
@@ -225,7 +224,7 @@ async fn a_record_gives_events_requests_outcomes_and_history_again() {
 
     let replay = Session::replay(&handle.record().unwrap()).unwrap();
     assert_eq!(replay.events, events);
-    let sent: Vec<Request> = world.requests();
+    let sent: Vec<Request> = harness.requests();
     let sent: Vec<_> = sent.iter().map(|request| request.prefix_chain()).collect();
     let again: Vec<_> = replay.requests.iter().map(|request| request.prefix_chain()).collect();
     assert_eq!(again, sent[..again.len()], "retries are the same request once more");
@@ -237,9 +236,9 @@ async fn a_record_gives_events_requests_outcomes_and_history_again() {
 }
 
 #[tokio::test]
-async fn a_record_can_be_had_at_any_time_and_only_if_it_was_asked_for() {
-    let world = World::new(vec![calling(0, &["hang"])]);
-    let session = world.builder().build().unwrap();
+async fn record_exists_at_any_time_if_requested() {
+    let harness = Harness::new(vec![calling(0, &["hang"])]);
+    let session = harness.builder().build().unwrap();
     let mut run = session.submit("go");
     while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallStart { .. }) {}
     let middle = session.record().unwrap();
@@ -248,10 +247,10 @@ async fn a_record_can_be_had_at_any_time_and_only_if_it_was_asked_for() {
     let handle = session.handle();
     session.close().await;
     let whole = handle.record().unwrap();
-    assert_eq!(whole.before(middle.entries.len()), middle, "what was recorded stays");
+    assert_eq!(whole.before(middle.entries.len()), middle, "recorded entries stay");
     assert_eq!(whole.replay().unwrap().state, SessionState::Closed);
 
-    let silent = World::new(script()).builder().record(false).build().unwrap();
+    let silent = Harness::new(script()).builder().record(false).build().unwrap();
     assert_eq!(
         silent.record().unwrap_err().to_string(),
         "the session has no record: it was built without one"
@@ -259,9 +258,9 @@ async fn a_record_can_be_had_at_any_time_and_only_if_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn another_prompt_or_tool_is_told_with_the_first_input_and_both_requests() {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+async fn divergence_names_input_and_both_requests() {
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     session.submit("one").await.unwrap();
     let record = session.record().unwrap();
     let first = record.entries.iter().position(|entry| entry.request.is_some()).unwrap();
@@ -278,7 +277,7 @@ async fn another_prompt_or_tool_is_told_with_the_first_input_and_both_requests()
     assert_ne!(prompt, tools);
     assert_eq!(record.replay_with(|_| {}).unwrap(), record.replay().unwrap());
 
-    // An input that was changed, left out or moved shows as soon as a request depends on it.
+    // A changed, removed or moved input is detected as soon as a request depends on it.
     let mut forged = record.clone();
     let said = forged
         .entries

@@ -1,24 +1,22 @@
-//! What reaches a session from anywhere.
+//! Handle of a session.
 
 use std::sync::Arc;
 
 use pintle_env::ExecutionEnvironment;
-use pintle_llm::{Client, Fingerprint, ReasoningEffort};
-use pintle_tools::ToolRegistry;
+use pintle_llm::{AdapterTimeout, Client, Fingerprint, ReasoningEffort, RetryPolicy};
+use pintle_tools::{CommandTimeouts, ToolRegistry, TruncationLimits};
 use tokio::sync::{mpsc, watch};
 
 use super::MAX_COMMANDS;
 use crate::approval::ApprovalRequest;
-use crate::config::TurnLimits;
-use crate::driver::{Command, Decided};
+use crate::driver::{Command, ConfigChange, Decided};
 use crate::error::SessionError;
-use crate::id::SessionId;
 use crate::profile::ProviderProfile;
+use crate::protocol::{Decision, QueuedMessages, SessionId, SessionState, Turn, TurnLimits};
 use crate::record::{Record, Recorder};
 use crate::subagent::Tree;
-use crate::turn::{SessionState, Turn};
 
-/// Reaches a session from anywhere. Cheap to clone.
+/// Handle of a session, for use from other tasks. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     pub(crate) commands: mpsc::Sender<Command>,
@@ -28,31 +26,20 @@ pub struct SessionHandle {
     pub(crate) tree: Arc<Tree>,
 }
 
-/// What the driver shows of itself.
+/// State that the driver publishes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) state: SessionState,
     pub(crate) history: Vec<Turn>,
-    /// How often entries of it were replaced.
+    /// Number of times that entries of the history were replaced.
     pub(crate) repairs: u64,
-    /// The calls that wait for a decision.
-    pub(crate) asking: Vec<Arc<ApprovalRequest>>,
-}
-
-/// A person's word on a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// It may run, once.
-    Approve,
-    /// It may not; the reason goes to the model.
-    Deny {
-        /// Why.
-        reason: Option<String>,
-    },
+    /// Calls that wait for a decision.
+    pub(crate) approvals: Vec<Arc<ApprovalRequest>>,
+    pub(crate) queued: QueuedMessages,
 }
 
 impl SessionHandle {
-    /// Gives the model a message after the current round of tool calls; with the next input if the session is idle.
+    /// Injects a message after the current round of tool calls, or with the next input if the session is idle.
     ///
     /// # Errors
     ///
@@ -61,7 +48,7 @@ impl SessionHandle {
         self.send(Command::Steer(text.into()))
     }
 
-    /// Queues an input for after the current one.
+    /// Queues an input to handle after the current one.
     ///
     /// # Errors
     ///
@@ -70,7 +57,14 @@ impl SessionHandle {
         self.send(Command::FollowUp(text.into()))
     }
 
-    /// Stops the current turn, and an input that waits for its end; the session goes on.
+    /// Returns the steering messages and follow-ups that wait in the queues of the session. A message that was just sent is
+    /// among them once the session has received it.
+    #[must_use]
+    pub fn queued(&self) -> QueuedMessages {
+        self.shared.borrow().queued.clone()
+    }
+
+    /// Stops the current turn, and an input that waits for its end. The session stays usable.
     ///
     /// # Errors
     ///
@@ -79,7 +73,7 @@ impl SessionHandle {
         self.send(Command::Interrupt)
     }
 
-    /// Stops everything and closes the session (loop specification, appendix B).
+    /// Stops everything and closes the session. [`Session::close`](crate::Session::close) also waits for the end.
     ///
     /// # Errors
     ///
@@ -88,7 +82,7 @@ impl SessionHandle {
         self.send(Command::Abort)
     }
 
-    /// Changes how much the model reasons, from the next request on.
+    /// Sets the reasoning effort, from the next request on.
     ///
     /// # Errors
     ///
@@ -97,7 +91,7 @@ impl SessionHandle {
         self.send(Command::SetReasoningEffort(effort))
     }
 
-    /// Changes the model within the profile, from the next request on.
+    /// Sets the model within the profile, from the next request on.
     ///
     /// # Errors
     ///
@@ -106,18 +100,19 @@ impl SessionHandle {
         self.send(Command::SetModel(model.into()))
     }
 
-    /// Changes the profile, and with it model, tools and prompt, from the next request on.
+    /// Sets the profile, and with it model, tools and prompt, from the next request on.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Profile`] if the client has no provider of the profile's name, else as for the others.
+    /// [`SessionError::Profile`] if the client has no provider of the profile's name, [`SessionError::Closed`] or
+    /// [`SessionError::Full`].
     pub fn set_profile(&self, profile: ProviderProfile) -> Result<(), SessionError> {
         self.client.adapter(Some(&profile.provider)).map_err(SessionError::Profile)?;
         self.send(Command::SetProfile(Box::new(profile)))
     }
 
-    /// Changes the tools within the profile, from the next request on. Calls of an answer that was asked for before mean
-    /// the tools that it was offered.
+    /// Sets the tools within the profile, from the next request on. Calls of an earlier request's response use the tools
+    /// that this request offered.
     ///
     /// # Errors
     ///
@@ -126,11 +121,11 @@ impl SessionHandle {
         self.send(Command::SetTools(tools))
     }
 
-    /// Has tools run behind other wrappers of the place, from the next request on. What the prompt says of the place is
-    /// gathered anew if the working directory is another one.
+    /// Sets the execution environment of the tools, from the next request on. If the working directory changes, the
+    /// prompt's description of the environment is gathered again.
     ///
-    /// The session takes care of the place that it was built with and of no other: one that is not around it is the
-    /// host's to initialise and to clean up. Commands in the background go on where they run.
+    /// The session only initialises and cleans up the environment that it was built with. Unless `env` wraps that one, the
+    /// embedding application has to do so. Background commands keep running where they are.
     ///
     /// # Errors
     ///
@@ -139,7 +134,7 @@ impl SessionHandle {
         self.send(Command::SetEnvironment(env))
     }
 
-    /// Changes the limits, from now on. A run that a limit has paused goes on with the next input.
+    /// Sets the limits of the turn machine, from now on. A run that a limit has paused continues with the next input.
     ///
     /// # Errors
     ///
@@ -148,25 +143,71 @@ impl SessionHandle {
         self.send(Command::SetLimits(Box::new(limits)))
     }
 
-    /// The calls that wait for a decision, in no order.
-    #[must_use]
-    pub fn approvals(&self) -> Vec<Arc<ApprovalRequest>> {
-        self.shared.borrow().asking.clone()
-    }
-
-    /// Decides on a call that waits for it. The first decision counts, and it counts once.
+    /// Sets the time limits of commands, from the next call on.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSuchApproval`] if none of this id waits, else as for the others.
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_command_timeouts(&self, timeouts: CommandTimeouts) -> Result<(), SessionError> {
+        self.configure(ConfigChange::CommandTimeouts(timeouts))
+    }
+
+    /// Sets the limits on the part of a tool's output that the model gets, from the next call on.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_tool_output(&self, limits: TruncationLimits) -> Result<(), SessionError> {
+        self.configure(ConfigChange::ToolOutput(limits))
+    }
+
+    /// Sets the retry policy of model calls, from the next model call on.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_retry(&self, policy: RetryPolicy) -> Result<(), SessionError> {
+        self.configure(ConfigChange::Retry(policy))
+    }
+
+    /// Sets the time limits of model calls, from the next model call on. The limit on connecting is that of the adapter.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_model_timeout(&self, timeout: AdapterTimeout) -> Result<(), SessionError> {
+        self.configure(ConfigChange::ModelTimeout(timeout))
+    }
+
+    /// Sets the maximum size of a model response in bytes, from the next model call on.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_response_limit(&self, bytes: u64) -> Result<(), SessionError> {
+        self.configure(ConfigChange::ResponseLimit(bytes))
+    }
+
+    /// Returns the calls that wait for a decision, in no order.
+    #[must_use]
+    pub fn approvals(&self) -> Vec<Arc<ApprovalRequest>> {
+        self.shared.borrow().approvals.clone()
+    }
+
+    /// Decides on a call that waits for it. Only the first decision counts, and it applies once.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSuchApproval`] if no call with this id is waiting, [`SessionError::Closed`] or
+    /// [`SessionError::Full`].
     pub fn decide(&self, call_id: &str, decision: Decision) -> Result<(), SessionError> {
         let waiting = self.approvals().into_iter().find(|request| request.call_id == call_id);
         let request = waiting.ok_or_else(|| SessionError::NoSuchApproval(call_id.to_owned()))?;
         self.send_decision(&request.call_id, request.fingerprint, decision)
     }
 
-    /// As [`SessionHandle::decide`], for whoever has seen the arguments elsewhere: it counts only for a call with this
-    /// very [fingerprint](ApprovalRequest::fingerprint).
+    /// Decides on a call, like [`SessionHandle::decide`], but only if it has this
+    /// [fingerprint](ApprovalRequest::fingerprint). For callers that saw the arguments elsewhere.
     ///
     /// # Errors
     ///
@@ -177,22 +218,23 @@ impl SessionHandle {
         fingerprint: Fingerprint,
         decision: Decision,
     ) -> Result<(), SessionError> {
-        let is_this =
+        let matches =
             |request: &Arc<ApprovalRequest>| request.call_id == call_id && request.fingerprint == fingerprint;
-        if !self.approvals().iter().any(is_this) {
+        if !self.approvals().iter().any(matches) {
             return Err(SessionError::NoSuchApproval(call_id.to_owned()));
         }
         self.send_decision(call_id, fingerprint, decision)
     }
 
-    /// A handle of a session in the same tree: of a subagent, whose session's id an event has told. `None` once it
-    /// takes no commands any more. With it a host decides on the calls of a subagent, and steers or stops it.
+    /// Returns the handle of another session in the same tree, such as a subagent whose id an event contained; `None` once
+    /// that session accepts no commands any more. With it, the embedding application can decide on the calls of a
+    /// subagent, steer it, and stop it.
     #[must_use]
     pub fn of_session(&self, id: &SessionId) -> Option<Self> {
         self.tree.handle(id)
     }
 
-    /// As [`Session::record`](crate::Session::record).
+    /// Returns the record of the session, like [`Session::record`](crate::Session::record).
     ///
     /// # Errors
     ///
@@ -201,7 +243,8 @@ impl SessionHandle {
         self.recorder.as_ref().and_then(|recorder| recorder.record()).ok_or(SessionError::NotRecorded)
     }
 
-    /// As [`Session::tree_records`](crate::Session::tree_records): of the whole tree, whichever of its sessions this reaches.
+    /// Returns the records of the whole tree, like [`Session::tree_records`](crate::Session::tree_records), whichever of
+    /// its sessions this handle belongs to.
     ///
     /// # Errors
     ///
@@ -209,6 +252,10 @@ impl SessionHandle {
     pub fn tree_records(&self) -> Result<Vec<Record>, SessionError> {
         let records = self.tree.records();
         if records.is_empty() { Err(SessionError::NotRecorded) } else { Ok(records) }
+    }
+
+    fn configure(&self, change: ConfigChange) -> Result<(), SessionError> {
+        self.send(Command::Configure(Box::new(change)))
     }
 
     fn send_decision(

@@ -1,4 +1,4 @@
-//! Who waits for a run, from the driver's side.
+//! The driver's side of a run.
 
 use std::sync::Arc;
 
@@ -7,37 +7,37 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::SessionError;
 use crate::event_log::EventLog;
-use crate::run::{Finished, Run, Served};
+use crate::run::{Run, RunEnd, RunProgress};
 
 /// The driver's side of a [`Run`].
 #[derive(Debug)]
-pub(crate) struct Owner {
-    told: watch::Sender<Served>,
-    /// Fires when the run is dropped; `None` once that has been acted upon.
-    pub(crate) abandoned: Option<CancellationToken>,
+pub(crate) struct RunOwner {
+    progress: watch::Sender<RunProgress>,
+    /// Fires when the run is dropped; `None` once that has been handled.
+    pub(crate) dropped: Option<CancellationToken>,
 }
 
-impl Owner {
-    /// The two sides of a run. The host's is to be told why the input was refused, if it was.
-    pub(super) fn of_run(log: &Arc<EventLog>) -> (Self, impl FnOnce(Option<SessionError>) -> Run + use<>) {
-        let (sender, told) = watch::channel(Served::default());
-        let abandoned = CancellationToken::new();
-        let owner = Self { told: sender, abandoned: Some(abandoned.clone()) };
+impl RunOwner {
+    /// Creates both sides of a run. The run itself is created with the error of its submission, if it was rejected.
+    pub(super) fn new(log: &Arc<EventLog>) -> (Self, impl FnOnce(Option<SessionError>) -> Run + use<>) {
+        let (sender, progress) = watch::channel(RunProgress::default());
+        let dropped = CancellationToken::new();
+        let owner = Self { progress: sender, dropped: Some(dropped.clone()) };
         let (log, from) = (Arc::clone(log), log.next_seq());
-        (owner, move |refused| Run::new(log, from, told, abandoned.drop_guard(), refused))
+        (owner, move |rejected| Run::new(log, from, progress, dropped.drop_guard(), rejected))
     }
 
-    /// Says once that the events from this one on are those of the run.
-    pub(crate) fn begins(&self, from: u64) {
-        self.told.send_if_modified(|told| {
-            let begins = told.from.is_none();
-            told.from.get_or_insert(from);
-            begins
+    /// Reports the start of the run, with the sequence number of its first event. Only the first report counts.
+    pub(crate) fn started(&self, from: u64) {
+        self.progress.send_if_modified(|progress| {
+            let is_first = progress.from.is_none();
+            progress.from.get_or_insert(from);
+            is_first
         });
     }
 
-    /// Says that the run is over.
-    pub(crate) fn finished(self, finished: Finished) {
-        self.told.send_modify(|told| told.finished = Some(finished));
+    /// Reports the end of the run.
+    pub(crate) fn finished(self, end: RunEnd) {
+        self.progress.send_modify(|progress| progress.end = Some(end));
     }
 }

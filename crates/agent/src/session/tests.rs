@@ -1,7 +1,9 @@
-//! The driver with a fake model and a fake place for tools.
+//! Sessions with a fake model and an environment in memory.
 #![expect(clippy::wildcard_enum_match_arm, reason = "tests look at few kinds of events")]
 
+mod arguments;
 mod background;
+mod configuration;
 mod disorder;
 mod in_flight;
 mod partial;
@@ -21,25 +23,24 @@ use serde_json::json;
 
 use super::*;
 use crate::approval::Approver;
-use crate::config::{SessionConfig, TurnLimits};
-use crate::event::{EventKind, SessionEvent};
-use crate::turn::{OutcomeStatus, TurnKind};
+use crate::config::SessionConfig;
+use crate::protocol::{Decision, EventKind, OutcomeStatus, SessionEvent, TurnKind, TurnLimits};
 
-struct Bench {
+struct Harness {
     session: Session,
     adapter: Arc<FakeAdapter>,
     env: Arc<MemoryEnvironment>,
 }
 
-fn bench(adapter: FakeAdapter, env: MemoryEnvironment) -> Bench {
-    bench_with(adapter, env, |builder| builder)
+fn harness(adapter: FakeAdapter, env: MemoryEnvironment) -> Harness {
+    harness_with(adapter, env, |builder| builder)
 }
 
-fn bench_with(
+fn harness_with(
     adapter: FakeAdapter,
     env: MemoryEnvironment,
     change: impl FnOnce(SessionBuilder) -> SessionBuilder,
-) -> Bench {
+) -> Harness {
     let adapter = Arc::new(adapter);
     let env = Arc::new(env);
     let client =
@@ -48,7 +49,7 @@ fn bench_with(
     let builder = Session::builder(client, profile, Arc::clone(&env) as Arc<dyn ExecutionEnvironment>);
     let quick = RetryPolicy::default().with_base_delay(std::time::Duration::from_millis(1));
     let builder = change(builder.config(SessionConfig::default().with_retry(quick)));
-    Bench { session: builder.build().unwrap(), adapter, env }
+    Harness { session: builder.build().unwrap(), adapter, env }
 }
 
 fn env() -> MemoryEnvironment {
@@ -90,10 +91,10 @@ async fn all(mut run: Run) -> Vec<SessionEvent> {
     events
 }
 
-/// Reads until an event of this kind has come.
+/// Reads until an event of this kind arrives.
 async fn until(run: &mut Run, wanted: &str) -> SessionEvent {
     loop {
-        let event = run.next().await.expect("the run goes on");
+        let event = run.next().await.expect("the run continues");
         if kind(&event) == wanted {
             return event;
         }
@@ -101,12 +102,12 @@ async fn until(run: &mut Run, wanted: &str) -> SessionEvent {
 }
 
 #[tokio::test]
-async fn a_run_is_a_stream_of_events_and_a_future_of_its_outcome() {
+async fn run_is_a_stream_of_events_and_a_future() {
     let adapter = anthropic()
         .message(calling(&[("write_file", json!({"file_path": "/project/a.txt", "content": "hello\n"}))]))
         .answer("Written.");
-    let bench = bench(adapter, env());
-    let mut run = bench.session.submit("write a file");
+    let harness = harness(adapter, env());
+    let mut run = harness.session.submit("write a file");
     let mut events = Vec::new();
     while let Some(event) = run.next().await {
         events.push(event);
@@ -137,17 +138,17 @@ async fn a_run_is_a_stream_of_events_and_a_future_of_its_outcome() {
         (1..=numbered.len() as u64).collect::<Vec<_>>(),
         "gapless after the session's start"
     );
-    assert_eq!(bench.env.read(std::path::Path::new("/project/a.txt"), None).await.unwrap(), b"hello\n");
+    assert_eq!(harness.env.read(std::path::Path::new("/project/a.txt"), None).await.unwrap(), b"hello\n");
 }
 
 #[tokio::test]
-async fn every_subscriber_gets_everything_whenever_it_comes() {
-    let bench = bench(anthropic().answer("one").answer("two"), env());
-    let mut early = bench.session.events();
-    bench.session.submit("a").await.unwrap();
-    bench.session.submit("b").await.unwrap();
-    let log = Arc::clone(&bench.session.log);
-    bench.session.close().await;
+async fn every_subscriber_gets_all_events() {
+    let harness = harness(anthropic().answer("one").answer("two"), env());
+    let mut early = harness.session.events();
+    harness.session.submit("a").await.unwrap();
+    harness.session.submit("b").await.unwrap();
+    let log = Arc::clone(&harness.session.log);
+    harness.session.close().await;
     let mut late = Events::of_session(Cursor::new(log, 0));
     let (mut first, mut second) = (Vec::new(), Vec::new());
     while let Some(event) = early.next().await {
@@ -162,10 +163,11 @@ async fn every_subscriber_gets_everything_whenever_it_comes() {
 }
 
 #[tokio::test]
-async fn a_stream_that_dies_ends_its_text_as_interrupted_and_is_tried_again() {
-    let adapter = anthropic().cut("half an ans", Error::new(ErrorKind::Stream, "cut")).answer("whole answer");
-    let bench = bench(adapter, env());
-    let events = all(bench.session.submit("go")).await;
+async fn failed_stream_interrupts_its_text_and_is_retried() {
+    let adapter =
+        anthropic().cut("half an ans", Error::new(ErrorKind::Stream, "cut")).answer("complete response");
+    let harness = harness(adapter, env());
+    let events = all(harness.session.submit("go")).await;
     let ends: Vec<(String, bool)> = events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -173,42 +175,42 @@ async fn a_stream_that_dies_ends_its_text_as_interrupted_and_is_tried_again() {
             _ => None,
         })
         .collect();
-    assert_eq!(ends, [("half an ans".to_owned(), true), ("whole answer".to_owned(), false)]);
+    assert_eq!(ends, [("half an ans".to_owned(), true), ("complete response".to_owned(), false)]);
     assert!(
         events.iter().any(
             |event| matches!(&event.kind, EventKind::Warning { message } if message.contains("retry 1"))
         )
     );
-    assert_eq!(bench.session.history().len(), 2, "the dead text is not part of the history");
+    assert_eq!(harness.session.history().len(), 2, "the dead text is not part of the history");
 }
 
 #[tokio::test]
 async fn retries_are_bounded_and_the_session_stays_usable() {
     let fail = || Error::new(ErrorKind::Server, "down");
     let adapter = anthropic().failure(fail()).failure(fail()).failure(fail()).answer("back");
-    let bench = bench(adapter, env());
-    let outcome = bench.session.submit("go").await.unwrap();
+    let harness = harness(adapter, env());
+    let outcome = harness.session.submit("go").await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     assert_eq!(outcome.error.unwrap().kind, ErrorKind::Server);
-    assert_eq!(bench.adapter.requests().len(), 3);
-    assert_eq!(bench.session.submit("again").await.unwrap().text, "back");
+    assert_eq!(harness.adapter.requests().len(), 3);
+    assert_eq!(harness.session.submit("again").await.unwrap().text, "back");
 }
 
 #[tokio::test]
-async fn an_authentication_error_closes_the_session_at_once() {
-    let bench = bench(anthropic().failure(Error::new(ErrorKind::Authentication, "bad key")), env());
-    let outcome = bench.session.submit("go").await.unwrap();
-    assert_eq!((outcome.status, bench.session.state()), (OutcomeStatus::Failed, SessionState::Closed));
-    assert_eq!(bench.adapter.requests().len(), 1, "no retry");
-    assert!(matches!(bench.session.submit("again").await, Err(SessionError::Closed)));
+async fn authentication_error_closes_the_session() {
+    let harness = harness(anthropic().failure(Error::new(ErrorKind::Authentication, "bad key")), env());
+    let outcome = harness.session.submit("go").await.unwrap();
+    assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Failed, SessionState::Closed));
+    assert_eq!(harness.adapter.requests().len(), 1, "no retry");
+    assert!(matches!(harness.session.submit("again").await, Err(SessionError::Closed)));
 }
 
 #[tokio::test]
 async fn steering_from_another_task_enters_after_the_round() {
     let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
-    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.gate(AskForCommands));
-    let handle = bench.session.handle();
-    let mut run = bench.session.submit("go");
+    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.gate(AskForCommands));
+    let handle = harness.session.handle();
+    let mut run = harness.session.submit("go");
     let call_id = asked(&mut run).await;
     let mut other = JoinSet::new();
     other.spawn(async move {
@@ -216,15 +218,15 @@ async fn steering_from_another_task_enters_after_the_round() {
         handle.decide(&call_id, Decision::Approve).unwrap();
     });
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
-    let kinds: Vec<TurnKind> = bench.session.history().iter().map(|turn| turn.kind).collect();
+    let kinds: Vec<TurnKind> = harness.session.history().iter().map(|turn| turn.kind).collect();
     use TurnKind::{Assistant, Steering, ToolResults, User};
     assert_eq!(kinds, [User, Assistant, ToolResults, Steering, Assistant]);
-    let request = bench.adapter.requests()[1].clone();
+    let request = harness.adapter.requests()[1].clone();
     let last = request.messages.last().unwrap();
     assert_eq!((last.role, last.text().as_str()), (Role::User, "the other way"));
 }
 
-/// Waits for a question and gives the call's id.
+/// Waits for a request for approval and returns the id of its call.
 async fn asked(run: &mut Run) -> String {
     match until(run, "APPROVAL_REQUESTED").await.kind {
         EventKind::ApprovalRequested { call_id, .. } => call_id,
@@ -234,11 +236,11 @@ async fn asked(run: &mut Run) -> String {
 
 #[tokio::test]
 async fn dropping_a_run_interrupts_it_and_keeps_the_session() {
-    let bench = bench(anthropic().message(hanging()).answer("still here"), env_with_sleep());
-    let mut events = bench.session.events();
-    let mut run = bench.session.submit("go");
+    let harness = harness(anthropic().message(hanging()).answer("still here"), env_with_sleep());
+    let mut events = harness.session.events();
+    let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    while bench.env.running() == 0 {
+    while harness.env.running() == 0 {
         tokio::task::yield_now().await;
     }
     drop(run);
@@ -247,57 +249,57 @@ async fn dropping_a_run_interrupts_it_and_keeps_the_session() {
             break;
         }
     }
-    assert_eq!(bench.env.running(), 0, "nothing runs on");
-    assert_eq!(bench.session.submit("again").await.unwrap().text, "still here");
-    let sent = bench.adapter.requests().last().unwrap().clone();
+    assert_eq!(harness.env.running(), 0, "nothing keeps running");
+    assert_eq!(harness.session.submit("again").await.unwrap().text, "still here");
+    let sent = harness.adapter.requests().last().unwrap().clone();
     let result = sent.messages.iter().find_map(|item| item.results().next().cloned()).unwrap();
     assert!(result.text().starts_with("Interrupted:"), "{}", result.text());
 }
 
 #[tokio::test]
-async fn who_drops_a_run_can_submit_at_once() {
-    let bench = bench(anthropic().message(hanging()).answer("the other"), env_with_sleep());
-    let mut run = bench.session.submit("go");
+async fn submit_works_right_after_dropping_a_run() {
+    let harness = harness(anthropic().message(hanging()).answer("the other"), env_with_sleep());
+    let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
     drop(run);
-    assert_eq!(bench.session.submit("rather this").await.unwrap().text, "the other");
+    assert_eq!(harness.session.submit("rather this").await.unwrap().text, "the other");
 }
 
 #[tokio::test]
-async fn a_detached_run_goes_on() {
-    let bench = bench(anthropic().answer("done"), env());
-    let mut events = bench.session.events();
-    bench.session.submit("go").detach();
+async fn detached_run_continues() {
+    let harness = harness(anthropic().answer("done"), env());
+    let mut events = harness.session.events();
+    harness.session.submit("go").detach();
     while let Some(event) = events.next().await {
         if kind(&event) == "PROCESSING_END" {
             break;
         }
     }
-    assert_eq!(bench.session.history().len(), 2);
+    assert_eq!(harness.session.history().len(), 2);
 }
 
 #[tokio::test]
-async fn abort_ends_what_runs_and_closes_the_session() {
-    let bench = bench(anthropic().message(hanging()), env_with_sleep());
-    let mut run = bench.session.submit("go");
+async fn abort_ends_everything_and_closes_the_session() {
+    let harness = harness(anthropic().message(hanging()), env_with_sleep());
+    let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    bench.session.handle().abort().unwrap();
+    harness.session.handle().abort().unwrap();
     let rest = all(run).await;
     assert_eq!(
         rest.iter().map(kind).collect::<Vec<_>>(),
         ["TOOL_CALL_OUTPUT_DELTA", "TOOL_CALL_END", "PROCESSING_END", "SESSION_END"]
     );
-    assert_eq!((bench.env.running(), bench.session.state()), (0, SessionState::Closed));
-    assert!(matches!(bench.session.handle().steer("x"), Err(SessionError::Closed)));
-    assert!(matches!(bench.session.submit("x").await, Err(SessionError::Closed)));
+    assert_eq!((harness.env.running(), harness.session.state()), (0, SessionState::Closed));
+    assert!(matches!(harness.session.handle().steer("x"), Err(SessionError::Closed)));
+    assert!(matches!(harness.session.submit("x").await, Err(SessionError::Closed)));
 }
 
 #[tokio::test]
 async fn dropping_the_session_ends_everything_and_its_streams() {
-    let bench = bench(anthropic().message(hanging()), env_with_sleep());
-    let mut run = bench.session.submit("go");
+    let harness = harness(anthropic().message(hanging()), env_with_sleep());
+    let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    let Bench { session, env, .. } = bench;
+    let Harness { session, env, .. } = harness;
     drop(session);
     while run.next().await.is_some() {}
     assert!(matches!(run.await, Err(SessionError::Closed)));
@@ -319,44 +321,44 @@ impl Gate for AskForCommands {
 }
 
 #[tokio::test]
-async fn a_gate_allows_denies_or_asks() {
+async fn gate_allows_denies_or_asks() {
     let adapter = anthropic()
         .message(calling(&[
             ("shell", json!({"command": "true"})),
             ("write_file", json!({"file_path": "/project/x", "content": ""})),
         ]))
         .answer("done");
-    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.gate(AskForCommands));
-    let handle = bench.session.handle();
-    let mut run = bench.session.submit("go");
+    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.gate(AskForCommands));
+    let handle = harness.session.handle();
+    let mut run = harness.session.submit("go");
     let call_id = asked(&mut run).await;
     assert!(matches!(handle.decide("nobody", Decision::Approve), Err(SessionError::NoSuchApproval(_))));
     handle.decide(&call_id, Decision::Approve).unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
-    let results: Vec<(bool, String)> = bench.session.history()[2]
+    let results: Vec<(bool, String)> = harness.session.history()[2]
         .item
         .results()
         .map(|result| (result.is_error, result.text().lines().next().unwrap_or_default().to_owned()))
         .collect();
     assert!(!results[0].0, "{results:?}");
     assert_eq!(results[1], (true, "The call of write_file was denied: read only".to_owned()));
-    assert!(!bench.env.files().contains_key(std::path::Path::new("/project/x")));
+    assert!(!harness.env.files().contains_key(std::path::Path::new("/project/x")));
 }
 
 #[tokio::test]
-async fn the_model_can_be_changed_between_two_requests() {
-    let bench = bench(anthropic().answer("one").answer("two"), env());
-    bench.session.submit("a").await.unwrap();
-    bench.session.handle().set_model("claude-sonnet-4-5").unwrap();
-    bench.session.submit("b").await.unwrap();
-    let requests = bench.adapter.requests();
+async fn model_changes_between_two_requests() {
+    let harness = harness(anthropic().answer("one").answer("two"), env());
+    harness.session.submit("a").await.unwrap();
+    harness.session.handle().set_model("claude-sonnet-4-5").unwrap();
+    harness.session.submit("b").await.unwrap();
+    let requests = harness.adapter.requests();
     let models: Vec<&str> = requests.iter().map(|request| request.model.as_str()).collect();
     assert_eq!(models, ["claude-opus-4-6", "claude-sonnet-4-5"]);
     assert_eq!(requests[1].messages.len(), 4, "system, a, one, b");
 }
 
 #[tokio::test]
-async fn a_provider_that_the_client_lacks_is_refused_when_building() {
+async fn unknown_provider_is_rejected_when_building() {
     let client = Client::builder().provider(FakeAdapter::new("other")).build().unwrap();
     let error =
         Session::builder(client, ProviderProfile::gemini("gemini-3-flash-preview"), Arc::new(env())).build();

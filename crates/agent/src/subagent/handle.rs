@@ -9,8 +9,8 @@ use super::Tree;
 use super::mailbox::Mailbox;
 use super::report::{Report, SubagentResult};
 use crate::error::SessionError;
+use crate::protocol::{SubagentOrigin, SubagentStatus};
 use crate::session::{Session, SessionHandle};
-use crate::subagent_info::{SubagentOrigin, SubagentStatus};
 
 /// Handle of one subagent: reports its status, sends it messages and awaits its result (loop specification, section
 /// 7.3).

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::{ParentLink, Tree};
-use crate::id::SessionId;
-use crate::subagent_info::SubagentOrigin;
+use crate::protocol::{SessionId, SubagentOrigin};
 
 /// Relations of a session to the other sessions of its tree.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::report::{INTERRUPTED, Report};
 use crate::error::SessionError;
-use crate::subagent_info::SubagentStatus;
+use crate::protocol::SubagentStatus;
 
 /// Messages that one mailbox holds.
 pub(super) const MAX_MESSAGES: usize = 64;

@@ -3,8 +3,7 @@
 use std::sync::Weak;
 
 use super::roster::{Roster, State};
-use crate::subagent_info::SubagentStatus;
-use crate::turn::{InputKind, Spent};
+use crate::protocol::{InputKind, Spent, SubagentStatus};
 
 /// Connection of a subagent to its parent. Reports to a parent that is gone are discarded.
 #[derive(Clone, Debug)]

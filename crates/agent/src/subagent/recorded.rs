@@ -1,10 +1,8 @@
 //! Subagents of a recorded session whose process has ended.
 
 use super::report::Report;
-use crate::id::SessionId;
+use crate::protocol::{InputKind, SessionId, SubagentStatus};
 use crate::record::Record;
-use crate::subagent_info::SubagentStatus;
-use crate::turn::InputKind;
 
 /// Failure reason of a subagent that was open when its process ended.
 const LOST: &str = "the program that ran it ended, and the agent with it; what it had changed is still there";

@@ -1,8 +1,6 @@
 //! Result of a subagent's work (loop specification, section 7.3).
 
-use crate::subagent_info::SubagentStatus;
-use crate::turn::{Outcome, OutcomeStatus};
-
+use crate::protocol::{Outcome, OutcomeStatus, SubagentStatus};
 /// Failure reason of a subagent that was interrupted.
 pub(super) const INTERRUPTED: &str = "it was interrupted";
 

@@ -8,10 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec};
-use crate::config::SubagentLimits;
-use crate::id::SessionId;
-use crate::subagent_info::{SubagentOrigin, agent_name, agent_number};
-use crate::turn::InputKind;
+use crate::protocol::{InputKind, SessionId, SubagentLimits, SubagentOrigin, agent_name, agent_number};
 
 /// All subagents of one session. The driver owns it through [`Subagents`](super::Subagents), tools spawn and find
 /// subagents in it, and subagents report to it through their [`ParentLink`](super::ParentLink).

@@ -9,7 +9,7 @@ use super::request::SpawnRequest;
 use super::roster::{Reservation, Roster, State};
 use super::worker::Worker;
 use super::{ParentLink, SubagentHandle, SubagentSpec};
-use crate::turn::InputKind;
+use crate::protocol::InputKind;
 
 /// Closed subagents that are kept with their results.
 const MAX_CLOSED: usize = 64;

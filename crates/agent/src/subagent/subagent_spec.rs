@@ -12,9 +12,9 @@ use super::prompt;
 use super::request::{Role, SpawnRequest};
 use super::subdirectory::Subdirectory;
 use crate::approval::Approver;
+use crate::clock::Clock;
 use crate::config::SessionConfig;
 use crate::profile::{ModelFamily, ProviderProfile, SubagentTools, Toolset};
-use crate::timestamp::Clock;
 
 /// What a parent passes on to a subagent: its configuration when the spawning call begins, including changes that were
 /// made after the model was asked.

@@ -7,10 +7,8 @@ use tokio::sync::watch;
 
 use super::roster::Roster;
 use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec, tool};
-use crate::config::SubagentLimits;
-use crate::id::SessionId;
 use crate::profile::ProviderProfile;
-use crate::turn::InputKind;
+use crate::protocol::{InputKind, SessionId, SubagentLimits};
 
 /// Smallest context window, in tokens, in which a session offers tools for subagents.
 const MIN_WINDOW: u64 = 16_384;

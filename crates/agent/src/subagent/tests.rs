@@ -26,8 +26,8 @@ use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
 use crate::config::SessionConfig;
-use crate::event::{EventKind, SessionEvent};
 use crate::profile::ProviderProfile;
+use crate::protocol::{EventKind, SessionEvent};
 use crate::session::{Session, SessionBuilder};
 
 /// A provider with one fake model per conversation, chosen by the beginning of the first user message.

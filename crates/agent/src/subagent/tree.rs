@@ -10,7 +10,7 @@ use super::SubagentHandle;
 use super::roster::Roster;
 use crate::driver::Command;
 use crate::event_log::EventLog;
-use crate::id::SessionId;
+use crate::protocol::SessionId;
 use crate::record::{Record, Recorder};
 use crate::session::{SessionHandle, Shared};
 

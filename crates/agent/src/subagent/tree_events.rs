@@ -11,9 +11,8 @@ use tokio::sync::watch;
 
 use super::Tree;
 use super::tree::UnreadLogs;
-use crate::event::{EventKind, SessionEvent};
 use crate::event_log::{Cursor, EventLog, Found};
-use crate::id::SessionId;
+use crate::protocol::{EventKind, SessionEvent, SessionId};
 
 /// Events of a session and of all its subagents as they occur, after all past events in the order of their times.
 ///
@@ -41,7 +40,7 @@ impl TreeEvents {
         let _ = unread.take(&root);
         let cursor = Cursor::new(log, 0);
         // Their `SubagentSpawned` was forgotten. Logs of subagents never forget events.
-        let announced = cursor.begun_before();
+        let announced = cursor.open_subagents();
         let readers = vec![Reader::new(root, cursor)];
         Self { state: State::Ready(Box::new(Merge { _tree: tree, joined, unread, readers, announced })) }
     }

@@ -8,12 +8,9 @@ use tokio_util::sync::CancellationToken;
 use super::mailbox::{Delivery, Mailbox};
 use super::report::Report;
 use super::{Lineage, ParentLink, SubagentHandle, SubagentSpec, Tree};
-use crate::event::EventKind;
-use crate::id::SessionId;
+use crate::protocol::{EventKind, Outcome, OutcomeStatus, SessionId, SessionState, SubagentStatus};
 use crate::run::Run;
 use crate::session::{Session, SessionBuilder, SessionHandle};
-use crate::subagent_info::SubagentStatus;
-use crate::turn::{Outcome, OutcomeStatus, SessionState};
 
 /// Input of the run after one that ended before it read all messages; the messages follow it.
 const LATE: &str = "You had finished before this reached you:";

@@ -1,4 +1,4 @@
-//! From an input to its end: requests, answers and limits (loop specification, section 2.5).
+//! Handling of one input: requests, responses and limits (loop specification, section 2.5).
 
 use std::time::Duration;
 
@@ -8,33 +8,32 @@ use pintle_llm::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::action::{Action, OutcomeStatus};
+use super::budget::spent_on;
 use super::ending::Ending;
-use super::input::{SegmentKind, TurnContext};
 use super::round::{NotRun, Round};
-use super::{Machine, Phase, Spent, Turn};
-use crate::event::EventKind;
-use crate::id::{LoadId, ModelCallId, RunId};
-use crate::timestamp::Timestamp;
+use super::{Machine, Phase};
+use crate::protocol::{
+    Action, EventKind, LoadId, ModelCallId, OutcomeStatus, RunId, SegmentKind, Timestamp, Turn, TurnContext,
+};
 
-/// A share of the window above which the host is warned.
+/// Share of the context window above which a warning is emitted.
 const WARN_ABOVE: f64 = 0.8;
 
-/// Characters per token, roughly (loop specification, section 5.5).
+/// Approximate characters per token (loop specification, section 5.5).
 const CHARS_PER_TOKEN: u64 = 4;
 
-/// The provider's word for "call again and I go on" (Anthropic, `stop_reason`).
+/// Finish reason of a provider that wants to be called again to continue (Anthropic, `stop_reason`).
 const PAUSED: &str = "pause_turn";
 
-/// What a run has come to.
+/// Totals of the current run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Progress {
     pub(super) run: RunId,
-    /// When it began.
+    /// Time when it started.
     pub(super) since: Timestamp,
-    /// The limit on its time that a timer runs for.
+    /// Time limit for which a timer is set.
     pub(super) timed: Option<Duration>,
-    /// Rounds of tool calls for the input that is being handled.
+    /// Rounds of tool calls for the current input.
     pub(super) rounds: u64,
     pub(super) text: String,
     pub(super) usage: Usage,
@@ -58,7 +57,7 @@ impl Progress {
 }
 
 impl Machine {
-    pub(super) fn begin_input(&mut self, text: String, out: &mut Vec<Action>) {
+    pub(super) fn start_input(&mut self, text: String, out: &mut Vec<Action>) {
         if let Some(progress) = &mut self.progress {
             progress.rounds = 0;
         }
@@ -68,12 +67,12 @@ impl Machine {
         self.proceed(out);
     }
 
-    /// Goes on with the next request, unless a limit is met or the prompt's facts are missing.
+    /// Sends the next request, unless a limit is reached or the context has to be loaded first.
     pub(super) fn proceed(&mut self, out: &mut Vec<Action>) {
         if self.stopped_by_limit(out) {
             return;
         }
-        // One that is not current any more is kept, since the next is compared with it.
+        // An outdated context is kept, since the next one is compared with it.
         let current = if self.context_is_current { self.context.take() } else { None };
         let Some(context) = current else {
             self.load_context(out);
@@ -102,7 +101,7 @@ impl Machine {
     }
 
     fn stopped_by_limit(&mut self, out: &mut Vec<Action>) -> bool {
-        let over_budget = self.over_budget.take().or_else(|| self.met_before_model());
+        let over_budget = self.over_budget.take().or_else(|| self.limit_on_model_call());
         let rounds = self.progress.as_ref().map_or(0, |progress| progress.rounds);
         let max_rounds = self.limits.max_tool_rounds_per_input;
         let max_turns = self.limits.max_turns;
@@ -114,9 +113,9 @@ impl Machine {
             out.push(Action::emit(EventKind::TurnLimit { round: None, total_turns: Some(self.turns) }));
             self.finish_input(OutcomeStatus::TurnLimit, out);
             true
-        } else if let Some(met) = over_budget {
+        } else if let Some(reached) = over_budget {
             self.stop_children(out);
-            out.push(met.event());
+            out.push(reached.event());
             self.finish_input(OutcomeStatus::Budget, out);
             true
         } else {
@@ -140,17 +139,17 @@ impl Machine {
             self.load_context(out);
             return;
         }
-        self.chain_goes_on = false;
-        // An unchanged prompt keeps its item, and with it what adapters made of it.
+        self.chain_is_current = false;
+        // An unchanged prompt keeps its item, and with it the cached encodings.
         let prompt = system_message(&mut context);
         if self.system.as_ref().is_none_or(|item| item.text() != prompt.text()) {
             self.system = Some(prompt.into());
             self.messages = MessageList::default();
             self.counted_prompt = None;
         }
-        let of_model = |context: &TurnContext| (context.provider.clone(), context.model.clone());
-        if self.context.as_ref().map(of_model) != Some(of_model(&context)) {
-            // Another model may refuse what this one has accepted, and counts in its own way.
+        let model_of = |context: &TurnContext| (context.provider.clone(), context.model.clone());
+        if self.context.as_ref().map(model_of) != Some(model_of(&context)) {
+            // Another model may refuse what the previous one accepted, and counts tokens differently.
             self.accepted = 0;
             self.counted_prompt = None;
         }
@@ -182,8 +181,8 @@ impl Machine {
         request
     }
 
-    /// The system prompt and the history. The list grows with the history, so that what was made of its beginning for
-    /// earlier requests stays with it.
+    /// Returns the system prompt and the history. The list grows with the history and so keeps the encodings that earlier
+    /// requests cached for its beginning.
     fn messages(&mut self) -> MessageList {
         if self.messages.is_empty() {
             self.messages.extend(self.system.clone());
@@ -204,10 +203,10 @@ impl Machine {
         }
     }
 
-    /// Makes the chain that of this request, and gives what moved since the one before. Only what is new is chained
-    /// where nothing else can have changed.
+    /// Updates the prefix chain to this request and returns the first segment that moved since the previous one. If only
+    /// new messages can differ, only they are hashed.
     fn chain(&mut self, request: &Request) -> Option<Segment> {
-        if self.chain_goes_on
+        if self.chain_is_current
             && let Some(last) = &mut self.last_chain
             && let Some(new) = request.messages.get(last.messages()..)
             && last.extend(new)
@@ -217,14 +216,14 @@ impl Machine {
         let chain = request.prefix_chain();
         let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
         self.last_chain = Some(chain);
-        self.chain_goes_on = true;
+        self.chain_is_current = true;
         moved
     }
 
-    /// Warns once when the history has grown beyond the share, and again only after it was smaller.
+    /// Emits a warning when the request grows beyond [`WARN_ABOVE`], and again only after it was smaller.
     fn warn_of_context(&mut self, context: &TurnContext, out: &mut Vec<Action>) {
         let tokens = self.chars.saturating_add(self.system_chars) / CHARS_PER_TOKEN;
-        #[expect(clippy::cast_precision_loss, reason = "a percentage for a person")]
+        #[expect(clippy::cast_precision_loss, reason = "a percentage for people to read")]
         let share = tokens as f64 / context.context_window.max(1) as f64;
         if share <= WARN_ABOVE {
             self.context_warned = false;
@@ -263,6 +262,19 @@ impl Machine {
         }
     }
 
+    pub(super) fn arguments_opened(&self, call_id: String, tool_name: String, out: &mut Vec<Action>) {
+        if matches!(self.phase, Phase::AwaitingModel(_)) {
+            let call_kind = self.call_kind(&tool_name);
+            out.push(Action::emit(EventKind::ToolCallArgumentsStart { call_id, tool_name, call_kind }));
+        }
+    }
+
+    pub(super) fn arguments_closed(&self, call_id: String, interrupted: bool, out: &mut Vec<Action>) {
+        if matches!(self.phase, Phase::AwaitingModel(_)) {
+            out.push(Action::emit(EventKind::ToolCallArgumentsEnd { call_id, interrupted }));
+        }
+    }
+
     pub(super) fn model_retrying(
         &self,
         model_call: ModelCallId,
@@ -285,7 +297,7 @@ impl Machine {
         self.accepted = self.history.len();
         self.make_call_ids_unique(&mut response.message, out);
         let calls: Vec<ToolCall> = response.tool_calls().cloned().collect();
-        self.record_answer(&response, out);
+        self.record_response(&response, out);
         if self.ending.is_some() {
             self.settle_unrun(calls, NotRun::Stopped, out);
             self.conclude(out);
@@ -293,7 +305,7 @@ impl Machine {
         }
         match response.finish_reason.reason {
             Finish::Length if !calls.is_empty() => {
-                self.look_for_loops(&calls);
+                self.track_for_loops(&calls);
                 self.settle_unrun(calls, NotRun::CutOff, out);
                 self.next_round(out);
             }
@@ -303,33 +315,33 @@ impl Machine {
             }
             Finish::Error => {
                 self.settle_unrun(calls, NotRun::CutOff, out);
-                let error = Error::new(ErrorKind::Stream, "the model stopped in the middle of its answer");
+                let error = Error::new(ErrorKind::Stream, "the model stopped in the middle of its response");
                 self.fail(error.info().clone(), out);
             }
-            // Where nothing has come, the request would only be made again as it was.
+            // An empty response would only lead to the same request again.
             Finish::Other if is_pause(&response) && calls.is_empty() && !response.message.is_empty() => {
                 self.proceed(out);
             }
             Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::Other => {
                 if calls.is_empty() {
-                    self.answered(&response, out)
+                    self.finish_response(&response, out)
                 } else {
-                    self.begin_round(model_call, calls, out)
+                    self.start_round(model_call, calls, out)
                 }
             }
         }
     }
 
-    fn record_answer(&mut self, response: &Response, out: &mut Vec<Action>) {
+    fn record_response(&mut self, response: &Response, out: &mut Vec<Action>) {
         self.turns += 1;
         let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
-        self.spent += Spent::of_answer(&response.usage, pricing);
-        self.note_prompt_size(response.usage.input_tokens);
+        self.spent += spent_on(&response.usage, pricing);
+        self.set_prompt_size(response.usage.input_tokens);
         if let Some(progress) = &mut self.progress {
             progress.text = response.text();
             progress.usage += &response.usage;
         }
-        // An answer without anything in it cannot be sent back; no provider accepts it.
+        // An empty message cannot be sent back; no provider accepts it.
         if !response.message.is_empty() {
             let mut turn = Turn::assistant(response.message.clone(), self.now);
             turn.usage = Some(Box::new(response.usage.clone()));
@@ -342,17 +354,17 @@ impl Machine {
             finish_reason: response.finish_reason.clone(),
             usage: response.usage.clone(),
         }));
-        // Other warnings are about what the request asked for, and would come with every answer.
+        // Other warnings are about the request and would be repeated with each response.
         let replaced = |warning: &&Warning| warning.code.as_deref() == Some(Warning::REPLACED_CHARACTERS);
         for warning in response.warnings.iter().filter(replaced) {
             out.push(Action::emit(EventKind::Warning { message: warning.message.clone() }));
         }
     }
 
-    /// The model answered without calling tools: the input is handled, unless someone steered meanwhile.
-    fn answered(&mut self, response: &Response, out: &mut Vec<Action>) {
+    /// Ends the input after a response without tool calls, unless steering messages are waiting.
+    fn finish_response(&mut self, response: &Response, out: &mut Vec<Action>) {
         if response.finish_reason.reason == Finish::Length {
-            let message = "the answer was cut off by the output limit".to_owned();
+            let message = "the response was cut off by the output limit".to_owned();
             out.push(Action::emit(EventKind::Warning { message }));
         }
         if !self.steering.is_empty() {
@@ -365,23 +377,24 @@ impl Machine {
         self.finish_input(status, out);
     }
 
-    /// A tool has put a question to the user: the next input answers it.
-    pub(super) fn asked(&mut self, question: String, out: &mut Vec<Action>) {
+    /// Ends the input with a question that a tool asked the user; the next input answers it.
+    pub(super) fn await_answer(&mut self, question: String, out: &mut Vec<Action>) {
         if let Some(progress) = &mut self.progress {
             progress.text = question;
         }
         self.finish_input(OutcomeStatus::AwaitingInput, out);
     }
 
-    fn begin_round(&mut self, model_call: ModelCallId, calls: Vec<ToolCall>, out: &mut Vec<Action>) {
+    fn start_round(&mut self, model_call: ModelCallId, calls: Vec<ToolCall>, out: &mut Vec<Action>) {
         let parallel = self.context.as_ref().is_some_and(|context| context.parallel_tool_calls);
         let at_once = if parallel { self.limits.max_parallel_tools.max(1) } else { 1 };
         if let Some(progress) = &mut self.progress {
             progress.tool_calls += u64::try_from(calls.len()).unwrap_or(u64::MAX);
         }
-        self.look_for_loops(&calls);
-        let round = Round::new(model_call, calls, at_once);
-        if self.met_before_tool().is_none() {
+        self.track_for_loops(&calls);
+        let kinds = calls.iter().map(|call| self.call_kind(&call.name)).collect();
+        let round = Round::new(model_call, calls, kinds, at_once);
+        if self.limit_on_tool_call().is_none() {
             round.prepare_all(out);
             self.phase = Phase::RunningTools(round);
         } else {
@@ -391,13 +404,13 @@ impl Machine {
         }
     }
 
-    fn look_for_loops(&mut self, calls: &[ToolCall]) {
+    fn track_for_loops(&mut self, calls: &[ToolCall]) {
         for call in calls {
             self.calls.push(call, self.limits.loop_detection_window);
         }
     }
 
-    /// The results are in the history: steering, loop detection, and on to the next request.
+    /// Continues after a round whose results are in the history: steering, loop detection, next request.
     pub(super) fn next_round(&mut self, out: &mut Vec<Action>) {
         if let Some(progress) = &mut self.progress {
             progress.rounds += 1;
@@ -426,7 +439,7 @@ impl Machine {
             return;
         }
         if self.ending.is_some() {
-            // The user has read this much, so the model should know that it said it.
+            // The user has read this text, so it belongs in the history.
             if !partial.trim().is_empty() {
                 self.record(Turn::interrupted(partial, self.now));
             }
@@ -444,14 +457,14 @@ impl Machine {
         self.fail(error, out);
     }
 
-    /// Ends the run with an error; the session goes on unless no later input could fare better.
+    /// Ends the run with an error. The session stays usable unless any later input would fail, too.
     pub(super) fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Action>) {
-        let hopeless = matches!(
+        let is_fatal = matches!(
             error.kind,
             ErrorKind::Authentication | ErrorKind::AccessDenied | ErrorKind::Configuration
         );
         out.push(Action::emit(EventKind::Error { error: error.clone() }));
-        if hopeless {
+        if is_fatal {
             self.ending = Some(Ending::Failure(error));
             self.clean_up(out);
         } else {
@@ -464,8 +477,8 @@ fn is_pause(response: &Response) -> bool {
     response.finish_reason.raw.as_deref() == Some(PAUSED)
 }
 
-/// The prompt in one part, or in two with the point between them where a provider's cache may end. It is taken out of
-/// the context, so that a machine holds it once.
+/// Moves the prompt out of the context, so that the machine holds it once, and returns it as a message: in one part, or
+/// in two parts that meet where a provider's cache may end.
 pub(super) fn system_message(context: &mut TurnContext) -> Message {
     let prompt = std::mem::take(&mut context.system_prompt);
     let prompt = prompt.as_str();

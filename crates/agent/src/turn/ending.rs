@@ -1,31 +1,29 @@
-//! How runs and sessions end (loop specification, section 2.8 and appendix B).
+//! Ends of runs and of the session (loop specification, section 2.8 and appendix B).
 
 use pintle_llm::{Error, ErrorInfo, ErrorKind};
 use serde::{Deserialize, Serialize};
 
-use super::action::{Action, Outcome, OutcomeStatus};
-use super::budget::Met;
-use super::{Machine, Phase, SessionState};
-use crate::event::EventKind;
-use crate::id::RunId;
+use super::budget::ReachedLimit;
+use super::{Machine, Phase};
+use crate::protocol::{Action, EventKind, Outcome, OutcomeStatus, RunId, SessionState};
 
-/// Why everything is being stopped.
+/// Reason for stopping everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Ending {
-    /// The turn only.
+    /// The turn was interrupted; the session continues.
     Interrupt,
-    /// The turn only, because this limit is met.
-    Budget(Met),
-    /// The session, because the host says so.
+    /// The turn reached this limit; the session continues.
+    Budget(ReachedLimit),
+    /// The session was aborted.
     Abort,
-    /// The session, in order.
+    /// The session was closed.
     Close,
-    /// The session, because of this.
+    /// The session failed with this error.
     Failure(ErrorInfo),
 }
 
 impl Machine {
-    /// Stops what runs. The end comes when the last of it has answered.
+    /// Stops everything that runs. The turn ends when the last of it has replied.
     pub(super) fn stop(&mut self, ending: Ending, out: &mut Vec<Action>) {
         if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             return;
@@ -39,7 +37,7 @@ impl Machine {
             return;
         }
         let first = self.ending.is_none();
-        // Whoever closes a session that has failed is told why all the same.
+        // Closing a session that has failed does not replace the error.
         if !matches!(self.ending, Some(Ending::Failure(_))) {
             self.ending = Some(ending);
         }
@@ -54,12 +52,12 @@ impl Machine {
         }
     }
 
-    /// Nothing runs any more: the turn ends, or the session.
+    /// Ends the turn or the session once nothing runs any more.
     pub(super) fn conclude(&mut self, out: &mut Vec<Action>) {
         match self.ending.take() {
             Some(Ending::Interrupt) => self.rest(OutcomeStatus::Interrupted, None, out),
-            Some(Ending::Budget(met)) => {
-                out.push(met.event());
+            Some(Ending::Budget(reached)) => {
+                out.push(reached.event());
                 self.rest(OutcomeStatus::Budget, None, out);
             }
             Some(ending @ (Ending::Abort | Ending::Close | Ending::Failure(_))) => {
@@ -94,13 +92,13 @@ impl Machine {
         self.finish_run(status, error, out);
     }
 
-    /// The input is handled: on to the next follow-up, or to rest.
+    /// Ends the current input: starts the next follow-up, or ends the run.
     pub(super) fn finish_input(&mut self, status: OutcomeStatus, out: &mut Vec<Action>) {
-        // At these limits a follow-up would only meet them again; it waits.
+        // A follow-up would only reach these limits again, so it stays queued.
         if !matches!(status, OutcomeStatus::TurnLimit | OutcomeStatus::Budget | OutcomeStatus::ContextFull)
             && let Some(next) = self.follow_ups.pop_front()
         {
-            self.begin_input(next, out);
+            self.start_input(next, out);
             return;
         }
         self.rest(status, None, out);
@@ -124,7 +122,7 @@ impl Machine {
         out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
         self.finish_run(status, error, out);
         if let Some((run, text)) = self.waiting.take() {
-            self.begin_run(run, text, out);
+            self.start_run(run, text, out);
         }
     }
 
@@ -142,8 +140,8 @@ impl Machine {
     }
 }
 
-/// The end of a run that never began.
-pub(super) fn refused(run: RunId, message: &str) -> Action {
+/// Returns the end of a run that was rejected and never started.
+pub(super) fn rejected(run: RunId, message: &str) -> Action {
     let error = Error::new(ErrorKind::InvalidRequest, message);
     let outcome = Outcome { error: Some(error.info().clone()), ..Outcome::new(OutcomeStatus::Failed) };
     Action::Finish { run, outcome: Box::new(outcome) }

@@ -5,41 +5,41 @@ use std::collections::VecDeque;
 use pintle_llm::{Fingerprint, ToolCall};
 use serde::{Deserialize, Serialize};
 
-/// The signatures of the newest calls since the last warning.
+/// Signatures of the newest calls since the last warning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LoopWindow {
     newest: VecDeque<Fingerprint>,
 }
 
 impl LoopWindow {
-    /// Takes one call; forgets what lies beyond the window.
+    /// Adds a call and drops those beyond the window.
     pub(crate) fn push(&mut self, call: &ToolCall, window: usize) {
-        // Arguments may be megabytes long.
+        // Arguments can be megabytes long.
         self.newest.push_back(Fingerprint::of_text(format_args!("{}\0{}", call.name, call.arguments)));
         while self.newest.len() > window {
             self.newest.pop_front();
         }
     }
 
-    /// Whether the newest calls are one, two or three calls over and over.
+    /// Returns whether the window repeats a pattern of one, two or three calls.
     ///
-    /// A pattern whose length does not divide the window is looked for in the newest calls that it does divide. At
-    /// least two repetitions are asked for, so a window shorter than that finds nothing.
+    /// For a pattern whose length does not divide the window, the newest calls that it does divide are compared. A pattern
+    /// must occur at least twice, so a shorter window never matches.
     pub(crate) fn repeats(&self, window: usize) -> bool {
         self.newest.len() >= window && (1..=3).any(|length| self.repeats_every(length, window))
     }
 
     fn repeats_every(&self, length: usize, window: usize) -> bool {
-        let looked_at = window - window % length;
-        if looked_at < 2 * length {
+        let compared = window - window % length;
+        if compared < 2 * length {
             return false;
         }
-        let newest = self.newest.iter().skip(self.newest.len() - looked_at);
+        let newest = self.newest.iter().skip(self.newest.len() - compared);
         let earlier = newest.clone();
         newest.skip(length).zip(earlier).all(|(call, before)| call == before)
     }
 
-    /// Starts afresh, so that one pattern is told once per window.
+    /// Empties the window, so that one pattern is reported once per window.
     pub(crate) fn clear(&mut self) {
         self.newest.clear();
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn patterns_of_one_two_and_three_calls_are_found() {
-        let rows = [
+        let cases = [
             ("aaaaaaaaaa", 10, true),
             ("xaaaaa", 6, false),
             ("aaaaaaaaa", 10, false),
@@ -79,13 +79,13 @@ mod tests {
             ("", 10, false),
             ("aaa", 0, false),
         ];
-        for (names, window, expected) in rows {
+        for (names, window, expected) in cases {
             assert_eq!(repeats(names, window), expected, "{names} in {window}");
         }
     }
 
     #[test]
-    fn other_arguments_are_another_call() {
+    fn different_arguments_are_different_calls() {
         let mut calls = LoopWindow::default();
         for id in 0..4 {
             calls.push(&ToolCall::from_raw("id", "read_file", format!(r#"{{"offset":{id}}}"#)), 4);

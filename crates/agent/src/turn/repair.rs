@@ -1,22 +1,21 @@
-//! What is done to answers and to the history so that the next request is one that a provider accepts (design,
-//! section 10).
+//! Repairs of responses and of the history, so that the provider accepts the next request (design, section 10).
 
 use pintle_llm::{ContentPart, ErrorInfo, ErrorKind, Message, MessageList, ToolResult};
 use serde_json::Value;
 
-use super::action::Action;
-use super::{Machine, Turn};
-use crate::event::EventKind;
+use super::Machine;
+use crate::protocol::{Action, EventKind, Turn};
 
 impl Machine {
-    /// A model may use an id twice, in one answer or over several, or none; each call must have its own.
+    /// Gives each call of a response an id that is unique in the session. Models may omit ids, or use one twice, in one
+    /// response or over several.
     pub(super) fn make_call_ids_unique(&mut self, message: &mut Message, out: &mut Vec<Action>) {
         for part in &mut message.content {
             let ContentPart::ToolCall(call) = part else { continue };
             if !call.id.is_empty() && self.call_ids.insert(call.id.clone()) {
                 continue;
             }
-            // Some models use one id for every call, so that counting from the beginning would take ever longer.
+            // Some models use one id for all calls; counting from 1 would then take quadratic time.
             let first = self.call_ids.len() + 1;
             let base = if call.id.is_empty() { "call" } else { &call.id };
             let fresh = (first..).map(|n| format!("{base}_{n}")).find(|id| self.call_ids.insert(id.clone()));
@@ -31,24 +30,24 @@ impl Machine {
         }
     }
 
-    /// Takes out what the model has never accepted and may have refused the request for: images, sound and documents
-    /// of entries that no answer has followed yet. Says whether there was any.
+    /// Removes the likely cause of a refused request: images, audio and documents in entries that no response has
+    /// followed yet. Returns whether there were any.
     ///
-    /// What is taken out leaves a note, so that no request is tried again for the same reason.
+    /// Each is replaced by a note, so that no request is repeated for the same reason.
     pub(super) fn repair_after(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) -> bool {
-        // A body that is too large has the same status as a prompt that is too long.
+        // Providers report a body that is too large like a prompt that is too long.
         if !matches!(error.kind, ErrorKind::InvalidRequest | ErrorKind::ContextLength) {
             return false;
         }
         let mut removed = 0;
         for turn in self.history.iter_mut().skip(self.accepted) {
-            removed += without_media(turn);
+            removed += replace_media(turn);
         }
         if removed == 0 {
             return false;
         }
         self.repairs += 1;
-        self.chain_goes_on = false;
+        self.chain_is_current = false;
         self.messages = MessageList::default();
         let message = format!(
             "the provider refused the request ({error}); what it may have refused it for, {removed} in number (images, sound, documents), is replaced by a note"
@@ -58,43 +57,43 @@ impl Machine {
     }
 }
 
-/// Replaces media by notes, and says how many.
-fn without_media(turn: &mut Turn) -> usize {
+/// Replaces media by notes and returns their number.
+fn replace_media(turn: &mut Turn) -> usize {
     let mut message = turn.item.message().clone();
-    let removed = message.content.iter_mut().map(without_media_in).sum();
+    let removed = message.content.iter_mut().map(replace_media_in).sum();
     if removed > 0 {
         turn.item = message.into();
     }
     removed
 }
 
-fn without_media_in(part: &mut ContentPart) -> usize {
-    let what = match part {
+fn replace_media_in(part: &mut ContentPart) -> usize {
+    let media = match part {
         ContentPart::Image(_) => "image",
         ContentPart::Audio(_) => "sound",
         ContentPart::Document(_) => "document",
-        ContentPart::ToolResult(result) => return without_images(result),
+        ContentPart::ToolResult(result) => return replace_images(result),
         ContentPart::Text(_)
         | ContentPart::ToolCall(_)
         | ContentPart::Thinking(_)
         | ContentPart::Opaque(_)
         | _ => return 0,
     };
-    *part = ContentPart::text(note(what));
+    *part = ContentPart::text(note(media));
     1
 }
 
-fn without_images(result: &mut ToolResult) -> usize {
+fn replace_images(result: &mut ToolResult) -> usize {
     let removed = result.images.len();
     if removed > 0 {
         result.images.clear();
         let text = result.text();
-        let between = if text.is_empty() { "" } else { "\n" };
-        result.content = Value::String(format!("{text}{between}{}", note("image")));
+        let separator = if text.is_empty() { "" } else { "\n" };
+        result.content = Value::String(format!("{text}{separator}{}", note("image")));
     }
     removed
 }
 
-fn note(what: &str) -> String {
-    format!("[The {what} that was here is left out: the provider refused a request with it.]")
+fn note(media: &str) -> String {
+    format!("[The {media} that was here is left out: the provider refused a request with it.]")
 }

@@ -1,4 +1,4 @@
-//! The calls of one answer: which may run when, and what each of them gave.
+//! Calls of one response: their scheduling and their results.
 
 use std::time::Duration;
 
@@ -7,14 +7,13 @@ use pintle_llm::{Error, ErrorKind, Retry, ToolCall, ToolResult};
 use pintle_tools::{Effect, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 
-use super::action::Action;
-use super::input::{CallPlan, FinishedCall, Preparation, Timer};
-use super::{Machine, Phase, Turn};
-use crate::event::EventKind;
-use crate::id::{CallKey, ModelCallId};
-use crate::timestamp::Timestamp;
+use super::{Machine, Phase};
+use crate::protocol::{
+    Action, CallKey, CallKind, CallPlan, EventKind, FinishedCall, ModelCallId, Preparation, Timer, Timestamp,
+    Turn,
+};
 
-/// The calls of one answer, in the model's order.
+/// Calls of one response, in the model's order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Round {
     model_call: ModelCallId,
@@ -25,10 +24,12 @@ pub(super) struct Round {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct CallState {
     call: ToolCall,
-    stage: Stage,
-    /// Subscribers know that it has begun; a call that is made again does not begin again.
     #[serde(default)]
-    told: bool,
+    kind: CallKind,
+    stage: Stage,
+    /// Whether its start event was emitted. A repeated call does not start again.
+    #[serde(default, rename = "told")]
+    start_emitted: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ enum Stage {
     Preparing,
     Asking(CallPlan),
     Ready(CallPlan),
-    /// Told to run; `since` from the moment at which it did.
+    /// Asked to start; `since` is set once its start is on record.
     Running {
         plan: CallPlan,
         since: Option<Timestamp>,
@@ -44,27 +45,27 @@ enum Stage {
     Done(ToolResult),
 }
 
-/// What became of calls whose host is gone.
+/// Calls that the driving process left open.
 #[derive(Debug, Default)]
 pub(super) struct Resumption {
-    /// The ids of those that had begun and are not made again.
+    /// Ids of calls that had started and are not repeated.
     pub(super) interrupted: Vec<String>,
-    /// The ids of those that had begun and are made again.
+    /// Ids of calls that had started and are repeated.
     pub(super) repeated: Vec<String>,
-    /// How many had been told to run and are not done: they count when they are told so again.
-    pub(super) not_made: u64,
+    /// Number of unfinished calls that were counted as spent; they count again when they start again.
+    pub(super) not_finished: u64,
 }
 
-/// Why a call gets a result although it never ran.
+/// Reason why a call is answered without having run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotRun {
-    /// The output limit cut the answer.
+    /// The response was cut off by the output limit.
     CutOff,
-    /// A filter blocked the answer.
+    /// The response was blocked by a content filter.
     Blocked,
     /// The turn was stopped.
     Stopped,
-    /// A limit of the budget is met.
+    /// A spending limit was reached.
     OverBudget,
 }
 
@@ -88,25 +89,19 @@ const LOST: &str =
 
 const HOST_GONE: &str = "Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again.";
 
-impl FinishedCall {
-    /// That of a call whose tool was not called, since the turn was stopped before. The machine puts in which call.
-    pub(crate) fn unmade() -> Self {
-        let message = NotRun::Stopped.for_model();
-        Self {
-            result: ToolResult::new("", message, true),
-            output: Output::from(message),
-            error: Some(ToolErrorKind::Cancelled),
-            timed_out: None,
-            changes: Vec::new(),
-            question: None,
-        }
-    }
+/// Returns the result of a call that was stopped before its tool ran. The machine fills in the id of the call.
+pub(crate) fn not_run() -> FinishedCall {
+    FinishedCall::failed("", ToolErrorKind::Cancelled, NotRun::Stopped.for_model())
 }
 
 impl Round {
-    pub(super) fn new(model_call: ModelCallId, calls: Vec<ToolCall>, at_once: usize) -> Self {
-        let calls =
-            calls.into_iter().map(|call| CallState { call, stage: Stage::Preparing, told: false }).collect();
+    pub(super) fn new(
+        model_call: ModelCallId,
+        calls: Vec<ToolCall>,
+        kinds: Vec<CallKind>,
+        at_once: usize,
+    ) -> Self {
+        let calls = calls.into_iter().zip(kinds).map(|(call, kind)| CallState::new(call, kind)).collect();
         Self { model_call, calls, at_once }
     }
 
@@ -116,7 +111,7 @@ impl Round {
         }
     }
 
-    /// Goes on after the host that ran the calls is gone, of which `last` is the last known moment.
+    /// Continues after the driving process is gone. `last` is the time of the last input before.
     pub(super) fn resume(&mut self, stopping: bool, last: Timestamp, out: &mut Vec<Action>) -> Resumption {
         let mut resumption = Resumption::default();
         for index in 0..self.calls.len() {
@@ -130,18 +125,18 @@ impl Round {
                     state.lose(HOST_GONE, ran, out);
                     continue;
                 }
-                Stage::Running { .. } => resumption.not_made += 1,
+                Stage::Running { .. } => resumption.not_finished += 1,
                 Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) => {}
             }
-            if state.told {
+            if state.start_emitted {
                 let ids = if stopping { &mut resumption.interrupted } else { &mut resumption.repeated };
                 ids.push(state.call.id.clone());
             }
             if stopping {
-                state.leave(NotRun::Stopped, out);
+                state.abandon(NotRun::Stopped, out);
                 continue;
             }
-            // What was prepared is gone with the host, and what was decided was decided about that.
+            // The prepared call is gone with the process, and a decision applied to that call alone.
             state.stage = Stage::Preparing;
             out.push(Action::PrepareCall { call: key, tool_call: Box::new(state.call.clone()) });
         }
@@ -156,22 +151,22 @@ impl Round {
         if key.model_call == self.model_call { self.calls.get_mut(key.index) } else { None }
     }
 
-    /// Starts every call that may start now, `most` of them at most. Gives how many.
-    fn start(&mut self, most: usize, out: &mut Vec<Action>) -> u64 {
+    /// Requests the start of the calls that may start now, up to `max`. Returns their number.
+    fn start(&mut self, max: usize, out: &mut Vec<Action>) -> u64 {
         let mut started = 0;
-        for index in self.startable().into_iter().take(most) {
+        for index in self.startable().into_iter().take(max) {
             let key = self.key(index);
             let Some(state) = self.calls.get_mut(index) else { continue };
             if let Stage::Ready(plan) = &state.stage {
                 state.stage = Stage::Running { plan: plan.clone(), since: None };
-                out.push(Action::RunTool { call: key });
+                out.push(Action::StartTool { call: key });
                 started += 1;
             }
         }
         started
     }
 
-    /// Answers what has not started, since nothing more may be spent. Says whether there was any.
+    /// Answers the calls that have not started, since nothing more may be spent. Returns whether there were any.
     pub(super) fn hold(&mut self, out: &mut Vec<Action>) -> bool {
         let waiting = self.calls.iter().any(CallState::is_waiting);
         self.answer_waiting(NotRun::OverBudget, out);
@@ -185,11 +180,11 @@ impl Round {
             if matches!(state.stage, Stage::Asking(_)) {
                 out.push(Action::WithdrawApproval { call: key });
             }
-            state.leave(why, out);
+            state.abandon(why, out);
         }
     }
 
-    /// The calls that may start now, in the model's order.
+    /// Returns the indices of the calls that may start now, in the model's order.
     fn startable(&self) -> Vec<usize> {
         let mut free = self.at_once.saturating_sub(self.running());
         let mut unfinished: Vec<&CallPlan> = Vec::new();
@@ -197,15 +192,15 @@ impl Round {
         for (index, state) in self.calls.iter().enumerate() {
             let plan = match &state.stage {
                 Stage::Done(_) => continue,
-                // What an unprepared call does is not known yet.
+                // The effect of an unprepared call is unknown.
                 Stage::Preparing => break,
                 Stage::Asking(plan) | Stage::Running { plan, .. } => plan,
                 Stage::Ready(plan) => {
-                    // One at a time means in the model's order.
+                    // Sequential calls run in the model's order.
                     if free == 0 || (self.at_once == 1 && !unfinished.is_empty()) {
                         break;
                     }
-                    if !unfinished.iter().any(|earlier| keep_order(earlier, plan)) {
+                    if !unfinished.iter().any(|earlier| must_keep_order(earlier, plan)) {
                         startable.push(index);
                         free -= 1;
                     }
@@ -217,14 +212,14 @@ impl Round {
         startable
     }
 
-    /// How far each call is.
+    /// Returns the stage of each call.
     #[cfg(test)]
     pub(super) fn stages(&self) -> Vec<&'static str> {
         let stage = |state: &CallState| match &state.stage {
             Stage::Preparing => "preparing",
             Stage::Asking(_) => "asking",
             Stage::Ready(_) => "ready",
-            Stage::Running { since: None, .. } => "told to run",
+            Stage::Running { since: None, .. } => "starting",
             Stage::Running { .. } => "running",
             Stage::Done(_) => "done",
         };
@@ -252,7 +247,7 @@ impl Round {
         self.calls.iter().filter_map(result).collect()
     }
 
-    /// Cancels what runs and answers what has not started.
+    /// Cancels running calls and answers those that have not started.
     pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
         for (index, state) in self.calls.iter().enumerate() {
             if matches!(state.stage, Stage::Running { .. }) {
@@ -264,38 +259,52 @@ impl Round {
 }
 
 impl CallState {
-    /// Whether it has not been told to run.
+    fn new(call: ToolCall, kind: CallKind) -> Self {
+        Self { call, kind, stage: Stage::Preparing, start_emitted: false }
+    }
+
+    /// Returns whether its start has not been requested.
     fn is_waiting(&self) -> bool {
         matches!(self.stage, Stage::Preparing | Stage::Asking(_) | Stage::Ready(_))
     }
 
-    /// Says once that it has begun.
-    fn tell_start(&mut self, out: &mut Vec<Action>) {
-        if !std::mem::replace(&mut self.told, true) {
-            out.push(started(&self.call));
+    /// Emits the start event, once.
+    fn emit_start(&mut self, out: &mut Vec<Action>) {
+        if !std::mem::replace(&mut self.start_emitted, true) {
+            out.push(start_event(&self.call, self.kind));
         }
     }
 
-    /// Answers a call that is not made, or not made again.
-    fn leave(&mut self, why: NotRun, out: &mut Vec<Action>) {
-        if self.told {
-            // The host before has run it.
+    /// Answers a call that is not run, or not repeated.
+    fn abandon(&mut self, why: NotRun, out: &mut Vec<Action>) {
+        if self.start_emitted {
+            // The previous process ran it.
             self.lose(HOST_GONE, Duration::ZERO, out);
         } else {
-            refuse(self, ToolErrorKind::Cancelled, why.for_model().to_owned(), out);
+            self.refuse(ToolErrorKind::Cancelled, why.for_model(), out);
         }
     }
 
-    /// Answers a call of which nobody knows how far it came.
+    /// Answers a call whose effect is unknown.
     fn lose(&mut self, message: &str, ran: Duration, out: &mut Vec<Action>) {
-        self.tell_start(out);
-        out.push(ended(&self.call, message, ToolErrorKind::Cancelled, ran.as_millis()));
+        self.fail(message, ToolErrorKind::Cancelled, ran, out);
+    }
+
+    /// Answers a call that does not run.
+    fn refuse(&mut self, error: ToolErrorKind, message: &str, out: &mut Vec<Action>) {
+        self.fail(message, error, Duration::ZERO, out);
+    }
+
+    fn fail(&mut self, message: &str, error: ToolErrorKind, ran: Duration, out: &mut Vec<Action>) {
+        self.emit_start(out);
+        out.push(failure_event(&self.call, message, error, ran));
         self.stage = Stage::Done(ToolResult::new(self.call.id.clone(), message, true));
     }
 }
 
-/// Calls that write the same file, and writing beside a command, which may read or write anything.
-fn keep_order(a: &CallPlan, b: &CallPlan) -> bool {
+/// Returns whether two calls must not run concurrently: they write the same file, or one writes and the other runs a
+/// command, which may read or write anything.
+fn must_keep_order(a: &CallPlan, b: &CallPlan) -> bool {
     match (a.effect, b.effect) {
         (Effect::Write, Effect::Write) => a.writes.iter().any(|path| b.writes.contains(path)),
         (Effect::Execute, Effect::Write) | (Effect::Write, Effect::Execute) => true,
@@ -313,21 +322,22 @@ impl Machine {
         }
         match preparation {
             Preparation::Ready(plan) => {
-                tell_repairs(&state.call, &plan, out);
+                emit_repairs(&state.call, &plan, out);
                 state.stage = Stage::Ready(plan);
             }
             Preparation::Ask { plan, arguments, reason, fingerprint } => {
-                tell_repairs(&state.call, &plan, out);
+                emit_repairs(&state.call, &plan, out);
                 state.stage = Stage::Asking(plan);
                 let call_id = state.call.id.clone();
                 if let Some(after) = self.limits.approval_timeout {
                     out.push(Action::SetTimer { timer: Timer::Approval(key), after });
                 }
-                // Whoever reads the event may decide at once.
+                // A subscriber may decide as soon as it reads the event.
                 out.push(Action::AskApproval { call: key, call_id: call_id.clone() });
                 out.push(Action::emit(EventKind::ApprovalRequested {
                     call_id,
                     tool_name: state.call.name.clone(),
+                    call_kind: state.kind,
                     arguments,
                     reason,
                     fingerprint,
@@ -337,10 +347,10 @@ impl Machine {
                 if error == ToolErrorKind::EnvironmentLost {
                     self.environment_lost = true;
                 }
-                refuse(state, error, message, out);
+                state.refuse(error, &message, out);
             }
         }
-        self.go_on(out);
+        self.advance_round(out);
     }
 
     pub(super) fn approval_decided(
@@ -360,9 +370,9 @@ impl Machine {
         } else {
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             let message = format!("The call of {} was denied{why}", state.call.name);
-            refuse(state, ToolErrorKind::Denied, message, out);
+            state.refuse(ToolErrorKind::Denied, &message, out);
         }
-        self.go_on(out);
+        self.advance_round(out);
     }
 
     pub(super) fn tool_started(&mut self, key: CallKey, out: &mut Vec<Action>) {
@@ -371,7 +381,8 @@ impl Machine {
         let Some(state) = round.get_mut(key) else { return };
         if let Stage::Running { since: since @ None, .. } = &mut state.stage {
             *since = Some(now);
-            state.tell_start(out);
+            state.emit_start(out);
+            out.push(Action::RunTool { call: key });
         }
     }
 
@@ -380,19 +391,19 @@ impl Machine {
         let Phase::RunningTools(round) = &mut self.phase else { return };
         let Some(state) = round.get_mut(key) else { return };
         let Stage::Running { since, .. } = state.stage else { return };
-        // A start that was never told is told now, so that starts and ends pair.
-        state.tell_start(out);
+        // Starts and ends pair, even if the start never came.
+        state.emit_start(out);
         let since = since.unwrap_or(now);
         let mut result = finished.result;
         if finished.error == Some(ToolErrorKind::EnvironmentLost) {
             self.environment_lost = true;
         }
         if let Some(question) = finished.question {
-            // Two questions of one round are asked together.
-            let asked = self.question.take().map(|asked| asked + "\n\n").unwrap_or_default();
-            self.question = Some(asked + &question);
+            // Several questions of one round are asked together.
+            let earlier = self.question.take().map(|earlier| earlier + "\n\n").unwrap_or_default();
+            self.question = Some(earlier + &question);
         }
-        // The result answers this call, whatever the tool made of the id.
+        // The result belongs to this call, whatever id the tool returned.
         result.tool_call_id.clone_from(&state.call.id);
         state.stage = Stage::Done(result);
         out.push(Action::emit(EventKind::ToolCallEnd {
@@ -404,7 +415,7 @@ impl Machine {
             duration_ms: u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX),
             changes: finished.changes,
         }));
-        self.go_on(out);
+        self.advance_round(out);
     }
 
     pub(super) fn tool_lost(&mut self, key: CallKey, out: &mut Vec<Action>) {
@@ -416,12 +427,12 @@ impl Machine {
             let ran = now.since(*since);
             state.lose(LOST, ran, out);
         } else {
-            refuse(state, ToolErrorKind::Cancelled, NotRun::Stopped.for_model().to_owned(), out);
+            state.refuse(ToolErrorKind::Cancelled, NotRun::Stopped.for_model(), out);
         }
-        self.go_on(out);
+        self.advance_round(out);
     }
 
-    fn go_on(&mut self, out: &mut Vec<Action>) {
+    fn advance_round(&mut self, out: &mut Vec<Action>) {
         if self.ending.is_none() {
             self.start_calls(out);
         }
@@ -429,7 +440,7 @@ impl Machine {
     }
 
     fn start_calls(&mut self, out: &mut Vec<Action>) {
-        if self.met_before_tool().is_none() {
+        if self.limit_on_tool_call().is_none() {
             let left = self.tool_calls_left();
             let Phase::RunningTools(round) = &mut self.phase else { return };
             self.spent.tool_calls += round.start(left, out);
@@ -455,19 +466,19 @@ impl Machine {
             self.conclude(out);
         } else if lost {
             let error =
-                Error::new(ErrorKind::Network, "the place where tools run is lost").with_retry(Retry::Never);
+                Error::new(ErrorKind::Network, "the execution environment is lost").with_retry(Retry::Never);
             self.fail(error.info().clone(), out);
         } else if let Some(question) =
             question.filter(|_| self.steering.is_empty() && self.over_budget.is_none())
         {
-            self.asked(question, out);
+            self.await_answer(question, out);
         } else {
-            // Who steers has said something new, which may be the answer.
+            // A steering message may be the answer.
             self.next_round(out);
         }
     }
 
-    /// Answers calls that will not run, so that the history stays one that a provider accepts.
+    /// Answers calls that will not run, so that providers accept the history.
     pub(super) fn settle_unrun(&mut self, calls: Vec<ToolCall>, why: NotRun, out: &mut Vec<Action>) {
         if calls.is_empty() {
             return;
@@ -475,15 +486,15 @@ impl Machine {
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
             let message = why.for_model();
-            out.push(started(&call));
-            out.push(ended(&call, message, ToolErrorKind::Cancelled, 0));
+            out.push(start_event(&call, self.call_kind(&call.name)));
+            out.push(failure_event(&call, message, ToolErrorKind::Cancelled, Duration::ZERO));
             results.push(ToolResult::new(call.id, message, true));
         }
         self.record(Turn::tool_results(results, self.now));
     }
 }
 
-fn tell_repairs(call: &ToolCall, plan: &CallPlan, out: &mut Vec<Action>) {
+fn emit_repairs(call: &ToolCall, plan: &CallPlan, out: &mut Vec<Action>) {
     if !plan.repairs.is_empty() {
         out.push(Action::emit(EventKind::ToolCallRepaired {
             call_id: call.id.clone(),
@@ -493,28 +504,23 @@ fn tell_repairs(call: &ToolCall, plan: &CallPlan, out: &mut Vec<Action>) {
     }
 }
 
-fn refuse(state: &mut CallState, error: ToolErrorKind, message: String, out: &mut Vec<Action>) {
-    state.tell_start(out);
-    out.push(ended(&state.call, &message, error, 0));
-    state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), message, true));
-}
-
-fn started(call: &ToolCall) -> Action {
+fn start_event(call: &ToolCall, call_kind: CallKind) -> Action {
     Action::emit(EventKind::ToolCallStart {
         call_id: call.id.clone(),
         tool_name: call.name.clone(),
+        call_kind,
         arguments: call.arguments.clone(),
     })
 }
 
-fn ended(call: &ToolCall, text: &str, error: ToolErrorKind, duration_ms: u128) -> Action {
+fn failure_event(call: &ToolCall, message: &str, error: ToolErrorKind, duration: Duration) -> Action {
     Action::emit(EventKind::ToolCallEnd {
         call_id: call.id.clone(),
         tool_name: call.name.clone(),
-        output: Output::from(text.to_owned()),
+        output: Output::from(message.to_owned()),
         error: Some(error),
         timeout_ms: None,
-        duration_ms: u64::try_from(duration_ms).unwrap_or(u64::MAX),
+        duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         changes: Vec::new(),
     })
 }

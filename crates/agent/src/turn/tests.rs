@@ -1,11 +1,11 @@
 //! The rules of the loop as tables, without a runtime.
 #![expect(clippy::wildcard_enum_match_arm, reason = "tests look at few kinds of events")]
 
-mod bench;
 mod budget;
 mod changes;
 mod children;
 mod cycle;
+mod harness;
 mod limits;
 mod properties;
 mod repairs;
@@ -25,7 +25,9 @@ use pintle_llm::{
 };
 use pintle_tools::{Effect, ToolErrorKind};
 
+use self::harness::{Harness, calls};
 use super::*;
-use crate::id::{CallKey, SegmentId};
-
-use bench::{Bench, calls};
+use crate::protocol::{
+    Budget, BudgetKind, CallKey, CallPlan, FinishedCall, Outcome, OutcomeStatus, Preparation, SegmentId,
+    SegmentKind, Start, TurnKind,
+};

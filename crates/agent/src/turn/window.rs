@@ -1,40 +1,38 @@
-//! Whether a request can fit the model's context window.
+//! Check that a request can fit the model's context window.
 //!
-//! Nobody knows the size of a request before the provider has counted it, so this is a lower bound: what the provider
-//! counted for the last request, and for the text since then the fewest tokens that it can have. A request that is
-//! larger than the window all the same is not sent: a hosted model would refuse it, and some local servers silently
-//! drop its beginning. Whatever is below the bound is left to the provider.
+//! The exact size of a request is unknown until the provider has counted it. The check uses a lower bound: the size of
+//! the last request as its provider counted it, plus the fewest tokens that newer text can have. A request whose lower
+//! bound exceeds the window is not sent: a hosted model would refuse it, and some local servers silently drop its
+//! beginning. Any other request is left to the provider.
 
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
-use super::action::{Action, OutcomeStatus};
-use super::input::TurnContext;
-use crate::event::EventKind;
+use crate::protocol::{Action, EventKind, OutcomeStatus, TurnContext};
 
-/// More characters than the tokens of ordinary text and code have on average, with any known tokenizer.
+/// Upper bound on the average number of characters per token in ordinary text and code, for all known tokenizers.
 const CHARS_PER_TOKEN: u64 = 8;
 
-/// The size of a request as its provider counted it.
+/// Size of a request, as counted by its provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CountedPrompt {
     tokens: u64,
-    /// The size of the history then, in characters.
+    /// Size of the history at that time, in characters.
     chars: u64,
 }
 
 impl Machine {
-    /// Notes the size of the prompt that was just answered; to be called before the answer is recorded.
-    pub(super) fn note_prompt_size(&mut self, input_tokens: u64) {
-        // Servers that count nothing report 0.
+    /// Stores the size of the prompt of a response. Must be called before the response is recorded.
+    pub(super) fn set_prompt_size(&mut self, input_tokens: u64) {
+        // Servers that do not count report 0.
         self.counted_prompt =
             (input_tokens > 0).then_some(CountedPrompt { tokens: input_tokens, chars: self.chars });
     }
 
-    /// The fewest tokens that the next request can have.
+    /// Returns a lower bound on the size of the next request, in tokens.
     fn least_tokens(&self) -> u64 {
         match self.counted_prompt {
-            // After a repair the history may be smaller than what was counted.
+            // A repair can make the history smaller than it was when it was counted.
             Some(counted) if self.chars >= counted.chars => {
                 counted.tokens.saturating_add((self.chars - counted.chars) / CHARS_PER_TOKEN)
             }
@@ -42,7 +40,7 @@ impl Machine {
         }
     }
 
-    /// Ends the input if the next request cannot fit the window.
+    /// Ends the input if the next request cannot fit the window. Returns whether it did.
     pub(super) fn stopped_by_window(&mut self, context: &TurnContext, out: &mut Vec<Action>) -> bool {
         let (least_tokens, context_window) = (self.least_tokens(), context.context_window);
         if least_tokens <= context_window {

@@ -111,7 +111,7 @@ fn lost_container_ends_the_run_without_fallback() {
                  [[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo ran > y\" }\n";
     let output = run(remote.run(turns, &["--dialect", "anthropic", "--toolset", "spec"]).arg("Go on"));
     assert_eq!(output.code, Some(1), "{output:?}");
-    assert_eq!(output.stderr, "pintle: network failure: the place where tools run is lost\n");
+    assert_eq!(output.stderr, "pintle: network failure: the execution environment is lost\n");
     for part in ["the connection to docker:", "cannot reach docker:"] {
         assert!(output.stdout.contains(part), "{part:?} in {output:?}");
     }

@@ -1,4 +1,4 @@
-//! A host that dies at any moment, and another that goes on from the record.
+//! Processes that die at any moment, and resumption from the record.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Timestamp;
-use crate::config::TurnLimits;
-use crate::turn::{Budget, Machine, Timer, TurnKind};
+use crate::protocol::{Budget, Timer, TurnKind, TurnLimits};
+use crate::turn::Machine;
 
-/// Runs a new host on this record until what it was in the middle of is done, and gives the record of then.
-async fn go_on(world: &World, record: Record) -> (Record, Session) {
-    let mut session = world.builder().resume(record).build().unwrap();
+/// Resumes from this record, finishes the unfinished run, and returns the new record.
+async fn resume_in(harness: &Harness, record: Record) -> (Record, Session) {
+    let mut session = harness.builder().resume(record).build().unwrap();
     if let Some(run) = session.resumed() {
         let outcome = tokio::time::timeout(Duration::from_secs(20), run).await.unwrap().unwrap();
         assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));
@@ -21,21 +21,21 @@ async fn go_on(world: &World, record: Record) -> (Record, Session) {
     (session.record().unwrap(), session)
 }
 
-/// The calls of this record that had begun and not ended, and those that had ended.
-fn begun_and_ended(record: &Record) -> (BTreeSet<String>, BTreeSet<String>) {
-    let (mut begun, mut ended) = (BTreeSet::new(), BTreeSet::new());
+/// Returns the calls of this record that started and did not end, and those that ended.
+fn started_and_ended(record: &Record) -> (BTreeSet<String>, BTreeSet<String>) {
+    let (mut started, mut ended) = (BTreeSet::new(), BTreeSet::new());
     for event in record.replay().unwrap().events {
         if let EventKind::ToolCallStart { call_id, .. } = event.kind {
-            begun.insert(call_id);
+            started.insert(call_id);
         } else if let EventKind::ToolCallEnd { call_id, .. } = event.kind {
-            begun.remove(&call_id);
+            started.remove(&call_id);
             ended.insert(call_id);
         }
     }
-    (begun, ended)
+    (started, ended)
 }
 
-/// Every call has one result in order, each event its place, and the record gives all of it again.
+/// Checks that every call has one result in order, that events are in order, and that the record replays.
 fn judge(record: &Record) {
     let replay = record.replay().unwrap();
     well_formed(&replay.history);
@@ -57,36 +57,36 @@ fn judge(record: &Record) {
     assert_eq!((open.len(), segments), (0, 0), "everything that began has ended");
 }
 
-/// A session that was driven to its end, its history, and the world that it changed.
-async fn undisturbed(answers: &[Message]) -> (Record, World) {
-    let world = World::new(answers.to_vec());
-    let session = world.builder().build().unwrap();
+/// Runs a session to its end and returns its record, with the harness that it changed.
+async fn run_to_end(answers: &[Message]) -> (Record, Harness) {
+    let harness = Harness::new(answers.to_vec());
+    let session = harness.builder().build().unwrap();
     session.handle().steer("also this").unwrap();
     let outcome = session.submit("one").await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Completed);
-    (session.record().unwrap(), world)
+    (session.record().unwrap(), harness)
 }
 
-/// Cuts the record there and goes on, and so again for each further cut. Gives the last record.
-async fn survive(answers: &[Message], cuts: &[usize]) -> Record {
-    let (mut record, world) = undisturbed(answers).await;
+/// Cuts the record and resumes, once for each cut. Returns the last record.
+async fn resume_at_cuts(answers: &[Message], cuts: &[usize]) -> Record {
+    let (mut record, harness) = run_to_end(answers).await;
     let repeatable = |call: &str| call.ends_with("look");
     for cut in cuts {
         record = record.before(1 + cut % record.entries.len());
-        let (begun, ended) = begun_and_ended(&record);
-        world.effects.lock().unwrap().clear();
-        let (next, session) = go_on(&world, record).await;
-        for call in world.effects() {
-            assert!(!ended.contains(&call), "{call} had ended and was made again");
-            if begun.contains(&call) {
-                assert!(repeatable(&call), "{call} had begun and was made again");
+        let (started, ended) = started_and_ended(&record);
+        harness.effects.lock().unwrap().clear();
+        let (next, session) = resume_in(&harness, record).await;
+        for call in harness.effects() {
+            assert!(!ended.contains(&call), "{call} had ended and was repeated");
+            if started.contains(&call) {
+                assert!(repeatable(&call), "{call} had started and was repeated");
             }
         }
-        let mut once = world.effects();
+        let mut once = harness.effects();
         once.sort();
         let all = once.len();
         once.dedup();
-        assert_eq!(once.len(), all, "nothing is made twice by one host");
+        assert_eq!(once.len(), all, "nothing runs twice in one process");
         drop(session);
         record = next;
     }
@@ -95,20 +95,20 @@ async fn survive(answers: &[Message], cuts: &[usize]) -> Record {
     let events = record.replay().unwrap().events;
     let steered =
         events.iter().filter(|event| matches!(event.kind, EventKind::SteeringInjected { .. })).count();
-    assert_eq!(steered, usize::from(submitted), "what waits in a queue comes once, whoever serves it");
+    assert_eq!(steered, usize::from(submitted), "queued messages are delivered once");
     record
 }
 
 #[tokio::test]
-async fn cut_at_every_input_it_goes_on_and_nothing_happens_twice() {
+async fn record_cut_at_any_input_resumes_without_repeats() {
     let answers = &script()[..4];
-    let (whole, _) = undisturbed(answers).await;
+    let (whole, _) = run_to_end(answers).await;
     let expected: Vec<(TurnKind, usize)> =
         whole.replay().unwrap().history.iter().map(|turn| (turn.kind, turn.item.results().count())).collect();
     let submitted =
         whole.entries.iter().position(|entry| matches!(entry.input.kind, InputKind::Submit { .. })).unwrap();
     for cut in submitted..whole.entries.len() {
-        let record = survive(answers, &[cut]).await;
+        let record = resume_at_cuts(answers, &[cut]).await;
         let shape: Vec<(TurnKind, usize)> = record
             .replay()
             .unwrap()
@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn hosts_may_die_again_and_again(
+    fn session_survives_repeated_process_deaths(
         rounds in proptest::collection::vec(round(), 0..4),
         cuts in proptest::collection::vec(any::<usize>(), 1..5),
     ) {
@@ -137,11 +137,11 @@ proptest! {
             rounds.iter().enumerate().map(|(turn, tools)| calling(turn, tools)).collect();
         answers.push(Message::assistant("done"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(survive(&answers, &cuts));
+        runtime.block_on(resume_at_cuts(&answers, &cuts));
     }
 }
 
-/// The events of a session that is resumed, from the resumption on.
+/// Returns the events of a resumed session, from the resumption on.
 async fn since_resumption(session: Session) -> Vec<SessionEvent> {
     let events = lifecycle(session).await;
     let resumed = events.iter().position(|event| matches!(event.kind, EventKind::SessionResumed { .. }));
@@ -155,8 +155,8 @@ fn after(record: &Record, kind: fn(&InputKind) -> bool) -> Record {
 }
 
 #[tokio::test]
-async fn a_call_in_the_middle_is_answered_or_repeated_and_the_host_is_told_which() {
-    let rows: [(&str, &[&str], &[&str], &str); 2] = [
+async fn interrupted_call_is_answered_or_repeated() {
+    let cases: [(&str, &[&str], &[&str], &str); 2] = [
         (
             "note",
             &["t0c0_note"],
@@ -165,13 +165,13 @@ async fn a_call_in_the_middle_is_answered_or_repeated_and_the_host_is_told_which
         ),
         ("look", &[], &["t0c0_look"], "look did t0c0_look"),
     ];
-    for (tool, expect_interrupted, expect_repeated, result) in rows {
+    for (tool, expect_interrupted, expect_repeated, result) in cases {
         let answers = [calling(0, &[tool]), Message::assistant("done")];
-        let (record, world) = undisturbed(&answers).await;
+        let (record, harness) = run_to_end(&answers).await;
         let cut = after(&record, |kind| matches!(kind, InputKind::ToolStarted { .. }));
-        world.effects.lock().unwrap().clear();
-        let (_, session) = go_on(&world, cut).await;
-        assert_eq!(world.effects().len(), expect_repeated.len());
+        harness.effects.lock().unwrap().clear();
+        let (_, session) = resume_in(&harness, cut).await;
+        assert_eq!(harness.effects().len(), expect_repeated.len());
         let text = session.history()[3].item.results().next().unwrap().text();
         assert!(text.starts_with(result), "{text}");
         let events = since_resumption(session).await;
@@ -187,12 +187,12 @@ async fn a_call_in_the_middle_is_answered_or_repeated_and_the_host_is_told_which
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_off_is_asked_for_again() {
-    let (record, world) = undisturbed(&[Message::assistant("a long answer")]).await;
+async fn cut_off_response_is_requested_again() {
+    let (record, harness) = run_to_end(&[Message::assistant("a long answer")]).await;
     let cut = after(&record, |kind| matches!(kind, InputKind::SegmentOpened { .. }));
-    let before = world.requests().len();
-    let (_, session) = go_on(&world, cut).await;
-    let requests = world.requests();
+    let before = harness.requests().len();
+    let (_, session) = resume_in(&harness, cut).await;
+    let requests = harness.requests();
     assert_eq!(requests.len(), before + 1);
     assert_eq!(requests[before].prefix_chain(), requests[before - 1].prefix_chain(), "the same bytes");
     let events = lifecycle(session).await;
@@ -206,31 +206,31 @@ async fn an_answer_that_was_cut_off_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn what_waited_for_a_decision_is_asked_about_again() {
-    let world = World::new(vec![calling(0, &["run"]), Message::assistant("done")]);
-    let session = world.undecided().build().unwrap();
+async fn pending_approval_is_requested_again() {
+    let harness = Harness::new(vec![calling(0, &["run"]), Message::assistant("done")]);
+    let session = harness.undecided().build().unwrap();
     let mut run = session.submit("go");
     while !matches!(run.next().await.unwrap().kind, EventKind::ApprovalRequested { .. }) {}
     let record = session.record().unwrap();
     drop((run, session));
-    let mut session = world.undecided().resume(record).build().unwrap();
+    let mut session = harness.undecided().resume(record).build().unwrap();
     let mut run = session.resumed().unwrap();
     assert!(session.resumed().is_none(), "once");
     while !matches!(run.next().await.unwrap().kind, EventKind::ApprovalRequested { .. }) {}
     session.handle().decide("t0c0_run", Decision::Approve).unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
-    assert_eq!(world.effects(), ["t0c0_run"]);
+    assert_eq!(harness.effects(), ["t0c0_run"]);
 }
 
 #[tokio::test]
-async fn a_resumed_session_is_the_same_session_and_goes_on_after_it() {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+async fn resumed_session_keeps_its_identity() {
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     session.submit("one").await.unwrap();
     let (id, record, history) = (session.id().clone(), session.record().unwrap(), session.history());
     drop(session);
-    let mut session = world.builder().resume(record.clone()).build().unwrap();
-    assert!(session.resumed().is_none(), "nothing was going on");
+    let mut session = harness.builder().resume(record.clone()).build().unwrap();
+    assert!(session.resumed().is_none(), "nothing was in progress");
     assert_eq!((session.id(), session.history(), session.state()), (&id, history, SessionState::Idle));
     assert_eq!(session.submit("two").await.unwrap().text, "second");
     let longer = session.record().unwrap();
@@ -241,82 +241,83 @@ async fn a_resumed_session_is_the_same_session_and_goes_on_after_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_resumed_is_told() {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+async fn unresumable_records_are_rejected() {
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     session.submit("one").await.unwrap();
     let handle = session.handle();
     session.close().await;
     let record = handle.record().unwrap();
-    let error = world.builder().resume(record.clone()).build().unwrap_err();
+    let error = harness.builder().resume(record.clone()).build().unwrap_err();
     assert_eq!(
         error.to_string(),
         "the session of the record is closed, so it cannot be resumed; it can be forked"
     );
     let mut forged = record;
     forged.entries.retain(|entry| !matches!(entry.input.kind, InputKind::ContextLoaded { .. }));
-    let error = world.builder().resume(forged).build().unwrap_err();
+    let error = harness.builder().resume(forged).build().unwrap_err();
     assert_eq!(error.to_string(), "the record cannot be resumed");
     assert!(std::error::Error::source(&error).is_some());
 }
 
-/// A prompt that comes from the record is not gathered, and what gathering does first is done all the same.
+/// A prompt from the record is not loaded again, but the environment is initialised all the same.
 #[tokio::test]
-async fn the_place_is_made_ready_before_the_first_call_of_a_session_that_goes_on() {
+async fn resumed_session_initialises_its_environment() {
     let answers = [calling(0, &["look"]), Message::assistant("done")];
-    let (record, world) = undisturbed(&answers).await;
+    let (record, harness) = run_to_end(&answers).await;
     let cut = after(&record, |kind| matches!(kind, InputKind::ToolStarted { .. }));
-    let folder = tempfile::tempdir().unwrap();
-    let client = || Client::builder().shared_provider(Arc::clone(&world.adapter) as Arc<dyn ProviderAdapter>);
-    let go_on = |place: &std::path::Path| {
+    let directory = tempfile::tempdir().unwrap();
+    let client =
+        || Client::builder().shared_provider(Arc::clone(&harness.adapter) as Arc<dyn ProviderAdapter>);
+    let resume_in = |place: &std::path::Path| {
         let env = LocalEnvironment::with_host_env(place, []).unwrap();
-        let builder = Session::builder(client().build().unwrap(), world.profile(), Arc::new(env));
+        let builder = Session::builder(client().build().unwrap(), harness.profile(), Arc::new(env));
         builder.resume(cut.clone())
     };
-    world.effects.lock().unwrap().clear();
-    let unusable = folder.path().join("gone");
+    harness.effects.lock().unwrap().clear();
+    let unusable = directory.path().join("gone");
     std::fs::create_dir(&unusable).unwrap();
-    let builder = go_on(&unusable);
+    let builder = resume_in(&unusable);
     std::fs::remove_dir(&unusable).unwrap();
     let mut session = builder.build().unwrap();
     let outcome = session.resumed().unwrap().await.unwrap();
-    assert_eq!(outcome.status, OutcomeStatus::Failed, "without its place the turn does not go on");
-    assert_eq!(world.effects(), [""; 0]);
+    assert_eq!(outcome.status, OutcomeStatus::Failed, "without its environment the turn ends");
+    assert_eq!(harness.effects(), [""; 0]);
     let text = session.history()[3].item.results().next().unwrap().text();
-    assert!(text.starts_with("The place where tools run cannot be used: "), "{text}");
+    assert!(text.starts_with("The execution environment cannot be used: "), "{text}");
 
-    let mut session = go_on(folder.path()).build().unwrap();
+    let mut session = resume_in(directory.path()).build().unwrap();
     session.resumed().unwrap().await.unwrap();
-    assert_eq!(world.effects(), ["t0c0_look"]);
+    assert_eq!(harness.effects(), ["t0c0_look"]);
 }
 
-/// An interruption that was under way when the host died is brought to its end, and nothing more is begun.
+/// An interrupt that was in progress when the process died is completed, and nothing more starts.
 #[tokio::test]
-async fn a_turn_that_was_being_stopped_stays_stopped() {
-    let world = World::new(vec![calling(0, &["hang"]), Message::assistant("never")]);
-    let session = world.builder().build().unwrap();
+async fn stopping_turn_stays_stopped() {
+    let harness = Harness::new(vec![calling(0, &["hang"]), Message::assistant("never")]);
+    let session = harness.builder().build().unwrap();
     let mut run = session.submit("go");
     while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallStart { .. }) {}
     session.handle().interrupt().unwrap();
     run.await.unwrap();
     let record = after(&session.record().unwrap(), |kind| matches!(kind, InputKind::Interrupt));
     drop(session);
-    let mut session = world.builder().resume(record).build().unwrap();
+    let mut session = harness.builder().resume(record).build().unwrap();
     let outcome = session.resumed().unwrap().await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Interrupted);
-    assert_eq!((session.state(), world.requests().len()), (SessionState::Idle, 1));
+    assert_eq!((session.state(), harness.requests().len()), (SessionState::Idle, 1));
     judge(&session.record().unwrap());
 }
 
 #[tokio::test]
-async fn a_session_that_was_being_closed_is_closed() {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+async fn closing_session_is_closed() {
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     session.submit("one").await.unwrap();
     let handle = session.handle();
     session.close().await;
     let record = after(&handle.record().unwrap(), |kind| matches!(kind, InputKind::Close));
-    let session = world.builder().resume(record).build().unwrap();
+    let session = harness.builder().resume(record).build().unwrap();
     let mut events = session.events();
     let mut last = None;
     while let Some(event) = events.next().await {
@@ -327,19 +328,19 @@ async fn a_session_that_was_being_closed_is_closed() {
     judge(&session.record().unwrap());
 }
 
-/// A run that had used three of its ten seconds has seven left, however long nobody ran it.
+/// A run that had used three of its ten seconds has seven left, however long no process drove it.
 #[test]
-fn the_time_between_two_hosts_is_not_time_of_the_run() {
+fn downtime_between_processes_is_not_run_time() {
     let budget = Budget::default().with_wall_time(Duration::from_secs(10));
     let limits = TurnLimits { budget, ..TurnLimits::default() };
     let mut machine = Machine::starting(Start::new(limits, None));
     let run = RunId(0);
-    let rows = [
+    let cases = [
         (0, InputKind::Submit { run, text: "go".into() }, Some(10)),
         (3_000, InputKind::Steer { text: "faster".into() }, None),
         (86_400_000, InputKind::Resumed, Some(7)),
     ];
-    for (at, kind, expected) in rows {
+    for (at, kind, expected) in cases {
         let actions = machine.step(Input::new(Timestamp::from_millis(at), kind));
         let left = actions.iter().find_map(|action| {
             let Action::SetTimer { timer: Timer::Run(_), after } = action else { return None };

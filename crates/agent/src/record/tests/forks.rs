@@ -1,32 +1,32 @@
-//! Sessions that go on from the middle of another.
+//! Sessions that start in the middle of another one.
 
 use pintle_env::LocalEnvironment;
 
 use super::*;
-use crate::event::ForkedFrom;
+use crate::protocol::ForkedFrom;
 
-/// The history, the system prompt and tools of `fork` begin as those of `of` do.
+/// Checks that history, system prompt and tools of `fork` begin like those of `of`.
 fn begins_alike(of: &Request, fork: &Request) {
     assert_eq!((&fork.tools, &fork.model), (&of.tools, &of.model));
     let same = fork.messages.iter().zip(&of.messages).take_while(|(a, b)| a == b).count();
-    // The new input, and perhaps the answer to calls that the fork cut from their results.
+    // The new input, and possibly the answers to calls without results.
     assert!(same + 2 >= fork.messages.len(), "{same} of {}", fork.messages.len());
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_from_any_entry_with_the_same_bytes() {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+async fn fork_from_any_entry_sends_the_same_bytes() {
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     session.submit("one").await.unwrap();
     let history = session.history();
-    let longest = world.requests().last().unwrap().clone();
+    let longest = harness.requests().last().unwrap().clone();
     for turns in 0..=history.len() {
         let fork = session.fork(turns).await.unwrap().build().unwrap();
         assert_ne!(fork.id(), session.id());
-        let before = world.requests().len();
+        let before = harness.requests().len();
         assert_eq!(fork.history()[..turns], history[..turns]);
         fork.submit("instead").await.unwrap();
-        begins_alike(&longest, &world.requests()[before]);
+        begins_alike(&longest, &harness.requests()[before]);
         well_formed(&fork.history());
         let started = fork.events().next().await.unwrap();
         let EventKind::SessionStart { forked_from, .. } = started.kind else { panic!("{started:?}") };
@@ -36,15 +36,15 @@ async fn a_fork_goes_on_from_any_entry_with_the_same_bytes() {
     }
     assert_eq!(session.history(), history, "the session that was forked is as it was");
     assert_eq!(session.state(), SessionState::Idle);
-    let after = world.requests().len();
+    let after = harness.requests().len();
     session.submit("two").await.unwrap();
-    begins_alike(&longest, &world.requests()[after]);
+    begins_alike(&longest, &harness.requests()[after]);
 }
 
 #[tokio::test]
-async fn an_entry_that_is_not_there_is_told() {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+async fn fork_beyond_the_history_is_rejected() {
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     session.submit("one").await.unwrap();
     let turns = session.history().len();
     let error = session.fork(turns + 1).await.unwrap_err();
@@ -54,66 +54,66 @@ async fn an_entry_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
-async fn a_session_can_be_forked_while_it_works_and_from_its_record_when_it_is_over() {
-    let world = World::new(vec![calling(0, &["look", "hang"]), Message::assistant("not so")]);
-    let session = world.builder().build().unwrap();
+async fn fork_works_live_and_from_a_record() {
+    let harness = Harness::new(vec![calling(0, &["look", "hang"]), Message::assistant("not so")]);
+    let session = harness.builder().build().unwrap();
     let mut run = session.submit("go");
     while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallEnd { .. }) {}
     session.handle().follow_up("later").unwrap();
     let fork = session.fork(2).await.unwrap().build().unwrap();
     assert_eq!(fork.submit("and now?").await.unwrap().text, "not so");
     well_formed(&fork.history());
-    assert_eq!(fork.history().len(), 5, "what waits in the queue of the other stays there");
+    assert_eq!(fork.history().len(), 5, "the queue of the other session is kept");
     assert_eq!(session.state(), SessionState::Processing);
     fork.close().await;
     let handle = session.handle();
     session.close().await;
 
     let start = handle.record().unwrap().fork(1).unwrap().unwrap();
-    let again = World::new(vec![Message::assistant("from the record")]);
+    let again = Harness::new(vec![Message::assistant("from the record")]);
     let fork = again.builder().start(start).build().unwrap();
     assert_eq!(fork.submit("and now?").await.unwrap().text, "from the record");
     assert_eq!(fork.history()[0].content(), "go");
 }
 
-/// A prompt that was made for other tools is not kept.
+/// A prompt for other tools is not kept.
 #[tokio::test]
-async fn a_fork_with_another_profile_has_its_prompt() {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+async fn fork_with_another_profile_loads_its_prompt() {
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     session.submit("one").await.unwrap();
     session.handle().set_model("claude-sonnet-4-5").unwrap();
     let fork = session.fork(1).await.unwrap().build().unwrap();
     fork.submit("instead").await.unwrap();
-    assert_eq!(world.requests().last().unwrap().model, "claude-sonnet-4-5");
+    assert_eq!(harness.requests().last().unwrap().model, "claude-sonnet-4-5");
 }
 
-/// A session and its forks make one place ready, once: that which it was built with. Where it has gone since is the
-/// host's to make ready.
+/// A session and its forks initialise one environment, once: the one that it was built with. The embedding application
+/// initialises any later one.
 #[tokio::test]
-async fn a_fork_makes_nothing_ready_that_its_session_has_or_need_not() {
-    for has_begun in [true, false] {
+async fn fork_shares_environment_initialisation() {
+    for has_started in [true, false] {
         let answers = ["one", "two"].map(Message::assistant).to_vec();
-        let world = World::new(answers);
+        let harness = Harness::new(answers);
         let client =
-            Client::builder().shared_provider(Arc::clone(&world.adapter) as Arc<dyn ProviderAdapter>);
+            Client::builder().shared_provider(Arc::clone(&harness.adapter) as Arc<dyn ProviderAdapter>);
         let [home, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [begins, goes] = [&home, &other]
             .map(|folder| Arc::new(LocalEnvironment::with_host_env(folder.path(), []).unwrap()));
-        let session = Session::builder(client.build().unwrap(), world.profile(), begins).build().unwrap();
-        if has_begun {
+        let session = Session::builder(client.build().unwrap(), harness.profile(), begins).build().unwrap();
+        if has_started {
             session.submit("go").await.unwrap();
         }
         session.handle().set_environment(goes).unwrap();
-        // A place that is not there cannot be made ready.
-        if has_begun {
+        // A directory that does not exist cannot be initialised.
+        if has_started {
             home.close().unwrap()
         } else {
             other.close().unwrap()
         }
         let fork = session.fork(0).await.unwrap().build().unwrap();
         let outcome = fork.submit("instead").await.unwrap();
-        assert_eq!(outcome.status, OutcomeStatus::Completed, "{has_begun}: {:?}", outcome.error);
+        assert_eq!(outcome.status, OutcomeStatus::Completed, "{has_started}: {:?}", outcome.error);
         fork.close().await;
         session.close().await;
     }

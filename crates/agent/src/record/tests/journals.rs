@@ -4,7 +4,7 @@ use std::io;
 
 use super::*;
 
-/// A file that takes so many lines, and that a test can look into.
+/// Writer that accepts a limited number of lines, and that a test can read.
 #[derive(Clone, Default)]
 struct Shelf {
     text: Arc<Mutex<Vec<u8>>>,
@@ -34,14 +34,14 @@ impl Write for Shelf {
 }
 
 #[tokio::test]
-async fn the_journal_knows_what_the_record_knows_and_is_there_when_the_host_dies() {
-    let world = World::new(vec![calling(0, &["look", "hang"]), Message::assistant("done")]);
+async fn journal_equals_the_record_after_a_crash() {
+    let harness = Harness::new(vec![calling(0, &["look", "hang"]), Message::assistant("done")]);
     let shelf = Shelf::default();
-    let session = world.builder().journal(shelf.clone()).build().unwrap();
+    let session = harness.builder().journal(shelf.clone()).build().unwrap();
     let handle = session.handle();
     let mut run = session.submit("go");
     // The start is in the journal before the call has its effect.
-    while !world.effects().iter().any(|call| call == "t0c1_hang") {
+    while !harness.effects().iter().any(|call| call == "t0c1_hang") {
         run.next().await.unwrap();
         tokio::task::yield_now().await;
     }
@@ -51,47 +51,47 @@ async fn the_journal_knows_what_the_record_knows_and_is_there_when_the_host_dies
     assert_eq!(journal.entries.iter().filter(|entry| is_start(&entry.input.kind)).count(), 2);
     drop((run, session));
 
-    let mut session = world.builder().journal(shelf.clone()).resume(journal).build().unwrap();
+    let mut session = harness.builder().journal(shelf.clone()).resume(journal).build().unwrap();
     assert_eq!(session.resumed().unwrap().await.unwrap().text, "done");
-    assert_eq!(shelf.record(), session.record().unwrap(), "what is new was appended");
-    assert_eq!(world.effects(), ["t0c0_look", "t0c1_hang"]);
+    assert_eq!(shelf.record(), session.record().unwrap(), "new entries were appended");
+    assert_eq!(harness.effects(), ["t0c0_look", "t0c1_hang"]);
 }
 
 #[tokio::test]
-async fn a_session_that_only_writes_keeps_nothing_in_memory() {
-    let world = World::new(script());
+async fn journal_without_record_keeps_nothing_in_memory() {
+    let harness = Harness::new(script());
     let shelf = Shelf::default();
-    let session = world.builder().record(false).journal(shelf.clone()).build().unwrap();
+    let session = harness.builder().record(false).journal(shelf.clone()).build().unwrap();
     session.submit("one").await.unwrap();
     assert!(session.record().is_err());
     let replay = shelf.record().replay().unwrap();
     assert_eq!(replay.history, session.history());
 }
 
-/// Wherever the journal fails, no tool runs that it does not know, and the session ends.
+/// Wherever the journal fails, no tool runs whose start it lacks, and the session ends.
 #[tokio::test]
-async fn a_journal_that_is_full_ends_the_session() {
+async fn full_journal_ends_the_session() {
     let answers = [calling(0, &["note", "look"]), Message::assistant("done")];
     let whole = {
-        let world = World::new(answers.to_vec());
-        let session = world.builder().build().unwrap();
+        let harness = Harness::new(answers.to_vec());
+        let session = harness.builder().build().unwrap();
         session.submit("go").await.unwrap();
         session.record().unwrap().entries.len()
     };
     for room in 2..=whole {
-        let world = World::new(answers.to_vec());
+        let harness = Harness::new(answers.to_vec());
         let shelf = Shelf { room: Some(room), ..Shelf::default() };
-        let session = world.builder().journal(shelf.clone()).build().unwrap();
+        let session = harness.builder().journal(shelf.clone()).build().unwrap();
         let mut events = session.events();
         let outcome = session.submit("go").await.unwrap();
         let known = shelf.record();
-        for call in world.effects() {
+        for call in harness.effects() {
             let known = known.replay().unwrap().events;
             let is_start = |event: &SessionEvent| matches!(&event.kind, EventKind::ToolCallStart { call_id, .. } if *call_id == call);
             assert!(known.iter().any(is_start), "{call} ran and is not in a journal of {room} lines");
         }
         for result in session.history().iter().flat_map(|turn| turn.item.results()) {
-            let ran = world.effects().contains(&result.tool_call_id);
+            let ran = harness.effects().contains(&result.tool_call_id);
             assert!(ran || result.text().starts_with("Not run"), "{room}: {}", result.text());
         }
         if outcome.status == OutcomeStatus::Completed {
@@ -104,6 +104,6 @@ async fn a_journal_that_is_full_ends_the_session() {
         assert_eq!(session.state(), SessionState::Closed);
     }
     let full = Shelf { room: Some(0), ..Shelf::default() };
-    let error = World::new(script()).builder().journal(full).build().unwrap_err();
+    let error = Harness::new(script()).builder().journal(full).build().unwrap_err();
     assert_eq!(error.to_string(), "the journal cannot be written");
 }

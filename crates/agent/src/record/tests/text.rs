@@ -1,10 +1,10 @@
-//! Records as they are written and read.
+//! Text format of records.
 
 use super::*;
 
 async fn recorded() -> Record {
-    let world = World::new(script());
-    let session = world.builder().build().unwrap();
+    let harness = Harness::new(script());
+    let session = harness.builder().build().unwrap();
     session.submit("one").await.unwrap();
     session.record().unwrap()
 }
@@ -20,7 +20,7 @@ fn read(text: &str) -> Result<Record, RecordError> {
 }
 
 #[tokio::test]
-async fn what_is_written_is_read_back_and_replays() {
+async fn records_round_trip_and_replay() {
     let record = recorded().await;
     let text = written(&record);
     assert_eq!(text.lines().count(), 1 + record.entries.len());
@@ -28,7 +28,7 @@ async fn what_is_written_is_read_back_and_replays() {
     assert_eq!(back, record);
     assert_eq!(back.replay().unwrap(), record.replay().unwrap());
 
-    // In pieces, as it is written to a file that grows.
+    // In pieces, like a file that grows.
     let (mut pieces, half) = (Vec::new(), record.entries.len() / 2);
     record.before(half).write(&mut pieces).unwrap();
     record.write_from(half, &mut pieces).unwrap();
@@ -36,7 +36,7 @@ async fn what_is_written_is_read_back_and_replays() {
 }
 
 #[tokio::test]
-async fn a_last_line_that_was_cut_is_left_out_wherever_it_was_cut() {
+async fn incomplete_last_line_is_ignored() {
     let record = recorded().await;
     let text = written(&record);
     let last = text.trim_end().rfind('\n').unwrap() + 1;
@@ -44,23 +44,24 @@ async fn a_last_line_that_was_cut_is_left_out_wherever_it_was_cut() {
     for cut in (last..text.len() - 1).filter(|cut| text.is_char_boundary(*cut)) {
         assert_eq!(read(&text[..cut]).unwrap(), shorter, "{cut}");
     }
-    assert_eq!(read(text.trim_end()).unwrap(), record, "a line that only lacks its end is whole");
+    assert_eq!(read(text.trim_end()).unwrap(), record, "only the line end is missing");
 }
 
 #[tokio::test]
-async fn what_is_no_record_is_told_with_the_place() {
+async fn malformed_records_are_rejected_with_the_line() {
     let text = written(&recorded().await);
     let (header, rest) = text.split_once('\n').unwrap();
-    let rows = [
-        (String::new(), "the first line is not that of a record"),
-        ("{}\n".to_owned(), "the first line is not that of a record"),
-        ("hello\n".to_owned(), "the first line is not that of a record"),
-        (text.replacen("\"version\":1", "\"version\":7", 1), "the record has version 7, expected 1"),
+    let cases = [
+        (String::new(), "the first line is not the header of a record"),
+        ("{}\n".to_owned(), "the first line is not the header of a record"),
+        ("hello\n".to_owned(), "the first line is not the header of a record"),
+        (text.replacen("\"version\":2", "\"version\":7", 1), "the record has version 7, expected 2"),
+        (text.replacen("\"version\":2", "\"version\":0", 1), "the record has version 0, expected 2"),
         (format!("{header}\nnonsense\n{rest}"), "line 2 is not an input"),
         (format!("{header}\n\n{rest}"), "line 2 is not an input"),
         (format!("{text}{header}\n"), "is not an input"),
     ];
-    for (text, expected) in rows {
+    for (text, expected) in cases {
         let error = read(&text).unwrap_err();
         assert!(error.to_string().ends_with(expected), "{error}");
         let has_source = std::error::Error::source(&error).is_some();
@@ -68,15 +69,15 @@ async fn what_is_no_record_is_told_with_the_place() {
     }
 }
 
-/// The format is read by other programs and by later versions, so that a change of it is a change of the version.
+/// Other programs and later versions read the format, so a change needs a new version.
 #[test]
-fn the_lines_are_as_documented() {
+fn lines_are_as_documented() {
     let header = RecordHeader::new(SessionId::new("s"), None, Start::default());
     let mut header = serde_json::to_value(header).unwrap();
     header["made_by"] = json!("x");
     let limits = header["start"]["limits"].take();
     assert_eq!(limits["max_turns"], 0);
-    assert_eq!(header, json!({"version": 1, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
+    assert_eq!(header, json!({"version": 2, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
     let input = Input::new(crate::Timestamp::from_millis(0), InputKind::Steer { text: "hello".into() });
     let entry = RecordEntry { input, request: Some(Fingerprint::of(b"r")) };
     let line = serde_json::to_value(entry).unwrap();
@@ -84,4 +85,25 @@ fn the_lines_are_as_documented() {
         "at": "1970-01-01T00:00:00.000Z", "input": "steer", "text": "hello", "request": Fingerprint::of(b"r"),
     });
     assert_eq!(line, expected);
+}
+
+/// Version 1 has no kinds of calls and no inputs about their arguments.
+#[tokio::test]
+async fn records_of_version_1_still_replay() {
+    let record = recorded().await;
+    let mut old = String::new();
+    for line in written(&record).lines() {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        if line["version"] == 2 {
+            line["version"] = json!(1);
+        }
+        if let Some(context) = line.get_mut("context").and_then(Value::as_object_mut) {
+            assert!(context.remove("call_kinds").is_some());
+        }
+        old.push_str(&format!("{line}\n"));
+    }
+    let (replay, expected) = (read(&old).unwrap().replay().unwrap(), record.replay().unwrap());
+    assert_eq!(replay.requests, expected.requests);
+    assert_eq!(replay.outcomes, expected.outcomes);
+    assert_eq!(replay.events.len(), expected.events.len());
 }

@@ -1,11 +1,11 @@
-//! Commands that outlive their calls, and questions that end a turn.
+//! Background commands, and questions that end a turn.
 
 use pintle_tools::builtin::{AskUser, ShellList, ShellStart};
 
 use super::*;
 
 #[tokio::test]
-async fn a_background_command_outlives_its_call_and_its_turn_and_not_its_session() {
+async fn background_command_ends_with_its_session() {
     let adapter = anthropic()
         .message(calling(&[("shell_start", json!({"command": "sleep 1000"}))]))
         .message(calling(&[("ask_user", json!({"question": "Go on?"}))]))

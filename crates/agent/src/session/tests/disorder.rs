@@ -1,4 +1,4 @@
-//! Things that come at the wrong moment, late, too often, or with a panic.
+//! Events at the wrong time: late, too often, or with a panic.
 
 use std::time::Duration;
 
@@ -12,40 +12,40 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Long enough for anything that comes at all.
-const SOON: Duration = Duration::from_secs(20);
+/// Time-out that only a bug exceeds.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Waits for the session to come to rest.
-async fn at_rest(events: &mut Events) {
-    while kind(&events.next().await.expect("the session goes on")) != "PROCESSING_END" {}
+/// Waits until the session is idle.
+async fn until_idle(events: &mut Events) {
+    while kind(&events.next().await.expect("the session continues")) != "PROCESSING_END" {}
 }
 
-/// Leaves no room for another command.
-fn fill(session: &Session) {
+/// Fills the command queue.
+fn fill_queue(session: &Session) {
     let handle = session.handle();
     while handle.set_reasoning_effort(None).is_ok() {}
 }
 
 #[tokio::test]
-async fn a_refused_run_that_is_dropped_leaves_the_other_alone() {
+async fn dropping_a_rejected_run_keeps_the_current_one() {
     let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
-    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.gate(AskForCommands));
-    let mut run = bench.session.submit("go");
+    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.gate(AskForCommands));
+    let mut run = harness.session.submit("go");
     let call_id = asked(&mut run).await;
-    drop(bench.session.submit("me too"));
-    let refused = bench.session.submit("and me").await.unwrap();
+    drop(harness.session.submit("me too"));
+    let refused = harness.session.submit("and me").await.unwrap();
     assert_eq!(refused.status, OutcomeStatus::Failed);
-    bench.session.handle().decide(&call_id, Decision::Approve).unwrap();
+    harness.session.handle().decide(&call_id, Decision::Approve).unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
 }
 
 #[tokio::test]
-async fn a_session_that_is_dropped_before_it_ran_ends_its_streams() {
-    let bench = bench(anthropic(), env());
-    let mut events = bench.session.events();
-    let mut run = bench.session.submit("go");
-    drop(bench.session);
-    timeout(SOON, async {
+async fn dropping_an_unpolled_session_ends_its_streams() {
+    let harness = harness(anthropic(), env());
+    let mut events = harness.session.events();
+    let mut run = harness.session.submit("go");
+    drop(harness.session);
+    timeout(TIMEOUT, async {
         while run.next().await.is_some() {}
         while events.next().await.is_some() {}
     })
@@ -54,11 +54,11 @@ async fn a_session_that_is_dropped_before_it_ran_ends_its_streams() {
 }
 
 #[tokio::test]
-async fn a_session_with_many_commands_waiting_can_be_closed() {
-    let bench = bench(anthropic(), env());
-    fill(&bench.session);
-    let mut events = bench.session.events();
-    timeout(SOON, bench.session.close()).await.expect("it closes");
+async fn session_with_a_full_queue_can_be_closed() {
+    let harness = harness(anthropic(), env());
+    fill_queue(&harness.session);
+    let mut events = harness.session.events();
+    timeout(TIMEOUT, harness.session.close()).await.expect("it closes");
     let mut last = None;
     while let Some(event) = events.next().await {
         last = Some(kind(&event));
@@ -67,56 +67,56 @@ async fn a_session_with_many_commands_waiting_can_be_closed() {
 }
 
 #[tokio::test]
-async fn an_input_for_which_there_is_no_room_is_refused_as_such() {
-    let bench = bench(anthropic().answer("done"), env());
-    fill(&bench.session);
-    let mut refused = bench.session.submit("go");
+async fn input_beyond_the_queue_is_rejected() {
+    let harness = harness(anthropic().answer("done"), env());
+    fill_queue(&harness.session);
+    let mut refused = harness.session.submit("go");
     assert!(refused.next().await.is_none(), "it has no events");
     assert!(matches!(refused.await, Err(SessionError::Full(_))));
     tokio::task::yield_now().await;
-    while bench.session.handle().set_reasoning_effort(None).is_err() {
+    while harness.session.handle().set_reasoning_effort(None).is_err() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(bench.session.submit("go").await.unwrap().text, "done");
+    assert_eq!(harness.session.submit("go").await.unwrap().text, "done");
 }
 
 #[tokio::test]
-async fn dropping_a_run_interrupts_it_however_many_commands_wait() {
-    let bench = bench(anthropic().message(hanging()), env_with_sleep());
-    let mut events = bench.session.events();
-    let mut run = bench.session.submit("go");
+async fn dropping_a_run_interrupts_it_despite_a_full_queue() {
+    let harness = harness(anthropic().message(hanging()), env_with_sleep());
+    let mut events = harness.session.events();
+    let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    fill(&bench.session);
+    fill_queue(&harness.session);
     drop(run);
-    timeout(SOON, at_rest(&mut events)).await.expect("the turn is interrupted");
-    assert_eq!(bench.env.running(), 0);
+    timeout(TIMEOUT, until_idle(&mut events)).await.expect("the turn is interrupted");
+    assert_eq!(harness.env.running(), 0);
 }
 
 #[tokio::test]
-async fn what_an_interrupted_turn_gathered_is_not_used_for_the_next() {
-    let bench = bench(anthropic().answer("done"), env());
-    let handle = bench.session.handle();
-    let first = bench.session.submit("a");
+async fn context_of_an_interrupted_turn_is_not_reused() {
+    let harness = harness(anthropic().answer("done"), env());
+    let handle = harness.session.handle();
+    let first = harness.session.submit("a");
     handle.interrupt().unwrap();
     handle.set_model("claude-sonnet-4-5").unwrap();
-    let second = bench.session.submit("b");
+    let second = harness.session.submit("b");
     assert_eq!(first.await.unwrap().status, OutcomeStatus::Interrupted);
     assert_eq!(second.await.unwrap().status, OutcomeStatus::Completed);
-    assert_eq!(bench.adapter.requests()[0].model, "claude-sonnet-4-5");
+    assert_eq!(harness.adapter.requests()[0].model, "claude-sonnet-4-5");
 }
 
 #[tokio::test]
-async fn a_profile_of_an_unknown_provider_is_refused_and_the_session_goes_on() {
-    let bench = bench(anthropic().answer("done"), env());
-    let refused = bench.session.handle().set_profile(ProviderProfile::openai("gpt-5.2"));
+async fn profile_of_an_unknown_provider_is_rejected() {
+    let harness = harness(anthropic().answer("done"), env());
+    let refused = harness.session.handle().set_profile(ProviderProfile::openai("gpt-5.2"));
     assert!(matches!(refused, Err(SessionError::Profile(_))));
-    assert_eq!(bench.session.submit("go").await.unwrap().text, "done");
+    assert_eq!(harness.session.submit("go").await.unwrap().text, "done");
 }
 
-/// What a model does in one answer.
+/// Content of a response.
 type Answer = Box<dyn Fn() -> EventStream + Send + Sync>;
 
-/// Streams what it is told to, once for each request; the last one again and again.
+/// Adapter that streams a script, one entry per request, and repeats the last one.
 struct Streaming(Vec<Answer>, std::sync::atomic::AtomicUsize);
 
 impl std::fmt::Debug for Streaming {
@@ -187,9 +187,9 @@ fn texts_add_up(events: &[SessionEvent]) -> Vec<(String, bool)> {
     texts
 }
 
-/// A model that never stops writing, faster than anyone reads, so that reports wait when it is stopped.
+/// A model that never stops writing, faster than anyone reads, so that the report queue is full when it is stopped.
 #[tokio::test]
-async fn a_flood_of_text_is_stopped_at_any_moment_and_ends_in_order() {
+async fn flood_of_text_can_be_stopped_at_any_time() {
     for stop_after in [1, 2, 3, 200, 300, 1000] {
         let flood: Answer = Box::new(move || {
             let texts = stream::iter(0..).flat_map(|number: u64| {
@@ -206,17 +206,17 @@ async fn a_flood_of_text_is_stopped_at_any_moment_and_ends_in_order() {
             events.push(run.next().await.unwrap());
         }
         handle.interrupt().unwrap();
-        while let Some(event) = timeout(SOON, run.next()).await.expect("the flood ends") {
+        while let Some(event) = timeout(TIMEOUT, run.next()).await.expect("the flood ends") {
             events.push(event);
         }
         texts_add_up(&events);
         assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
-        timeout(SOON, session.close()).await.expect("it closes");
+        timeout(TIMEOUT, session.close()).await.expect("it closes");
     }
 }
 
 #[tokio::test]
-async fn an_adapter_that_panics_ends_its_text_and_the_run_but_not_the_session() {
+async fn panic_of_an_adapter_only_ends_the_run() {
     let panics: Answer = Box::new(|| {
         let events = stream::iter([Ok(text_start()), Ok(text_delta("half"))]);
         let panics = stream::once(async { panic!("out of tune") });
@@ -243,9 +243,9 @@ async fn an_adapter_that_panics_ends_its_text_and_the_run_but_not_the_session() 
     assert_eq!(session.submit("again").await.unwrap().text, "whole");
 }
 
-/// As some streams of Gemini do around a call.
+/// Some streams of Gemini do so around a call.
 #[tokio::test]
-async fn a_text_without_a_word_is_no_text() {
+async fn empty_text_has_no_events() {
     let empty: Answer = Box::new(|| {
         let response = Response::new("anthropic", "m", Message::assistant("whole"));
         let finish = StreamEvent::Finish {
@@ -276,21 +276,21 @@ async fn a_text_without_a_word_is_no_text() {
 }
 
 #[tokio::test]
-async fn more_calls_than_reports_fit_are_prepared_and_can_be_stopped_meanwhile() {
+async fn more_calls_than_reports_can_be_prepared_and_stopped() {
     let calls = vec![("read_file", json!({"file_path": "/project/none"})); 600];
-    let bench = bench(anthropic().message(calling(&calls)).answer("done"), env());
-    let outcome = timeout(SOON, bench.session.submit("go")).await.expect("it ends").unwrap();
+    let harness = harness(anthropic().message(calling(&calls)).answer("done"), env());
+    let outcome = timeout(TIMEOUT, harness.session.submit("go")).await.expect("it ends").unwrap();
     assert_eq!((outcome.status, outcome.tool_calls), (OutcomeStatus::Completed, 600));
 
-    let bench = super::bench(anthropic().message(calling(&calls)), env());
-    let mut run = bench.session.submit("go");
+    let harness = super::harness(anthropic().message(calling(&calls)), env());
+    let mut run = harness.session.submit("go");
     until(&mut run, "MODEL_RESPONSE").await;
-    bench.session.handle().abort().unwrap();
-    let outcome = timeout(SOON, run).await.expect("it ends").unwrap();
-    assert_eq!((outcome.status, bench.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
+    harness.session.handle().abort().unwrap();
+    let outcome = timeout(TIMEOUT, run).await.expect("it ends").unwrap();
+    assert_eq!((outcome.status, harness.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
 }
 
-/// A tool that writes to its output, says that it runs, and goes on for ever.
+/// Tool that writes output, reports that it runs, and never ends.
 #[derive(Clone)]
 struct Endless {
     runs: Arc<Notify>,
@@ -320,16 +320,16 @@ impl Tool for Endless {
             std::future::pending::<()>().await;
         }
         cx.cancel.cancelled().await;
-        // What is begun is brought to its end.
+        // Cleanup within the grace period is completed.
         tokio::time::sleep(Duration::from_millis(100)).await;
         Ok(ToolOutput::new("brought to its end"))
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_stopped_may_come_to_its_end_in_order_and_is_dropped_if_it_does_not() {
-    let rows = [(true, "brought to its end"), (false, "Interrupted: the turn was stopped")];
-    for (stops_in_order, expected) in rows {
+async fn stopped_call_has_a_grace_period() {
+    let cases = [(true, "brought to its end"), (false, "Interrupted: the turn was stopped")];
+    for (stops_in_order, expected) in cases {
         let runs = Arc::new(Notify::new());
         let tool = Endless { runs: Arc::clone(&runs), stops_in_order };
         let adapter = anthropic().message(calling(&[("endless", json!({}))]));
@@ -347,14 +347,14 @@ async fn a_call_that_is_stopped_may_come_to_its_end_in_order_and_is_dropped_if_i
                 _ => None,
             })
             .collect();
-        assert_eq!(deltas, ["progress"], "what was streamed is seen, and nothing else");
+        assert_eq!(deltas, ["progress"], "only the streamed output is visible");
         let history = session.history();
         let result = history[2].item.results().next().unwrap().text();
         assert!(result.starts_with(expected), "{result}");
     }
 }
 
-/// A session whose only tools are `shell`, for which a person is asked, and the endless one.
+/// A session with the tools `shell`, which needs approval, and the endless one.
 fn session_with(adapter: FakeAdapter, tool: Endless, limits: TurnLimits) -> Session {
     let client = Client::builder().provider(adapter).build().unwrap();
     let profile = ProviderProfile::new("anthropic", "m");
@@ -367,7 +367,7 @@ fn session_with(adapter: FakeAdapter, tool: Endless, limits: TurnLimits) -> Sess
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_that_timed_out_cannot_be_given() {
+async fn approval_after_its_time_out_is_rejected() {
     let limits = TurnLimits { approval_timeout: Some(Duration::from_secs(60)), ..TurnLimits::default() };
     let adapter =
         anthropic().message(calling(&[("shell", json!({"command": "true"})), ("endless", json!({}))]));
@@ -381,7 +381,7 @@ async fn an_approval_that_timed_out_cannot_be_given() {
     assert!(matches!(late, Err(SessionError::NoSuchApproval(_))), "{late:?}");
 }
 
-/// Answers when it is told to.
+/// Approver that answers when it is notified.
 #[derive(Debug)]
 struct Held {
     inner: FakeAdapter,
@@ -405,7 +405,7 @@ impl ProviderAdapter for Held {
 }
 
 #[tokio::test]
-async fn the_calls_of_an_answer_mean_the_tools_that_its_request_offered() {
+async fn calls_use_the_tools_of_their_request() {
     let go = Arc::new(Notify::new());
     let adapter = anthropic()
         .message(calling(&[("write_file", json!({"file_path": "/project/a", "content": "x"}))]))
@@ -424,7 +424,7 @@ async fn the_calls_of_an_answer_mean_the_tools_that_its_request_offered() {
     assert!(!result.is_error, "{}", result.text());
 }
 
-/// Gates and tools of a host may be broken.
+/// Gates and tools of an embedding application may panic.
 #[derive(Debug)]
 struct Panics;
 
@@ -436,15 +436,15 @@ impl Gate for Panics {
 }
 
 #[tokio::test]
-async fn a_gate_that_panics_refuses_the_call() {
+async fn panic_of_a_gate_refuses_the_call() {
     let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
-    let bench = bench_with(adapter, env(), |builder| builder.gate(Panics));
-    assert_eq!(bench.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
-    let result = bench.session.history()[2].item.results().next().unwrap().text();
+    let harness = harness_with(adapter, env(), |builder| builder.gate(Panics));
+    assert_eq!(harness.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
+    let result = harness.session.history()[2].item.results().next().unwrap().text();
     assert!(result.contains("could not be prepared"), "{result}");
 }
 
-/// Notes which tasks ask it, before and after it has waited, if it waits.
+/// Gate that records the tasks that ask it, before and after it has waited, if it waits.
 #[derive(Clone, Debug, Default)]
 struct NotesTasks {
     waits: bool,
@@ -464,16 +464,16 @@ impl Gate for NotesTasks {
 }
 
 #[tokio::test]
-async fn a_call_is_prepared_at_once_and_in_a_task_of_its_own_from_where_it_waits() {
+async fn slow_preparation_moves_to_its_own_task() {
     for waits in [false, true] {
         let gate = NotesTasks { waits, ..NotesTasks::default() };
         let asked_by = Arc::clone(&gate.asked_by);
         let command = ("shell", json!({"command": "true"}));
         let adapter = anthropic().message(calling(&[command.clone(), command])).answer("done");
-        let bench = bench_with(adapter, env(), |builder| builder.gate(gate));
-        assert_eq!(bench.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
+        let harness = harness_with(adapter, env(), |builder| builder.gate(gate));
+        assert_eq!(harness.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
         let asked_by = asked_by.lock().unwrap().clone();
-        // Each call is judged twice, the second time in the task in which it runs.
+        // Each call is judged twice, the second time in the task that runs it.
         let [one, other, rest @ ..] = &asked_by[..] else { panic!("{asked_by:?}") };
         assert_eq!(one, other, "both are prepared by the session's own task as far as it goes at once");
         assert!(!rest.contains(one), "{asked_by:?}");
@@ -481,9 +481,9 @@ async fn a_call_is_prepared_at_once_and_in_a_task_of_its_own_from_where_it_waits
     }
 }
 
-/// An adapter of a host may leave out what ends a text before the answer.
+/// A custom adapter may omit the end of a text before the end of the response.
 #[tokio::test]
-async fn a_text_that_its_answer_ends_has_its_end() {
+async fn response_ends_open_text() {
     let short: Answer = Box::new(|| {
         let response = Response::new("anthropic", "m", Message::assistant("whole"));
         let finish = StreamEvent::Finish {
@@ -498,13 +498,13 @@ async fn a_text_that_its_answer_ends_has_its_end() {
     assert_eq!(texts_add_up(&events), [("whole".to_owned(), false)]);
 }
 
-/// The answer of a model is heard however fast commands come.
+/// Responses are handled however fast commands arrive.
 #[tokio::test]
-async fn a_host_that_floods_the_session_with_commands_does_not_hold_up_its_answers() {
+async fn flood_of_commands_does_not_delay_responses() {
     let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
-    let bench = bench(adapter, env());
-    let run = bench.session.submit("go");
-    let handle = bench.session.handle();
+    let harness = harness(adapter, env());
+    let run = harness.session.submit("go");
+    let handle = harness.session.handle();
     let mut flood = JoinSet::new();
     flood.spawn(async move {
         loop {
@@ -512,8 +512,8 @@ async fn a_host_that_floods_the_session_with_commands_does_not_hold_up_its_answe
             tokio::task::yield_now().await;
         }
     });
-    let outcome = timeout(SOON, run).await.expect("it is heard").unwrap();
+    let outcome = timeout(TIMEOUT, run).await.expect("it is heard").unwrap();
     assert_eq!(outcome.text, "done");
     flood.shutdown().await;
-    timeout(SOON, bench.session.close()).await.expect("it closes");
+    timeout(TIMEOUT, harness.session.close()).await.expect("it closes");
 }

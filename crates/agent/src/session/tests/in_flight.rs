@@ -1,11 +1,11 @@
-//! What is changed, and what runs out, while a session works.
+//! Changes and limits that take effect while a session works.
 
 use std::time::Duration;
 
 use pintle_env::{LocalEnvironment, ReadOnly};
 
 use super::*;
-use crate::turn::{Budget, BudgetKind};
+use crate::protocol::{Budget, BudgetKind};
 
 fn write(name: &str) -> Message {
     calling(&[("write_file", json!({"file_path": format!("/project/{name}"), "content": "x"}))])
@@ -15,77 +15,77 @@ fn limited(budget: Budget) -> SessionConfig {
     SessionConfig::default().with_budget(budget)
 }
 
-/// The fake's answers take fifteen tokens each.
+/// Responses of the fake model take fifteen tokens each.
 #[tokio::test]
-async fn a_budget_pauses_a_run_and_a_larger_one_lets_it_go_on() {
+async fn raised_budget_continues_a_paused_run() {
     let adapter = anthropic().message(write("a")).message(write("b")).answer("Done.");
-    let bench =
-        bench_with(adapter, env(), |builder| builder.config(limited(Budget::default().with_tokens(30))));
-    let mut run = bench.session.submit("go");
+    let harness =
+        harness_with(adapter, env(), |builder| builder.config(limited(Budget::default().with_tokens(30))));
+    let mut run = harness.session.submit("go");
     let event = until(&mut run, "BUDGET_REACHED").await;
     let EventKind::BudgetReached { budget, limit, spent } = event.kind else { panic!("{event:?}") };
     assert_eq!((budget, limit, spent), (BudgetKind::Tokens, 30, 30));
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Budget);
-    assert_eq!(bench.session.state(), SessionState::Idle);
-    assert_eq!(bench.env.files().len(), 1, "the call that would have followed has not run");
+    assert_eq!(harness.session.state(), SessionState::Idle);
+    assert_eq!(harness.env.files().len(), 1, "the call that would have followed has not run");
     let raised = SessionConfig::default().with_budget(Budget::default().with_tokens(100)).limits;
-    bench.session.handle().set_limits(raised).unwrap();
-    let outcome = bench.session.submit("go on").await.unwrap();
+    harness.session.handle().set_limits(raised).unwrap();
+    let outcome = harness.session.submit("go on").await.unwrap();
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
-    let sent = bench.adapter.requests().pop().unwrap();
+    let sent = harness.adapter.requests().pop().unwrap();
     let results: Vec<_> = sent.messages.iter().flat_map(|message| message.results()).collect();
     assert!(results[1].is_error && results[1].text().starts_with("Not run: the session has reached a limit"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_time_stops_a_command() {
+async fn wall_time_stops_a_command() {
     let adapter = anthropic().message(hanging()).answer("Then not.");
     let time = Budget::default().with_wall_time(Duration::from_secs(60));
-    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.config(limited(time)));
-    let outcome = bench.session.submit("go").await.unwrap();
+    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.config(limited(time)));
+    let outcome = harness.session.submit("go").await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Budget);
-    assert_eq!(bench.env.running(), 0);
-    let outcome = bench.session.submit("and now").await.unwrap();
+    assert_eq!(harness.env.running(), 0);
+    let outcome = harness.session.submit("and now").await.unwrap();
     assert_eq!(outcome.text, "Then not.", "each run has its time");
 }
 
-/// A timer of a run that has ended must not stop the next one.
+/// A timer of a finished run must not stop the next one.
 #[tokio::test(start_paused = true)]
-async fn the_time_of_one_run_is_not_that_of_the_next() {
+async fn each_run_has_its_own_wall_time() {
     let quiet = calling(&[("shell", json!({"command": "sleep 1000", "timeout_ms": 40_000}))]);
     let adapter = anthropic().answer("One.").message(quiet).answer("Two.");
     let time = Budget::default().with_wall_time(Duration::from_secs(60));
-    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.config(limited(time)));
-    bench.session.submit("one").await.unwrap();
+    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.config(limited(time)));
+    harness.session.submit("one").await.unwrap();
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let outcome = bench.session.submit("two").await.unwrap();
+    let outcome = harness.session.submit("two").await.unwrap();
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Two."));
 }
 
 #[tokio::test]
-async fn a_model_without_a_price_is_refused_under_a_limit_on_cost_and_another_is_not() {
-    let bench = bench_with(anthropic().answer("Hello."), env(), |builder| {
+async fn cost_limit_rejects_only_unpriced_models() {
+    let harness = harness_with(anthropic().answer("Hello."), env(), |builder| {
         builder.config(limited(Budget::default().with_cost_micros(1_000_000)))
     });
-    bench.session.handle().set_model("claude-of-tomorrow").unwrap();
-    let outcome = bench.session.submit("go").await.unwrap();
+    harness.session.handle().set_model("claude-of-tomorrow").unwrap();
+    let outcome = harness.session.submit("go").await.unwrap();
     assert_eq!(
         (outcome.status, outcome.error.unwrap().kind),
         (OutcomeStatus::Failed, ErrorKind::InvalidRequest)
     );
-    assert_eq!(bench.adapter.requests().len(), 0);
-    bench.session.handle().set_model("claude-opus-4-6").unwrap();
-    assert_eq!(bench.session.submit("again").await.unwrap().status, OutcomeStatus::Completed);
+    assert_eq!(harness.adapter.requests().len(), 0);
+    harness.session.handle().set_model("claude-opus-4-6").unwrap();
+    assert_eq!(harness.session.submit("again").await.unwrap().status, OutcomeStatus::Completed);
 }
 
 #[tokio::test]
-async fn an_image_that_the_provider_refuses_is_taken_out_and_the_session_goes_on() {
+async fn refused_image_is_removed_and_the_session_continues() {
     let png = b"\x89PNG\r\n\x1a\n\0\0 but no picture".to_vec();
     let look = calling(&[("read_file", json!({"file_path": "/project/a.png"}))]);
     let refusal = Error::new(ErrorKind::InvalidRequest, "could not process image");
     let adapter = anthropic().message(look).failure(refusal).answer("I cannot see it.");
-    let bench = bench(adapter, env().with_file("/project/a.png", png));
-    let events = all(bench.session.submit("look")).await;
+    let harness = harness(adapter, env().with_file("/project/a.png", png));
+    let events = all(harness.session.submit("look")).await;
     assert!(events.iter().any(|event| kind(event) == "HISTORY_REPAIRED"));
     let images = |request: &pintle_llm::Request| {
         request
@@ -95,23 +95,23 @@ async fn an_image_that_the_provider_refuses_is_taken_out_and_the_session_goes_on
             .map(|result| result.images.len())
             .sum::<usize>()
     };
-    let sent: Vec<usize> = bench.adapter.requests().iter().map(images).collect();
+    let sent: Vec<usize> = harness.adapter.requests().iter().map(images).collect();
     assert_eq!(sent, [0, 1, 0]);
-    let shown = bench.session.history();
+    let shown = harness.session.history();
     assert!(shown.iter().all(|turn| turn.item.results().all(|result| result.images.is_empty())));
-    assert_eq!(shown.len(), 4, "the host sees the history that is sent");
+    assert_eq!(shown.len(), 4, "the published history is the one that is sent");
 }
 
 #[tokio::test]
 async fn tools_change_from_the_next_request_on() {
     let adapter = anthropic().answer("1").answer("2");
-    let bench = bench(adapter, env());
-    bench.session.submit("one").await.unwrap();
+    let harness = harness(adapter, env());
+    harness.session.submit("one").await.unwrap();
     let mut tools = ProviderProfile::anthropic("claude-opus-4-6").tool_registry;
     assert!(tools.unregister("shell"));
-    bench.session.handle().set_tools(tools).unwrap();
-    bench.session.submit("two").await.unwrap();
-    let offered: Vec<bool> = bench
+    harness.session.handle().set_tools(tools).unwrap();
+    harness.session.submit("two").await.unwrap();
+    let offered: Vec<bool> = harness
         .adapter
         .requests()
         .iter()
@@ -134,18 +134,18 @@ impl Gate for AskForA {
 }
 
 #[tokio::test]
-async fn wrappers_change_from_the_next_request_on_and_the_prompt_stays() {
+async fn environment_wrappers_change_and_the_prompt_stays() {
     let adapter = anthropic().message(write("a")).message(write("b")).answer("Not b.");
-    let bench = bench_with(adapter, env(), |builder| builder.gate(AskForA));
-    let mut run = bench.session.submit("go");
+    let harness = harness_with(adapter, env(), |builder| builder.gate(AskForA));
+    let mut run = harness.session.submit("go");
     until(&mut run, "APPROVAL_REQUESTED").await;
-    let place = Arc::clone(&bench.env) as Arc<dyn ExecutionEnvironment>;
-    bench.session.handle().set_environment(Arc::new(ReadOnly::new(place))).unwrap();
-    bench.session.handle().decide("call_0_write_file", crate::Decision::Approve).unwrap();
+    let place = Arc::clone(&harness.env) as Arc<dyn ExecutionEnvironment>;
+    harness.session.handle().set_environment(Arc::new(ReadOnly::new(place))).unwrap();
+    harness.session.handle().decide("call_0_write_file", crate::Decision::Approve).unwrap();
     assert_eq!(run.await.unwrap().text, "Not b.");
-    let names: Vec<_> = bench.env.files().into_keys().collect();
+    let names: Vec<_> = harness.env.files().into_keys().collect();
     assert_eq!(names, [std::path::PathBuf::from("/project/a")], "a was asked for before");
-    let requests = bench.adapter.requests();
+    let requests = harness.adapter.requests();
     let results: Vec<bool> = requests[2]
         .messages
         .iter()
@@ -154,29 +154,29 @@ async fn wrappers_change_from_the_next_request_on_and_the_prompt_stays() {
         .collect();
     assert_eq!(results, [false, true]);
     assert_eq!(requests[0].messages[0].text(), requests[2].messages[0].text());
-    bench.session.close().await;
+    harness.session.close().await;
 }
 
 #[tokio::test]
-async fn another_working_directory_is_told_to_the_model() {
-    let bench = bench(anthropic().answer("1").answer("2"), env());
-    bench.session.submit("one").await.unwrap();
-    bench.session.handle().set_environment(Arc::new(MemoryEnvironment::new("/elsewhere"))).unwrap();
-    bench.session.submit("two").await.unwrap();
-    let prompts: Vec<bool> = bench
+async fn new_working_directory_is_in_the_prompt() {
+    let harness = harness(anthropic().answer("1").answer("2"), env());
+    harness.session.submit("one").await.unwrap();
+    harness.session.handle().set_environment(Arc::new(MemoryEnvironment::new("/elsewhere"))).unwrap();
+    harness.session.submit("two").await.unwrap();
+    let prompts: Vec<bool> = harness
         .adapter
         .requests()
         .iter()
         .map(|request| request.messages[0].text().contains("/elsewhere"))
         .collect();
     assert_eq!(prompts, [false, true]);
-    bench.session.close().await;
+    harness.session.close().await;
 }
 
-/// The environment of the other tests has no links.
+/// The in-memory environment has no links.
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "a fixture stands there before the environment is used")]
-async fn writes_to_one_file_under_two_names_keep_the_models_order() {
+#[expect(clippy::disallowed_methods, reason = "a fixture exists before the environment is used")]
+async fn writes_through_a_link_keep_their_order() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("real")).unwrap();
     std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
@@ -188,8 +188,8 @@ async fn writes_to_one_file_under_two_names_keep_the_models_order() {
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
     let session = Session::builder(client, profile, Arc::new(place)).build().unwrap();
     let events = all(session.submit("go")).await;
-    let told =
+    let reported =
         events.iter().map(kind).filter(|kind| matches!(kind.as_str(), "TOOL_CALL_START" | "TOOL_CALL_END"));
-    assert_eq!(told.collect::<Vec<_>>(), ["TOOL_CALL_START", "TOOL_CALL_END"].repeat(3));
+    assert_eq!(reported.collect::<Vec<_>>(), ["TOOL_CALL_START", "TOOL_CALL_END"].repeat(3));
     assert_eq!(std::fs::read_to_string(folder.path().join("real/file")).unwrap(), names[2]);
 }

@@ -1,4 +1,4 @@
-//! Stopping after each poll of the driver: whenever it comes, nothing runs on, and everyone is told of the end.
+//! Stops after each poll of the driver: nothing keeps running, and the end is always reported.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -15,13 +15,13 @@ use tokio::time::{Instant, timeout};
 use super::*;
 use crate::approval::ApprovalRequest;
 
-/// A child that ignores TERM is waited for two seconds (appendix B); the rest is at once.
+/// A child that ignores TERM is killed after two seconds (appendix B); everything else ends at once.
 const AT_MOST: Duration = Duration::from_secs(3);
 
 /// More polls than any of these turns takes.
 const ENOUGH: usize = 500;
 
-/// How a host stops what goes on.
+/// Way of stopping a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     Abort,
@@ -31,15 +31,15 @@ enum Stop {
     DropSession,
 }
 
-/// Polls a driver, and says when it has been polled so often.
-struct Counted<F> {
+/// Future that polls a driver and notifies after a number of polls.
+struct CountedDriver<F> {
     driver: Pin<Box<F>>,
     left: usize,
     reached: Arc<Notify>,
     polled: Arc<AtomicUsize>,
 }
 
-impl<F: Future> Future for Counted<F> {
+impl<F: Future> Future for CountedDriver<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -53,12 +53,12 @@ impl<F: Future> Future for Counted<F> {
     }
 }
 
-/// Asks about every command, and agrees.
+/// Gate that asks about every command, and approver that agrees.
 #[derive(Debug)]
-struct Asks;
+struct AskAndApprove;
 
 #[async_trait]
-impl Gate for Asks {
+impl Gate for AskAndApprove {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         match call.name() {
             "shell" => Verdict::Ask { reason: "it runs a command".into() },
@@ -68,16 +68,16 @@ impl Gate for Asks {
 }
 
 #[async_trait]
-impl Approver for Asks {
+impl Approver for AskAndApprove {
     async fn decide(&self, _request: &ApprovalRequest) -> Decision {
         tokio::time::sleep(Duration::from_millis(5)).await;
         Decision::Approve
     }
 }
 
-/// A turn in which most things happen: an answer that breaks off, reasoning, calls side by side, one that is asked
-/// about, commands that take their time, and one that stays behind and ignores TERM.
-fn eventful() -> FakeAdapter {
+/// A turn with most features: a response that breaks off, reasoning, concurrent calls, one that needs approval, slow
+/// commands, and one that stays in the background and ignores TERM.
+fn varied_turn() -> FakeAdapter {
     let calls = calling(&[
         ("read_file", json!({"file_path": "/project/a.txt"})),
         ("shell", json!({"command": "slow"})),
@@ -89,7 +89,7 @@ fn eventful() -> FakeAdapter {
     adapter.message(calls).message(stubborn).answer("done").answer("done").answer("done").answer("done")
 }
 
-fn place() -> MemoryEnvironment {
+fn environment() -> MemoryEnvironment {
     env().with_file("/project/a.txt", "a\n").with_commands(|command| match &command.program {
         pintle_env::Program::Shell(line) if line.starts_with("stubborn") => {
             CommandScript::exit(0).stdout("begun\n").hang().ignoring_terminate()
@@ -100,7 +100,7 @@ fn place() -> MemoryEnvironment {
     })
 }
 
-struct Stage {
+struct Harness {
     session: Session,
     adapter: Arc<FakeAdapter>,
     env: Arc<MemoryEnvironment>,
@@ -108,9 +108,9 @@ struct Stage {
     polled: Arc<AtomicUsize>,
 }
 
-/// A session that says when its driver has been polled `polls` times.
-fn stage(polls: usize) -> Stage {
-    let (adapter, env) = (Arc::new(eventful()), Arc::new(place()));
+/// A session that notifies when its driver has been polled `polls` times.
+fn harness(polls: usize) -> Harness {
+    let (adapter, env) = (Arc::new(varied_turn()), Arc::new(environment()));
     let shared = Arc::clone(&adapter) as Arc<dyn ProviderAdapter>;
     let client = Client::builder().shared_provider(shared).build().unwrap();
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
@@ -118,32 +118,32 @@ fn stage(polls: usize) -> Stage {
     let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
     let builder = Session::builder(client, profile, Arc::clone(&env) as Arc<dyn ExecutionEnvironment>)
         .config(SessionConfig::default().with_retry(quick))
-        .gate(Asks)
-        .approver(Asks);
+        .gate(AskAndApprove)
+        .approver(AskAndApprove);
     let (mut session, driver, commands) = builder.assemble().unwrap();
     let (reached, polled) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
-    session.driver.spawn(Counted {
+    session.driver.spawn(CountedDriver {
         driver: Box::pin(Box::new(driver).run(commands)),
         left: polls,
         reached: Arc::clone(&reached),
         polled: Arc::clone(&polled),
     });
-    Stage { session, adapter, env, reached, polled }
+    Harness { session, adapter, env, reached, polled }
 }
 
-async fn to_its_end(run: &mut Run) {
+async fn drain(run: &mut Run) {
     while run.next().await.is_some() {}
 }
 
-/// Plays the turn and stops it after `polls` polls of the driver. Says whether there were so many.
+/// Runs the turn and stops it after `polls` polls of the driver. Returns whether there were so many.
 async fn stopped_after(polls: usize, how: Stop) -> bool {
-    let Stage { session, adapter, env, reached, polled } = stage(polls);
+    let Harness { session, adapter, env, reached, polled } = harness(polls);
     let mut events = session.events();
     let mut run = Some(session.submit("go"));
     let early = tokio::select! {
         biased;
         () = reached.notified() => true,
-        () = to_its_end(run.as_mut().unwrap()) => false,
+        () = drain(run.as_mut().unwrap()) => false,
     };
     let began = Instant::now();
     let mut session = Some(session);
@@ -156,7 +156,7 @@ async fn stopped_after(polls: usize, how: Stop) -> bool {
     }
     if matches!(how, Stop::Interrupt | Stop::DropRun) {
         let session = session.as_ref().unwrap();
-        usable(session, &adapter, polls, how).await;
+        assert_usable(session, &adapter, polls, how).await;
         session.handle().abort().unwrap();
     }
     let mut seen = Vec::new();
@@ -167,14 +167,14 @@ async fn stopped_after(polls: usize, how: Stop) -> bool {
         assert!(began.elapsed() < AT_MOST, "{how:?} after {polls}: it took {:?}", began.elapsed());
     }
     assert_eq!(env.running(), 0, "{how:?} after {polls}: a command runs on");
-    in_order(&seen, how != Stop::DropSession, &format!("{how:?} after {polls}"));
+    assert_in_order(&seen, how != Stop::DropSession, &format!("{how:?} after {polls}"));
     drop((session, run, events));
-    all_gone(&env, &adapter, &format!("{how:?} after {polls}")).await;
+    assert_all_ended(&env, &adapter, &format!("{how:?} after {polls}")).await;
     early && polled.load(Ordering::Relaxed) >= polls
 }
 
-/// The session takes another input, and what it sends is well formed.
-async fn usable(session: &Session, adapter: &FakeAdapter, polls: usize, how: Stop) {
+/// Checks that the session accepts another input and sends a well-formed request.
+async fn assert_usable(session: &Session, adapter: &FakeAdapter, polls: usize, how: Stop) {
     let outcome = timeout(AT_MOST * 10, session.submit("again")).await.expect("it ends").unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Completed, "{how:?} after {polls}: {:?}", outcome.error);
     for request in adapter.requests() {
@@ -189,8 +189,8 @@ async fn usable(session: &Session, adapter: &FakeAdapter, polls: usize, how: Sto
     }
 }
 
-/// Events are gapless, starts and ends pair, and the end is the last, if the session came to one.
-fn in_order(events: &[SessionEvent], ended: bool, when: &str) {
+/// Checks that events are gapless, that starts and ends pair, and that the end is the last event, if there is one.
+fn assert_in_order(events: &[SessionEvent], ended: bool, when: &str) {
     let numbers: Vec<u64> =
         events.iter().filter(|event| event.offset.is_none()).map(|event| event.seq).collect();
     assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{when}: {numbers:?}");
@@ -206,9 +206,9 @@ fn in_order(events: &[SessionEvent], ended: bool, when: &str) {
     }
 }
 
-/// No task is left, and nobody holds what the session was made of.
-async fn all_gone(env: &Arc<MemoryEnvironment>, adapter: &Arc<FakeAdapter>, when: &str) {
-    // A task that was told to end has ended when the runtime has come by.
+/// Checks that no task is left and nobody holds the parts of the session.
+async fn assert_all_ended(env: &Arc<MemoryEnvironment>, adapter: &Arc<FakeAdapter>, when: &str) {
+    // Aborted tasks end with the next turn of the runtime.
     for _ in 0..100 {
         if Handle::current().metrics().num_alive_tasks() == 0 {
             break;
@@ -239,12 +239,12 @@ async fn close_after_each_poll_ends_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn interrupt_after_each_poll_ends_the_turn_and_keeps_the_session() {
+async fn interrupt_after_each_poll_keeps_the_session() {
     stops_after_each_poll(Stop::Interrupt).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_run_after_each_poll_ends_the_turn_and_keeps_the_session() {
+async fn dropping_the_run_after_each_poll_keeps_the_session() {
     stops_after_each_poll(Stop::DropRun).await;
 }
 

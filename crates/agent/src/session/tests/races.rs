@@ -1,4 +1,4 @@
-//! Two things in the same moment: whichever comes first, the outcome is one that the host meant.
+//! Simultaneous events: whichever is handled first, the result is as intended.
 
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::*;
-use crate::timestamp::{Clock, Timestamp};
-use crate::turn::Budget;
+use crate::clock::Clock;
+use crate::protocol::{Budget, Timestamp};
 
-/// So often that chance would show: the order of two runs in a hash map is drawn anew each time.
+/// Number of repetitions. The order of two runs in a hash map is random each time.
 const OFTEN: usize = 16;
 
-/// Writes until it is let go. When it is told to stop, it takes so long to come to its end.
+/// Tool that writes until it is released. When it is stopped, it takes this long to end.
 #[derive(Clone)]
 struct Waits {
     go: Arc<Notify>,
@@ -55,21 +55,21 @@ impl Tool for Waits {
     }
 }
 
-fn waiting_bench(adapter: FakeAdapter, tool: Waits, limits: TurnLimits) -> Bench {
+fn waiting_harness(adapter: FakeAdapter, tool: Waits, limits: TurnLimits) -> Harness {
     let tools = move |builder: SessionBuilder| {
         builder.gate(AskForCommands).config(SessionConfig::default().with_limits(limits))
     };
-    let bench = bench_with(adapter, env_with_sleep(), tools);
+    let harness = harness_with(adapter, env_with_sleep(), tools);
     let profile = ProviderProfile::anthropic("claude-opus-4-6").with_tool(tool).unwrap();
-    bench.session.handle().set_profile(profile).unwrap();
-    bench
+    harness.session.handle().set_profile(profile).unwrap();
+    harness
 }
 
 fn results(session: &Session) -> Vec<String> {
     session.history().iter().flat_map(|turn| turn.item.results()).map(|result| result.text()).collect()
 }
 
-/// Lets the driver handle what waits for it.
+/// Lets the driver handle everything that is queued.
 async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
@@ -77,26 +77,26 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_in_the_moment_when_the_time_for_it_is_over_counts() {
+async fn decision_beats_a_timer_that_fires_at_once() {
     let limits = TurnLimits { approval_timeout: Some(Duration::from_secs(60)), ..TurnLimits::default() };
     let calls = calling(&[("waits", json!({})), ("shell", json!({"command": "true"}))]);
     let tool = Waits::stopping_after(Duration::ZERO);
-    let bench = waiting_bench(anthropic().message(calls).answer("done"), tool.clone(), limits);
-    let mut run = bench.session.submit("go");
+    let harness = waiting_harness(anthropic().message(calls).answer("done"), tool.clone(), limits);
+    let mut run = harness.session.submit("go");
     let call_id = asked(&mut run).await;
     sleep(Duration::from_secs(60)).await;
-    bench.session.handle().decide(&call_id, Decision::Approve).unwrap();
-    // The command may run, and waits for the other call.
+    harness.session.handle().decide(&call_id, Decision::Approve).unwrap();
+    // The command is approved and waits for the other call.
     settle().await;
     tool.go.notify_one();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
-    let results = results(&bench.session);
+    let results = results(&harness.session);
     assert_eq!(results[0], "let go");
     assert!(!results[1].contains("Interrupted"), "{results:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_on_time_that_is_changed_in_the_moment_when_it_is_met_is_the_new_one() {
+async fn changed_wall_time_beats_a_fired_timer() {
     let command = json!({"command": "sleep 1000", "timeout_ms": 100_000});
     for (seconds, expected) in [(300, OutcomeStatus::Completed), (30, OutcomeStatus::Budget)] {
         let timed = |seconds| {
@@ -104,25 +104,25 @@ async fn a_limit_on_time_that_is_changed_in_the_moment_when_it_is_met_is_the_new
             SessionConfig::default().with_budget(budget)
         };
         let adapter = anthropic().message(calling(&[("shell", command.clone())])).answer("done");
-        let bench = bench_with(adapter, env_with_sleep(), |builder| builder.config(timed(60)));
-        let mut run = bench.session.submit("go");
+        let harness = harness_with(adapter, env_with_sleep(), |builder| builder.config(timed(60)));
+        let mut run = harness.session.submit("go");
         until(&mut run, "USER_INPUT").await;
         sleep(Duration::from_secs(60)).await;
-        bench.session.handle().set_limits(timed(seconds).limits).unwrap();
+        harness.session.handle().set_limits(timed(seconds).limits).unwrap();
         assert_eq!(run.await.unwrap().status, expected, "{seconds} s more");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_being_interrupted_and_is_dropped_leaves_the_one_that_waits() {
+async fn dropping_an_interrupted_run_keeps_the_waiting_one() {
     for _ in 0..OFTEN {
         let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("next done");
         let tool = Waits::stopping_after(Duration::from_millis(100));
-        let bench = waiting_bench(adapter, tool, TurnLimits::default());
-        let mut first = bench.session.submit("go");
+        let harness = waiting_harness(adapter, tool, TurnLimits::default());
+        let mut first = harness.session.submit("go");
         until(&mut first, "TOOL_CALL_START").await;
-        bench.session.handle().interrupt().unwrap();
-        let second = bench.session.submit("next");
+        harness.session.handle().interrupt().unwrap();
+        let second = harness.session.submit("next");
         settle().await;
         drop(first);
         let outcome = second.await.unwrap();
@@ -131,15 +131,15 @@ async fn a_run_that_is_being_interrupted_and_is_dropped_leaves_the_one_that_wait
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_and_is_dropped_never_begins() {
+async fn dropped_waiting_run_never_starts() {
     for round in 0..OFTEN {
         let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("done");
         let tool = Waits::stopping_after(Duration::from_millis(100));
-        let bench = waiting_bench(adapter, tool, TurnLimits::default());
-        let mut first = bench.session.submit("go");
+        let harness = waiting_harness(adapter, tool, TurnLimits::default());
+        let mut first = harness.session.submit("go");
         until(&mut first, "TOOL_CALL_START").await;
-        bench.session.handle().interrupt().unwrap();
-        let second = bench.session.submit("never mind");
+        harness.session.handle().interrupt().unwrap();
+        let second = harness.session.submit("never mind");
         settle().await;
         drop(second);
         if round % 2 == 0 {
@@ -148,40 +148,40 @@ async fn a_run_that_waits_and_is_dropped_never_begins() {
             assert_eq!(first.await.unwrap().status, OutcomeStatus::Interrupted);
         }
         sleep(Duration::from_secs(1)).await;
-        let inputs = bench.session.history().iter().filter(|turn| turn.kind == TurnKind::User).count();
-        assert_eq!((inputs, bench.adapter.requests().len()), (1, 1));
+        let inputs = harness.session.history().iter().filter(|turn| turn.kind == TurnKind::User).count();
+        assert_eq!((inputs, harness.adapter.requests().len()), (1, 1));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_ends_in_the_moment_when_its_time_to_stop_is_over_has_ended() {
+async fn call_that_ends_with_its_grace_period_has_ended() {
     for _ in 0..OFTEN {
         let adapter = anthropic().message(calling(&[("waits", json!({}))]));
         let tool = Waits::stopping_after(Duration::from_millis(500));
-        let bench = waiting_bench(adapter, tool, TurnLimits::default());
-        let mut run = bench.session.submit("go");
+        let harness = waiting_harness(adapter, tool, TurnLimits::default());
+        let mut run = harness.session.submit("go");
         until(&mut run, "TOOL_CALL_START").await;
         settle().await;
-        bench.session.handle().interrupt().unwrap();
+        harness.session.handle().interrupt().unwrap();
         run.await.unwrap();
-        assert_eq!(results(&bench.session), ["brought to its end"]);
+        assert_eq!(results(&harness.session), ["brought to its end"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_events_of_a_run_are_its_own() {
+async fn run_has_only_its_own_events() {
     let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("next done");
     let tool = Waits::stopping_after(Duration::from_millis(100));
-    let bench = waiting_bench(adapter, tool, TurnLimits::default());
-    let handle = bench.session.handle();
-    let mut first = bench.session.submit("go");
+    let harness = waiting_harness(adapter, tool, TurnLimits::default());
+    let handle = harness.session.handle();
+    let mut first = harness.session.submit("go");
     until(&mut first, "TOOL_CALL_START").await;
-    // An empty message is warned of.
+    // An empty message causes a warning.
     handle.steer("").unwrap();
-    assert!(all(bench.session.submit("me too")).await.is_empty(), "it was refused");
+    assert!(all(harness.session.submit("me too")).await.is_empty(), "it was refused");
     handle.interrupt().unwrap();
-    let second = bench.session.submit("next");
-    assert!(all(bench.session.submit("and me")).await.is_empty(), "one waits already");
+    let second = harness.session.submit("next");
+    assert!(all(harness.session.submit("and me")).await.is_empty(), "one waits already");
     let second = all(second).await;
     let kinds: Vec<String> = second.iter().map(kind).collect();
     assert_eq!((kinds[0].as_str(), kinds[1].as_str()), ("USER_INPUT", "REQUEST_PREPARED"), "{kinds:?}");
@@ -191,13 +191,13 @@ async fn the_events_of_a_run_are_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_the_outcome_alone_keeps_no_events() {
+async fn waiting_for_the_outcome_keeps_no_events() {
     let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("done");
     let tool = Waits::stopping_after(Duration::ZERO);
-    let bench = waiting_bench(adapter, tool.clone(), TurnLimits::default());
+    let harness = waiting_harness(adapter, tool.clone(), TurnLimits::default());
     let mut waiting = JoinSet::new();
-    waiting.spawn(bench.session.submit("go").outcome());
-    let mut events = bench.session.events();
+    waiting.spawn(harness.session.submit("go").outcome());
+    let mut events = harness.session.events();
     let start = loop {
         let event = events.next().await.unwrap();
         if kind(&event) == "TOOL_CALL_START" {
@@ -205,10 +205,10 @@ async fn who_waits_for_the_outcome_alone_keeps_no_events() {
         }
     };
     drop(events);
-    assert_eq!(bench.session.forget_events(u64::MAX), start, "what is open is kept, and nothing before it");
+    assert_eq!(harness.session.forget_events(u64::MAX), start, "only open segments are kept");
 }
 
-/// Goes back by a second each time.
+/// Clock that goes back by a second each time.
 #[derive(Debug)]
 struct Backwards(AtomicI64);
 
@@ -219,18 +219,18 @@ impl Clock for Backwards {
 }
 
 #[tokio::test]
-async fn times_of_events_never_go_back_whatever_the_clock_does() {
+async fn event_times_never_go_back() {
     let adapter = anthropic().message(hanging());
     let backwards = |from| Arc::new(Backwards(AtomicI64::new(from)));
-    let first = bench_with(adapter, env_with_sleep(), |builder| {
+    let first = harness_with(adapter, env_with_sleep(), |builder| {
         builder.clock(backwards(1_790_000_000_000)).record(true)
     });
     let mut run = first.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
     let record = first.session.record().unwrap();
     drop(first);
-    // Another host goes on, whose clock is an hour behind.
-    let second = bench_with(anthropic().answer("done"), env_with_sleep(), |builder| {
+    // Another process resumes, whose clock is an hour behind.
+    let second = harness_with(anthropic().answer("done"), env_with_sleep(), |builder| {
         builder.clock(backwards(1_789_996_400_000)).resume(record)
     });
     let mut session = second.session;
@@ -244,7 +244,7 @@ async fn times_of_events_never_go_back_whatever_the_clock_does() {
     assert!(times.is_sorted(), "{times:?}");
 }
 
-/// Asks a person who never answers, and knows whether somebody still waits for the answer.
+/// Gate that waits for a person who never answers, and records whether anybody still waits for it.
 #[derive(Clone, Debug, Default)]
 struct Asks {
     is_asking: Arc<AtomicBool>,
@@ -268,30 +268,30 @@ impl Gate for Asks {
 }
 
 #[tokio::test]
-async fn an_interrupt_stops_the_preparation_of_calls() {
+async fn interrupt_stops_the_preparation_of_calls() {
     let gate = Asks::default();
     let is_asking = Arc::clone(&gate.is_asking);
     let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))]));
-    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.gate(gate));
-    let run = bench.session.submit("go");
+    let harness = harness_with(adapter, env_with_sleep(), |builder| builder.gate(gate));
+    let run = harness.session.submit("go");
     while !is_asking.load(Ordering::Relaxed) {
         tokio::task::yield_now().await;
     }
-    bench.session.handle().interrupt().unwrap();
+    harness.session.handle().interrupt().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     settle().await;
     assert!(!is_asking.load(Ordering::Relaxed), "the gate still asks about a call that will not run");
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_in_one_moment_leaves_a_session_that_goes_on() {
+async fn simultaneous_commands_keep_the_session_usable() {
     let mut seen = Vec::new();
     for order in 0..4 {
         let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("one").answer("two");
         let tool = Waits::stopping_after(Duration::from_millis(500));
-        let bench = waiting_bench(adapter, tool.clone(), TurnLimits::default());
-        let handle = bench.session.handle();
-        let mut run = bench.session.submit("go");
+        let harness = waiting_harness(adapter, tool.clone(), TurnLimits::default());
+        let handle = harness.session.handle();
+        let mut run = harness.session.submit("go");
         until(&mut run, "TOOL_CALL_START").await;
         if order % 2 == 0 {
             tool.go.notify_one();
@@ -305,27 +305,27 @@ async fn everything_in_one_moment_leaves_a_session_that_goes_on() {
         } else {
             seen.push(run.await.unwrap().status);
         }
-        let outcome = bench.session.submit("again").await.unwrap();
+        let outcome = harness.session.submit("again").await.unwrap();
         assert_eq!(outcome.status, OutcomeStatus::Completed);
-        assert_eq!(results(&bench.session).len(), 1, "the call has one result");
+        assert_eq!(results(&harness.session).len(), 1, "the call has one result");
     }
     assert_eq!(seen, [OutcomeStatus::Interrupted; 2]);
 }
 
 #[tokio::test]
-async fn an_interrupt_stops_the_gathering_of_what_the_prompt_says() {
+async fn interrupt_stops_the_load_of_the_context() {
     let place = env().with_commands(|_| CommandScript::exit(0).hang());
-    let bench = bench(anthropic().answer("done"), place);
-    let run = bench.session.submit("go");
+    let harness = harness(anthropic().answer("done"), place);
+    let run = harness.session.submit("go");
     settle().await;
-    assert_eq!(bench.env.running(), 1, "git is asked");
-    bench.session.handle().interrupt().unwrap();
+    assert_eq!(harness.env.running(), 1, "git is asked");
+    harness.session.handle().interrupt().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     settle().await;
-    assert_eq!(bench.env.running(), 0, "nobody wants to know any more");
+    assert_eq!(harness.env.running(), 0, "nobody waits any more");
 }
 
-/// Takes its time to look at a call once more before it runs.
+/// Gate that takes its time when it judges a call again before it runs.
 #[derive(Clone, Debug, Default)]
 struct LooksTwice {
     looks: Arc<AtomicI64>,
@@ -342,25 +342,25 @@ impl Gate for LooksTwice {
     }
 }
 
-/// Whether or not the gate comes to its end, the model is told that the call had no effect at all.
+/// Whether or not the gate ends in time, the model learns that the call had no effect.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_stopped_before_its_effect_has_none() {
+async fn call_stopped_before_its_effect_has_none() {
     for gate_ends in [true, false] {
         let gate = LooksTwice::default();
         let looking = gate.clone();
         let write = calling(&[("write_file", json!({"file_path": "/project/a", "content": "x"}))]);
-        let bench = bench_with(anthropic().message(write), env(), |builder| builder.gate(gate));
-        let mut run = bench.session.submit("go");
+        let harness = harness_with(anthropic().message(write), env(), |builder| builder.gate(gate));
+        let mut run = harness.session.submit("go");
         until(&mut run, "TOOL_CALL_START").await;
         settle().await;
         assert_eq!(looking.looks.load(Ordering::Relaxed), 2, "it is looked at again");
-        bench.session.handle().interrupt().unwrap();
+        harness.session.handle().interrupt().unwrap();
         settle().await;
         if gate_ends {
             looking.go.notify_one();
         }
         assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
-        assert!(bench.env.files().is_empty(), "nothing is begun once everything is told to stop");
-        assert_eq!(results(&bench.session), ["Not run: the turn was stopped before this call started."]);
+        assert!(harness.env.files().is_empty(), "nothing starts after the stop");
+        assert_eq!(results(&harness.session), ["Not run: the turn was stopped before this call started."]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the operator sees: the tree of spans, their fields, and that nobody's words are in them.
+//! Tracing spans: their tree, their fields, and the absence of anybody's text.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -12,16 +12,16 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::*;
 
-/// Keeps what this thread tells `tracing`. All tests here run on one thread.
+/// Subscriber that records everything on this thread. All tests here run on one thread.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
-    /// The span with the id n is at n - 1.
+    /// The span with id n is at index n - 1.
     spans: Vec<OneSpan>,
     entered: Vec<u64>,
-    /// Everything that was said, for a search.
+    /// Everything that was recorded, for a search.
     said: String,
 }
 
@@ -48,8 +48,8 @@ impl Visit for Fields {
 
 impl Spans {
     fn begin() -> (Self, DefaultGuard) {
-        // Where nobody listens in the whole process a place in the code may be switched off for good, by another
-        // thread at this very moment.
+        // Without a subscriber in the process, another thread could disable a call site for good at this
+        // very moment.
         static LISTENS: Once = Once::new();
         LISTENS.call_once(|| tracing::subscriber::set_global_default(Attentive).unwrap());
         let spans = Self::default();
@@ -61,7 +61,7 @@ impl Spans {
         look(&mut self.0.lock().unwrap())
     }
 
-    /// Each span below its parent, in the order of their beginnings, with the events inside.
+    /// Returns each span below its parent, in order of creation, with the events inside.
     fn tree(&self) -> String {
         self.with(|seen| {
             let mut tree = String::new();
@@ -70,7 +70,7 @@ impl Spans {
         })
     }
 
-    /// The fields of the first span of this name, one in a line.
+    /// Returns the fields of the first span of this name, one per line.
     fn fields(&self, name: &str) -> String {
         self.with(|seen| {
             let span = seen.spans.iter().find(|span| span.name == name).expect("there is such a span");
@@ -103,7 +103,7 @@ impl Seen {
     }
 }
 
-/// Wants to hear everything and keeps nothing.
+/// Subscriber that enables everything and records nothing.
 struct Attentive;
 
 impl Subscriber for Attentive {
@@ -192,7 +192,7 @@ impl Subscriber for Spans {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 }
 
-/// A tool that says something to the operator.
+/// Tool that emits a tracing event.
 #[derive(Debug)]
 struct Chatty;
 
@@ -239,7 +239,7 @@ fn talk() -> Message {
 }
 
 #[tokio::test]
-async fn calls_stand_in_their_run_and_runs_in_their_session() {
+async fn spans_of_calls_are_within_runs_and_sessions() {
     let (spans, _guard) = Spans::begin();
     let session = {
         let host = tracing::info_span!("host");
@@ -300,7 +300,7 @@ async fn calls_stand_in_their_run_and_runs_in_their_session() {
 }
 
 #[tokio::test]
-async fn a_model_call_has_one_span_for_all_its_attempts() {
+async fn model_call_has_one_span_for_all_attempts() {
     let (spans, _guard) = Spans::begin();
     let adapter = anthropic().cut("half", Error::new(ErrorKind::Stream, "marker cut")).answer("whole");
     let session = chatty(adapter);
@@ -331,7 +331,7 @@ async fn a_model_call_has_one_span_for_all_its_attempts() {
 }
 
 #[tokio::test]
-async fn what_fails_says_the_kind_of_its_failure_and_not_its_words() {
+async fn spans_have_error_kinds_without_messages() {
     let (spans, _guard) = Spans::begin();
     let error = Error::new(ErrorKind::InvalidRequest, "marker of a provider").with_status(400);
     let session = chatty(anthropic().message(calling(&[("chatty", json!({"about": "x"}))])).failure(error));
@@ -351,7 +351,7 @@ async fn what_fails_says_the_kind_of_its_failure_and_not_its_words() {
 }
 
 #[tokio::test]
-async fn a_subagent_stands_in_the_session_of_its_parent() {
+async fn span_of_a_subagent_is_within_its_parent() {
     let (spans, _guard) = Spans::begin();
     let spawn = calling(&[("spawn_agent", json!({"task": "marker in the task"}))]);
     let adapter = anthropic().message(spawn).answer("one").answer("two");
@@ -384,16 +384,16 @@ async fn a_subagent_stands_in_the_session_of_its_parent() {
 }
 
 #[tokio::test]
-async fn a_stopped_call_says_so_and_no_span_stays_open() {
+async fn stopped_call_is_recorded_and_all_spans_close() {
     let (spans, _guard) = Spans::begin();
-    let bench = bench(anthropic().message(hanging()), env_with_sleep());
-    let mut run = bench.session.submit("go");
+    let harness = harness(anthropic().message(hanging()), env_with_sleep());
+    let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
-    bench.session.handle().interrupt().unwrap();
+    harness.session.handle().interrupt().unwrap();
     run.await.unwrap();
     assert!(spans.fields("gen_ai.execute_tool").contains("error.type = cancelled"));
     assert!(spans.fields("gen_ai.invoke_agent").contains("pintle.run.outcome = interrupted"));
-    drop(bench);
+    drop(harness);
     tokio::task::yield_now().await;
     assert!(!spans.tree().contains("open"), "{}", spans.tree());
 }

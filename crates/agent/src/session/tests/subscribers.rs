@@ -1,4 +1,4 @@
-//! Slow, absent, many and late subscribers: each gets what happened, and the session waits for none.
+//! Slow, absent, many and late subscribers: each gets all events, and the session waits for none.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Long enough for anything that comes at all.
-const SOON: Duration = Duration::from_secs(60);
+/// Time-out that only a bug exceeds.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const MANY: usize = 1_000;
 
-/// Writes the numbers up to 100, and waits in the middle until it may go on.
+/// Tool that writes the numbers up to 100 and pauses in the middle until it is released.
 #[derive(Debug)]
-struct Halfway {
+struct PausingCounter {
     reached: Arc<Notify>,
-    go_on: Arc<Notify>,
+    resume: Arc<Notify>,
 }
 
-impl Tool for Halfway {
+impl Tool for PausingCounter {
     type Input = Map<String, Value>;
 
     fn name(&self) -> &str {
@@ -42,7 +42,7 @@ impl Tool for Halfway {
         for number in 0..100 {
             if number == 50 {
                 self.reached.notify_one();
-                self.go_on.notified().await;
+                self.resume.notified().await;
             }
             write(OutputChunk::new(OutputStream::Stdout, format!("{number}\n")));
             tokio::task::yield_now().await;
@@ -55,14 +55,14 @@ fn counted() -> String {
     (0..100).map(|number| format!("{number}\n")).collect()
 }
 
-/// What one subscriber was told: its lifecycle events, and the output of the one call, in how many pieces.
+/// Events of one subscriber: lifecycle events, and the output of the only call with its number of deltas.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct Received {
     lifecycle: Vec<SessionEvent>,
     output: String,
 }
 
-impl Told {
+impl Received {
     fn take(&mut self, event: SessionEvent) {
         match &event.kind {
             EventKind::ToolCallOutputDelta { delta, .. } => {
@@ -75,22 +75,22 @@ impl Told {
     }
 }
 
-/// Reads to the end; `pause` is awaited after each event.
-async fn read(mut events: Events, yields: usize) -> Told {
-    let mut told = Told::default();
+/// Reads to the end and awaits `pause` after each event.
+async fn read(mut events: Events, yields: usize) -> Received {
+    let mut received = Received::default();
     while let Some(event) = events.next().await {
-        told.take(event);
+        received.take(event);
         for _ in 0..yields {
             tokio::task::yield_now().await;
         }
     }
-    told
+    received
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_subscribers_of_every_pace_are_told_the_same() {
-    let (reached, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let tool = Halfway { reached: Arc::clone(&reached), go_on: Arc::clone(&go_on) };
+async fn a_thousand_subscribers_get_the_same_events() {
+    let (reached, resume) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let tool = PausingCounter { reached: Arc::clone(&reached), resume: Arc::clone(&resume) };
     let adapter = anthropic().message(calling(&[("halfway", json!({}))])).answer("done");
     let client = Client::builder().provider(adapter).build().unwrap();
     let profile = ProviderProfile::new("anthropic", "m").with_tool(tool).unwrap();
@@ -102,27 +102,27 @@ async fn a_thousand_subscribers_of_every_pace_are_told_the_same() {
         readers.spawn(read(session.events(), number % 5));
     }
     let run = session.submit("count");
-    timeout(SOON, reached.notified()).await.unwrap();
-    // These come in the middle of the call's output, and some of them ask for nothing before it.
+    timeout(TIMEOUT, reached.notified()).await.unwrap();
+    // These subscribe in the middle of the call's output, some of them from there on only.
     for number in 0..MANY / 2 {
         readers.spawn(read(session.events(), number % 5));
     }
     let next = session.log.next_seq();
     let joined_late = session.events_from(next);
-    go_on.notify_one();
-    assert_eq!(timeout(SOON, run).await.unwrap().unwrap().status, OutcomeStatus::Completed);
+    resume.notify_one();
+    assert_eq!(timeout(TIMEOUT, run).await.unwrap().unwrap().status, OutcomeStatus::Completed);
     let log = Arc::clone(&session.log);
-    timeout(SOON, session.close()).await.expect("nobody is waited for");
+    timeout(TIMEOUT, session.close()).await.expect("nobody is waited for");
 
     let after_the_end = read(Events::of_session(Cursor::new(log, 0)), 0).await;
     assert_eq!(after_the_end.output, counted());
     let mut count = 0;
-    while let Some(told) = timeout(SOON, readers.join_next()).await.unwrap() {
-        assert_eq!(told.unwrap(), after_the_end);
+    while let Some(received) = timeout(TIMEOUT, readers.join_next()).await.unwrap() {
+        assert_eq!(received.unwrap(), after_the_end);
         count += 1;
     }
     assert_eq!(count, MANY);
-    assert_eq!(read(never_read, 0).await, after_the_end, "it was all kept for the one that had not read");
+    assert_eq!(read(never_read, 0).await, after_the_end, "everything was kept for the slow reader");
     let late = read(joined_late, 0).await;
     assert_eq!(late.output, counted(), "the text so far is given to whoever joins in the middle");
     let after = usize::try_from(next).unwrap();
@@ -130,18 +130,18 @@ async fn a_thousand_subscribers_of_every_pace_are_told_the_same() {
 }
 
 #[tokio::test]
-async fn a_host_that_keeps_events_elsewhere_can_have_them_forgotten() {
-    let bench = bench(anthropic().answer("one").answer("two"), env());
-    let mut reader = bench.session.events();
-    bench.session.submit("a").await.unwrap();
-    let first = bench.session.log.next_seq();
-    assert_eq!(bench.session.forget_events(first), 0, "somebody has still to read them");
-    while bench.session.forget_events(first) < first {
-        timeout(SOON, reader.next()).await.unwrap().expect("the session goes on");
+async fn read_events_can_be_freed() {
+    let harness = harness(anthropic().answer("one").answer("two"), env());
+    let mut reader = harness.session.events();
+    harness.session.submit("a").await.unwrap();
+    let first = harness.session.log.next_seq();
+    assert_eq!(harness.session.forget_events(first), 0, "somebody has still to read them");
+    while harness.session.forget_events(first) < first {
+        timeout(TIMEOUT, reader.next()).await.unwrap().expect("the session continues");
     }
-    bench.session.submit("b").await.unwrap();
-    let next = timeout(SOON, bench.session.events().next()).await.unwrap().unwrap();
+    harness.session.submit("b").await.unwrap();
+    let next = timeout(TIMEOUT, harness.session.events().next()).await.unwrap().unwrap();
     assert_eq!((next.seq, kind(&next).as_str()), (first, "USER_INPUT"));
-    let next = timeout(SOON, reader.next()).await.unwrap().unwrap();
+    let next = timeout(TIMEOUT, reader.next()).await.unwrap().unwrap();
     assert_eq!((next.seq, kind(&next).as_str()), (first, "USER_INPUT"));
 }

@@ -4,7 +4,7 @@ use pintle_env::ReadOnly;
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 
 use super::*;
-use crate::session::Decision;
+use crate::protocol::Decision;
 
 /// Asks for a decision on each spawn.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::error::SessionError;
+use crate::protocol::SubagentStatus;
 use crate::session::SessionHandle;
 use crate::subagent::{SubagentHandle, SubagentResult};
-use crate::subagent_info::SubagentStatus;
 
 fn only_subagent(handle: &SessionHandle) -> SubagentHandle {
     let mut subagents = handle.subagents();

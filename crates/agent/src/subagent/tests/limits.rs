@@ -1,7 +1,7 @@
 //! Limits of subagents.
 
 use super::*;
-use crate::turn::{Budget, OutcomeStatus};
+use crate::protocol::{Budget, OutcomeStatus};
 
 #[tokio::test]
 async fn a_failed_subagent_returns_its_last_text() {

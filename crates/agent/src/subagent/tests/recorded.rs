@@ -1,7 +1,7 @@
 //! Subagents of resumed and forked sessions.
 
 use super::*;
-use crate::turn::OutcomeStatus;
+use crate::protocol::OutcomeStatus;
 
 fn close(agent: &str) -> (&'static str, Value) {
     ("close_agent", json!({ "agent_id": agent }))

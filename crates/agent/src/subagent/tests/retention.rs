@@ -1,9 +1,8 @@
 //! Retention of the events of ended subagents.
 
 use super::*;
-use crate::config::SubagentLimits;
-use crate::id::SessionId;
 use crate::profile::Toolset;
+use crate::protocol::{SessionId, SubagentLimits};
 use crate::subagent::{Lineage, Subagents};
 
 /// A session that spawns, awaits and closes `count` subagents in turn.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::SessionError;
-use crate::turn::{OutcomeStatus, SessionState};
+use crate::protocol::{OutcomeStatus, SessionState};
 
 /// A parent that waits for a subagent which answers at once.
 fn answering() -> ModelsByTask {

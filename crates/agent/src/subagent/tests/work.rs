@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::approval::{ApprovalRequest, Approver};
-use crate::session::Decision;
-use crate::turn::OutcomeStatus;
+use crate::protocol::{Decision, OutcomeStatus};
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{BuiltInTools, Roster, SpawnRequest, SubagentHandle, send};
+use crate::protocol::SubagentStatus;
 use crate::subagent::request::Role;
-use crate::subagent_info::SubagentStatus;
 
 /// Default time-out of `wait`, in milliseconds.
 const DEFAULT_WAIT_MS: f64 = 30_000.0;

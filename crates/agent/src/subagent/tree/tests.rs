@@ -5,11 +5,9 @@ use std::time::Duration;
 use pintle_llm::testing::FakeAdapter;
 
 use super::*;
-use crate::event::EventKind;
 use crate::event_log::Identity;
+use crate::protocol::{EventKind, SubagentStatus, Timestamp};
 use crate::subagent::TreeEvents;
-use crate::subagent_info::SubagentStatus;
-use crate::timestamp::Timestamp;
 
 /// A tree with fake sessions that share one set of channels.
 struct Harness {
@@ -167,7 +165,7 @@ async fn a_short_lived_subagent_is_delivered_before_its_end() {
         // The stream was woken and waits for the lock of this log.
         std::thread::sleep(Duration::from_millis(50));
         let log = harness.join("child", "root");
-        log.append(now, EventKind::SessionEnd { state: crate::turn::SessionState::Closed });
+        log.append(now, EventKind::SessionEnd { state: crate::protocol::SessionState::Closed });
         log.close();
     });
     root.close();

@@ -1,151 +1,151 @@
-//! What is changed while a session works.
+//! Configuration changes while a session works.
 
 use super::*;
 
 #[test]
 fn configuration_changes_from_the_next_request_on() {
-    let mut bench = Bench::new();
-    bench.submit("go");
+    let mut harness = Harness::new();
+    harness.submit("go");
     let effort = Change::ReasoningEffort(Some(ReasoningEffort::High));
-    bench.tell(InputKind::Configure { change: effort });
-    bench.tell(InputKind::Configure { change: Change::Context });
-    bench.wanted();
-    bench.round("a");
-    assert_eq!(bench.wanted().last().unwrap(), "load");
+    harness.tell(InputKind::Configure { change: effort });
+    harness.tell(InputKind::Configure { change: Change::Context });
+    harness.wanted();
+    harness.round("a");
+    assert_eq!(harness.wanted().last().unwrap(), "load");
     let mut context = TurnContext::new("q", "n", "another system", 1_000);
     context.max_tokens = Some(77);
-    bench.load_this(context);
-    let request = bench.requests.last().unwrap();
+    harness.load_this(context);
+    let request = harness.requests.last().unwrap();
     assert_eq!((request.provider.as_deref(), request.model.as_str()), (Some("q"), "n"));
     assert_eq!(
         (request.max_tokens, request.reasoning_effort.clone()),
         (Some(77), Some(ReasoningEffort::High))
     );
-    assert_eq!(bench.sent().len(), 3, "the history is carried over");
-    assert!(bench.events.iter().any(|event| matches!(
+    assert_eq!(harness.sent().len(), 3, "the history is carried over");
+    assert!(harness.events.iter().any(|event| matches!(
         event,
         EventKind::RequestPrepared { moved: Some(pintle_llm::Segment::System), .. }
     )));
 }
 
 #[test]
-fn a_change_while_the_context_is_loading_loads_it_again() {
-    let mut bench = Bench::new();
-    bench.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
-    bench.tell(InputKind::Configure { change: Change::Context });
-    bench.load();
-    assert!(bench.requests.is_empty());
-    assert_eq!(bench.wanted(), ["load", "load"]);
-    bench.load();
-    assert_eq!(bench.requests.len(), 1);
+fn change_during_a_load_reloads_the_context() {
+    let mut harness = Harness::new();
+    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    harness.tell(InputKind::Configure { change: Change::Context });
+    harness.load();
+    assert!(harness.requests.is_empty());
+    assert_eq!(harness.wanted(), ["load", "load"]);
+    harness.load();
+    assert_eq!(harness.requests.len(), 1);
 }
 
 #[test]
-fn facts_that_were_gathered_for_a_turn_that_was_interrupted_come_too_late() {
-    let mut bench = Bench::new();
-    bench.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
-    let load = LoadId(bench.machine.loads);
-    bench.tell(InputKind::Interrupt);
-    bench.tell(InputKind::Submit { run: RunId(2), text: "again".into() });
+fn context_of_an_interrupted_turn_is_ignored() {
+    let mut harness = Harness::new();
+    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    let load = LoadId(harness.machine.loads);
+    harness.tell(InputKind::Interrupt);
+    harness.tell(InputKind::Submit { run: RunId(2), text: "again".into() });
     let late = Box::new(TurnContext::new("p", "old", "late", 1_000));
-    bench.tell(InputKind::ContextLoaded { load, context: late });
+    harness.tell(InputKind::ContextLoaded { load, context: late });
     let error = Error::new(ErrorKind::Configuration, "late").info().clone();
-    bench.tell(InputKind::ContextFailed { load, error });
-    assert_eq!((bench.requests.len(), bench.machine.state()), (0, SessionState::Processing));
-    bench.load();
-    assert_eq!(bench.requests[0].model, "m");
+    harness.tell(InputKind::ContextFailed { load, error });
+    assert_eq!((harness.requests.len(), harness.machine.state()), (0, SessionState::Processing));
+    harness.load();
+    assert_eq!(harness.requests[0].model, "m");
 }
 
 #[test]
-fn a_change_during_a_model_call_leaves_its_answer_as_it_was_asked_for() {
-    let mut bench = Bench::new();
-    bench.submit("go");
-    bench.tell(InputKind::Configure { change: Change::Context });
-    bench.call(&["a", "b"]);
-    bench.wanted();
+fn change_during_a_model_call_keeps_its_response() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    harness.tell(InputKind::Configure { change: Change::Context });
+    harness.call(&["a", "b"]);
+    harness.wanted();
     for index in 0..2 {
-        bench.prepared(index, Effect::Read, &[]);
+        harness.prepared(index, Effect::Read, &[]);
     }
-    assert_eq!(bench.wanted(), ["run 0", "run 1"], "calls still run side by side");
+    assert_eq!(harness.wanted(), ["start 0", "start 1"], "calls still run side by side");
 }
 
 #[test]
 fn limits_change_from_the_next_decision_on() {
-    let mut bench = Bench::new();
-    bench.submit("go");
-    bench.round("a");
+    let mut harness = Harness::new();
+    harness.submit("go");
+    harness.round("a");
     let limits = TurnLimits { max_tool_rounds_per_input: 2, ..TurnLimits::default() };
-    bench.tell(InputKind::Configure { change: Change::Limits(limits) });
-    bench.round("b");
-    assert_eq!(bench.last_outcome(), (OutcomeStatus::RoundLimit, SessionState::Idle));
-    bench.tell(InputKind::Configure { change: Change::Limits(TurnLimits::default()) });
-    bench.submit("on");
-    bench.round("c");
-    bench.round("d");
-    bench.round("e");
-    assert_eq!(bench.outcomes.len(), 1, "a limit that is raised does not stop any more");
+    harness.tell(InputKind::Configure { change: Change::Limits(limits) });
+    harness.round("b");
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::RoundLimit, SessionState::Idle));
+    harness.tell(InputKind::Configure { change: Change::Limits(TurnLimits::default()) });
+    harness.submit("on");
+    harness.round("c");
+    harness.round("d");
+    harness.round("e");
+    assert_eq!(harness.outcomes.len(), 1, "a limit that is raised does not stop any more");
 }
 
 #[test]
-fn calls_that_run_are_not_stopped_by_a_smaller_limit_on_how_many_may() {
-    let mut bench = Bench::new();
-    bench.submit("go");
-    bench.call(&["a", "b", "c"]);
+fn smaller_parallel_limit_keeps_running_calls() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    harness.call(&["a", "b", "c"]);
     for index in 0..2 {
-        bench.prepared(index, Effect::Read, &[]);
+        harness.prepared(index, Effect::Read, &[]);
     }
     let limits = TurnLimits { max_parallel_tools: 1, ..TurnLimits::default() };
-    bench.tell(InputKind::Configure { change: Change::Limits(limits) });
-    bench.prepared(2, Effect::Read, &[]);
+    harness.tell(InputKind::Configure { change: Change::Limits(limits) });
+    harness.prepared(2, Effect::Read, &[]);
     for index in 0..3 {
-        bench.finish(index, "ok");
+        harness.finish(index, "ok");
     }
-    assert_eq!(bench.requests.len(), 2);
+    assert_eq!(harness.requests.len(), 2);
 }
 
 #[test]
-fn an_effort_can_be_taken_back() {
-    let mut bench = Bench::new();
+fn reasoning_effort_can_be_reset() {
+    let mut harness = Harness::new();
     let mut efforts = Vec::new();
     for effort in [Some(ReasoningEffort::Low), None, Some(ReasoningEffort::High)] {
-        bench.tell(InputKind::Configure { change: Change::ReasoningEffort(effort) });
-        bench.submit("go");
-        efforts.push(bench.requests.last().unwrap().reasoning_effort.clone());
-        bench.say("done");
+        harness.tell(InputKind::Configure { change: Change::ReasoningEffort(effort) });
+        harness.submit("go");
+        efforts.push(harness.requests.last().unwrap().reasoning_effort.clone());
+        harness.say("done");
     }
     assert_eq!(efforts, [Some(ReasoningEffort::Low), None, Some(ReasoningEffort::High)]);
 }
 
 #[test]
-fn facts_that_came_out_the_same_leave_the_prompt_as_it_was() {
-    let mut bench = Bench::new();
-    bench.submit("go");
-    bench.say("done");
-    bench.tell(InputKind::Configure { change: Change::Context });
-    bench.submit("again");
-    let moved = bench.events.iter().rev().find_map(|event| match event {
+fn unchanged_context_keeps_the_prompt_item() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    harness.say("done");
+    harness.tell(InputKind::Configure { change: Change::Context });
+    harness.submit("again");
+    let moved = harness.events.iter().rev().find_map(|event| match event {
         EventKind::RequestPrepared { moved, .. } => Some(*moved),
         _ => None,
     });
-    assert_eq!(moved, Some(None), "the next request begins with the bytes of the one before");
+    assert_eq!(moved, Some(None), "the next request extends the previous one");
 }
 
 #[test]
-fn what_the_prompt_holds_of_the_project_is_told_when_it_changes_and_not_again() {
+fn project_is_reported_only_when_it_changes() {
     use std::path::Path;
 
-    use crate::discovery::SkippedFile;
+    use crate::protocol::SkippedFile;
 
-    let mut bench = Bench::new();
-    let mut told = Vec::new();
+    let mut harness = Harness::new();
+    let mut reported = Vec::new();
     for (run, skipped) in [(1, "a"), (2, "a"), (3, "b")] {
-        bench.tell(InputKind::Configure { change: Change::Context });
-        bench.tell(InputKind::Submit { run: RunId(run), text: "go".into() });
+        harness.tell(InputKind::Configure { change: Change::Context });
+        harness.tell(InputKind::Submit { run: RunId(run), text: "go".into() });
         let mut context = TurnContext::new("p", "m", "system", 1_000);
         context.project.skipped = vec![SkippedFile::new(Path::new(skipped), "unreadable")];
-        bench.load_this(context);
-        bench.say("done");
-        told.push(bench.kinds().iter().filter(|kind| *kind == "PROJECT_LOADED").count());
+        harness.load_this(context);
+        harness.say("done");
+        reported.push(harness.kinds().iter().filter(|kind| *kind == "PROJECT_LOADED").count());
     }
-    assert_eq!(told, [1, 1, 2]);
+    assert_eq!(reported, [1, 1, 2]);
 }

@@ -1,128 +1,127 @@
-//! Subagents: what they spend is spent here, and what ends here ends there.
+//! Subagents: their spending and their end.
 
 use super::*;
-use crate::id::SessionId;
-use crate::subagent_info::SubagentStatus;
+use crate::protocol::{SessionId, SubagentStatus};
 
-fn spawn(bench: &mut Bench, agent: &str) {
+fn spawn(harness: &mut Harness, agent: &str) {
     let session = SessionId::new(format!("session of {agent}"));
-    bench.tell(InputKind::ChildSpawned { agent: agent.into(), session, task: "look".into() });
+    harness.tell(InputKind::ChildSpawned { agent: agent.into(), session, task: "look".into() });
 }
 
-fn spend(bench: &mut Bench, agent: &str, tokens: u64) {
+fn spend(harness: &mut Harness, agent: &str, tokens: u64) {
     let spent = Spent { input_tokens: tokens, output_tokens: 0, cost_micros: Some(0), tool_calls: 1 };
-    bench.tell(InputKind::ChildSpent { agent: agent.into(), spent });
+    harness.tell(InputKind::ChildSpent { agent: agent.into(), spent });
 }
 
-fn end(bench: &mut Bench, agent: &str) {
+fn end(harness: &mut Harness, agent: &str) {
     let status = SubagentStatus::Failed;
-    bench.tell(InputKind::ChildEnded { agent: agent.into(), status, turns_used: 1 });
+    harness.tell(InputKind::ChildEnded { agent: agent.into(), status, turns_used: 1 });
 }
 
-fn bench(budget: Budget) -> Bench {
-    let mut bench = Bench::with(TurnLimits { budget, ..TurnLimits::default() });
-    bench.submit("go");
-    bench.call(&["spawn_agent", "wait"]);
-    bench.prepared(0, Effect::Read, &[]);
-    bench.tell(InputKind::ToolStarted { call: bench.key(0) });
-    spawn(&mut bench, "one");
-    bench.finish_started(0, "one", None);
-    bench
+fn harness(budget: Budget) -> Harness {
+    let mut harness = Harness::with(TurnLimits { budget, ..TurnLimits::default() });
+    harness.submit("go");
+    harness.call(&["spawn_agent", "wait"]);
+    harness.prepared(0, Effect::Read, &[]);
+    harness.tell(InputKind::ToolStarted { call: harness.key(0) });
+    spawn(&mut harness, "one");
+    harness.finish_started(0, "one", None);
+    harness
 }
 
 #[test]
-fn what_a_subagent_spends_counts_and_stops_the_tree_at_the_limit() {
-    let mut bench = bench(Budget::default().with_tokens(100));
-    bench.prepared(1, Effect::Read, &[]);
-    bench.tell(InputKind::ToolStarted { call: bench.key(1) });
-    spend(&mut bench, "one", 40);
-    bench.wanted();
-    assert_eq!(bench.machine.budget_left().tokens, Some(100 - 11 - 40));
-    spend(&mut bench, "one", 60);
-    assert_eq!(bench.wanted(), ["stop subagents"]);
-    bench.finish_started(1, "it was stopped", Some(ToolErrorKind::Failed));
-    assert_eq!(bench.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
+fn subagent_spending_stops_the_tree_at_the_limit() {
+    let mut harness = harness(Budget::default().with_tokens(100));
+    harness.prepared(1, Effect::Read, &[]);
+    harness.tell(InputKind::ToolStarted { call: harness.key(1) });
+    spend(&mut harness, "one", 40);
+    harness.wanted();
+    assert_eq!(harness.machine.budget_left().tokens, Some(100 - 11 - 40));
+    spend(&mut harness, "one", 60);
+    assert_eq!(harness.wanted(), ["stop subagents"]);
+    harness.finish_started(1, "it was stopped", Some(ToolErrorKind::Failed));
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
     let reached = EventKind::BudgetReached { budget: BudgetKind::Tokens, limit: 100, spent: 111 };
-    assert!(bench.events.contains(&reached));
-    assert_eq!(bench.requests.len(), 1);
+    assert!(harness.events.contains(&reached));
+    assert_eq!(harness.requests.len(), 1);
 }
 
 #[test]
-fn calls_that_wait_are_answered_when_a_subagent_has_spent_the_rest() {
-    let mut bench = bench(Budget::default().with_tokens(50));
-    bench.asks(1);
-    bench.wanted();
-    spend(&mut bench, "one", 60);
-    assert_eq!(bench.wanted()[..2], ["stop subagents", "withdraw 1"]);
-    assert_eq!(bench.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
+fn waiting_calls_are_answered_when_subagents_spent_the_budget() {
+    let mut harness = harness(Budget::default().with_tokens(50));
+    harness.asks(1);
+    harness.wanted();
+    spend(&mut harness, "one", 60);
+    assert_eq!(harness.wanted()[..2], ["stop subagents", "withdraw 1"]);
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
 }
 
 #[test]
-fn a_subagent_that_is_not_known_or_has_ended_spends_nothing() {
-    let mut bench = bench(Budget::default());
-    end(&mut bench, "one");
-    let before = bench.machine.spent();
-    spend(&mut bench, "one", 40);
-    spend(&mut bench, "nobody", 40);
-    end(&mut bench, "one");
-    assert_eq!(bench.machine.spent(), before);
-    assert_eq!(bench.kinds().iter().filter(|kind| *kind == "SUBAGENT_ENDED").count(), 1);
+fn unknown_or_ended_subagents_spend_nothing() {
+    let mut harness = harness(Budget::default());
+    end(&mut harness, "one");
+    let before = harness.machine.spent();
+    spend(&mut harness, "one", 40);
+    spend(&mut harness, "nobody", 40);
+    end(&mut harness, "one");
+    assert_eq!(harness.machine.spent(), before);
+    assert_eq!(harness.kinds().iter().filter(|kind| *kind == "SUBAGENT_ENDED").count(), 1);
 }
 
 /// Appendix B: the stream, then processes and subagents, then `SESSION_END`, then the state.
 #[test]
-fn the_end_comes_in_the_order_of_appendix_b() {
+fn shutdown_has_the_order_of_appendix_b() {
     for stop in [InputKind::Abort, InputKind::Close] {
-        let mut bench = bench(Budget::default());
-        bench.prepared(1, Effect::Read, &[]);
-        bench.finish(1, "ok");
-        bench.wanted();
-        bench.tell(stop);
-        assert_eq!(bench.wanted(), ["stop subagents", "cancel model"]);
-        bench.failed(ErrorKind::Abort, "so far");
-        assert_eq!(bench.wanted(), ["clean up"], "nothing is cleaned up before the stream has ended");
-        assert_ne!(bench.machine.state(), SessionState::Closed);
-        end(&mut bench, "one");
-        bench.tell(InputKind::CleanedUp);
-        let kinds = bench.kinds();
+        let mut harness = harness(Budget::default());
+        harness.prepared(1, Effect::Read, &[]);
+        harness.finish(1, "ok");
+        harness.wanted();
+        harness.tell(stop);
+        assert_eq!(harness.wanted(), ["stop subagents", "cancel model"]);
+        harness.failed(ErrorKind::Abort, "so far");
+        assert_eq!(harness.wanted(), ["clean up"], "nothing is cleaned up before the stream has ended");
+        assert_ne!(harness.machine.state(), SessionState::Closed);
+        end(&mut harness, "one");
+        harness.tell(InputKind::CleanedUp);
+        let kinds = harness.kinds();
         assert_eq!(kinds[kinds.len() - 3..], ["SUBAGENT_ENDED", "PROCESSING_END", "SESSION_END"]);
-        assert_eq!(bench.last_outcome(), (OutcomeStatus::Aborted, SessionState::Closed));
-        spawn(&mut bench, "late");
-        spend(&mut bench, "late", 1);
-        end(&mut bench, "late");
-        assert_eq!(bench.kinds().last().unwrap(), "SESSION_END", "nothing follows");
+        assert_eq!(harness.last_outcome(), (OutcomeStatus::Aborted, SessionState::Closed));
+        spawn(&mut harness, "late");
+        spend(&mut harness, "late", 1);
+        end(&mut harness, "late");
+        assert_eq!(harness.kinds().last().unwrap(), "SESSION_END", "nothing follows");
     }
 }
 
-/// An unrecoverable error takes the same way out.
+/// A fatal error has the same order.
 #[test]
-fn a_failure_that_closes_the_session_ends_its_subagents_first() {
-    let mut bench = bench(Budget::default());
-    bench.prepared(1, Effect::Read, &[]);
-    bench.finish(1, "ok");
-    bench.failed(ErrorKind::Authentication, "");
-    assert_eq!(bench.wanted().last().unwrap(), "clean up");
-    end(&mut bench, "one");
-    bench.tell(InputKind::CleanedUp);
-    let kinds = bench.kinds();
+fn fatal_error_ends_subagents_first() {
+    let mut harness = harness(Budget::default());
+    harness.prepared(1, Effect::Read, &[]);
+    harness.finish(1, "ok");
+    harness.failed(ErrorKind::Authentication, "");
+    assert_eq!(harness.wanted().last().unwrap(), "clean up");
+    end(&mut harness, "one");
+    harness.tell(InputKind::CleanedUp);
+    let kinds = harness.kinds();
     assert_eq!(kinds[kinds.len() - 4..], ["ERROR", "SUBAGENT_ENDED", "PROCESSING_END", "SESSION_END"]);
-    assert_eq!(bench.last_outcome(), (OutcomeStatus::Failed, SessionState::Closed));
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Closed));
 }
 
 #[test]
-fn a_subagent_has_the_limits_of_its_parent_but_turns_of_its_own_and_what_is_left() {
+fn subagent_inherits_limits_and_remaining_budget() {
     let limits = TurnLimits {
         max_turns: 7,
         max_tool_rounds_per_input: 5,
         budget: Budget::default().with_tokens(100),
         ..TurnLimits::default()
     };
-    let mut bench = Bench::with(limits.clone());
+    let mut harness = Harness::with(limits.clone());
     let effort = Some(ReasoningEffort::Low);
-    bench.tell(InputKind::Configure { change: Change::ReasoningEffort(effort.clone()) });
-    bench.submit("go");
-    bench.round("a");
+    harness.tell(InputKind::Configure { change: Change::ReasoningEffort(effort.clone()) });
+    harness.submit("go");
+    harness.round("a");
     let budget = Budget::default().with_tokens(100 - 11);
-    assert_eq!(bench.machine.limits_below(), TurnLimits { max_turns: 0, budget, ..limits });
-    assert_eq!(bench.machine.reasoning_effort(), effort.as_ref());
+    assert_eq!(harness.machine.subagent_limits(), TurnLimits { max_turns: 0, budget, ..limits });
+    assert_eq!(harness.machine.reasoning_effort(), effort.as_ref());
 }

@@ -1,144 +1,147 @@
-//! Rounds, turns, loops and the window.
+//! Limits on rounds and turns, loop detection and the context window.
 
 use super::*;
 
 #[test]
 fn round_limit() {
-    let mut bench = Bench::with(TurnLimits { max_tool_rounds_per_input: 2, ..TurnLimits::default() });
+    let mut harness = Harness::with(TurnLimits { max_tool_rounds_per_input: 2, ..TurnLimits::default() });
     for input in 1..=2 {
-        bench.submit("go");
-        bench.round("a");
-        bench.round("b");
-        assert_eq!(bench.last_outcome(), (OutcomeStatus::RoundLimit, SessionState::Idle), "input {input}");
-        assert!(matches!(bench.events[bench.events.len() - 2], EventKind::TurnLimit { round: Some(2), .. }));
+        harness.submit("go");
+        harness.round("a");
+        harness.round("b");
+        assert_eq!(harness.last_outcome(), (OutcomeStatus::RoundLimit, SessionState::Idle), "input {input}");
+        assert!(matches!(
+            harness.events[harness.events.len() - 2],
+            EventKind::TurnLimit { round: Some(2), .. }
+        ));
     }
-    assert_eq!(bench.requests.len(), 4, "the limit counts per input");
+    assert_eq!(harness.requests.len(), 4, "the limit counts per input");
 }
 
 #[test]
 fn turn_limit_counts_over_all_inputs() {
-    let mut bench = Bench::with(TurnLimits { max_turns: 3, ..TurnLimits::default() });
-    bench.submit("one");
-    bench.round("a");
-    bench.say("1");
-    bench.submit("two");
-    bench.round("b");
-    assert_eq!(bench.last_outcome(), (OutcomeStatus::TurnLimit, SessionState::Idle));
+    let mut harness = Harness::with(TurnLimits { max_turns: 3, ..TurnLimits::default() });
+    harness.submit("one");
+    harness.round("a");
+    harness.say("1");
+    harness.submit("two");
+    harness.round("b");
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::TurnLimit, SessionState::Idle));
     assert!(matches!(
-        bench.events[bench.events.len() - 2],
+        harness.events[harness.events.len() - 2],
         EventKind::TurnLimit { total_turns: Some(3), .. }
     ));
-    bench.submit("three");
-    assert_eq!((bench.outcomes.len(), bench.requests.len()), (3, 3), "the limit stays met");
+    harness.submit("three");
+    assert_eq!((harness.outcomes.len(), harness.requests.len()), (3, 3), "the limit stays met");
 }
 
 #[test]
-fn a_loop_is_told_once_per_window() {
-    let mut bench = Bench::with(TurnLimits { loop_detection_window: 4, ..TurnLimits::default() });
-    bench.submit("go");
-    let mut told = Vec::new();
+fn loop_is_reported_once_per_window() {
+    let mut harness = Harness::with(TurnLimits { loop_detection_window: 4, ..TurnLimits::default() });
+    harness.submit("go");
+    let mut reported = Vec::new();
     for round in 1..=9 {
-        bench.round("same");
-        if bench.kinds().iter().filter(|kind| *kind == "LOOP_DETECTION").count() > told.len() {
-            told.push(round);
+        harness.round("same");
+        if harness.kinds().iter().filter(|kind| *kind == "LOOP_DETECTION").count() > reported.len() {
+            reported.push(round);
             assert_eq!(
-                bench.sent().last().unwrap(),
+                harness.sent().last().unwrap(),
                 "user loop detected: the last 4 tool calls follow a repeating pattern. try a different approach."
             );
         }
     }
-    assert_eq!(told, [4, 8]);
-    assert_eq!(bench.machine.history().iter().filter(|turn| turn.kind == TurnKind::Steering).count(), 2);
+    assert_eq!(reported, [4, 8]);
+    assert_eq!(harness.machine.history().iter().filter(|turn| turn.kind == TurnKind::Steering).count(), 2);
 }
 
 #[test]
 fn loop_detection_can_be_turned_off() {
     let limits =
         TurnLimits { loop_detection_window: 2, enable_loop_detection: false, ..TurnLimits::default() };
-    let mut bench = Bench::with(limits);
-    bench.submit("go");
+    let mut harness = Harness::with(limits);
+    harness.submit("go");
     for _ in 0..5 {
-        bench.round("same");
+        harness.round("same");
     }
-    assert!(!bench.kinds().contains(&"LOOP_DETECTION".to_owned()));
+    assert!(!harness.kinds().contains(&"LOOP_DETECTION".to_owned()));
 }
 
 #[test]
-fn context_usage_is_warned_of_once() {
-    let mut bench = Bench::new();
-    bench.submit(&"x".repeat(3_300));
-    bench.round("a");
-    bench.say("done");
+fn context_usage_causes_one_warning() {
+    let mut harness = Harness::new();
+    harness.submit(&"x".repeat(3_300));
+    harness.round("a");
+    harness.say("done");
     let warnings: Vec<&EventKind> =
-        bench.events.iter().filter(|event| matches!(event, EventKind::Warning { .. })).collect();
+        harness.events.iter().filter(|event| matches!(event, EventKind::Warning { .. })).collect();
     assert_eq!(warnings, [&EventKind::Warning { message: "Context usage at ~83% of context window".into() }]);
 }
 
 #[test]
-fn a_request_that_cannot_fit_is_not_sent() {
-    let mut bench = Bench::new();
-    bench.submit(&"x".repeat(8_008 - "system".len()));
-    assert_eq!(bench.last_outcome(), (OutcomeStatus::ContextFull, SessionState::Idle));
-    assert!(bench.events.contains(&EventKind::ContextFull { least_tokens: 1_001, context_window: 1_000 }));
-    assert!(bench.requests.is_empty());
+fn request_beyond_the_window_is_not_sent() {
+    let mut harness = Harness::new();
+    harness.submit(&"x".repeat(8_008 - "system".len()));
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::ContextFull, SessionState::Idle));
+    assert!(harness.events.contains(&EventKind::ContextFull { least_tokens: 1_001, context_window: 1_000 }));
+    assert!(harness.requests.is_empty());
 }
 
 #[test]
-fn what_may_fit_is_sent() {
-    let mut bench = Bench::new();
-    bench.submit(&"x".repeat(8_007 - "system".len()));
-    assert_eq!((bench.requests.len(), bench.outcomes.len()), (1, 0));
+fn request_that_may_fit_is_sent() {
+    let mut harness = Harness::new();
+    harness.submit(&"x".repeat(8_007 - "system".len()));
+    assert_eq!((harness.requests.len(), harness.outcomes.len()), (1, 0));
 }
 
 #[test]
-fn a_counted_prompt_is_believed_more_than_its_characters() {
+fn counted_prompt_takes_precedence_over_its_characters() {
     for (tokens, more, is_full) in [(900, 799, false), (900, 809, true), (1_000, 7, false), (1_000, 8, true)]
     {
-        let mut bench = Bench::new();
-        bench.submit("go");
-        bench.reply_counted("done", tokens);
-        bench.submit(&"x".repeat(more - "done".len()));
-        let full = bench.events.iter().find(|event| matches!(event, EventKind::ContextFull { .. }));
+        let mut harness = Harness::new();
+        harness.submit("go");
+        harness.reply_counted("done", tokens);
+        harness.submit(&"x".repeat(more - "done".len()));
+        let full = harness.events.iter().find(|event| matches!(event, EventKind::ContextFull { .. }));
         assert_eq!(full.is_some(), is_full, "{tokens} {more}: {full:?}");
-        assert_eq!(bench.requests.len(), if is_full { 1 } else { 2 });
+        assert_eq!(harness.requests.len(), if is_full { 1 } else { 2 });
     }
 }
 
 #[test]
-fn another_model_counts_in_its_own_way() {
-    let mut bench = Bench::new();
-    bench.submit("go");
-    bench.reply_counted("done", 1_001);
-    bench.submit("more");
-    assert_eq!(bench.last_outcome().0, OutcomeStatus::ContextFull);
-    bench.tell(InputKind::Configure { change: Change::Context });
-    bench.tell(InputKind::Submit { run: RunId(9), text: "again".into() });
-    bench.load_this(TurnContext::new("p", "another", "system", 1_000));
-    assert_eq!(bench.requests.len(), 2);
+fn change_of_model_discards_the_counted_prompt() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    harness.reply_counted("done", 1_001);
+    harness.submit("more");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::ContextFull);
+    harness.tell(InputKind::Configure { change: Change::Context });
+    harness.tell(InputKind::Submit { run: RunId(9), text: "again".into() });
+    harness.load_this(TurnContext::new("p", "another", "system", 1_000));
+    assert_eq!(harness.requests.len(), 2);
 }
 
 #[test]
-fn calls_that_are_cut_off_again_and_again_are_a_loop() {
-    let mut bench = Bench::with(TurnLimits { loop_detection_window: 3, ..TurnLimits::default() });
-    bench.submit("go");
+fn repeatedly_cut_off_calls_are_a_loop() {
+    let mut harness = Harness::with(TurnLimits { loop_detection_window: 3, ..TurnLimits::default() });
+    harness.submit("go");
     for _ in 0..3 {
-        assert!(!bench.kinds().contains(&"LOOP_DETECTION".to_owned()));
-        bench.reply_with(calls(&[("x", "write_file")]), Finish::Length, None);
+        assert!(!harness.kinds().contains(&"LOOP_DETECTION".to_owned()));
+        harness.reply_with(calls(&[("x", "write_file")]), Finish::Length, None);
     }
-    assert!(bench.kinds().contains(&"LOOP_DETECTION".to_owned()));
+    assert!(harness.kinds().contains(&"LOOP_DETECTION".to_owned()));
 }
 
 #[test]
-fn the_host_is_warned_above_the_share_and_not_at_it() {
+fn context_warning_comes_above_the_share() {
     for (chars, is_warned) in [(3_200, false), (3_203, false), (3_204, true)] {
-        let mut bench = Bench::new();
-        bench.submit(&"x".repeat(chars - "system".len()));
-        assert_eq!(bench.kinds().contains(&"WARNING".to_owned()), is_warned, "{chars}");
+        let mut harness = Harness::new();
+        harness.submit(&"x".repeat(chars - "system".len()));
+        assert_eq!(harness.kinds().contains(&"WARNING".to_owned()), is_warned, "{chars}");
     }
 }
 
 #[test]
-fn the_size_of_an_entry_is_that_of_all_its_parts() {
+fn entry_size_includes_all_its_parts() {
     use pintle_llm::{ContentPart, ThinkingData};
 
     let call = ToolCall::from_raw("id", "grep", r#"{"a":1}"#);

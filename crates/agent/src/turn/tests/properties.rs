@@ -1,5 +1,5 @@
-//! Whatever happens in whatever order, the next request is well formed, no event is out of place, nothing that was
-//! queued is lost or doubled, and no limit is passed.
+//! Properties of random interleavings: requests are well formed, events are in order, queued messages are neither lost
+//! nor repeated, and no limit is exceeded.
 
 mod judge;
 mod steps;
@@ -10,7 +10,7 @@ use self::judge::{Judge, in_place};
 use self::steps::{Step, step, take};
 use super::*;
 
-/// A few limits of each kind, none among them.
+/// Small limits of each kind, including none.
 fn limits() -> impl Strategy<Value = TurnLimits> {
     let count = prop_oneof![2 => Just(0_u64), 1 => 1_u64..6];
     let budget = (
@@ -46,59 +46,59 @@ proptest! {
         limits in prop_oneof![Just(TurnLimits::default()), limits()],
         steps in proptest::collection::vec(step(limits_of_a_change()), 1..100),
     ) {
-        let mut bench = Bench::with(limits);
-        bench.is_stored = false;
+        let mut harness = Harness::with(limits);
+        harness.is_stored = false;
         let mut judge = Judge::default();
         for step in &steps {
-            take(&mut bench, step);
-            prop_assert_eq!(judge.look(&bench), Ok(()), "after {:?}", step);
+            take(&mut harness, step);
+            prop_assert_eq!(judge.look(&harness), Ok(()), "after {:?}", step);
         }
     }
 
-    /// However a session got to where it is, it can be brought to an end.
+    /// A session can be closed from any state.
     #[test]
-    fn abort_always_comes_to_an_end(
+    fn abort_always_ends_the_session(
         limits in limits(),
         steps in proptest::collection::vec(step(limits_of_a_change()), 0..60),
     ) {
-        let mut bench = Bench::with(limits);
-        bench.is_stored = false;
-        steps.iter().for_each(|step| take(&mut bench, step));
-        bench.tell(InputKind::Abort);
-        take(&mut bench, &Step::Fail(ErrorKind::Abort));
+        let mut harness = Harness::with(limits);
+        harness.is_stored = false;
+        steps.iter().for_each(|step| take(&mut harness, step));
+        harness.tell(InputKind::Abort);
+        take(&mut harness, &Step::Fail(ErrorKind::Abort));
         for index in 0..4 {
-            bench.tell(InputKind::ToolLost { call: bench.key(index) });
+            harness.tell(InputKind::ToolLost { call: harness.key(index) });
         }
-        take(&mut bench, &Step::CleanUp);
-        prop_assert_eq!(bench.machine.state(), SessionState::Closed);
-        prop_assert_eq!(bench.outcomes.len() as u64, bench.runs, "every run has its outcome");
-        prop_assert_eq!(in_place(&bench.events), Ok(()));
-        let ends = matches!(bench.events.last(), Some(EventKind::SessionEnd { .. }));
+        take(&mut harness, &Step::CleanUp);
+        prop_assert_eq!(harness.machine.state(), SessionState::Closed);
+        prop_assert_eq!(harness.outcomes.len() as u64, harness.runs, "every run has its outcome");
+        prop_assert_eq!(in_place(&harness.events), Ok(()));
+        let ends = matches!(harness.events.last(), Some(EventKind::SessionEnd { .. }));
         prop_assert!(ends, "SESSION_END is last");
     }
 }
 
 proptest! {
-    // Each case stores the session after each of its inputs.
+    // Each case serialises the session after each of its inputs.
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// A session that is stored after every input does what one does that never is.
+    /// Serialising a session after every input changes nothing.
     #[test]
     fn the_same_inputs_give_the_same_actions(
         limits in limits(),
         steps in proptest::collection::vec(step(limits_of_a_change()), 1..60),
     ) {
         let run = |stored: bool| {
-            let mut bench = Bench::with(limits.clone());
-            bench.is_stored = stored;
-            steps.iter().for_each(|step| take(&mut bench, step));
-            (bench.requests, bench.events, bench.outcomes, bench.wanted)
+            let mut harness = Harness::with(limits.clone());
+            harness.is_stored = stored;
+            steps.iter().for_each(|step| take(&mut harness, step));
+            (harness.requests, harness.events, harness.outcomes, harness.ran, harness.wanted)
         };
         prop_assert_eq!(run(true), run(false));
     }
 }
 
-/// What limits are changed to on the way.
+/// Limits that a step changes to.
 fn limits_of_a_change() -> BoxedStrategy<TurnLimits> {
     limits().boxed()
 }

@@ -1,48 +1,48 @@
-//! Sessions that begin with something.
+//! Sessions that start with a history.
 
 use std::path::Path;
 
 use super::*;
-use crate::discovery::SkippedFile;
+use crate::protocol::{SessionId, SkippedFile};
 
-fn begin(start: Start) -> Bench {
-    let mut bench = Bench::new();
-    bench.machine = Machine::starting(start);
-    bench.events.clear();
+fn begin(start: Start) -> Harness {
+    let mut harness = Harness::new();
+    harness.machine = Machine::starting(start);
+    harness.events.clear();
     let [provider, model, working_directory] = ["p", "m", "/w"].map(str::to_owned);
-    bench.tell(InputKind::Opened { provider, model, working_directory });
-    bench
+    harness.tell(InputKind::Opened { provider, model, working_directory });
+    harness
 }
 
-/// An input with steering, and one answer.
+/// An input with steering, and one response.
 fn history() -> Vec<Turn> {
     let at = Timestamp::from_millis(0);
     vec![Turn::user("one", at), Turn::steering("so", at), Turn::assistant(Message::assistant("1"), at)]
 }
 
 #[test]
-fn answers_of_the_history_count_for_the_limit_of_turns() {
+fn initial_history_counts_for_the_turn_limit() {
     let limits = TurnLimits { max_turns: 2, ..TurnLimits::default() };
-    let mut bench = begin(Start { history: history(), ..Start::new(limits, None) });
-    bench.submit("two");
-    bench.say("2");
-    assert_eq!(bench.last_outcome().0, OutcomeStatus::Completed);
-    bench.submit("three");
-    assert_eq!(bench.last_outcome().0, OutcomeStatus::TurnLimit);
+    let mut harness = begin(Start { history: history(), ..Start::new(limits, None) });
+    harness.submit("two");
+    harness.say("2");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
+    harness.submit("three");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::TurnLimit);
 }
 
-/// It is an entry like any other, before and after which a fork may begin, and no answer for the limit.
+/// A fork may start before and after it, and it does not count for the turn limit.
 #[test]
-fn the_text_of_an_interrupted_answer_can_be_forked_at_and_counts_as_no_turn() {
-    let mut bench = Bench::with(TurnLimits { max_turns: 1, ..TurnLimits::default() });
-    bench.submit("go");
-    bench.tell(InputKind::Interrupt);
-    bench.failed(ErrorKind::Abort, "I was about");
-    let session = crate::id::SessionId::new("s");
+fn interrupted_response_can_be_forked_and_is_no_turn() {
+    let mut harness = Harness::with(TurnLimits { max_turns: 1, ..TurnLimits::default() });
+    harness.submit("go");
+    harness.tell(InputKind::Interrupt);
+    harness.failed(ErrorKind::Abort, "I was about");
+    let session = SessionId::new("s");
     for (turns, expected) in
         [(1, vec!["user go", "user again"]), (2, vec!["user go", "assistant i was about", "user again"])]
     {
-        let start = bench.machine.fork(turns, session.clone()).unwrap();
+        let start = harness.machine.fork(turns, session.clone()).unwrap();
         let stored = serde_json::to_string(&start).unwrap();
         assert_eq!(stored.matches("interrupted").count(), turns - 1, "{stored}");
         let mut fork = begin(serde_json::from_str(&stored).unwrap());
@@ -53,25 +53,25 @@ fn the_text_of_an_interrupted_answer_can_be_forked_at_and_counts_as_no_turn() {
         fork.submit("and more");
         assert_eq!(fork.last_outcome().0, OutcomeStatus::TurnLimit);
     }
-    bench.submit("again");
-    assert_eq!(bench.sent(), ["user go", "assistant i was about", "user again"]);
+    harness.submit("again");
+    assert_eq!(harness.sent(), ["user go", "assistant i was about", "user again"]);
 }
 
 #[test]
-fn what_a_prompt_that_was_taken_over_holds_of_the_project_is_told() {
+fn project_of_an_initial_context_is_reported() {
     for (files, expected) in [(0, 1), (1, 2)] {
         let mut context = TurnContext::new("p", "m", "system", 1_000);
         context.project.skipped = vec![SkippedFile::new(Path::new("a"), "unreadable"); files];
         let context = Some(Box::new(context));
-        let mut bench = begin(Start { context, ..Start::default() });
-        assert_eq!(bench.kinds(), ["SESSION_START", "PROJECT_LOADED"][..expected]);
-        bench.submit("go");
-        assert_eq!((bench.wanted(), bench.requests.len()), (Vec::new(), 1), "nothing is gathered anew");
+        let mut harness = begin(Start { context, ..Start::default() });
+        assert_eq!(harness.kinds(), ["SESSION_START", "PROJECT_LOADED"][..expected]);
+        harness.submit("go");
+        assert_eq!((harness.wanted(), harness.requests.len()), (Vec::new(), 1), "nothing is loaded");
     }
 }
 
 #[test]
-fn a_beginning_is_stored_with_the_names_that_are_taken() {
+fn start_is_stored_with_used_subagent_names() {
     for named in [0, 1, 3] {
         let start = Start { subagents_named: named, ..Start::default() };
         let stored = serde_json::to_string(&start).unwrap();
@@ -82,16 +82,16 @@ fn a_beginning_is_stored_with_the_names_that_are_taken() {
 }
 
 #[test]
-fn a_fork_answers_the_calls_whose_results_stay_behind() {
-    let mut bench = Bench::new();
-    bench.submit("go");
-    bench.round("a");
-    let session = crate::id::SessionId::new("s");
+fn fork_answers_calls_without_results() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    harness.round("a");
+    let session = SessionId::new("s");
     let entries: Vec<usize> =
-        (0..=3).map(|turns| bench.machine.fork(turns, session.clone()).unwrap().history.len()).collect();
+        (0..=3).map(|turns| harness.machine.fork(turns, session.clone()).unwrap().history.len()).collect();
     assert_eq!(entries, [0, 1, 3, 3]);
-    assert_eq!(bench.machine.fork(4, session.clone()), None);
-    let mut fork = begin(bench.machine.fork(2, session).unwrap());
+    assert_eq!(harness.machine.fork(4, session.clone()), None);
+    let mut fork = begin(harness.machine.fork(2, session).unwrap());
     fork.submit("instead");
     assert_eq!(fork.machine.context().unwrap().model, "m");
     assert!(

@@ -1,10 +1,10 @@
-//! What must hold after every input.
+//! Invariants after every input.
 
 use std::collections::BTreeSet;
 
 use super::super::*;
 
-/// Looks at a session after every input.
+/// Checks a session after every input.
 #[derive(Default)]
 pub(super) struct Judge {
     requests: usize,
@@ -14,36 +14,36 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub(super) fn look(&mut self, bench: &Bench) -> Result<(), String> {
-        let requests = bench.requests.get(self.requests..).unwrap_or_default();
+    pub(super) fn look(&mut self, harness: &Harness) -> Result<(), String> {
+        let requests = harness.requests.get(self.requests..).unwrap_or_default();
         requests.iter().try_for_each(well_formed)?;
         if !requests.is_empty() {
-            chains_are_told(bench, self.requests)?;
-            may_call_the_model(&bench.machine)?;
+            chains_are_reported(harness, self.requests)?;
+            may_call_the_model(&harness.machine)?;
         }
-        self.requests = bench.requests.len();
-        if bench.wanted[self.actions..].iter().any(|wanted| wanted.starts_with("run ")) {
-            may_have_run_a_tool(&bench.machine)?;
+        self.requests = harness.requests.len();
+        if harness.wanted[self.actions..].iter().any(|wanted| wanted.starts_with("start ")) {
+            may_have_run_a_tool(&harness.machine)?;
         }
-        self.actions = bench.wanted.len();
-        in_place(&bench.events)?;
-        runs_end_once(bench)?;
-        self.queues_keep_everything(bench)
+        self.actions = harness.wanted.len();
+        in_place(&harness.events)?;
+        runs_end_once(harness)?;
+        self.queues_keep_everything(harness)
     }
 
-    /// What came out of the queues and what is in them is what went in, in order.
-    fn queues_keep_everything(&mut self, bench: &Bench) -> Result<(), String> {
-        let steered = bench.events.iter().filter_map(|event| match event {
+    /// Delivered and queued messages are the sent ones, in order.
+    fn queues_keep_everything(&mut self, harness: &Harness) -> Result<(), String> {
+        let steered = harness.events.iter().filter_map(|event| match event {
             EventKind::SteeringInjected { content } => Some(content.clone()),
             _ => None,
         });
-        let steered: Vec<String> = steered.chain(bench.machine.steering.iter().cloned()).collect();
+        let steered: Vec<String> = steered.chain(harness.machine.steering.iter().cloned()).collect();
         grows(&mut self.steered, steered, "steering")?;
-        let followed = bench.events.iter().filter_map(|event| match event {
+        let followed = harness.events.iter().filter_map(|event| match event {
             EventKind::UserInput { content } if content.starts_with("follow") => Some(content.clone()),
             _ => None,
         });
-        let followed: Vec<String> = followed.chain(bench.machine.follow_ups.iter().cloned()).collect();
+        let followed: Vec<String> = followed.chain(harness.machine.follow_ups.iter().cloned()).collect();
         grows(&mut self.followed, followed, "follow-ups")
     }
 }
@@ -54,25 +54,25 @@ fn grows(before: &mut Vec<String>, now: Vec<String>, what: &str) -> Result<(), S
     }
     let different: BTreeSet<&String> = now.iter().collect();
     if different.len() != now.len() {
-        return Err(format!("{what} came twice: {now:?}"));
+        return Err(format!("{what} were repeated: {now:?}"));
     }
     *before = now;
     Ok(())
 }
 
-/// What is told of each request from this one on is what its chain says, made from the beginning.
-fn chains_are_told(bench: &Bench, from: usize) -> Result<(), String> {
-    let told = bench.events.iter().filter_map(|event| match event {
+/// The reported chain of each request, from this one on, equals the one computed from scratch.
+fn chains_are_reported(harness: &Harness, from: usize) -> Result<(), String> {
+    let reported = harness.events.iter().filter_map(|event| match event {
         EventKind::RequestPrepared { fingerprint, moved, .. } => Some((Some(*fingerprint), *moved)),
         _ => None,
     });
-    let told: Vec<_> = told.collect();
-    let chain = |index: usize| bench.requests[index].prefix_chain();
-    for index in from..bench.requests.len() {
+    let reported: Vec<_> = reported.collect();
+    let chain = |index: usize| harness.requests[index].prefix_chain();
+    for index in from..harness.requests.len() {
         let (chain, before) = (chain(index), index.checked_sub(1).map(chain));
         let moved = before.and_then(|before| before.first_moved(&chain));
-        if told.get(index) != Some(&(chain.last(), moved)) {
-            return Err(format!("told was {:?}, and request {index} has {chain:?}", told.get(index)));
+        if reported.get(index) != Some(&(chain.last(), moved)) {
+            return Err(format!("{:?} was reported, and request {index} has {chain:?}", reported.get(index)));
         }
     }
     Ok(())
@@ -111,37 +111,38 @@ fn may_have_run_a_tool(machine: &Machine) -> Result<(), String> {
     Ok(())
 }
 
-/// Every run has one outcome at most, every cycle its end, and the state tells whether one goes on.
-fn runs_end_once(bench: &Bench) -> Result<(), String> {
-    let different: BTreeSet<RunId> = bench.finished.iter().copied().collect();
-    if different.len() != bench.finished.len() {
-        return Err(format!("a run ended twice: {:?}", bench.finished));
+/// Every run has at most one outcome, every cycle one end, and the state says whether a cycle is in progress.
+fn runs_end_once(harness: &Harness) -> Result<(), String> {
+    let different: BTreeSet<RunId> = harness.finished.iter().copied().collect();
+    if different.len() != harness.finished.len() {
+        return Err(format!("a run ended twice: {:?}", harness.finished));
     }
-    let count = |of_kind: fn(&EventKind) -> bool| bench.events.iter().filter(|event| of_kind(event)).count();
-    let begun = bench
+    let count =
+        |of_kind: fn(&EventKind) -> bool| harness.events.iter().filter(|event| of_kind(event)).count();
+    let started = harness
         .events
         .iter()
         .filter(|event| matches!(event, EventKind::UserInput { content } if content.starts_with("input")));
-    let going_on = usize::from(bench.machine.progress.is_some());
-    if begun.count() != count(|event| matches!(event, EventKind::ProcessingEnd { .. })) + going_on {
+    let in_progress = usize::from(harness.machine.progress.is_some());
+    if started.count() != count(|event| matches!(event, EventKind::ProcessingEnd { .. })) + in_progress {
         return Err("a cycle has no end, or two".into());
     }
-    let of_budget = bench.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::Budget).count();
+    let of_budget = harness.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::Budget).count();
     if of_budget != count(|event| matches!(event, EventKind::BudgetReached { .. })) {
         return Err("an outcome and an event say different things of the budget".into());
     }
     let of_window =
-        bench.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::ContextFull).count();
+        harness.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::ContextFull).count();
     if of_window != count(|event| matches!(event, EventKind::ContextFull { .. })) {
         return Err("an outcome and an event say different things of the window".into());
     }
-    if (going_on == 1) != (bench.machine.state() == SessionState::Processing) {
-        return Err(format!("the state is {:?}", bench.machine.state()));
+    if (in_progress == 1) != (harness.machine.state() == SessionState::Processing) {
+        return Err(format!("the state is {:?}", harness.machine.state()));
     }
     Ok(())
 }
 
-/// Every call has one result, in order, in the message that follows; every id is used once.
+/// Every call has one result, in order, in the next message, and every id is unique.
 fn well_formed(request: &Request) -> Result<(), String> {
     let mut ids = BTreeSet::new();
     let mut messages = request.messages.iter().peekable();
@@ -154,7 +155,7 @@ fn well_formed(request: &Request) -> Result<(), String> {
         }
         let calls: Vec<&str> = message.tool_calls().map(|call| call.id.as_str()).collect();
         if calls.iter().any(|id| !ids.insert(*id)) {
-            return Err(format!("an id came twice: {calls:?}"));
+            return Err(format!("an id is used twice: {calls:?}"));
         }
         match message.role {
             Role::Assistant if !calls.is_empty() => {
@@ -175,7 +176,7 @@ fn well_formed(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts and ends pair, and nothing stands outside the session's bracket.
+/// Starts and ends pair, and all events are between the start and the end of the session.
 pub(super) fn in_place(events: &[EventKind]) -> Result<(), String> {
     let mut open = BTreeSet::new();
     for (index, event) in events.iter().enumerate() {

@@ -1,15 +1,15 @@
-//! One thing that may happen to a session.
+//! Steps of random interleavings.
 
 use pintle_llm::ModelInfo;
 use proptest::prelude::*;
 
 use super::super::*;
-use crate::subagent_info::SubagentStatus;
+use crate::protocol::{SessionId, SubagentStatus};
 
-/// One thing that may happen; what it applies to is drawn from what is possible then.
+/// A random step. Its target is chosen from what is possible when it is taken.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// What comes next if nothing is in the way, for one of the calls if several are open.
+    /// The expected next step; the number selects one of several open calls.
     Proceed(usize),
     Submit,
     Steer,
@@ -17,11 +17,11 @@ pub(super) enum Step {
     Interrupt,
     Abort,
     Close,
-    /// Another model, profile, tool or document.
+    /// The context changes: another model, profile, tool or document.
     Change,
     Effort,
     Limits(Box<TurnLimits>),
-    /// The facts are there, for one model or another.
+    /// The context is loaded, for one of two models.
     Load(bool),
     LoadFails(ErrorKind),
     LateLoad,
@@ -140,74 +140,77 @@ fn children() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Has the step happen, as the driver would tell it.
-pub(super) fn take(bench: &mut Bench, step: &Step) {
+/// Takes a step, like the driver would.
+pub(super) fn take(harness: &mut Harness, step: &Step) {
     match step {
-        Step::Proceed(choice) => take(bench, &next(bench, *choice)),
+        Step::Proceed(choice) => take(harness, &next(harness, *choice)),
         Step::Submit => {
-            bench.runs += 1;
-            bench.tell(InputKind::Submit { run: RunId(bench.runs), text: format!("input {}", bench.runs) });
+            harness.runs += 1;
+            harness.tell(InputKind::Submit {
+                run: RunId(harness.runs),
+                text: format!("input {}", harness.runs),
+            });
         }
         Step::Steer => {
-            let text = format!("steer {}", bench.clock);
-            bench.tell(InputKind::Steer { text });
+            let text = format!("steer {}", harness.clock);
+            harness.tell(InputKind::Steer { text });
         }
         Step::FollowUp => {
-            let text = format!("follow {}", bench.clock);
-            bench.tell(InputKind::FollowUp { text });
+            let text = format!("follow {}", harness.clock);
+            harness.tell(InputKind::FollowUp { text });
         }
-        Step::Interrupt => bench.tell(InputKind::Interrupt),
-        Step::Abort => bench.tell(InputKind::Abort),
-        Step::Close => bench.tell(InputKind::Close),
-        Step::Change => bench.tell(InputKind::Configure { change: Change::Context }),
+        Step::Interrupt => harness.tell(InputKind::Interrupt),
+        Step::Abort => harness.tell(InputKind::Abort),
+        Step::Close => harness.tell(InputKind::Close),
+        Step::Change => harness.tell(InputKind::Configure { change: Change::Context }),
         Step::Effort => {
             let change = Change::ReasoningEffort(Some(ReasoningEffort::High));
-            bench.tell(InputKind::Configure { change });
+            harness.tell(InputKind::Configure { change });
         }
         Step::Limits(limits) => {
             let change = Change::Limits((**limits).clone());
-            bench.tell(InputKind::Configure { change });
+            harness.tell(InputKind::Configure { change });
         }
-        Step::Load(_) | Step::LoadFails(_) | Step::LateLoad => load(bench, step),
+        Step::Load(_) | Step::LoadFails(_) | Step::LateLoad => load(harness, step),
         Step::Say(..) | Step::Call(..) | Step::LateReply | Step::Retry | Step::Fail(_) | Step::Segment => {
-            answer(bench, step);
+            answer(harness, step);
         }
-        Step::Prepare(index, how) => prepare(bench, *index, *how),
+        Step::Prepare(index, how) => prepare(harness, *index, *how),
         Step::Decide(index, approved) => {
-            let call = bench.key(*index);
-            bench.tell(InputKind::ApprovalDecided { call, approved: *approved, reason: None });
+            let call = harness.key(*index);
+            harness.tell(InputKind::ApprovalDecided { call, approved: *approved, reason: None });
         }
         Step::Overdue(index) => {
-            let timer = Timer::Approval(bench.key(*index));
-            bench.tell(InputKind::TimerFired { timer });
+            let timer = Timer::Approval(harness.key(*index));
+            harness.tell(InputKind::TimerFired { timer });
         }
-        Step::OutOfTime => bench.tell(InputKind::TimerFired { timer: Timer::Run(RunId(bench.runs)) }),
-        Step::Start(index) => bench.tell(InputKind::ToolStarted { call: bench.key(*index) }),
-        Step::Finish(index) => bench.finish_started(*index, "result", None),
-        Step::FailCall(index, error) => bench.finish_started(*index, "failed", Some(*error)),
-        Step::Ask(index) => bench.ask(*index, "which?"),
-        Step::Lose(index) => bench.tell(InputKind::ToolLost { call: bench.key(*index) }),
-        Step::Spawn | Step::Spend(_) | Step::EndChild => child(bench, step),
+        Step::OutOfTime => harness.tell(InputKind::TimerFired { timer: Timer::Run(RunId(harness.runs)) }),
+        Step::Start(index) => harness.tell(InputKind::ToolStarted { call: harness.key(*index) }),
+        Step::Finish(index) => harness.finish_started(*index, "result", None),
+        Step::FailCall(index, error) => harness.finish_started(*index, "failed", Some(*error)),
+        Step::Ask(index) => harness.ask(*index, "which?"),
+        Step::Lose(index) => harness.tell(InputKind::ToolLost { call: harness.key(*index) }),
+        Step::Spawn | Step::Spend(_) | Step::EndChild => child(harness, step),
         Step::Resume => {
-            // Segments end with the host that had them open, and so do children.
-            bench.segment_is_open = false;
-            bench.children.clear();
-            bench.tell(InputKind::Resumed);
+            // Segments and subagents end with the process that had them open.
+            harness.segment_is_open = false;
+            harness.children.clear();
+            harness.tell(InputKind::Resumed);
         }
         Step::CleanUp => {
-            if matches!(bench.machine.phase, Phase::CleaningUp) {
-                while !bench.children.is_empty() {
-                    child(bench, &Step::EndChild);
+            if matches!(harness.machine.phase, Phase::CleaningUp) {
+                while !harness.children.is_empty() {
+                    child(harness, &Step::EndChild);
                 }
             }
-            bench.tell(InputKind::CleanedUp);
+            harness.tell(InputKind::CleanedUp);
         }
     }
 }
 
-/// What comes next if nothing is in the way.
-fn next(bench: &Bench, choice: usize) -> Step {
-    match &bench.machine.phase {
+/// Returns the expected next step.
+fn next(harness: &Harness, choice: usize) -> Step {
+    match &harness.machine.phase {
         Phase::Resting => Step::Submit,
         Phase::LoadingContext { .. } => Step::Load(true),
         Phase::AwaitingModel(_) if choice.is_multiple_of(3) => Step::Say("text", Finish::Stop, None),
@@ -219,9 +222,9 @@ fn next(bench: &Bench, choice: usize) -> Step {
             match stages[index] {
                 "preparing" => Step::Prepare(index, u8::try_from(choice).unwrap_or(0)),
                 "asking" => Step::Decide(index, true),
-                "told to run" => Step::Start(index),
+                "starting" => Step::Start(index),
                 "running" => Step::Finish(index),
-                // It waits for another.
+                // It waits for another call.
                 _ => Step::Steer,
             }
         }
@@ -229,8 +232,8 @@ fn next(bench: &Bench, choice: usize) -> Step {
     }
 }
 
-fn load(bench: &mut Bench, step: &Step) {
-    let newest = bench.machine.loads;
+fn load(harness: &mut Harness, step: &Step) {
+    let newest = harness.machine.loads;
     let kind = match step {
         Step::LoadFails(kind) => {
             let error = Error::new(*kind, "x").info().clone();
@@ -250,90 +253,90 @@ fn load(bench: &mut Bench, step: &Step) {
             InputKind::ContextLoaded { load: LoadId(newest), context: Box::new(context) }
         }
     };
-    bench.tell(kind);
+    harness.tell(kind);
 }
 
-fn answer(bench: &mut Bench, step: &Step) {
+fn answer(harness: &mut Harness, step: &Step) {
     if matches!(step, Step::Segment) {
-        if matches!(bench.machine.phase, Phase::AwaitingModel(_)) {
-            segment(bench, !bench.segment_is_open);
+        if matches!(harness.machine.phase, Phase::AwaitingModel(_)) {
+            segment(harness, !harness.segment_is_open);
         }
         return;
     }
-    if bench.segment_is_open && !matches!(step, Step::LateReply) {
-        segment(bench, false);
+    if harness.segment_is_open && !matches!(step, Step::LateReply) {
+        segment(harness, false);
     }
     match step {
-        Step::Say(text, finish, raw) => bench.reply_with(Message::assistant(*text), *finish, *raw),
-        // The ids come again and again, as some models make them.
+        Step::Say(text, finish, raw) => harness.reply_with(Message::assistant(*text), *finish, *raw),
+        // The same ids are used again and again, as some models do.
         Step::Call(count, finish) => {
             let names = ["x", "", "x"].map(|id| (id, "tool"));
-            bench.reply_with(calls(&names[..*count]), *finish, None);
+            harness.reply_with(calls(&names[..*count]), *finish, None);
         }
         Step::LateReply => {
-            let late = ModelCallId(bench.machine.model_calls.wrapping_sub(1));
+            let late = ModelCallId(harness.machine.model_calls.wrapping_sub(1));
             let response = Box::new(Response::new("p", "m", Message::assistant("late")));
-            bench.tell(InputKind::ModelReplied { model_call: late, response });
+            harness.tell(InputKind::ModelReplied { model_call: late, response });
         }
-        Step::Retry => bench.tell(InputKind::ModelRetrying {
-            model_call: bench.model_call(),
+        Step::Retry => harness.tell(InputKind::ModelRetrying {
+            model_call: harness.model_call(),
             attempt: 1,
             delay: Duration::ZERO,
             error: Error::new(ErrorKind::Server, "x").info().clone(),
         }),
-        Step::Fail(kind) => bench.failed(*kind, "partial"),
+        Step::Fail(kind) => harness.failed(*kind, "partial"),
         _ => {}
     }
 }
 
-fn segment(bench: &mut Bench, opens: bool) {
+fn segment(harness: &mut Harness, opens: bool) {
     let (segment, kind) = (SegmentId(0), SegmentKind::Text);
-    bench.segment_is_open = opens;
-    bench.tell(if opens {
+    harness.segment_is_open = opens;
+    harness.tell(if opens {
         InputKind::SegmentOpened { segment, kind }
     } else {
         InputKind::SegmentClosed { segment, kind, text: "t".into(), interrupted: false }
     });
 }
 
-fn prepare(bench: &mut Bench, index: usize, how: u8) {
+fn prepare(harness: &mut Harness, index: usize, how: u8) {
     match how {
-        0 | 1 => bench.asks(index),
-        2 => bench.tell(InputKind::CallPrepared {
-            call: bench.key(index),
+        0 | 1 => harness.asks(index),
+        2 => harness.tell(InputKind::CallPrepared {
+            call: harness.key(index),
             preparation: Preparation::Refused { error: ToolErrorKind::Denied, message: "no".into() },
         }),
-        3 => bench.prepared(index, Effect::Write, &["/w/a"]),
-        4 => bench.prepared(index, Effect::Execute, &[]),
-        _ => bench.prepared(index, Effect::Read, &[]),
+        3 => harness.prepared(index, Effect::Write, &["/w/a"]),
+        4 => harness.prepared(index, Effect::Execute, &[]),
+        _ => harness.prepared(index, Effect::Read, &[]),
     }
 }
 
-fn child(bench: &mut Bench, step: &Step) {
+fn child(harness: &mut Harness, step: &Step) {
     match step {
         Step::Spawn => {
-            if bench.machine.state() == SessionState::Closed {
+            if harness.machine.state() == SessionState::Closed {
                 return;
             }
-            let agent = format!("agent {}", bench.clock);
-            bench.children.push(agent.clone());
-            let session = crate::id::SessionId::new(agent.clone());
-            bench.tell(InputKind::ChildSpawned { agent, session, task: "look".into() });
+            let agent = format!("agent {}", harness.clock);
+            harness.children.push(agent.clone());
+            let session = SessionId::new(agent.clone());
+            harness.tell(InputKind::ChildSpawned { agent, session, task: "look".into() });
         }
         Step::Spend(tokens) => {
-            let Some(agent) = bench.children.last().cloned() else { return };
+            let Some(agent) = harness.children.last().cloned() else { return };
             let spent = Spent {
                 input_tokens: *tokens,
                 output_tokens: 0,
                 cost_micros: Some(*tokens * 1_000_000),
                 tool_calls: u64::from(*tokens > 20),
             };
-            bench.tell(InputKind::ChildSpent { agent, spent });
+            harness.tell(InputKind::ChildSpent { agent, spent });
         }
         _ => {
-            let Some(agent) = bench.children.pop() else { return };
+            let Some(agent) = harness.children.pop() else { return };
             let status = SubagentStatus::Completed;
-            bench.tell(InputKind::ChildEnded { agent, status, turns_used: 1 });
+            harness.tell(InputKind::ChildEnded { agent, status, turns_used: 1 });
         }
     }
 }

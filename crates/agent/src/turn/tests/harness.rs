@@ -1,34 +1,36 @@
-//! A machine under test, and what it wanted.
+//! Harness of a machine under test.
 
 use super::*;
 
-/// A machine with a clock that counts and a record of what it wanted.
-pub(super) struct Bench {
+/// Machine with a clock that counts inputs, and everything that it emitted.
+pub(super) struct Harness {
     pub(super) machine: Machine,
     pub(super) clock: i64,
     pub(super) runs: u64,
     pub(super) requests: Vec<Request>,
     pub(super) events: Vec<EventKind>,
     pub(super) outcomes: Vec<Outcome>,
-    /// Whose outcomes these are.
+    /// Runs of these outcomes.
     pub(super) finished: Vec<RunId>,
-    /// Whether the machine is stored and read again before every input.
+    /// Whether the machine is serialised and deserialised before each input.
     pub(super) is_stored: bool,
-    /// Whether a stretch of text is open.
+    /// Whether a text segment is open.
     pub(super) segment_is_open: bool,
-    /// The subagents that have not ended.
+    /// Open subagents.
     pub(super) children: Vec<String>,
-    /// Everything else, in words.
+    /// Indices of the calls that were run.
+    pub(super) ran: Vec<usize>,
+    /// All other actions, as text.
     pub(super) wanted: Vec<String>,
 }
 
-impl Bench {
+impl Harness {
     pub(super) fn new() -> Self {
         Self::with(TurnLimits::default())
     }
 
     pub(super) fn with(limits: TurnLimits) -> Self {
-        let mut bench = Self {
+        let mut harness = Self {
             machine: Machine::new(limits, None),
             clock: 0,
             runs: 0,
@@ -39,20 +41,21 @@ impl Bench {
             is_stored: true,
             segment_is_open: false,
             children: Vec::new(),
+            ran: Vec::new(),
             wanted: Vec::new(),
         };
-        bench.tell(InputKind::Opened {
+        harness.tell(InputKind::Opened {
             provider: "p".into(),
             model: "m".into(),
             working_directory: "/w".into(),
         });
-        bench
+        harness
     }
 
     pub(super) fn tell(&mut self, kind: InputKind) {
         self.clock += 1;
         let input = Input::new(Timestamp::from_millis(self.clock), kind);
-        // Every input is what a record of it says, and the state survives being stored.
+        // Inputs survive being recorded, and the machine survives being stored.
         let text = serde_json::to_string(&input).unwrap();
         let input: Input = serde_json::from_str(&text).unwrap();
         if self.is_stored {
@@ -78,7 +81,8 @@ impl Bench {
             Action::PrepareCall { call, .. } => self.wanted.push(format!("prepare {}", call.index)),
             Action::AskApproval { call, .. } => self.wanted.push(format!("ask {}", call.index)),
             Action::WithdrawApproval { call } => self.wanted.push(format!("withdraw {}", call.index)),
-            Action::RunTool { call } => self.wanted.push(format!("run {}", call.index)),
+            Action::StartTool { call } => self.wanted.push(format!("start {}", call.index)),
+            Action::RunTool { call } => self.ran.push(call.index),
             Action::CancelTool { call } => self.wanted.push(format!("cancel {}", call.index)),
             Action::StopSubagents => self.wanted.push("stop subagents".into()),
             Action::CleanUp => self.wanted.push("clean up".into()),
@@ -123,7 +127,7 @@ impl Bench {
         self.tell(InputKind::ModelReplied { model_call: self.model_call(), response: Box::new(response) });
     }
 
-    /// An answer to a prompt in which the provider counted this many tokens.
+    /// Replies with the usage of a prompt of this many tokens.
     pub(super) fn reply_counted(&mut self, text: &str, input_tokens: u64) {
         let usage = Usage::new(input_tokens, 1);
         let response = Response::new("p", "m", Message::assistant(text)).with_usage(usage);
@@ -134,7 +138,7 @@ impl Bench {
         self.reply(Message::assistant(text));
     }
 
-    /// The model calls tools of these names, with the ids `a`, `b`, … of this answer.
+    /// Replies with calls of these tools. Their ids are `a`, `b`, … followed by the number of the turn.
     pub(super) fn call(&mut self, names: &[&str]) {
         let turn = self.machine.turns;
         let ids: Vec<String> =
@@ -182,7 +186,7 @@ impl Bench {
         self.tell(InputKind::ToolFinished { call: self.key(index), finished: Box::new(finished) });
     }
 
-    /// A call that ends with a question to the user.
+    /// Finishes a call with a question to the user.
     pub(super) fn ask(&mut self, index: usize, question: &str) {
         let call = self.key(index);
         self.tell(InputKind::ToolStarted { call });
@@ -197,7 +201,7 @@ impl Bench {
         self.tell(InputKind::ToolFinished { call, finished: Box::new(finished) });
     }
 
-    /// One round of one reading call.
+    /// Handles a round with one reading call.
     pub(super) fn round(&mut self, name: &str) {
         self.call(&[name]);
         self.prepared(0, Effect::Read, &[]);
@@ -216,7 +220,7 @@ impl Bench {
         (self.outcomes.last().expect("the run is over").status, self.machine.state())
     }
 
-    /// The messages of the newest request after the system prompt: role and what it says.
+    /// Returns the messages of the newest request after the system prompt, each as its role and text.
     pub(super) fn sent(&self) -> Vec<String> {
         let request = self.requests.last().expect("a request was sent");
         request.messages.iter().skip(1).map(|item| shown(item)).collect()

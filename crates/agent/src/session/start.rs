@@ -1,46 +1,45 @@
-//! What a session begins with, and where its inputs are kept.
+//! Start of a session, and recording of its inputs.
 
 use std::sync::Arc;
 
-use super::Owner;
-use crate::driver::{Driver, SharedFacts};
+use super::RunOwner;
+use crate::driver::{Driver, SharedEnvironment};
 use crate::error::SessionError;
 use crate::event_log::EventLog;
+use crate::protocol::{SessionState, Start, SubagentOrigin};
 use crate::record::{Journal, Record, RecordHeader, Recorder};
 use crate::run::Run;
-use crate::subagent_info::SubagentOrigin;
-use crate::turn::{SessionState, Start};
 
-/// What a builder collects about it.
+/// Options of a builder about the start of the session.
 #[derive(Debug, Default)]
-pub(super) struct Beginning {
+pub(super) struct StartOptions {
     pub(super) start: Start,
-    /// What is known of the place where tools run, in a fork.
-    pub(super) facts: Option<SharedFacts>,
-    /// The record that the session goes on from.
+    /// Environment of the forked session, in a fork.
+    pub(super) shared: Option<SharedEnvironment>,
+    /// Record to resume from.
     pub(super) resume: Option<Record>,
     /// Whether inputs are kept in memory.
     pub(super) record: bool,
     pub(super) journal: Option<Journal>,
 }
 
-/// What a session that goes on from a record has to know of it; nothing for any other.
+/// Runs of the record that a session resumes from; none for other sessions.
 #[derive(Debug, Default)]
-pub(super) struct Resumed {
-    /// How many runs there have been.
-    pub(super) runs: u64,
-    /// The one that was going on.
-    pub(super) run: Option<Run>,
+pub(super) struct ResumedRuns {
+    /// Number of runs so far.
+    pub(super) count: u64,
+    /// The unfinished run.
+    pub(super) unfinished: Option<Run>,
 }
 
-impl Beginning {
-    /// Has the driver begin so.
-    pub(super) fn of(
+impl StartOptions {
+    /// Starts the driver with these options.
+    pub(super) fn apply(
         self,
         driver: &mut Driver,
         log: &Arc<EventLog>,
         subagent: Option<SubagentOrigin>,
-    ) -> Result<Resumed, SessionError> {
+    ) -> Result<ResumedRuns, SessionError> {
         if let Some(record) = self.resume {
             return resume(&record, self.journal, driver, log);
         }
@@ -51,8 +50,8 @@ impl Beginning {
         } else {
             None
         };
-        driver.begin(self.start, self.facts, recorder);
-        Ok(Resumed::default())
+        driver.start(self.start, self.shared, recorder);
+        Ok(ResumedRuns::default())
     }
 }
 
@@ -61,15 +60,15 @@ fn resume(
     journal: Option<Journal>,
     driver: &mut Driver,
     log: &Arc<EventLog>,
-) -> Result<Resumed, SessionError> {
+) -> Result<ResumedRuns, SessionError> {
     driver.catch_up(record, journal).map_err(SessionError::Resume)?;
     if driver.state() == SessionState::Closed {
         return Err(SessionError::Ended);
     }
-    let run = driver.served_run().map(|run| {
-        let (owner, run_of) = Owner::of_run(log);
+    let unfinished = driver.current_run().map(|run| {
+        let (owner, run_of) = RunOwner::new(log);
         driver.adopt(run, owner);
         run_of(None)
     });
-    Ok(Resumed { runs: record.next_run(), run })
+    Ok(ResumedRuns { count: record.next_run(), unfinished })
 }

@@ -1,4 +1,4 @@
-//! What a session begins with: nothing, a history, or the record of one whose host is gone.
+//! Start of a session: new, with a history, or from a record.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,76 +6,77 @@ use std::sync::atomic::Ordering;
 use pintle_env::ExecutionEnvironment;
 use tokio::sync::OnceCell;
 
-use super::{Border, Driver, Recording};
-use crate::id::RunId;
+use super::{Driver, Recording, SegmentBoundary};
 use crate::prompt::EnvironmentContext;
+use crate::protocol::{Action, Change, InputKind, RunId, SessionState, Start, TurnContext};
 use crate::record::{Journal, Record, Recorder, ReplayError};
-use crate::session::{Owner, Session, SessionBuilder};
+use crate::session::{RunOwner, Session, SessionBuilder};
 use crate::subagent::RecordedSubagent;
-use crate::turn::{Action, Change, InputKind, Machine, SessionState, Start, TurnContext};
+use crate::turn::Machine;
 
-/// What is known of the place where tools run, by a session and its forks together.
+/// State of the execution environment that a session and its forks share.
 #[derive(Clone, Debug)]
-pub(crate) struct SharedFacts {
-    environment: Arc<OnceCell<EnvironmentContext>>,
-    /// Whether the first of them that looks has to initialise their home.
+pub(crate) struct SharedEnvironment {
+    /// Description in the prompt.
+    description: Arc<OnceCell<EnvironmentContext>>,
+    /// Whether the first of them that uses the environment has to initialise it.
     initialize: bool,
-    /// Where the first of them began.
-    home: Arc<dyn ExecutionEnvironment>,
+    /// Environment of the first of them.
+    owned: Arc<dyn ExecutionEnvironment>,
     initialized: Arc<OnceCell<()>>,
 }
 
 impl Driver {
-    /// Begins with what is given.
-    pub(crate) fn begin(
+    /// Starts a new session, or one with a history.
+    pub(crate) fn start(
         &mut self,
         mut start: Start,
-        facts: Option<SharedFacts>,
+        shared: Option<SharedEnvironment>,
         recorder: Option<Arc<Recorder>>,
     ) {
-        if let Some(facts) = facts {
-            self.environment = facts.environment;
-            self.initialize = facts.initialize;
-            self.home = facts.home;
-            self.initialized = facts.initialized;
+        if let Some(shared) = shared {
+            self.environment = shared.description;
+            self.initialize = shared.initialize;
+            self.owned_env = shared.owned;
+            self.initialized = shared.initialized;
         }
-        start.context = start.context.filter(|context| self.is_of_profile(context));
+        start.context = start.context.filter(|context| self.matches_profile(context));
         self.tools = self.profile.tool_registry.clone();
         self.machine = Machine::starting(start);
         self.subagents.inherit_names(self.machine.subagents_named());
         self.recording = Recording::to(recorder);
         self.open();
-        self.show();
+        self.publish();
     }
 
-    /// Brings machine and events to where the record ends, and does nothing of what it tells.
+    /// Brings machine and events to the end of a record, without performing any action.
     pub(crate) fn catch_up(&mut self, record: &Record, journal: Option<Journal>) -> Result<(), ReplayError> {
         self.machine = Machine::starting(record.header.start.clone());
         for (index, entry) in record.entries.iter().enumerate() {
             let input = entry.input.clone();
-            let (at, border) = (input.at, Border::of(&input.kind));
+            let (at, boundary) = (input.at, SegmentBoundary::of(&input.kind));
             let actions = self.machine.step(input);
             record.compare(index, entry, &actions)?;
             for action in actions {
                 if let Action::Emit(event) = action {
-                    self.emit(at, *event, border);
+                    self.emit(at, *event, boundary);
                 }
             }
         }
         if let Some(last) = record.entries.last() {
-            self.clock.has_been(last.input.at);
+            self.clock.advance_to(last.input.at);
         }
         self.tools = self.profile.tool_registry.clone();
-        self.segments_drawn.store(record.next_segment(), Ordering::Relaxed);
+        self.segment_counter.store(record.next_segment(), Ordering::Relaxed);
         self.recording = Recording::to(Some(Arc::new(Recorder::of(record.clone(), journal))));
         self.to_resume = self.inputs_to_resume(record);
         self.subagents.inherit_names(record.header.start.subagents_named);
         self.subagents.restore(&RecordedSubagent::all_of(record), self.machine.subagents_named());
-        self.show();
+        self.publish();
         Ok(())
     }
 
-    /// The first input, which asks for nothing but events: the session has begun before anyone can submit to it.
+    /// Steps the machine with its first input, which only leads to events, so that it precedes any command.
     fn open(&mut self) {
         let at = self.clock.now();
         let kind = InputKind::Opened {
@@ -98,61 +99,55 @@ impl Driver {
         self.machine.state()
     }
 
-    /// The run that is served.
-    pub(crate) fn served_run(&self) -> Option<RunId> {
-        self.machine.served()
+    pub(crate) fn current_run(&self) -> Option<RunId> {
+        self.machine.current_run()
     }
 
-    /// Lets somebody wait for a run.
-    pub(crate) fn adopt(&mut self, run: RunId, owner: Owner) {
-        owner.begins(self.log.next_seq());
+    /// Adds the owner of a run that a record left unfinished.
+    pub(crate) fn adopt(&mut self, run: RunId, owner: RunOwner) {
+        owner.started(self.log.next_seq());
         self.runs.insert(run, owner);
     }
 
-    /// The first thing that a resumed session does.
+    /// Performs the first steps of a resumed session.
     pub(super) async fn resume(&mut self) {
         for kind in std::mem::take(&mut self.to_resume) {
             self.step(kind).await;
         }
     }
 
-    /// A session that goes on from the first `turns` entries of this one's history; `None` if there are not so many.
+    /// Returns a builder of a fork after the first `turns` history entries; `None` if there are fewer.
     pub(super) fn fork(&self, turns: usize) -> Option<SessionBuilder> {
         let start = self.machine.fork(turns, self.log.session_id().clone())?;
-        let mut builder = Session::builder(self.client.clone(), self.given.clone(), Arc::clone(&self.env))
-            .config(self.config.clone())
-            .clock(self.clock.clone())
-            .shared_environment()
-            .record(self.recording.recorder.as_ref().is_some_and(|recorder| recorder.keeps()))
-            .start(start);
-        builder.share(self.gates.to_vec(), self.approver.clone(), self.facts());
+        let mut builder =
+            Session::builder(self.client.clone(), self.base_profile.clone(), Arc::clone(&self.env))
+                .config(self.config.clone())
+                .clock(self.clock.clone())
+                .shared_environment()
+                .record(self.recording.is_kept())
+                .start(start);
+        builder.share(self.gates.to_vec(), self.approver.clone(), self.shared_environment());
         Some(builder)
     }
 
-    fn facts(&self) -> SharedFacts {
-        SharedFacts {
-            environment: Arc::clone(&self.environment),
+    fn shared_environment(&self) -> SharedEnvironment {
+        SharedEnvironment {
+            description: Arc::clone(&self.environment),
             initialize: self.initialize,
-            home: Arc::clone(&self.home),
+            owned: Arc::clone(&self.owned_env),
             initialized: Arc::clone(&self.initialized),
         }
     }
 
-    /// What the machine must know before it goes on.
+    /// Returns the inputs that a resumed machine needs first.
     fn inputs_to_resume(&self, record: &Record) -> Vec<InputKind> {
-        let ends = record.open_segments().into_iter().map(|(segment, kind)| InputKind::SegmentClosed {
-            segment,
-            kind,
-            text: String::new(),
-            interrupted: true,
-        });
-        let changed = self.machine.context().is_some_and(|context| !self.is_of_profile(context));
+        let changed = self.machine.context().is_some_and(|context| !self.matches_profile(context));
         let change = changed.then_some(InputKind::Configure { change: Change::Context });
-        ends.chain(change).chain([InputKind::Resumed]).collect()
+        record.ends_of_open_segments().into_iter().chain(change).chain([InputKind::Resumed]).collect()
     }
 
-    /// Whether requests of this context are what the profile asks for, the words of the prompt aside.
-    fn is_of_profile(&self, context: &TurnContext) -> bool {
+    /// Returns whether a context matches the profile, the text of the prompt aside.
+    fn matches_profile(&self, context: &TurnContext) -> bool {
         let profile = &self.profile;
         context.provider == profile.provider
             && context.model == profile.model

@@ -1,78 +1,79 @@
-//! The conversation as a session keeps it (loop specification, section 2.4).
+//! Conversation of a session (loop specification, section 2.4).
 
 use pintle_llm::{HistoryItem, Message, ToolResult, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::timestamp::Timestamp;
+use super::Timestamp;
 
-/// One entry of a session's history.
+/// Entry of a session's history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Turn {
-    /// What kind of entry.
+    /// Kind of entry.
     pub kind: TurnKind,
-    /// The text so far of an answer that was stopped. It stands for no answer where answers are counted.
+    /// Whether this is the text so far of a response that was stopped. It does not count as an assistant turn.
     #[serde(default, skip_serializing_if = "is_false")]
     pub interrupted: bool,
-    /// When it was made.
+    /// Time of creation.
     pub timestamp: Timestamp,
-    /// The message that requests carry for it.
+    /// Message in requests.
     pub item: HistoryItem,
-    /// Tokens of an assistant turn's call. Boxed, since most entries have none, and a session shows its history as well.
+    /// Usage of the model call of an assistant turn. Boxed, since most entries have none and sessions publish copies of
+    /// their history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,
-    /// The provider's id of an assistant turn.
+    /// Provider's id of an assistant turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
 }
 
-/// The kinds of entries.
+/// Kind of a history entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnKind {
-    /// The user's input.
+    /// Input of the user.
     User,
-    /// The model's answer, with its tool calls and reasoning.
+    /// Response of the model, with its tool calls and reasoning.
     Assistant,
-    /// The results of all calls of the answer before.
+    /// Results of all calls of the preceding response.
     ToolResults,
-    /// Instructions of the host.
+    /// Instructions of the embedding application.
     System,
-    /// A message injected between rounds; a user message for the model.
+    /// Message injected between rounds; a user message for the model.
     Steering,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
 impl Turn {
-    /// A user's input.
+    /// Creates an entry for an input of the user.
     #[must_use]
     pub fn user(text: impl Into<String>, at: Timestamp) -> Self {
         Self::new(TurnKind::User, Message::user(text), at)
     }
 
-    /// An injected message.
+    /// Creates an entry for an injected message.
     #[must_use]
     pub fn steering(text: impl Into<String>, at: Timestamp) -> Self {
         Self::new(TurnKind::Steering, Message::user(text), at)
     }
 
-    /// The results of a round.
+    /// Creates an entry for the results of a round.
     #[must_use]
     pub fn tool_results(results: Vec<ToolResult>, at: Timestamp) -> Self {
         Self::new(TurnKind::ToolResults, Message::tool_results(results), at)
     }
 
-    /// An answer.
+    /// Creates an entry for a model response.
     #[must_use]
     pub fn assistant(message: Message, at: Timestamp) -> Self {
         Self::new(TurnKind::Assistant, message, at)
     }
 
-    /// What an answer had said when it was stopped.
+    /// Creates an entry for the text so far of a response that was stopped.
     #[must_use]
     pub fn interrupted(text: impl Into<String>, at: Timestamp) -> Self {
         Self { interrupted: true, ..Self::assistant(Message::assistant(text), at) }
@@ -82,18 +83,18 @@ impl Turn {
         Self { kind, interrupted: false, timestamp, item: message.into(), usage: None, response_id: None }
     }
 
-    /// Whether it is an answer of the model, and a whole one.
-    pub(super) fn is_answer(&self) -> bool {
+    /// Returns whether this is a complete response of the model.
+    pub(crate) fn is_complete_response(&self) -> bool {
         self.kind == TurnKind::Assistant && !self.interrupted
     }
 
-    /// The text of the entry.
+    /// Returns the text of the entry.
     #[must_use]
     pub fn content(&self) -> String {
         self.item.text()
     }
 
-    /// The size of the entry in characters, roughly as a tokenizer meets it: text, arguments and results.
+    /// Returns the approximate size in characters that a tokenizer sees: text, reasoning, arguments and results.
     #[must_use]
     pub fn chars(&self) -> u64 {
         let text = self.item.text().chars().count();

@@ -1,7 +1,7 @@
-//! What an event looks like as JSON, for hosts in other languages and for whoever checks a recording.
+//! JSON Schema of events, for clients in other languages and for validating recordings.
 //!
-//! The schema follows from the types of this crate. Types of the layers below, which know no schema, are described
-//! here; `tests/` holds every event of every session against it, so that a difference is seen.
+//! It is derived from the types of this crate. Types of lower crates, which derive no schema, are described by hand
+//! here. The workspace tests validate every event of every session against it, so that a difference is detected.
 
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -9,10 +9,9 @@ use serde_json::Value;
 
 use super::SessionEvent;
 
-/// The JSON Schema (draft 2020-12) of one serialised [`SessionEvent`].
+/// Returns the JSON Schema (draft 2020-12) of a serialised [`SessionEvent`].
 ///
-/// It says what is there and leaves room for what comes: an object may have more fields than it names. The text of it
-/// is in the package as `schema/events.json`.
+/// Objects may have more fields than it names. The package contains it as `schema/events.json`.
 #[must_use]
 pub fn event_schema() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
@@ -34,7 +33,7 @@ pub(super) fn segment(_: &mut SchemaGenerator) -> Schema {
             {
                 "type": "object",
                 "properties": {
-                    "message": { "description": "Its place in the request.", "type": "integer", "minimum": 0 },
+                    "message": { "description": "Its index in the request.", "type": "integer", "minimum": 0 },
                 },
                 "required": ["message"],
             },
@@ -47,10 +46,10 @@ pub(super) fn finish_reason(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "properties": {
             "reason": {
-                "description": "In unified terms.",
+                "description": "Unified reason.",
                 "enum": ["stop", "length", "tool_calls", "content_filter", "error", "other"],
             },
-            "raw": { "description": "As the provider spells it.", "type": "string" },
+            "raw": { "description": "The provider's own reason.", "type": "string" },
         },
         "required": ["reason"],
     })
@@ -62,12 +61,12 @@ pub(super) fn usage(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "properties": {
-            "input_tokens": tokens("All of the input, cached tokens included."),
-            "output_tokens": tokens("That the model wrote."),
+            "input_tokens": tokens("Complete input, cached tokens included."),
+            "output_tokens": tokens("Output."),
             "total_tokens": tokens("The provider's total, else input and output."),
-            "reasoning_tokens": tokens("Spent on reasoning, part of the output."),
-            "cache_read_tokens": tokens("Of the input that were read from a cache."),
-            "cache_write_tokens": tokens("Of the input that were written to a cache."),
+            "reasoning_tokens": tokens("Reasoning, part of the output."),
+            "cache_read_tokens": tokens("Part of the input that was read from a cache."),
+            "cache_write_tokens": tokens("Part of the input that was written to a cache."),
             "raw": { "description": "The provider's own record." },
         },
         "required": ["input_tokens", "output_tokens", "total_tokens"],
@@ -86,9 +85,9 @@ pub(super) fn error_info(_: &mut SchemaGenerator) -> Schema {
                     "configuration",
                 ],
             },
-            "message": { "description": "For a person; holds no secret.", "type": "string" },
+            "message": { "description": "For a person to read. Contains no secrets.", "type": "string" },
             "retry": {
-                "description": "Whether trying the same again may succeed, and after which delay.",
+                "description": "Whether a retry may succeed, and after which delay.",
                 "oneOf": [
                     { "const": "never" },
                     {
@@ -105,14 +104,14 @@ pub(super) fn error_info(_: &mut SchemaGenerator) -> Schema {
                 ],
             },
             "provider": { "type": "string" },
-            "status": { "description": "Of the HTTP answer.", "type": "integer" },
-            "error_code": { "description": "The provider's own.", "type": "string" },
-            "request_id": { "description": "The provider's, for its support.", "type": "string" },
+            "status": { "description": "HTTP status.", "type": "integer" },
+            "error_code": { "description": "The provider's error code.", "type": "string" },
+            "request_id": { "description": "The provider's request id, for its support.", "type": "string" },
             "response_id": { "description": "Of a complete response that was unusable.", "type": "string" },
             "usage": { "description": "Tokens spent by the failed operation.", "type": "object" },
-            "raw": { "description": "The provider's error body, bounded in size." },
+            "raw": { "description": "Error body of the provider, limited in size." },
             "causes": {
-                "description": "What lies beneath, the nearest first.",
+                "description": "Causes, the direct one first.",
                 "type": "array",
                 "items": { "type": "string" },
             },
@@ -123,15 +122,15 @@ pub(super) fn error_info(_: &mut SchemaGenerator) -> Schema {
 
 pub(super) fn output(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "description": "The whole text, or the size and the two ends of what is in a spool file.",
+        "description": "Complete text, or the size and both ends of an output in a spool file.",
         "oneOf": [
             { "type": "string" },
             {
                 "type": "object",
                 "properties": {
                     "spooled": { "type": "boolean" },
-                    "bytes": { "description": "That are kept.", "type": "integer", "minimum": 0 },
-                    "dropped": { "description": "Bytes for which there was no room.", "type": "integer", "minimum": 0 },
+                    "bytes": { "description": "Size of the kept output.", "type": "integer", "minimum": 0 },
+                    "dropped": { "description": "Bytes that were discarded for lack of space.", "type": "integer", "minimum": 0 },
                     "head": { "type": "string" },
                     "tail": { "type": "string" },
                 },
@@ -157,7 +156,7 @@ pub(super) fn repairs(_: &mut SchemaGenerator) -> Schema {
             "type": "object",
             "properties": {
                 "argument": {
-                    "description": "With dots between the names of nested ones; empty for the arguments as a whole.",
+                    "description": "Path of the argument, with dots between nested names; empty for the arguments as a whole.",
                     "type": "string",
                 },
                 "kind": {
@@ -168,7 +167,7 @@ pub(super) fn repairs(_: &mut SchemaGenerator) -> Schema {
                                 "null_left_out",
                             ],
                         },
-                        renamed("The name that was given."),
+                        renamed("Name in the call."),
                     ],
                 },
             },
@@ -183,9 +182,9 @@ pub(super) fn changes(_: &mut SchemaGenerator) -> Schema {
         "items": {
             "type": "object",
             "properties": {
-                "path": { "description": "As the call named it.", "type": "string" },
-                "kind": { "oneOf": [{ "enum": ["added", "modified", "deleted"] }, renamed("The name before.")] },
-                "diff": { "description": "Unified; empty where there is no text to show.", "type": "string" },
+                "path": { "description": "Path as in the call.", "type": "string" },
+                "kind": { "oneOf": [{ "enum": ["added", "modified", "deleted"] }, renamed("Previous path.")] },
+                "diff": { "description": "Unified diff; empty for files without text.", "type": "string" },
             },
             "required": ["path", "kind", "diff"],
         },

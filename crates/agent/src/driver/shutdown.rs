@@ -1,25 +1,25 @@
-//! The end of a session, and of what it has started (loop specification, appendix B).
+//! Shutdown of a session and of everything that it started (loop specification, appendix B).
 
 use std::sync::Arc;
 
 use super::Driver;
 use crate::event_log::EventLog;
-use crate::turn::InputKind;
+use crate::protocol::InputKind;
 
 impl Driver {
-    /// Ends every task, then every process, then every subagent, and waits for them (appendix B, steps 1 to 6). What
-    /// became of the subagents is still to be told.
+    /// Ends all tasks, then all processes, then all subagents, and waits for them (appendix B, steps 1 to 6). Returns the
+    /// remaining inputs about subagents.
     pub(super) async fn clean_up(&mut self) -> Vec<InputKind> {
         if let Some(model) = self.model.take() {
             model.cancel();
         }
         self.tasks.shutdown().await;
-        self.calls.running.clear();
-        self.forget_waiting_calls();
+        self.calls.clear();
+        self.timers.cancel_approvals();
         self.background.close().await;
         self.subagents.close().await;
         if !self.keep_environment
-            && let Err(error) = self.home.cleanup().await
+            && let Err(error) = self.owned_env.cleanup().await
         {
             tracing::warn!(%error, "the environment could not be cleaned up");
         }
@@ -27,7 +27,7 @@ impl Driver {
     }
 }
 
-/// Closes the log however the driver ends, so that no subscriber waits for ever.
+/// Closes the log when the driver is dropped, so that no subscriber waits forever.
 #[derive(Debug)]
 pub(super) struct CloseOnDrop(pub(super) Arc<EventLog>);
 

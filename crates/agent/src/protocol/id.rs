@@ -1,28 +1,28 @@
-//! Identifiers: newtypes, so that one is never taken for another.
+//! Identifiers, each a type of its own.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A session: a UUID, version 7.
+/// Id of a session: a UUID of version 7 unless the embedding application chose another text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(String);
 
 impl SessionId {
-    /// A fresh one.
+    /// Generates a new id.
     #[must_use]
     pub fn generate() -> Self {
         Self(uuid::Uuid::now_v7().to_string())
     }
 
-    /// One that a host chose.
+    /// Creates an id from any text.
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// The text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -35,33 +35,33 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// One submitted input and all that follows from it; counts up within a session.
+/// Number of a run, which is a submitted input and all that follows from it. Counts up within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub u64);
 
-/// One call of the model; counts up within a session.
+/// Number of a model call. Counts up within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ModelCallId(pub u64);
 
-/// One gathering of the prompt's facts; counts up within a session.
+/// Number of a load of the [context](super::TurnContext). Counts up within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LoadId(pub u64);
 
-/// One tool call: the model call that asked for it and its place in the answer.
+/// Key of a tool call: the model call that requested it and its index in the response.
 ///
-/// The model's own ids are not used for this, since a model may use one twice.
+/// The model's own ids are no keys, since a model may use an id twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallKey {
     /// The model call.
     pub model_call: ModelCallId,
-    /// The place among the answer's calls, from 0.
+    /// Index among the calls of the response, from 0.
     pub index: usize,
 }
 
-/// A stretch of text or reasoning in an answer; counts up within a session.
+/// Number of a streamed segment of a response: text, reasoning, or the arguments of a call. Counts up within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SegmentId(pub u64);

@@ -6,11 +6,11 @@
 use serde_json::json;
 
 use super::event_schema;
-use crate::event::EventKind;
+use crate::protocol::EventKind;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/events.json");
 
-/// The names of all kinds, as the type itself lists them.
+/// Returns the names of all kinds, as serde lists them.
 fn kinds() -> Vec<String> {
     let error =
         serde_json::from_value::<EventKind>(json!({ "kind": "?", "data": {} })).unwrap_err().to_string();
@@ -24,17 +24,17 @@ fn kinds() -> Vec<String> {
 }
 
 #[test]
-fn the_checked_in_schema_is_that_of_the_types() {
+fn the_checked_in_schema_matches_the_types() {
     let now = event_schema();
     if std::env::var_os("WRITE_EVENT_SCHEMA").is_some() {
         std::fs::write(PATH, format!("{now:#}\n")).unwrap();
     }
     let checked_in = std::fs::read_to_string(PATH).unwrap_or_default();
-    // The order of fields depends on what else is built.
+    // The order of fields depends on the features of other crates in the build.
     let checked_in: serde_json::Value = serde_json::from_str(&checked_in).unwrap_or_default();
     assert!(
         checked_in == now,
-        "crates/agent/schema/events.json is not what the types say; write it anew with\n    \
+        "crates/agent/schema/events.json does not match the types; regenerate it with\n    \
          WRITE_EVENT_SCHEMA=1 cargo test -p pintle-agent the_checked_in_schema"
     );
 }

@@ -1,0 +1,58 @@
+//! Clocks of a session.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::protocol::Timestamp;
+
+/// Source of a session's time. Tests and replays use their own.
+///
+/// It may go back, as a system clock does when it is set. The time of a session does not: it stops until the clock has
+/// caught up.
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// Returns the current time.
+    fn now(&self) -> Timestamp;
+}
+
+/// The system clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the system clock for a session")]
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Wrapper that never goes back. When the inner clock does, the time stops until it has caught up.
+#[derive(Debug)]
+pub(crate) struct SteadyClock {
+    clock: Arc<dyn Clock>,
+    /// In milliseconds.
+    latest: AtomicI64,
+}
+
+impl SteadyClock {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, latest: AtomicI64::new(i64::MIN) }
+    }
+
+    /// Raises the earliest time that the clock returns from now on.
+    pub(crate) fn advance_to(&self, time: Timestamp) {
+        self.latest.fetch_max(time.as_millis(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        let now = self.clock.now();
+        Timestamp::from_millis(self.latest.fetch_max(now.as_millis(), Ordering::Relaxed)).max(now)
+    }
+}
+
+impl Clock for SteadyClock {
+    fn now(&self) -> Timestamp {
+        self.now()
+    }
+}

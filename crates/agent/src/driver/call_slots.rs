@@ -1,0 +1,326 @@
+//! State of each open call between the steps of its way: prepared, approved, running.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pintle_llm::Fingerprint;
+use pintle_tools::ToolError;
+use pintle_tools::pipeline::PreparedCall;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Driver;
+use crate::approval::ApprovalRequest;
+use crate::protocol::{CallKey, CallPlan, InputKind, Preparation, Timer};
+
+/// A call that may run, at once or after approval.
+#[derive(Debug)]
+pub(super) struct ReadyCall {
+    pub(super) call: PreparedCall,
+    /// Request for approval, if a gate asks for it.
+    pub(super) request: Option<Arc<ApprovalRequest>>,
+}
+
+/// Converts the result of preparing a call for the machine.
+pub(super) fn preparation(result: &Result<ReadyCall, ToolError>) -> Preparation {
+    let ReadyCall { call, request } = match result {
+        Ok(ready) => ready,
+        Err(error) => {
+            return Preparation::Refused { error: error.kind(), message: error.for_model().to_owned() };
+        }
+    };
+    let plan = CallPlan {
+        effect: call.effect(),
+        repeatable: call.is_repeatable(),
+        writes: call.targets().to_vec(),
+        repairs: call.repairs().to_vec(),
+    };
+    match request {
+        None => Preparation::Ready(plan),
+        Some(request) => Preparation::Ask {
+            plan,
+            arguments: request.arguments.clone(),
+            reason: request.reason.clone(),
+            fingerprint: request.fingerprint,
+        },
+    }
+}
+
+/// State of one call.
+#[derive(Debug)]
+enum CallSlot {
+    /// Being prepared. Dropping the guard ends the preparation.
+    Preparing { _cancel: DropGuard },
+    /// Prepared.
+    Ready(Box<ReadyCall>),
+    /// Waiting for a decision. Dropping the guard ends the approver's work.
+    Pending { call: Box<PreparedCall>, request: Arc<ApprovalRequest>, _asked: DropGuard },
+    /// Approved; it may run once, with exactly these arguments.
+    Approved { call: Box<PreparedCall>, fingerprint: Fingerprint },
+    /// Running. The token stops it.
+    Running(CancellationToken),
+}
+
+/// The open calls of a round.
+#[derive(Debug, Default)]
+pub(super) struct CallSlots {
+    slots: HashMap<CallKey, CallSlot>,
+}
+
+impl CallSlots {
+    /// Adds a call that is being prepared. The token fires when it will not run.
+    pub(super) fn prepare(&mut self, key: CallKey) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        self.slots.insert(key, CallSlot::Preparing { _cancel: cancel.clone().drop_guard() });
+        cancel
+    }
+
+    /// Stores a prepared call, or removes one that was refused. Does nothing for a call that is not wanted any more.
+    pub(super) fn set_prepared(&mut self, key: CallKey, result: Result<ReadyCall, ToolError>) {
+        if !matches!(self.slots.get(&key), Some(CallSlot::Preparing { .. })) {
+            return;
+        }
+        match result {
+            Ok(ready) => {
+                self.slots.insert(key, CallSlot::Ready(Box::new(ready)));
+            }
+            Err(_) => {
+                self.slots.remove(&key);
+            }
+        }
+    }
+
+    /// Moves a prepared call that needs approval to the pending ones. Returns its request and the token that fires when
+    /// the decision is not needed any more; `None` if the call needs no approval.
+    pub(super) fn set_pending(&mut self, key: CallKey) -> Option<(Arc<ApprovalRequest>, CancellationToken)> {
+        let Some(CallSlot::Ready(ready)) = self.slots.get(&key) else { return None };
+        let (call, request) = (Box::new(ready.call.clone()), ready.request.clone()?);
+        let asked = CancellationToken::new();
+        let guard = asked.clone().drop_guard();
+        let slot = CallSlot::Pending { call, request: Arc::clone(&request), _asked: guard };
+        self.slots.insert(key, slot);
+        Some((request, asked))
+    }
+
+    /// Applies a decision to the pending call with this id and fingerprint. Returns its key, or `None` if there is none.
+    pub(super) fn decide(&mut self, call_id: &str, exactly: Fingerprint, approved: bool) -> Option<CallKey> {
+        let key = self.slots.iter().find_map(|(key, slot)| match slot {
+            CallSlot::Pending { request, .. }
+                if request.call_id == call_id && request.fingerprint == exactly =>
+            {
+                Some(*key)
+            }
+            CallSlot::Preparing { .. }
+            | CallSlot::Ready(_)
+            | CallSlot::Pending { .. }
+            | CallSlot::Approved { .. }
+            | CallSlot::Running(_) => None,
+        })?;
+        if let Some(CallSlot::Pending { call, .. }) = self.slots.remove(&key)
+            && approved
+        {
+            self.slots.insert(key, CallSlot::Approved { call, fingerprint: exactly });
+        }
+        Some(key)
+    }
+
+    /// Moves a call that may run to the running ones. Returns it with the fingerprint that was approved, if approval was
+    /// needed, and the token that stops it; `None` if there is no such call.
+    pub(super) fn run(
+        &mut self,
+        key: CallKey,
+    ) -> Option<(PreparedCall, Option<Fingerprint>, CancellationToken)> {
+        let (call, approved) = match self.slots.remove(&key)? {
+            CallSlot::Ready(ready) if ready.request.is_none() => (ready.call, None),
+            CallSlot::Approved { call, fingerprint } => (*call, Some(fingerprint)),
+            other @ (CallSlot::Preparing { .. }
+            | CallSlot::Ready(_)
+            | CallSlot::Pending { .. }
+            | CallSlot::Running(_)) => {
+                self.slots.insert(key, other);
+                return None;
+            }
+        };
+        let cancel = CancellationToken::new();
+        self.slots.insert(key, CallSlot::Running(cancel.clone()));
+        Some((call, approved, cancel))
+    }
+
+    /// Stops a running call.
+    pub(super) fn stop(&self, key: CallKey) {
+        if let Some(CallSlot::Running(cancel)) = self.slots.get(&key) {
+            cancel.cancel();
+        }
+    }
+
+    /// Removes a call.
+    pub(super) fn remove(&mut self, key: CallKey) {
+        self.slots.remove(&key);
+    }
+
+    /// Removes a call that waits for a decision.
+    pub(super) fn remove_pending(&mut self, key: CallKey) {
+        if matches!(self.slots.get(&key), Some(CallSlot::Pending { .. })) {
+            self.slots.remove(&key);
+        }
+    }
+
+    /// Removes all calls that do not run.
+    pub(super) fn keep_running(&mut self) {
+        self.slots.retain(|_, slot| matches!(slot, CallSlot::Running(_)));
+    }
+
+    /// Removes all calls.
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+    }
+
+    /// Returns the requests that wait for a decision, in no order.
+    pub(super) fn pending(&self) -> impl Iterator<Item = &Arc<ApprovalRequest>> {
+        self.slots.values().filter_map(|slot| match slot {
+            CallSlot::Pending { request, .. } => Some(request),
+            CallSlot::Preparing { .. }
+            | CallSlot::Ready(_)
+            | CallSlot::Approved { .. }
+            | CallSlot::Running(_) => None,
+        })
+    }
+
+    /// Returns whether these are the requests that wait for a decision.
+    pub(super) fn pending_are(&self, requests: &[Arc<ApprovalRequest>]) -> bool {
+        self.pending().count() == requests.len()
+            && self.pending().all(|pending| requests.iter().any(|request| request.call_id == pending.call_id))
+    }
+}
+
+impl Driver {
+    /// Removes a request for approval, and its timer.
+    pub(super) fn withdraw_approval(&mut self, call: CallKey) {
+        self.calls.remove_pending(call);
+        self.timers.cancel(Timer::Approval(call));
+    }
+
+    /// Removes the calls that have not started and will not.
+    pub(super) fn drop_waiting_calls(&mut self) {
+        self.calls.keep_running();
+        self.timers.cancel_approvals();
+    }
+
+    /// Removes the state that an input makes obsolete.
+    pub(super) fn drop_obsolete(&mut self, kind: &InputKind) {
+        match kind {
+            InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } => self.model = None,
+            InputKind::ApprovalDecided { call, .. }
+            | InputKind::TimerFired { timer: Timer::Approval(call) } => self.withdraw_approval(*call),
+            InputKind::TimerFired { timer: timer @ Timer::Run(_) } => self.timers.cancel(*timer),
+            InputKind::ToolFinished { call, .. } | InputKind::ToolLost { call } => self.calls.remove(*call),
+            InputKind::Interrupt | InputKind::Abort | InputKind::Close => self.drop_waiting_calls(),
+            InputKind::Opened { .. }
+            | InputKind::Submit { .. }
+            | InputKind::Steer { .. }
+            | InputKind::FollowUp { .. }
+            | InputKind::Configure { .. }
+            | InputKind::ContextLoaded { .. }
+            | InputKind::ContextFailed { .. }
+            | InputKind::SegmentOpened { .. }
+            | InputKind::SegmentClosed { .. }
+            | InputKind::ArgumentsOpened { .. }
+            | InputKind::ArgumentsClosed { .. }
+            | InputKind::ModelRetrying { .. }
+            | InputKind::CallPrepared { .. }
+            | InputKind::ToolStarted { .. }
+            | InputKind::ChildSpawned { .. }
+            | InputKind::ChildSpent { .. }
+            | InputKind::ChildEnded { .. }
+            | InputKind::CleanedUp
+            | InputKind::Unrecorded { .. }
+            | InputKind::Resumed => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_env::MemoryEnvironment;
+    use pintle_llm::ToolCall;
+    use pintle_tools::pipeline;
+    use pintle_tools::{Effect, ToolErrorKind};
+    use serde_json::json;
+
+    use super::*;
+    use crate::profile::ProviderProfile;
+    use crate::protocol::ModelCallId;
+
+    const KEY: CallKey = CallKey { model_call: ModelCallId(1), index: 0 };
+
+    async fn ready() -> ReadyCall {
+        let tools = ProviderProfile::anthropic("m").tool_registry;
+        let tool_call = ToolCall::from_raw("a", "shell", r#"{"command":"true"}"#);
+        let env = MemoryEnvironment::new("/project");
+        let pipeline::Preparation::Ready(call) = pipeline::prepare(&tools, &[], &env, &tool_call).await
+        else {
+            panic!("it may run")
+        };
+        ReadyCall { call, request: None }
+    }
+
+    async fn gated() -> ReadyCall {
+        let mut ready = ready().await;
+        let fingerprint = ready.call.fingerprint();
+        let request = ApprovalRequest::new("a", "shell", Effect::Execute, json!({}), fingerprint);
+        ready.request = Some(Arc::new(request));
+        ready
+    }
+
+    #[tokio::test]
+    async fn unwanted_preparations_are_cancelled_and_dropped() {
+        for is_wanted in [true, false] {
+            let mut slots = CallSlots::default();
+            let cancel = slots.prepare(KEY);
+            if !is_wanted {
+                slots.keep_running();
+            }
+            assert_eq!(cancel.is_cancelled(), !is_wanted);
+            slots.set_prepared(KEY, Ok(ready().await));
+            assert_eq!(slots.run(KEY).is_some(), is_wanted);
+        }
+    }
+
+    #[tokio::test]
+    async fn refused_call_leaves_no_slot() {
+        let mut slots = CallSlots::default();
+        slots.prepare(KEY);
+        slots.set_prepared(KEY, Err(ToolError::new(ToolErrorKind::Denied, "no")));
+        assert!(slots.slots.is_empty());
+    }
+
+    #[tokio::test]
+    async fn call_runs_once_and_only_after_exact_approval() {
+        let mut slots = CallSlots::default();
+        slots.prepare(KEY);
+        slots.set_prepared(KEY, Ok(gated().await));
+        assert!(slots.run(KEY).is_none(), "nobody was asked");
+        let (request, asked) = slots.set_pending(KEY).unwrap();
+        assert!(slots.run(KEY).is_none(), "nobody has decided");
+        assert_eq!(slots.decide("a", Fingerprint::of(b"another"), true), None);
+        assert_eq!(slots.decide("b", request.fingerprint, true), None);
+        assert!(slots.pending_are(&[Arc::clone(&request)]) && !asked.is_cancelled());
+        assert_eq!(slots.decide("a", request.fingerprint, true), Some(KEY));
+        assert!(slots.pending_are(&[]) && asked.is_cancelled());
+        assert_eq!(slots.decide("a", request.fingerprint, false), None, "the first decision counts");
+        let (_, approved, cancel) = slots.run(KEY).unwrap();
+        assert_eq!(approved, Some(request.fingerprint));
+        assert!(slots.run(KEY).is_none());
+        slots.stop(KEY);
+        assert!(cancel.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn denied_call_leaves_no_slot() {
+        let mut slots = CallSlots::default();
+        slots.prepare(KEY);
+        slots.set_prepared(KEY, Ok(gated().await));
+        let (request, _) = slots.set_pending(KEY).unwrap();
+        assert_eq!(slots.decide("a", request.fingerprint, false), Some(KEY));
+        assert!(slots.slots.is_empty());
+    }
+}

@@ -1,0 +1,36 @@
+//! State that the driver publishes to handles: state, history, pending approvals and queued messages.
+
+use std::sync::Arc;
+
+use super::Driver;
+use crate::session::Shared;
+
+impl Driver {
+    /// Publishes the current state, if it has changed.
+    pub(super) fn publish(&self) {
+        self.shared.send_if_modified(|shared| self.update(shared));
+    }
+
+    /// Updates the published state and returns whether it has changed.
+    fn update(&self, shared: &mut Shared) -> bool {
+        let machine = &self.machine;
+        if shared.repairs != machine.repairs() {
+            shared.history.clear();
+            shared.repairs = machine.repairs();
+        }
+        let is_current = shared.state == machine.state()
+            && shared.history.len() == machine.history().len()
+            && self.calls.pending_are(&shared.approvals)
+            && machine.steering().eq(shared.queued.steering.iter().map(String::as_str))
+            && machine.follow_ups().eq(shared.queued.follow_ups.iter().map(String::as_str));
+        if is_current {
+            return false;
+        }
+        shared.state = machine.state();
+        shared.history.extend_from_slice(machine.history().get(shared.history.len()..).unwrap_or(&[]));
+        shared.approvals = self.calls.pending().map(Arc::clone).collect();
+        shared.queued.steering = machine.steering().map(str::to_owned).collect();
+        shared.queued.follow_ups = machine.follow_ups().map(str::to_owned).collect();
+        true
+    }
+}

@@ -1,0 +1,40 @@
+//! Plain data of a session: states, limits, inputs, actions, events and identifiers.
+//!
+//! Everything else in this crate rests on these types, and they rest on no other module of it. They can be serialised
+//! where a record, an event or a stored machine holds them; no serialised name changes without a new
+//! [version](crate::Record::VERSION).
+
+mod action;
+mod budget;
+mod call;
+mod context;
+mod decision;
+mod event;
+mod history;
+mod id;
+mod input;
+mod limits;
+mod outcome;
+mod project;
+mod start;
+mod state;
+mod subagent;
+mod timestamp;
+
+pub use self::action::Action;
+pub use self::budget::{Budget, BudgetKind, Spent};
+pub use self::call::{CallKind, CallPlan, FinishedCall, Preparation};
+pub use self::context::TurnContext;
+pub use self::decision::Decision;
+pub use self::event::{EventKind, ForkedFrom, SessionEvent, event_schema};
+pub use self::history::{Turn, TurnKind};
+pub use self::id::{CallKey, LoadId, ModelCallId, RunId, SegmentId, SessionId};
+pub use self::input::{Change, Input, InputKind, SegmentKind, Timer};
+pub use self::limits::{SubagentLimits, TurnLimits};
+pub use self::outcome::{Outcome, OutcomeStatus};
+pub use self::project::{LoadedDocument, LoadedProject, Skill, SkippedFile};
+pub use self::start::Start;
+pub use self::state::{QueuedMessages, SessionState};
+pub use self::subagent::{SubagentOrigin, SubagentStatus};
+pub(crate) use self::subagent::{agent_name, agent_number};
+pub use self::timestamp::Timestamp;

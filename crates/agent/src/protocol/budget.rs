@@ -1,0 +1,141 @@
+//! Spending limits, and what has been spent.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Limits on what a session and its subagents may spend. All are off (`None`) by default.
+///
+/// Limits are checked before each model call and each tool call. When one is reached, calls that have not started are
+/// answered as not run, the run ends with [`OutcomeStatus::Budget`](super::OutcomeStatus::Budget), and the session is
+/// idle. The cost of a call is only known when it ends, so that a limit on tokens or cost can be exceeded by one
+/// response, and by one more for each working subagent. A raised limit applies from the next input on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Budget {
+    /// Input and output tokens over the whole session, as counted by the providers. Failed calls are not counted, since
+    /// providers do not report their usage.
+    pub tokens: Option<u64>,
+    /// Cost over the whole session in millionths of a US dollar, at the prices of the profile's catalog.
+    ///
+    /// Under this limit, a model without a known price is not called, since the limit could not be enforced. The run
+    /// fails with [`ErrorKind::InvalidRequest`](pintle_llm::ErrorKind::InvalidRequest), and the session stays usable with
+    /// another model or without the limit.
+    pub cost_micros: Option<u64>,
+    /// Time of one run, waiting for approvals included. When it is over, the run is stopped like by an interrupt.
+    pub wall_time: Option<Duration>,
+    /// Started tool calls over the whole session. When the limit is reached, the model may still answer; the run pauses
+    /// when it requests another call.
+    pub tool_calls: Option<u64>,
+}
+
+/// Names one limit of a [`Budget`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetKind {
+    /// Input and output tokens.
+    Tokens,
+    /// Cost, in millionths of a US dollar.
+    CostMicros,
+    /// Time of a run, in milliseconds.
+    WallTimeMs,
+    /// Number of tool calls.
+    ToolCalls,
+}
+
+impl Budget {
+    /// Sets the limit on input and output tokens over the session.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: u64) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Sets the limit on cost over the session, in millionths of a US dollar.
+    #[must_use]
+    pub fn with_cost_micros(mut self, micros: u64) -> Self {
+        self.cost_micros = Some(micros);
+        self
+    }
+
+    /// Sets the time limit of each run.
+    #[must_use]
+    pub fn with_wall_time(mut self, time: Duration) -> Self {
+        self.wall_time = Some(time);
+        self
+    }
+
+    /// Sets the limit on tool calls over the session.
+    #[must_use]
+    pub fn with_tool_calls(mut self, calls: u64) -> Self {
+        self.tool_calls = Some(calls);
+        self
+    }
+
+    /// Returns the remaining budget after `spent`, for a subagent.
+    ///
+    /// It has no time limit: when a run reaches its own, its subagents are stopped with it. An unknown cost leaves no
+    /// remaining cost.
+    #[must_use]
+    pub fn left(&self, spent: &Spent) -> Self {
+        Self {
+            tokens: self.tokens.map(|limit| limit.saturating_sub(spent.tokens())),
+            cost_micros: self
+                .cost_micros
+                .map(|limit| spent.cost_micros.map_or(0, |spent| limit.saturating_sub(spent))),
+            wall_time: None,
+            tool_calls: self.tool_calls.map(|limit| limit.saturating_sub(spent.tool_calls)),
+        }
+    }
+}
+
+/// Tokens, cost and tool calls spent so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Spent {
+    /// Input tokens.
+    pub input_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// Cost in millionths of a US dollar; `None` once a call was made whose price is unknown.
+    pub cost_micros: Option<u64>,
+    /// Tool calls.
+    pub tool_calls: u64,
+}
+
+impl Default for Spent {
+    /// Nothing, at a known cost of zero.
+    fn default() -> Self {
+        Self { input_tokens: 0, output_tokens: 0, cost_micros: Some(0), tool_calls: 0 }
+    }
+}
+
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, more: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        self.cost_micros =
+            self.cost_micros.zip(more.cost_micros).map(|(ours, theirs)| ours.saturating_add(theirs));
+        self.tool_calls = self.tool_calls.saturating_add(more.tool_calls);
+    }
+}
+
+impl Spent {
+    /// Returns the sum of input and output tokens.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Returns the difference to `before`, an earlier total of the same session.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            cost_micros: self.cost_micros.map(|now| now.saturating_sub(before.cost_micros.unwrap_or(0))),
+            tool_calls: self.tool_calls.saturating_sub(before.tool_calls),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Tool calls: their kind, how they were prepared, and what they returned.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pintle_env::Output;
+use pintle_llm::{Fingerprint, ToolResult};
+use pintle_tools::pipeline::Execution;
+use pintle_tools::{ArgumentRepair, Effect, FileChange, ToolErrorKind, ToolKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a tool call does, for a user interface to choose how to draw it. The names of tools differ between toolsets;
+/// the kinds do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallKind {
+    /// Reads files or lists a directory.
+    Read,
+    /// Creates, changes or deletes files.
+    Edit,
+    /// Searches in files or for files.
+    Search,
+    /// Runs a command, or controls one that runs in the background.
+    Command,
+    /// Fetches from the network or searches it.
+    Fetch,
+    /// Spawns a subagent.
+    Agent,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl CallKind {
+    /// Returns the kind of the calls of a tool, from its [canonical kind](pintle_tools::Tool::kind) or, for tools that the
+    /// built-in ones do not know, from its effect.
+    #[must_use]
+    pub fn of_tool(kind: &str, effect: Effect) -> Self {
+        match ToolKind::from_name(kind) {
+            Some(ToolKind::ReadFile | ToolKind::ReadManyFiles | ToolKind::ListDir) => Self::Read,
+            Some(ToolKind::WriteFile | ToolKind::EditFile | ToolKind::ApplyPatch) => Self::Edit,
+            Some(ToolKind::Grep | ToolKind::Glob) => Self::Search,
+            Some(ToolKind::Shell) => Self::Command,
+            Some(ToolKind::SpawnAgent) => Self::Agent,
+            None => match effect {
+                Effect::Write => Self::Edit,
+                Effect::Execute => Self::Command,
+                Effect::Network => Self::Fetch,
+                Effect::Read => Self::Other,
+            },
+        }
+    }
+}
+
+/// Result of preparing a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preparation {
+    /// The call may run.
+    Ready(CallPlan),
+    /// The call may run if a person approves it.
+    Ask {
+        /// What running it means.
+        plan: CallPlan,
+        /// Arguments that it would run with.
+        arguments: Value,
+        /// Why approval is needed.
+        reason: String,
+        /// Identifies this call with exactly these arguments.
+        fingerprint: Fingerprint,
+    },
+    /// The call does not run.
+    Refused {
+        /// Kind of failure.
+        error: ToolErrorKind,
+        /// Message for the model.
+        message: String,
+    },
+}
+
+/// Facts about a call that decide how it is scheduled and recovered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallPlan {
+    /// Effect of the call.
+    pub effect: Effect,
+    /// Whether the call can be repeated without harm.
+    pub repeatable: bool,
+    /// Files that it may change: absolute, with links resolved, so that each file has one path.
+    pub writes: Vec<PathBuf>,
+    /// Repairs of its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<ArgumentRepair>,
+}
+
+/// Result of a call that ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FinishedCall {
+    /// Result for the model, truncated.
+    pub result: ToolResult,
+    /// Complete output.
+    pub output: Output,
+    /// Kind of failure, if the call failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolErrorKind>,
+    /// Time limit that a command exceeded, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<Duration>,
+    /// Files that it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+    /// Question to the user: the run ends with this round, and the next input answers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+}
+
+impl FinishedCall {
+    /// Creates the result of a call that failed with this message for the model.
+    #[must_use]
+    pub fn failed(call_id: impl Into<String>, error: ToolErrorKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            result: ToolResult::new(call_id, message.clone(), true),
+            output: Output::from(message),
+            error: Some(error),
+            timed_out: None,
+            changes: Vec::new(),
+            question: None,
+        }
+    }
+}
+
+impl From<Execution> for FinishedCall {
+    fn from(execution: Execution) -> Self {
+        Self {
+            result: execution.result,
+            output: execution.output,
+            error: execution.error,
+            timed_out: execution.timed_out,
+            changes: execution.changes,
+            question: execution.question,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_kind_follows_tool_kind_then_effect() {
+        let cases = [
+            ("read_file", Effect::Read, CallKind::Read),
+            ("list_dir", Effect::Read, CallKind::Read),
+            ("apply_patch", Effect::Write, CallKind::Edit),
+            ("grep", Effect::Read, CallKind::Search),
+            ("shell", Effect::Read, CallKind::Command),
+            ("spawn_agent", Effect::Read, CallKind::Agent),
+            ("web_search", Effect::Network, CallKind::Fetch),
+            ("rename_symbol", Effect::Write, CallKind::Edit),
+            ("deploy", Effect::Execute, CallKind::Command),
+            ("ask_user", Effect::Read, CallKind::Other),
+        ];
+        for (kind, effect, expected) in cases {
+            assert_eq!(CallKind::of_tool(kind, effect), expected, "{kind}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Context of a request: everything in it besides the history.
+
+use std::collections::BTreeMap;
+
+use pintle_llm::{ModelInfo, ToolList};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{CallKind, LoadedProject};
+
+/// Everything that a request is made of besides the history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TurnContext {
+    /// Provider that requests are sent to.
+    pub provider: String,
+    /// Model.
+    pub model: String,
+    /// Complete system prompt.
+    pub system_prompt: String,
+    /// Length in bytes of the part of the system prompt that stays the same while the working tree changes, where a
+    /// provider's cache may end. `None` if there is no such part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable_prompt: Option<usize>,
+    /// Project documents and skills in the prompt.
+    #[serde(default, skip_serializing_if = "LoadedProject::is_empty")]
+    pub project: LoadedProject,
+    /// Tools, in order.
+    pub tools: ToolList,
+    /// Kinds of the calls of these tools, by tool name. Tools of kind [`CallKind::Other`] are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub call_kinds: BTreeMap<String, CallKind>,
+    /// Parameters that only one provider understands.
+    pub provider_options: Map<String, Value>,
+    /// Output limit in tokens; the provider's default if `None`.
+    pub max_tokens: Option<u64>,
+    /// Whether the calls of one round may run concurrently.
+    pub parallel_tool_calls: bool,
+    /// Context window of the model, in tokens.
+    pub context_window: u64,
+    /// Prices of the model; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pricing: Option<Box<ModelInfo>>,
+}
+
+impl TurnContext {
+    /// Creates a context without tools, options or limits.
+    #[must_use]
+    pub fn new(
+        provider: impl Into<String>,
+        model: impl Into<String>,
+        system_prompt: impl Into<String>,
+        context_window: u64,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            model: model.into(),
+            system_prompt: system_prompt.into(),
+            stable_prompt: None,
+            project: LoadedProject::default(),
+            tools: ToolList::default(),
+            call_kinds: BTreeMap::new(),
+            provider_options: Map::new(),
+            max_tokens: None,
+            parallel_tool_calls: true,
+            context_window,
+            pricing: None,
+        }
+    }
+
+    /// Returns the kind of the calls of this tool.
+    pub(crate) fn call_kind(&self, tool_name: &str) -> CallKind {
+        self.call_kinds.get(tool_name).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,347 @@
+//! Events of a session (loop specification, section 2.9; design, section 4).
+
+mod schema;
+
+use pintle_env::Output;
+use pintle_llm::{CallArguments, ErrorInfo, Fingerprint, FinishReason, Segment, Usage};
+use pintle_tools::{ArgumentRepair, FileChange, ToolErrorKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::schema::event_schema;
+use super::{BudgetKind, CallKind, LoadedProject, SessionId, SessionState, SubagentStatus, Timestamp};
+
+/// Event of a session.
+///
+/// Serialised as the specification's record with `kind`, `timestamp`, `session_id` and `data`, plus `seq`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SessionEvent {
+    /// Sequence number, counting up from 0 without gaps within a session. A delta has the number of its start event.
+    pub seq: u64,
+    /// Offset of a delta in its segment, in bytes; `None` for all other events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Time: RFC 3339 in UTC, to the millisecond.
+    #[schemars(schema_with = "schema::timestamp")]
+    pub timestamp: Timestamp,
+    /// Id of the session.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// Nesting depth: 0 for a session that the embedding application built, 1 for its subagents.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
+    /// Id of the session that spawned this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub parent: Option<SessionId>,
+    /// Kind and data.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// Origin of the history of a fork.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkedFrom {
+    /// Id of the forked session.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// Number of history entries that the fork took over.
+    pub turns: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
+}
+
+/// Kind and data of an event. Starts and ends pair.
+///
+/// The deltas of text and of reasoning concatenate to the text of the end event. Those of a tool call's output do so,
+/// too, unless the call was stopped or failed half way, or its tool streams something else than its result, such as
+/// progress. Those of a call's arguments concatenate to the arguments as the model wrote them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", content = "data", rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The session was created. The first event.
+    SessionStart {
+        /// Provider that requests are sent to.
+        provider: String,
+        /// Model.
+        model: String,
+        /// Working directory of the tools.
+        working_directory: String,
+        /// Origin of the history, if the session is a fork.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forked_from: Option<ForkedFrom>,
+    },
+    /// The process that drove the session is gone, and another one resumed it from its record. The events before this
+    /// one are those of the record.
+    SessionResumed {
+        /// Calls that had started and are not repeated, since their effect is unknown. Their end events follow.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        interrupted: Vec<String>,
+        /// Calls that had started and are safe to repeat. Each has one start event and one end event.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        repeated: Vec<String>,
+    },
+    /// The session is closed. The last event.
+    SessionEnd {
+        /// Final state, always closed. Required by the specification.
+        state: SessionState,
+    },
+    /// An input of the user, or a follow-up, is being handled.
+    UserInput {
+        /// Text.
+        content: String,
+    },
+    /// The input and all follow-ups have been handled.
+    ProcessingEnd {
+        /// State of the session.
+        state: SessionState,
+    },
+    /// Project documents and skills in the prompt, and files that could not be used. Emitted before the first request
+    /// with them and whenever they change; never for a project that has none.
+    ProjectLoaded(LoadedProject),
+    /// A request is about to be sent.
+    RequestPrepared {
+        /// Hash of everything that a provider may cache.
+        #[schemars(schema_with = "schema::fingerprint")]
+        fingerprint: Fingerprint,
+        /// Number of messages, including the system prompt.
+        messages: usize,
+        /// First segment that differs from the previous request, which explains a cache miss.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(schema_with = "schema::segment")]
+        moved: Option<Segment>,
+    },
+    /// The model began to write text.
+    AssistantTextStart {},
+    /// More text.
+    AssistantTextDelta {
+        /// Text.
+        delta: String,
+    },
+    /// A segment of text ended.
+    AssistantTextEnd {
+        /// Complete text of the segment.
+        text: String,
+        /// Whether the stream failed or was stopped here.
+        #[serde(default)]
+        interrupted: bool,
+    },
+    /// The model began to reason.
+    ReasoningStart {},
+    /// More reasoning.
+    ReasoningDelta {
+        /// Text.
+        delta: String,
+    },
+    /// A segment of reasoning ended.
+    ReasoningEnd {
+        /// Complete readable text of the segment.
+        text: String,
+        /// Whether the stream failed or was stopped here.
+        #[serde(default)]
+        interrupted: bool,
+    },
+    /// The model began to write the arguments of a tool call. Not emitted for arguments that arrive in one piece.
+    ToolCallArgumentsStart {
+        /// The model's id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+        /// Kind of the call.
+        #[serde(default)]
+        call_kind: CallKind,
+    },
+    /// More of the arguments: a piece of JSON, or of free text for a tool with a grammar.
+    ToolCallArgumentsDelta {
+        /// The model's id of the call.
+        call_id: String,
+        /// Text, as the model wrote it.
+        delta: String,
+    },
+    /// The model finished the arguments of a tool call, or stopped writing them. The complete arguments are in
+    /// `TOOL_CALL_START`.
+    ToolCallArgumentsEnd {
+        /// The model's id of the call.
+        call_id: String,
+        /// Whether the stream failed or was stopped here.
+        #[serde(default)]
+        interrupted: bool,
+    },
+    /// A model response is complete and part of the history.
+    ModelResponse {
+        /// The provider's id of the response.
+        response_id: String,
+        /// Model that responded.
+        model: String,
+        /// Reason why the model stopped.
+        #[schemars(schema_with = "schema::finish_reason")]
+        finish_reason: FinishReason,
+        /// Tokens of this call.
+        #[schemars(schema_with = "schema::usage")]
+        usage: Usage,
+    },
+    /// Simple mistakes in the arguments of a call were repaired before it was judged. The other events of the call have
+    /// the arguments as the model wrote them.
+    ToolCallRepaired {
+        /// Id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+        /// Repairs.
+        #[schemars(schema_with = "schema::repairs")]
+        repairs: Vec<ArgumentRepair>,
+    },
+    /// A tool call started, or is answered without running.
+    ToolCallStart {
+        /// Id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+        /// Kind of the call.
+        #[serde(default)]
+        call_kind: CallKind,
+        /// Arguments.
+        #[schemars(with = "Value")]
+        arguments: CallArguments,
+    },
+    /// More output of a running tool.
+    ToolCallOutputDelta {
+        /// Id of the call.
+        call_id: String,
+        /// Text; bytes that are not UTF-8 are replaced.
+        delta: String,
+    },
+    /// A tool call ended.
+    ToolCallEnd {
+        /// Id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+        /// Complete output; the model may get less.
+        #[schemars(schema_with = "schema::output")]
+        output: Output,
+        /// Kind of failure, if the call failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(schema_with = "schema::tool_error_kind")]
+        error: Option<ToolErrorKind>,
+        /// Time limit that a command exceeded, in milliseconds, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
+        /// Duration in milliseconds.
+        duration_ms: u64,
+        /// Files that the call changed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(schema_with = "schema::changes")]
+        changes: Vec<FileChange>,
+    },
+    /// A call needs the approval of a person.
+    ApprovalRequested {
+        /// Id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+        /// Kind of the call.
+        #[serde(default)]
+        call_kind: CallKind,
+        /// Arguments that it would run with.
+        arguments: Value,
+        /// Why approval is needed.
+        reason: String,
+        /// Identifies this call with exactly these arguments. A decision applies to it alone, and once.
+        #[schemars(schema_with = "schema::fingerprint")]
+        fingerprint: Fingerprint,
+    },
+    /// A person decided on a call, or the time for it ran out.
+    ApprovalDecided {
+        /// Id of the call.
+        call_id: String,
+        /// Whether it may run.
+        approved: bool,
+    },
+    /// A steering message was added to the history.
+    SteeringInjected {
+        /// Text.
+        content: String,
+    },
+    /// A subagent is about to start. Its own events have the id of its session.
+    SubagentSpawned {
+        /// Name among the subagents of this session.
+        agent_id: String,
+        /// Id of its session.
+        #[schemars(with = "String")]
+        child: SessionId,
+        /// Task.
+        task: String,
+    },
+    /// A subagent was closed: on request, to make room for another one, or because this session ends. Its last event
+    /// precedes this one.
+    SubagentEnded {
+        /// Name among the subagents of this session.
+        agent_id: String,
+        /// Id of its session.
+        #[schemars(with = "String")]
+        child: SessionId,
+        /// Result of its last message; failed if it was closed while it worked.
+        status: SubagentStatus,
+        /// Number of its assistant turns.
+        turns_used: u64,
+    },
+    /// A turn limit stopped the loop.
+    TurnLimit {
+        /// Tool rounds of this input, if that limit was reached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        round: Option<u64>,
+        /// Assistant turns of the session, if that limit was reached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total_turns: Option<u64>,
+    },
+    /// A spending limit stopped the loop. A raised limit applies from the next input on.
+    BudgetReached {
+        /// The limit; its name includes the unit.
+        budget: BudgetKind,
+        /// Its value.
+        limit: u64,
+        /// Amount spent by this session and its subagents.
+        spent: u64,
+    },
+    /// The next request is larger than the model's context window and was not sent.
+    ContextFull {
+        /// Lower bound of its size, in tokens.
+        least_tokens: u64,
+        /// Context window, in tokens.
+        context_window: u64,
+    },
+    /// The most recent calls repeat.
+    LoopDetection {
+        /// Message to the model.
+        message: String,
+    },
+    /// The history was changed so that a provider accepts the next request.
+    HistoryRepaired {
+        /// What was changed, and why.
+        message: String,
+    },
+    /// A problem that does not stop the turn: context usage, a retry, a truncated response.
+    Warning {
+        /// Message for a person.
+        message: String,
+    },
+    /// An error that stopped the turn.
+    Error {
+        /// The error.
+        #[schemars(schema_with = "schema::error_info")]
+        error: ErrorInfo,
+    },
+    /// Deltas were skipped, because the subscriber lagged or came late. The end event of the segment has the complete
+    /// text; that of a tool call only if it returned what it streamed; for arguments, `TOOL_CALL_START` has it.
+    Gap {
+        /// Number of skipped bytes.
+        skipped: u64,
+    },
+}

@@ -1,0 +1,261 @@
+//! Inputs of the turn machine.
+
+use std::time::Duration;
+
+use pintle_llm::{ErrorInfo, ReasoningEffort, Response};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    CallKey, FinishedCall, LoadId, ModelCallId, Preparation, RunId, SegmentId, SessionId, Spent,
+    SubagentStatus, Timestamp, TurnContext, TurnLimits,
+};
+
+/// Input of the turn machine, with the time at which the driver received it.
+///
+/// The inputs determine a session completely: the same inputs lead to the same state, actions and events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// Time, set by the driver.
+    pub at: Timestamp,
+    /// The input itself.
+    #[serde(flatten)]
+    pub kind: InputKind,
+}
+
+impl Input {
+    /// Creates an input with this time.
+    #[must_use]
+    pub fn new(at: Timestamp, kind: InputKind) -> Self {
+        Self { at, kind }
+    }
+}
+
+/// Kind of an [`Input`]: those of the embedding application first, then those of the driver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "input", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum InputKind {
+    /// The session was created. The first input.
+    Opened {
+        /// Provider that requests are sent to.
+        provider: String,
+        /// Model.
+        model: String,
+        /// Working directory of its tools.
+        working_directory: String,
+    },
+    /// The user submitted an input.
+    Submit {
+        /// Id of the run.
+        run: RunId,
+        /// Text.
+        text: String,
+    },
+    /// A message to inject between two rounds.
+    Steer {
+        /// Text.
+        text: String,
+    },
+    /// A message to handle after the current input.
+    FollowUp {
+        /// Text.
+        text: String,
+    },
+    /// Stop the current turn and keep the session.
+    Interrupt,
+    /// Stop everything and close the session.
+    Abort,
+    /// Close the session and stop what runs.
+    Close,
+    /// Change the configuration, from the next request on.
+    Configure {
+        /// The change.
+        change: Change,
+    },
+    /// A person decided on a call.
+    ApprovalDecided {
+        /// Key of the call.
+        call: CallKey,
+        /// Whether it may run.
+        approved: bool,
+        /// Reason of a denial, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+
+    /// The context was loaded.
+    ContextLoaded {
+        /// Id of the load.
+        load: LoadId,
+        /// The context.
+        context: Box<TurnContext>,
+    },
+    /// The context could not be loaded.
+    ContextFailed {
+        /// Id of the load.
+        load: LoadId,
+        /// Error.
+        error: ErrorInfo,
+    },
+    /// A segment of text or reasoning began.
+    SegmentOpened {
+        /// Id of the segment.
+        segment: SegmentId,
+        /// Text or reasoning.
+        kind: SegmentKind,
+    },
+    /// A segment of text or reasoning ended.
+    SegmentClosed {
+        /// Id of the segment.
+        segment: SegmentId,
+        /// Text or reasoning.
+        kind: SegmentKind,
+        /// Complete text of the segment.
+        text: String,
+        /// Whether it was cut off.
+        interrupted: bool,
+    },
+    /// The model began to write the arguments of a call.
+    ArgumentsOpened {
+        /// Id of the segment.
+        segment: SegmentId,
+        /// The model's id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+    },
+    /// The model finished the arguments of a call, or stopped writing them.
+    ArgumentsClosed {
+        /// Id of the segment.
+        segment: SegmentId,
+        /// The model's id of the call.
+        call_id: String,
+        /// Whether they were cut off.
+        interrupted: bool,
+    },
+    /// A model call failed and is retried.
+    ModelRetrying {
+        /// Id of the model call.
+        model_call: ModelCallId,
+        /// Number of the retry, from 1.
+        attempt: u32,
+        /// Delay before it.
+        delay: Duration,
+        /// Error of the failed attempt.
+        error: ErrorInfo,
+    },
+    /// The model replied.
+    ModelReplied {
+        /// Id of the model call.
+        model_call: ModelCallId,
+        /// Complete response.
+        response: Box<Response>,
+    },
+    /// The model call failed for good, or was cancelled.
+    ModelFailed {
+        /// Id of the model call.
+        model_call: ModelCallId,
+        /// Error.
+        error: ErrorInfo,
+        /// Text received so far, of the newest attempt that had any.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        partial: String,
+    },
+    /// A timer fired.
+    TimerFired {
+        /// Subject of the timer.
+        timer: Timer,
+    },
+    /// A call was looked up, validated and gated.
+    CallPrepared {
+        /// Key of the call.
+        call: CallKey,
+        /// Result of the preparation.
+        preparation: Preparation,
+    },
+    /// A call is about to run. Precedes its effect.
+    ToolStarted {
+        /// Key of the call.
+        call: CallKey,
+    },
+    /// A call ended.
+    ToolFinished {
+        /// Key of the call.
+        call: CallKey,
+        /// Result.
+        finished: Box<FinishedCall>,
+    },
+    /// A running call was stopped, and its effect is unknown.
+    ToolLost {
+        /// Key of the call.
+        call: CallKey,
+    },
+    /// A subagent is about to start. Precedes its first event.
+    ChildSpawned {
+        /// Name among the subagents of this session.
+        agent: String,
+        /// Id of its session.
+        session: SessionId,
+        /// Task.
+        task: String,
+    },
+    /// A subagent, or one below it, spent something.
+    ChildSpent {
+        /// Name of the subagent.
+        agent: String,
+        /// Amount since the last report.
+        spent: Spent,
+    },
+    /// A subagent is closed.
+    ChildEnded {
+        /// Name of the subagent.
+        agent: String,
+        /// Result of its last message; failed if it was closed while it worked.
+        status: SubagentStatus,
+        /// Number of its assistant turns.
+        turns_used: u64,
+    },
+    /// All processes that the session started have ended.
+    CleanedUp,
+    /// An input could not be written to the journal, so the session must not continue.
+    Unrecorded {
+        /// Error.
+        error: ErrorInfo,
+    },
+    /// The process that drove the session is gone, with everything that ran in it. Another process resumes from the
+    /// record.
+    Resumed,
+}
+
+/// Change of the configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Change {
+    /// Reasoning effort.
+    ReasoningEffort(Option<ReasoningEffort>),
+    /// Limits.
+    Limits(TurnLimits),
+    /// Model, profile or tools: the context is reloaded before the next request.
+    Context,
+}
+
+/// Kind of a streamed segment of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SegmentKind {
+    /// Text for the user.
+    Text,
+    /// Reasoning.
+    Reasoning,
+}
+
+/// Subject of a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timer {
+    /// Time limit for the approval of a call.
+    Approval(CallKey),
+    /// Time limit of a run.
+    Run(RunId),
+}

@@ -1,0 +1,98 @@
+//! Result of a run.
+
+use pintle_llm::{ErrorInfo, Usage};
+use serde::{Deserialize, Serialize};
+
+/// Result of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// How the run ended.
+    pub status: OutcomeStatus,
+    /// Text of the last model response, or the question that the model asked with a tool; empty if there was none.
+    pub text: String,
+    /// Tokens of all model calls of the run.
+    pub usage: Usage,
+    /// Number of model calls.
+    pub model_calls: u64,
+    /// Number of tool calls.
+    pub tool_calls: u64,
+    /// Error that ended the run, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorInfo>,
+}
+
+impl Outcome {
+    /// Creates an outcome with this status, no text and no usage.
+    #[must_use]
+    pub fn new(status: OutcomeStatus) -> Self {
+        Self {
+            status,
+            text: String::new(),
+            usage: Usage::default(),
+            model_calls: 0,
+            tool_calls: 0,
+            error: None,
+        }
+    }
+
+    /// Adds the usage and the calls of an earlier run. Status, text and error stay those of this run.
+    ///
+    /// For an embedding application that answers a question with the next input and reports both runs as one.
+    #[must_use]
+    pub fn continuing(mut self, earlier: &Self) -> Self {
+        self.usage += &earlier.usage;
+        self.model_calls = self.model_calls.saturating_add(earlier.model_calls);
+        self.tool_calls = self.tool_calls.saturating_add(earlier.tool_calls);
+        self
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OutcomeStatus {
+    /// The model answered without calling tools.
+    Completed,
+    /// The model asked a question; the next input answers it.
+    AwaitingInput,
+    /// The model, or a content filter, refused.
+    Refused,
+    /// The limit on tool rounds for one input was reached.
+    RoundLimit,
+    /// The limit on assistant turns of the session was reached.
+    TurnLimit,
+    /// A limit of the [`Budget`](super::Budget) was reached. The session stays usable; raise the limit to continue.
+    Budget,
+    /// The next request cannot fit the model's context window. The session stays usable with a model that has a larger
+    /// window, or from a fork at an earlier turn.
+    ContextFull,
+    /// Interrupted by the embedding application; the session stays usable.
+    Interrupted,
+    /// Aborted by the embedding application; the session is closed.
+    Aborted,
+    /// Ended by an error.
+    Failed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn continuing_adds_usage_and_keeps_the_later_status() {
+        let run = |status, text: &str, calls: u64| Outcome {
+            status,
+            text: text.to_owned(),
+            usage: Usage::new(10 * calls, calls),
+            model_calls: calls,
+            tool_calls: calls - 1,
+            error: None,
+        };
+        let question = run(OutcomeStatus::AwaitingInput, "Which port?", 3);
+        let both = run(OutcomeStatus::Completed, "Done.", 1).continuing(&question);
+        let expected = Outcome { tool_calls: 2, ..run(OutcomeStatus::Completed, "Done.", 4) };
+        assert_eq!(both, expected);
+    }
+}

@@ -1,0 +1,43 @@
+//! Initial state of a machine.
+
+use pintle_llm::ReasoningEffort;
+use serde::{Deserialize, Serialize};
+
+use super::{ForkedFrom, Turn, TurnContext, TurnLimits};
+
+/// State of a machine before its first input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Start {
+    /// Limits.
+    pub limits: TurnLimits,
+    /// Reasoning effort; the model's default if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// Conversation so far. Each call in it has its result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Turn>,
+    /// Context of the next request; loaded before it if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Box<TurnContext>>,
+    /// Origin of the history, if it comes from another session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkedFrom>,
+    /// Highest number in a name of a subagent that the history may mention; 0 if there was none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub subagents_named: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Start {
+    /// Creates a start without a history.
+    #[must_use]
+    pub fn new(limits: TurnLimits, reasoning_effort: Option<ReasoningEffort>) -> Self {
+        Self { limits, reasoning_effort, ..Self::default() }
+    }
+}
