@@ -80,7 +80,7 @@ impl Activity {
     }
 
     fn start_call(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
-        if let EventKind::ToolCallStart { call_id, tool_name, arguments } = &event.kind {
+        if let EventKind::ToolCallStart { call_id, tool_name, arguments, .. } = &event.kind {
             self.calls.push(RunningCall {
                 session: event.session_id.clone(),
                 agent: agent.map(|agent| summary::one_line(agent, summary::MAX_CHARS)),
