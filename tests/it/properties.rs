@@ -53,7 +53,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// A machine, and what it waits for.
-struct Bench {
+struct Harness {
     machine: Machine,
     context: TurnContext,
     clock: i64,
@@ -61,11 +61,11 @@ struct Bench {
     load: Option<LoadId>,
     model: Option<ModelCallId>,
     unprepared: Vec<CallKey>,
-    told_to_run: Vec<CallKey>,
+    starting: Vec<CallKey>,
     requests: Vec<Request>,
 }
 
-impl Bench {
+impl Harness {
     fn new(dialect: Dialect) -> Self {
         let profile = profile(dialect);
         let mut context =
@@ -73,20 +73,20 @@ impl Bench {
         // Two are enough, and their schemas are not what is judged here.
         context.tools = profile.tools().into_iter().take(2).collect();
         context.max_tokens = Some(32_000);
-        let mut bench = Self {
+        let mut harness = Self {
             machine: Machine::new(TurnLimits::default(), None),
             clock: 0,
             runs: 0,
             load: None,
             model: None,
             unprepared: Vec::new(),
-            told_to_run: Vec::new(),
+            starting: Vec::new(),
             requests: Vec::new(),
             context,
         };
-        let (provider, model) = (bench.context.provider.clone(), bench.context.model.clone());
-        bench.tell(InputKind::Opened { provider, model, working_directory: "/w".into() });
-        bench
+        let (provider, model) = (harness.context.provider.clone(), harness.context.model.clone());
+        harness.tell(InputKind::Opened { provider, model, working_directory: "/w".into() });
+        harness
     }
 
     fn tell(&mut self, kind: InputKind) {
@@ -99,13 +99,13 @@ impl Bench {
                     self.requests.push(*request);
                 }
                 Action::PrepareCall { call, .. } => self.unprepared.push(call),
-                Action::StartTool { call } => self.told_to_run.push(call),
+                Action::StartTool { call } => self.starting.push(call),
                 _ => {}
             }
         }
         if self.machine.state() != SessionState::Processing {
             self.unprepared.clear();
-            self.told_to_run.clear();
+            self.starting.clear();
         }
     }
 
@@ -126,7 +126,7 @@ impl Bench {
                 self.tell(InputKind::ModelFailed { model_call, error, partial: "I was about".into() });
             }
             Step::Lose => {
-                let Some(call) = self.told_to_run.pop() else { return };
+                let Some(call) = self.starting.pop() else { return };
                 self.tell(InputKind::ToolStarted { call });
                 self.tell(InputKind::ToolLost { call });
             }
@@ -145,8 +145,8 @@ impl Bench {
         } else if !self.unprepared.is_empty() {
             let call = self.unprepared.remove(choice % self.unprepared.len());
             self.tell(InputKind::CallPrepared { call, preparation: preparation(choice) });
-        } else if !self.told_to_run.is_empty() {
-            let call = self.told_to_run.remove(choice % self.told_to_run.len());
+        } else if !self.starting.is_empty() {
+            let call = self.starting.remove(choice % self.starting.len());
             self.tell(InputKind::ToolStarted { call });
             self.tell(InputKind::ToolFinished { call, finished: Box::new(finished(choice)) });
         }
@@ -232,10 +232,10 @@ async fn every_interleaving_sends_what_the_provider_accepts(dialect: Dialect) {
         let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
         let steps = proptest::collection::vec(step(), 1..60);
         let verdict = TestRunner::new(config).run(&steps, |steps| {
-            let mut bench = Bench::new(dialect);
-            steps.iter().for_each(|step| bench.take(step));
-            judged.set(judged.get() + bench.requests.len());
-            runtime.block_on(judge(dialect, bench.requests))
+            let mut harness = Harness::new(dialect);
+            steps.iter().for_each(|step| harness.take(step));
+            judged.set(judged.get() + harness.requests.len());
+            runtime.block_on(judge(dialect, harness.requests))
         });
         verdict.unwrap();
     });
