@@ -33,7 +33,7 @@ impl Recording {
         self.recorder.as_ref().is_some_and(|recorder| recorder.keeps())
     }
 
-    /// Returns, once, the input that tells the machine of a failed journal.
+    /// Returns, once, the input that reports a failed journal to the machine.
     pub(super) fn unrecorded(&mut self) -> Option<InputKind> {
         let source = self.unrecorded.take()?;
         let error = Error::new(ErrorKind::Configuration, "the journal of the session cannot be written");

@@ -44,7 +44,7 @@ impl Report {
 
 impl Driver {
     pub(super) async fn report(&mut self, report: Report) {
-        // What a tool did to subagents is handled before its result.
+        // Inputs about subagents come before the result of the tool that caused them.
         self.follow_subagents().await;
         let input = match report {
             Report::Input(kind) => Some(*kind),

@@ -44,7 +44,7 @@ impl OpenSegments {
     }
 }
 
-/// Whether an input, and the event that follows from it, starts or ends a segment of a model response.
+/// Start or end of a segment of a model response, as an input and the event that follows from it report it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SegmentBoundary {
     Start(SegmentId),

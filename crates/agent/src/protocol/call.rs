@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a tool call does, for a user interface to choose how to draw it. The names of tools differ between toolsets;
+/// Kind of a tool call, by which a user interface can choose how to draw it. The names of tools differ between toolsets;
 /// the kinds do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -63,7 +63,7 @@ pub enum Preparation {
     Ready(CallPlan),
     /// The call may run if a person approves it.
     Ask {
-        /// What running it means.
+        /// Facts for its scheduling.
         plan: CallPlan,
         /// Arguments that it would run with.
         arguments: Value,

@@ -324,7 +324,7 @@ pub enum EventKind {
     },
     /// The history was changed so that a provider accepts the next request.
     HistoryRepaired {
-        /// What was changed, and why.
+        /// Change and its reason.
         message: String,
     },
     /// A problem that does not stop the turn: context usage, a retry, a truncated response.

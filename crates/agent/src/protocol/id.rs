@@ -1,4 +1,4 @@
-//! Identifiers, each a type of its own.
+//! Identifiers, as distinct types.
 
 use std::fmt;
 
