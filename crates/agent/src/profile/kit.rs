@@ -29,8 +29,8 @@ impl Kit {
     }
 
     pub(crate) fn with_all(mut self, more: Self) -> Self {
-        for tool in more.tools.tools() {
-            self.tools.insert(tool.clone());
+        for tool in more.tools {
+            self.tools.insert(tool);
         }
         self
     }
@@ -41,18 +41,18 @@ impl Kit {
 
     /// Adds the tools whose names are not registered yet.
     pub(crate) fn add_missing(self, registry: &mut ToolRegistry) {
-        for tool in self.tools.tools() {
+        for tool in self.tools {
             if registry.get(tool.name()).is_none() {
-                registry.insert(tool.clone());
+                registry.insert(tool);
             }
         }
     }
 
     /// Replaces the registered tools with the same names.
     pub(crate) fn replace_in(self, registry: &mut ToolRegistry) {
-        for tool in self.tools.tools() {
+        for tool in self.tools {
             if registry.get(tool.name()).is_some() {
-                registry.insert(tool.clone());
+                registry.insert(tool);
             }
         }
     }
