@@ -142,11 +142,6 @@ impl ToolRegistry {
         self.definitions.get_or_init(list).clone()
     }
 
-    /// Returns all tools, in order.
-    pub fn tools(&self) -> impl Iterator<Item = &Arc<RegisteredTool>> {
-        self.tools.iter()
-    }
-
     /// Returns all names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().map(|tool| tool.name())
@@ -156,6 +151,16 @@ impl ToolRegistry {
     #[must_use]
     pub fn similar_names(&self, name: &str) -> Vec<&str> {
         most_similar(name, self.names())
+    }
+}
+
+impl IntoIterator for ToolRegistry {
+    type Item = Arc<RegisteredTool>;
+    type IntoIter = std::vec::IntoIter<Arc<RegisteredTool>>;
+
+    /// Returns the tools in order.
+    fn into_iter(self) -> Self::IntoIter {
+        self.tools.into_iter()
     }
 }
 

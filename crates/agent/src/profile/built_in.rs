@@ -29,8 +29,8 @@ impl BuiltInTools {
     }
 
     pub(crate) fn with_all(mut self, more: Self) -> Self {
-        for tool in more.tools.tools() {
-            self.tools.insert(tool.clone());
+        for tool in more.tools {
+            self.tools.insert(tool);
         }
         self
     }
@@ -41,18 +41,18 @@ impl BuiltInTools {
 
     /// Registers the tools whose names are not taken.
     pub(crate) fn add_missing(self, registry: &mut ToolRegistry) {
-        for tool in self.tools.tools() {
+        for tool in self.tools {
             if registry.get(tool.name()).is_none() {
-                registry.insert(tool.clone());
+                registry.insert(tool);
             }
         }
     }
 
     /// Replaces the registered tools of the same names.
     pub(crate) fn replace_existing(self, registry: &mut ToolRegistry) {
-        for tool in self.tools.tools() {
+        for tool in self.tools {
             if registry.get(tool.name()).is_some() {
-                registry.insert(tool.clone());
+                registry.insert(tool);
             }
         }
     }

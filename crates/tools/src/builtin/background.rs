@@ -16,8 +16,8 @@ use crate::registry::ToolRegistry;
 
 /// Registers `shell_start`, `shell_read`, `shell_write`, `shell_stop` and `shell_list`.
 ///
-/// They work on the [`BackgroundCommands`](super::BackgroundCommands) of their call's context, which the calls of a
-/// session must share.
+/// They work on the [`BackgroundCommands`](crate::builtin::BackgroundCommands) of their call's context, which the calls
+/// of a session must share.
 ///
 /// # Errors
 ///

@@ -12,7 +12,7 @@ use crate::tool::{Effect, Tool, ToolOutput};
 /// The time to wait for the first output or an immediate failure.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// Starts a command in the background, in the [`BackgroundCommands`](super::BackgroundCommands) of the call.
+/// Starts a command in the background, in the [`BackgroundCommands`](crate::builtin::BackgroundCommands) of the call.
 ///
 /// The result has its id, and its output and state after a quarter of a second.
 #[derive(Clone, Copy, Debug, Default)]
