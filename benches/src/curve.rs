@@ -35,7 +35,7 @@ impl Curve {
             let (Some(first), Some(last)) = (line.points.first(), line.points.last()) else { continue };
             writeln!(
                 text,
-                "* {}, {}: {} {} at {}, {} at {}; at the end it grows with the {} to the power of {:.2}.",
+                "* {}, {}: {} {} at {}, {} at {}; final exponent of growth with the {}: {:.2}.",
                 self.title,
                 line.name,
                 short(first.1),

@@ -23,11 +23,11 @@ const SESSION_AIM: f64 = 200.0;
 const HISTORY: usize = 20_000_000;
 const HISTORY_AIM: f64 = 2.0;
 
-const IDLE: &str = "1,000 idle sessions of one profile, asked one after the other";
-const AT_ONCE: &str = "1,000 idle sessions of one profile, all asked at once";
-const APART: &str = "1,000 idle sessions, each with a profile made for it";
-const HELD: &str = "a history of 20 MB: resident memory against its bytes";
-const PEAK: &str = "a history of 20 MB: the most while a request is sent";
+const IDLE: &str = "1,000 idle sessions of one profile, prompted one after the other";
+const AT_ONCE: &str = "1,000 idle sessions of one profile, all prompted at once";
+const APART: &str = "1,000 idle sessions, each with its own profile";
+const HELD: &str = "a history of 20 MB: resident memory relative to its size";
+const PEAK: &str = "a history of 20 MB: peak while a request is sent";
 
 /// Bytes of a long patch.
 const PATCH: usize = 10_000_000;
@@ -63,9 +63,8 @@ pub(crate) fn run(wanted: &str) -> Report {
         report.facts.push(Fact::new(PEAK, "×", Bound::None, ratios(1)));
     }
     for (dialect, is_custom) in PATCHES {
-        let form = if is_custom { ", in free form" } else { "" };
-        let name =
-            format!("{}: apply_patch of 10 MB{form}: the most, against the patch's bytes", dialect.name());
+        let form = if is_custom { ", free-form" } else { "" };
+        let name = format!("{}: apply_patch of 10 MB{form}: peak relative to the patch size", dialect.name());
         if name.contains(wanted) {
             let what = format!("{}~{is_custom}", dialect.name());
             let peaks = (0..3).filter_map(|_| hold(&what, PATCH).get(1).copied());

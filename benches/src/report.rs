@@ -49,7 +49,9 @@ impl Report {
     pub(crate) fn markdown(&self) -> String {
         let mut text = String::new();
         if !self.rows.is_empty() {
-            text.push_str("| what | against | ratio: median (least to most) | of CPU | aim | reached |\n");
+            text.push_str(
+                "| measurement | baseline | ratio: median (min to max) | CPU ratio | target | met |\n",
+            );
             text.push_str("|---|---|---|---|---|---|\n");
             self.rows.iter().filter_map(row).for_each(|line| text.push_str(&line));
         }
@@ -57,7 +59,7 @@ impl Report {
             if !self.rows.is_empty() {
                 text.push('\n');
             }
-            text.push_str("| what | median (least to most) | aim | reached |\n|---|---|---|---|\n");
+            text.push_str("| measurement | median (min to max) | target | met |\n|---|---|---|---|\n");
             self.facts.iter().for_each(|each| text.push_str(&fact(each)));
         }
         self.curves.iter().for_each(|curve| text.push_str(&curve.markdown()));

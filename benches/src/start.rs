@@ -23,10 +23,10 @@ const AIM: Duration = Duration::from_millis(20);
 /// Allowed resident memory of the process, in MiB.
 const MEMORY_AIM: f64 = 20.0;
 
-const WHOLE: &str = "pintle run, one answer: the whole process";
+const WHOLE: &str = "pintle run, one response: the whole process";
 const FIRST: &str = "pintle run: from start to the first byte of a request";
-const MEMORY: &str = "pintle run, one answer: resident memory at most";
-const SIZE: &str = "size of the program pintle";
+const MEMORY: &str = "pintle run, one response: peak resident memory";
+const SIZE: &str = "size of the pintle executable";
 
 /// Argument with which this program runs another one and prints its memory.
 pub(crate) const WATCH: &str = "watch";

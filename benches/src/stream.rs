@@ -133,7 +133,7 @@ impl Harness {
             f64::from(u32::try_from(EVENTS).unwrap_or_default()) / cost.cpu.as_secs_f64()
         };
         let rates = (0..ROUNDS).map(rate).collect();
-        let what = format!("{what}, decoded, HTTP and all");
+        let what = format!("{what}, decoded, HTTP included");
         Fact::new(what, "a second and core", Bound::AtLeast(EVENTS_AIM), rates)
     }
 

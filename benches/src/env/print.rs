@@ -23,8 +23,8 @@ const PRINT: &str = "head -c 1073741824 /dev/zero";
 
 /// Rows: name, baseline, and the target of the baseline's output.
 const PRINTS: [(&str, &str, Target); 2] = [
-    ("print 1 GiB, all of it spooled", "cat, through a pipe to /dev/null", Target::Nothing),
-    ("print 1 GiB, against a file", "cat, through a pipe to a file", Target::File),
+    ("print 1 GiB, all output spooled", "cat, through a pipe to /dev/null", Target::Nothing),
+    ("print 1 GiB, compared with a file", "cat, through a pipe to a file", Target::File),
 ];
 
 #[derive(Clone, Copy)]
