@@ -20,57 +20,10 @@ struct Allowed {
 }
 
 const ALLOWED: &[Allowed] = &[
-    // To be removed, except `driver`, `session` and `subagent`.
     Allowed {
         package: "pintle-agent",
-        modules: &[
-            "approval",
-            "config",
-            "driver",
-            "error",
-            "event",
-            "event_log",
-            "profile",
-            "project_docs",
-            "prompt",
-            "record",
-            "run",
-            "session",
-            "skills",
-            "subagent",
-            "turn",
-        ],
-        reason: "a session, its driver and its subagents drive each other; the rest is still to be separated",
-    },
-    // To be removed.
-    Allowed {
-        package: "pintle-env",
-        modules: &["environment", "listing", "search", "text"],
-        reason: "default methods of the trait call the modules that are written against it",
-    },
-    // To be removed.
-    Allowed {
-        package: "pintle-tools",
-        modules: &["builtin", "context", "form", "registry", "tool", "truncate"],
-        reason: "the context of a call holds the background commands of a built-in tool",
-    },
-    // To be removed.
-    Allowed {
-        package: "pintle-tools",
-        modules: &["gate", "pipeline"],
-        reason: "gates judge the prepared calls of the pipeline, which asks them",
-    },
-    // To be removed.
-    Allowed {
-        package: "pintle",
-        modules: &["args", "console", "environment", "failure", "host", "interrupt", "render"],
-        reason: "failures are printed by the console, which can fail",
-    },
-    // To be removed.
-    Allowed {
-        package: "pintle",
-        modules: &["follow", "model"],
-        reason: "the model's middleware reports to the view that follows the session",
+        modules: &["driver", "session", "subagent"],
+        reason: "a session starts its driver, which drives subagents, which are sessions",
     },
     Allowed {
         package: "xtask",

@@ -93,7 +93,10 @@ impl<'a> Index<'a> {
     fn has_item(&mut self, name: &str) -> bool {
         let Some((package, path)) = name.split_once("::") else { return false };
         let Some(package_names) = self.package_names(&package.replace('_', "-")) else { return false };
-        match path.split("::").collect::<Vec<_>>().as_slice() {
+        // Modules are for readers: an item is found by its name, wherever its crate defines it.
+        let is_module =
+            |part: &&str| part.starts_with(char::is_lowercase) && path.contains(&format!("{part}::"));
+        match path.split("::").skip_while(is_module).collect::<Vec<_>>().as_slice() {
             [item] => package_names.items.contains(*item),
             [item, member] => {
                 package_names.items.contains(*item)
