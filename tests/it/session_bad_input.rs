@@ -320,7 +320,7 @@ async fn arguments_that_never_end_fail_the_run_and_not_the_session(dialect: Dial
         let (_, outcome) = play(&session, "Write a file").await;
         let error = outcome.error.unwrap();
         assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::Stream), "{error}");
-        assert_eq!(error.message, format!("the answer is larger than {LIMIT} bytes"));
+        assert_eq!(error.message, format!("the response is larger than {LIMIT} bytes"));
         assert_eq!((outcome.model_calls, session.state()), (1, SessionState::Idle));
     }
     session.close().await;
