@@ -324,7 +324,7 @@ async fn endless_arguments_fail_only_the_run(dialect: Dialect) {
         let (_, outcome) = play(&session, "Write a file").await;
         let error = outcome.error.unwrap();
         assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::Stream), "{error}");
-        assert_eq!(error.message, format!("the answer is larger than {LIMIT} bytes"));
+        assert_eq!(error.message, format!("the response is larger than {LIMIT} bytes"));
         assert_eq!((outcome.model_calls, session.state()), (1, SessionState::Idle));
     }
     session.close().await;
