@@ -1,6 +1,7 @@
 //! Anthropic (Messages API).
 
 mod block;
+mod cache_points;
 mod conversation;
 mod error;
 mod reasoning;

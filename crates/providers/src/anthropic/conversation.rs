@@ -6,12 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pintle_llm::{ContentPart, Error, HistoryItem, Request};
 
-use super::NAME;
 use super::block::{Block, Encoded, Kind, Turn, WireRole, encoded};
+use super::{NAME, cache_points};
 use crate::body::Body;
 use crate::media::unsupported;
-
-const CACHE_POINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 /// Number of newest messages that may still change: the last two user messages have cache points, a truncated response
 /// loses its end, and calls of server tools wait for their results.
@@ -278,7 +276,7 @@ impl MergedMessage<'_> {
             }
             // Inserted before the closing brace, which is the last byte of the block.
             out.share(&block.json.slice(..block.json.len().saturating_sub(1)));
-            out.write(CACHE_POINT.as_bytes());
+            out.write(cache_points::LAST_FIELD.as_bytes());
             out.write(b"}");
         }
         out.write(b"]}");

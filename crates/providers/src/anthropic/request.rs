@@ -4,6 +4,7 @@ use bytes::Bytes;
 use pintle_llm::{Error, Request, ResponseFormat, ToolChoice, ToolDefinition, Warning};
 use serde_json::{Map, Value, json};
 
+use super::cache_points::{self, auto_cache, has_cache_point, mark, mark_value};
 use super::conversation::Conversation;
 use super::{NAME, reasoning, sampling};
 use crate::body::{Fields, fragment, joined, merge_options};
@@ -15,12 +16,6 @@ use crate::secret::Secret;
 const DEFAULT_MAX_TOKENS: u64 = 4_096;
 
 const VERSION: &str = "2023-06-01";
-
-/// Required by old models for caching, and ignored by others.
-const CACHING_BETA: &str = "prompt-caching-2024-07-31";
-
-/// Start of an object with a cache point.
-const CACHE_POINT_START: &[u8] = br#"{"cache_control":{"type":"ephemeral"},"#;
 
 /// Options that this adapter applies itself.
 const HANDLED: [&str; 3] = ["beta_headers", "auto_cache", "tools"];
@@ -44,7 +39,7 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
     merge_options(&mut fields, NAME, options, &HANDLED, "messages")?;
 
     let mut betas = beta_headers(options)?;
-    let caching = (cache || has_manual_points || has_cache_point(&fields)).then_some(CACHING_BETA);
+    let caching = (cache || has_manual_points || has_cache_point(&fields)).then_some(cache_points::BETA);
     for needed in caching.into_iter().chain(reasoning::beta(&fields, &request.model)) {
         if !betas.contains(&needed) {
             betas.push(needed);
@@ -194,26 +189,6 @@ fn tools(
     Ok(manual_points.contains(&true))
 }
 
-/// Inserts a cache point into a serialised object that has fields and no cache point.
-fn mark(object: &mut Bytes) {
-    *object = [CACHE_POINT_START, object.get(1..).unwrap_or_default()].concat().into();
-}
-
-/// Inserts a cache point into an object that has none.
-fn mark_value(block: &mut Value) {
-    if let Some(block) = block.as_object_mut() {
-        block.entry("cache_control").or_insert_with(|| json!({"type": "ephemeral"}));
-    }
-}
-
-fn auto_cache(options: &Map<String, Value>) -> Result<bool, Error> {
-    match options.get("auto_cache") {
-        None => Ok(true),
-        Some(Value::Bool(wanted)) => Ok(*wanted),
-        Some(found) => Err(invalid_option(NAME, "auto_cache", "true or false", found)),
-    }
-}
-
 fn beta_headers(options: &Map<String, Value>) -> Result<Vec<&str>, Error> {
     const OPTION: &str = "beta_headers";
     let names = list_option(Some(options), NAME, OPTION)?;
@@ -221,16 +196,4 @@ fn beta_headers(options: &Map<String, Value>) -> Result<Vec<&str>, Error> {
         .iter()
         .map(|name| name.as_str().ok_or_else(|| invalid_option(NAME, OPTION, "a list of strings", name)))
         .collect()
-}
-
-/// Returns whether there is a cache point anywhere: the caller may have set some.
-fn has_cache_point(object: &Map<String, Value>) -> bool {
-    fn within(value: &Value) -> bool {
-        match value {
-            Value::Object(object) => has_cache_point(object),
-            Value::Array(list) => list.iter().any(within),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        }
-    }
-    object.contains_key("cache_control") || object.values().any(within)
 }

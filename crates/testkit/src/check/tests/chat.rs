@@ -95,12 +95,12 @@ const CASES: &[Case] = &[
     (
         |body| body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("[]"),
         "messages[2].tool_calls[0].function.arguments",
-        "no JSON object",
+        "not a JSON object",
     ),
     (
         |body| body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{\"a\":"),
         "messages[2].tool_calls[0].function.arguments",
-        "no JSON object",
+        "not a JSON object",
     ),
     (
         |body| body["messages"][2]["tool_calls"][0]["function"]["name"] = json!("n".repeat(65)),
