@@ -2,7 +2,7 @@
 //!
 //! Tools access files and processes only through an `ExecutionEnvironment`, so the application chooses where they work:
 //! locally, in a container, on a remote host, or anywhere else. The environment of this example is implemented in
-//! `crates/env/examples/own_environment.rs`, with the contract that it fulfils. `docs/environments.md` is the guide to
+//! `crates/env/examples/own_environment.rs`, with the contract that it fulfils. `docs/guide/environment.md` is the guide to
 //! writing one.
 
 use std::sync::Arc;

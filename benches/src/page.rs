@@ -14,7 +14,7 @@ pub(crate) fn write(suite: &str, report: &Report) -> io::Result<()> {
     let page = docs.join("performance.md");
     let text = fs::read_to_string(&page)?;
     let text = replaced(&text, suite, &report.markdown()).ok_or_else(|| {
-        io::Error::other(format!("docs/performance.md has no markers for the suite `{suite}`"))
+        io::Error::other(format!("docs/project/performance.md has no markers for the suite `{suite}`"))
     })?;
     fs::write(&page, text)?;
     report
@@ -24,7 +24,7 @@ pub(crate) fn write(suite: &str, report: &Report) -> io::Result<()> {
 }
 
 fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/project")
 }
 
 /// Replaces the text between the markers; `None` if one is missing.

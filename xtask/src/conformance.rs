@@ -19,7 +19,7 @@ use crate::{failure::Failure, metadata::Metadata};
 /// Path of the data, from the root.
 const DATA: &str = "xtask/conformance.toml";
 /// Page that `--write` generates and that a run without it compares.
-const PAGE: &str = "docs/conformance.md";
+const PAGE: &str = "docs/project/conformance.md";
 
 /// State of one line after the run.
 #[derive(Debug, Clone, PartialEq, Eq)]

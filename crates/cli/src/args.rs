@@ -77,7 +77,7 @@ pub(crate) struct ModelArgs {
     /// Wire dialect for `--provider scripted` [default: the script's, or openai]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) dialect: Option<Provider>,
-    /// TOML profile with provider and model and, for `run`, prompt, tools and limits (see docs/profiles.md)
+    /// TOML profile with provider and model and, for `run`, prompt, tools and limits (see docs/reference/profiles.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
     /// Reasoning effort: low, medium, high, or a provider-specific value
@@ -238,7 +238,7 @@ pub(crate) struct ShowPromptArgs {
     /// Model name [default: the provider's best model]
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
-    /// TOML profile to use instead of the provider's (see docs/profiles.md)
+    /// TOML profile to use instead of the provider's (see docs/reference/profiles.md)
     #[arg(long, value_name = "FILE", conflicts_with = "provider")]
     pub(crate) profile: Option<PathBuf>,
     #[command(flatten)]

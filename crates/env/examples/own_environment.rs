@@ -2,7 +2,7 @@
 //!
 //! A launcher is a program that runs another one in a different context: `nice -n 10`, `setpriv
 //! --reuid=tester`, `nsenter --target 4711 --mount`, `kubectl exec pod --`. This example is limited
-//! to launchers that stay on this machine and see its files; the guide `docs/environments.md`
+//! to launchers that stay on this machine and see its files; the guide `docs/guide/environment.md`
 //! explains what changes otherwise.
 #![expect(clippy::disallowed_methods, reason = "an environment owns file operations")]
 

@@ -1,6 +1,6 @@
 //! Classification of provider errors (client specification, sections 6.4 and 6.5): one table for all dialects.
 //!
-//! `docs/errors.md` lists real error responses and their classification; a test sends each of its rows.
+//! `docs/reference/errors.md` lists real error responses and their classification; a test sends each of its rows.
 
 use pintle_llm::{Error, ErrorKind, Retry};
 use serde_json::Value;

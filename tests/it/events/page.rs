@@ -1,11 +1,11 @@
-//! `docs/events.md` documents every kind, with valid examples.
+//! `docs/reference/events.md` documents every kind, with valid examples.
 
 use pintle_agent::{SessionEvent, event_schema};
 use serde_json::Value;
 
 use super::described;
 
-const PAGE: &str = include_str!("../../../docs/events.md");
+const PAGE: &str = include_str!("../../../docs/reference/events.md");
 
 /// Returns every kind in the schema with the names of its fields.
 fn kinds() -> Vec<(String, Vec<String>)> {
@@ -42,14 +42,14 @@ fn every_kind_has_a_section_with_its_fields_and_an_example() {
     let examples = examples();
     for (kind, fields) in kinds() {
         let section = section(&kind).unwrap_or_else(|| {
-            panic!("docs/events.md has no section `{kind}`: add it, with an example line")
+            panic!("docs/reference/events.md has no section `{kind}`: add it, with an example line")
         });
         for field in fields {
             let named = section.contains(&format!("`{field}`"));
-            assert!(named, "docs/events.md, section `{kind}`, does not name the field `{field}`");
+            assert!(named, "docs/reference/events.md, section `{kind}`, does not name the field `{field}`");
         }
         let has_example = examples.iter().any(|example| example["kind"] == kind.as_str());
-        assert!(has_example, "docs/events.md has no example line of `{kind}`");
+        assert!(has_example, "docs/reference/events.md has no example line of `{kind}`");
     }
 }
 
@@ -60,7 +60,7 @@ fn every_section_documents_an_existing_kind() {
         let kind = line.trim_end_matches('`');
         assert!(
             kinds.iter().any(|known| known == kind),
-            "docs/events.md tells of `{kind}`, which there is not"
+            "docs/reference/events.md tells of `{kind}`, which there is not"
         );
     }
 }
@@ -68,9 +68,9 @@ fn every_section_documents_an_existing_kind() {
 #[test]
 fn every_example_round_trips() {
     for example in examples() {
-        described(&example).unwrap_or_else(|error| panic!("docs/events.md: {error}: {example}"));
+        described(&example).unwrap_or_else(|error| panic!("docs/reference/events.md: {error}: {example}"));
         let event: SessionEvent = serde_json::from_value(example.clone())
-            .unwrap_or_else(|error| panic!("docs/events.md: {error}: {example}"));
+            .unwrap_or_else(|error| panic!("docs/reference/events.md: {error}: {example}"));
         assert_eq!(serde_json::to_value(event).unwrap(), example, "it is written as it was read");
     }
 }

@@ -1,4 +1,4 @@
-//! The numbered invariants of `docs/architecture.md`. Each names an existing check.
+//! The numbered invariants of `docs/project/architecture.md`. Each names an existing check.
 //!
 //! A line reads `**I-07** Sentence. Check: `name`, `name`.` where a name is
 //! `xtask::COMMAND`, `xtask::tidy::RULE`, `xtask::ci::STEP`, or a test as named in the conformance data:
@@ -7,7 +7,7 @@
 use super::{Violation, rule_names, test_names, tree::Tree};
 use crate::{ci, command_names};
 
-const PAGE: &str = "docs/architecture.md";
+const PAGE: &str = "docs/project/architecture.md";
 const CHECK: &str = "Check:";
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
@@ -78,7 +78,7 @@ mod tests {
     const SOURCE: &str = "#[test]\nfn holds() {}\n\n#[tokio::test]\nasync fn waits() {}\n\nfn helper() {}\nper_provider!(each, other);\n";
 
     fn messages(page: &str) -> Vec<String> {
-        let tree = Tree::of(&[("docs/architecture.md", page), ("crates/a/src/tests.rs", SOURCE)])
+        let tree = Tree::of(&[("docs/project/architecture.md", page), ("crates/a/src/tests.rs", SOURCE)])
             .with_library("a", "crates/a");
         check(&tree).into_iter().map(|violation| violation.message).collect()
     }

@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn links_to_files_and_directories_are_accepted() {
         let files = [
-            ("README.md", "[a](docs/a.md#part) [d](docs/decisions/) [w](https://example.org/x)"),
+            ("README.md", "[a](docs/a.md#part) [d](docs/project/decisions/) [w](https://example.org/x)"),
             ("docs/a.md", "[up](../README.md)\n```text\n[not](a/link)\n```\n"),
-            ("docs/decisions/0001-x.md", ""),
+            ("docs/project/decisions/0001-x.md", ""),
         ];
         assert_eq!(shown(&files), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! `docs/spec-map.md`, the map from names of the client specification to our items and tests.
+//! `docs/project/spec-map.md`, the map from names of the client specification to our items and tests.
 //!
 //! A row reads `| specification | here | test |`. The names in backticks in the second column are items of our crates
 //! (`pintle_llm::Type`, `pintle_llm::Type::member`). Those in the third are tests as named in the conformance data,
@@ -12,7 +12,7 @@ use super::{
     tree::{File, Package, Tree},
 };
 
-const PAGE: &str = "docs/spec-map.md";
+const PAGE: &str = "docs/project/spec-map.md";
 
 /// Start of a cell without a name.
 const NONE: &str = "none";
@@ -207,7 +207,7 @@ mod tests {
 
     fn messages(rows: &str) -> Vec<String> {
         let page = format!("| specification | here | test |\n|---|---|---|\n{rows}\n");
-        let tree = Tree::of(&[("docs/spec-map.md", &page), ("crates/a/src/lib.rs", SOURCE)])
+        let tree = Tree::of(&[("docs/project/spec-map.md", &page), ("crates/a/src/lib.rs", SOURCE)])
             .with_library("a-b", "crates/a");
         check(&tree).into_iter().map(|violation| violation.message).collect()
     }

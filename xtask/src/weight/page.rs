@@ -1,4 +1,4 @@
-//! The figures in `docs/performance.md`.
+//! The figures in `docs/project/performance.md`.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::{failure::Failure, metadata::Metadata};
 
 use super::table::Table;
 
-const PATH: &str = "docs/performance.md";
+const PATH: &str = "docs/project/performance.md";
 const BEGIN: &str = "<!-- weight -->\n";
 const END: &str = "<!-- end of weight -->";
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{ModelFamily, ProviderProfile, Toolset, ToolsetOptions};
 
-/// Description of a profile: a built-in one, and the differences from it. `docs/profiles.md` in the repository has an
+/// Description of a profile: a built-in one, and the differences from it. `docs/reference/profiles.md` in the repository has an
 /// example of every field.
 ///
 /// Any serde format works; the command reads TOML. Deserialisation fails on an unknown field. An omitted field keeps

@@ -22,10 +22,10 @@ fn error(text: &str) -> String {
     failure.message().replace(&path.display().to_string(), "p.toml")
 }
 
-/// The example in `docs/profiles.md` is complete.
+/// The example in `docs/reference/profiles.md` is complete.
 #[test]
 fn documented_example_loads() {
-    let page = include_str!("../../../../docs/profiles.md");
+    let page = include_str!("../../../../docs/reference/profiles.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let (directory, path) = write_profile(example);
     std::fs::write(directory.path().join("qwen-small.md"), "You repair Python programs.\n").unwrap();

@@ -8,7 +8,7 @@ use crate::input_tokens;
 /// Returns the unified counts of a `usageMetadata` object.
 ///
 /// The API counts thoughts apart from the candidates, and the input of built-in tools (such as the output of executed
-/// code) apart from the prompt. The unified output and input include them: `docs/decisions/0018` and `0016`.
+/// code) apart from the prompt. The unified output and input include them: `docs/project/decisions/0018` and `0016`.
 pub(super) fn usage(raw: Map<String, Value>) -> Usage {
     let count = |name: &str| raw.get(name).and_then(Value::as_u64);
     let thoughts = count("thoughtsTokenCount");

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::client::harness::model;
 
-const PAGE: &str = include_str!("../../../../docs/errors.md");
+const PAGE: &str = include_str!("../../../../docs/reference/errors.md");
 
 per_provider!(every_documented_error_is_classified);
 
