@@ -220,6 +220,7 @@ fn finished(choice: usize) -> FinishedCall {
         output: Output::from(text.to_owned()),
         error,
         timed_out: None,
+        exit_code: None,
         changes: Vec::new(),
         question: choice.is_multiple_of(11).then(|| "Which port?".to_owned()),
     }

@@ -122,7 +122,7 @@ async fn run_agent(
         .shared_environment()
         .build()
         .map_err(|error| Failure::failed("cannot start the session").caused_by(&error))?;
-    let mut view = View::new(args.output, Detail::Normal, console::style(process_env), model.drafts.clone());
+    let mut view = View::new(args.output, Detail::Normal, console::style(process_env));
     let mut console = Console::new();
     if args.output == OutputFormat::Text {
         console.write(&introduction(args, directory)).await?;

@@ -1,7 +1,5 @@
 //! Model selected by the command line: its client, its route, and the scripted server behind it, if any.
 
-mod draft_recorder;
-
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -9,14 +7,12 @@ use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 
-use self::draft_recorder::DraftRecorder;
 use crate::args::ModelArgs;
 use crate::failure::Failure;
 use crate::models;
 use crate::process_env::{self, ProcessEnv};
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
-use crate::render::Drafts;
 use crate::route::{ModelSource, Route};
 
 /// Model name for a script when neither the script nor the catalog provides one.
@@ -27,8 +23,6 @@ const SCRIPTED_MODEL: &str = "scripted";
 pub(crate) struct Model {
     /// Client with a single provider.
     pub(crate) client: Client,
-    /// Tool calls of the response that is being streamed.
-    pub(crate) drafts: Drafts,
     /// Route to the model.
     pub(crate) route: Route,
     /// The `--profile` file and its profile for this model with all tools.
@@ -64,8 +58,8 @@ impl Model {
                     // Providers do not know the aliases of the catalog.
                     route.model.clone_from(&known.id);
                 }
-                let (client, drafts) = client_with_drafts(&route)?;
-                Ok(Self { client, drafts, route, custom: None, catalog, server: None })
+                let client = route.client(Client::builder())?;
+                Ok(Self { client, route, custom: None, catalog, server: None })
             }
             ModelSource::Script { file, dialect, model } => {
                 let mut script = read_script(&file)?;
@@ -90,9 +84,9 @@ impl Model {
             .await
             .map_err(|error| Failure::failed("cannot start the scripted server").caused_by(&error))?;
         let route = Route::to_script(provider, model, server.base_url(provider.dialect()));
-        let (client, drafts) = client_with_drafts(&route)?;
+        let client = route.client(Client::builder())?;
         let catalog = Cow::Borrowed(Catalog::built_in());
-        Ok(Self { client, drafts, route, custom: None, catalog, server: Some(server) })
+        Ok(Self { client, route, custom: None, catalog, server: Some(server) })
     }
 
     /// Returns the profile with all tools of its toolset.
@@ -139,13 +133,6 @@ impl Model {
         let is_real = self.server.is_none();
         self.catalog.find(self.route.provider.name(), &self.route.model).filter(|_| is_real)
     }
-}
-
-/// Creates a client that records the drafts of its responses.
-fn client_with_drafts(route: &Route) -> Result<(Client, Drafts), Failure> {
-    let recorder = DraftRecorder::default();
-    let drafts = recorder.drafts.clone();
-    Ok((route.client(Client::builder().middleware(recorder))?, drafts))
 }
 
 /// Reads and validates a script.

@@ -23,7 +23,6 @@ use pintle_llm::Usage;
 use serde::Serialize;
 
 pub(crate) use self::activity::TICK;
-pub(crate) use self::drafts::Drafts;
 pub(crate) use self::json::{failure_line, json_line};
 pub(crate) use self::live::Frame;
 use self::live::LiveView;
@@ -128,12 +127,10 @@ pub(crate) struct DemoResult {
 }
 
 impl View {
-    /// Creates a view for an output format. Detail, style and drafts only apply to text.
-    pub(crate) fn new(format: OutputFormat, detail: Detail, style: Style, drafts: Drafts) -> Self {
+    /// Creates a view for an output format. Detail and style only apply to text.
+    pub(crate) fn new(format: OutputFormat, detail: Detail, style: Style) -> Self {
         match format {
-            OutputFormat::Text if style.terminal => {
-                Self::Live(Box::new(LiveView::new(style, detail, drafts)))
-            }
+            OutputFormat::Text if style.terminal => Self::Live(Box::new(LiveView::new(style, detail))),
             OutputFormat::Text => Self::Text(Box::new(TextView::new(style, detail))),
             OutputFormat::Json => Self::Json,
             OutputFormat::StreamJson => Self::StreamJson,

@@ -56,7 +56,7 @@ async fn run_session(
     let config = config(args);
     let limits = config.limits.clone();
     let session = session(args, config, model, env_session, prompter.clone())?;
-    let mut view = View::new(args.output, detail(args), style, model.drafts.clone());
+    let mut view = View::new(args.output, detail(args), style);
     let mut console = Console::new();
 
     let sees_text = args.output == OutputFormat::Text && !args.quiet && style.terminal;

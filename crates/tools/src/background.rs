@@ -275,6 +275,14 @@ impl BackgroundOutput {
     }
 }
 
+impl BackgroundState {
+    /// Returns the exit code of a command that exited.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<i32> {
+        if let Self::Exited(code) = self { Some(*code) } else { None }
+    }
+}
+
 impl fmt::Display for BackgroundState {
     /// A predicate such as `is running` or `exited with code 0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

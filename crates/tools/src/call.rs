@@ -50,6 +50,9 @@ pub struct Execution {
     /// The time-out that a command exceeded, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<Duration>,
+    /// The exit code of a command that exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
     /// The files that changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
@@ -209,6 +212,7 @@ impl Execution {
             output: Output::from(error.for_model()),
             error: Some(error.kind()),
             timed_out: None,
+            exit_code: None,
             changes: Vec::new(),
             question: None,
         }

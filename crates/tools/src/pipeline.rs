@@ -90,8 +90,8 @@ pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationL
     let text = text_for_model(&output, call, limits).await;
     let mut result = ToolResult::new(call.call_id(), text, output.is_error);
     result.images = output.images;
-    let ToolOutput { text, timed_out, changes, question, .. } = output;
-    Execution { result, output: text, error, timed_out, changes, question }
+    let ToolOutput { text, timed_out, exit_code, changes, question, .. } = output;
+    Execution { result, output: text, error, timed_out, exit_code, changes, question }
 }
 
 /// Runs the tool within its time limit.

@@ -88,6 +88,7 @@ fn tool_end(output: Output) -> EventKind {
         output,
         error: None,
         timeout_ms: None,
+        exit_code: None,
         duration_ms: 0,
         changes: Vec::new(),
     }

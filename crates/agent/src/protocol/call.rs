@@ -108,6 +108,9 @@ pub struct FinishedCall {
     /// Time limit that a command exceeded, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<Duration>,
+    /// Exit code of a command that exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
     /// Files that it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
@@ -126,6 +129,7 @@ impl FinishedCall {
             output: Output::from(message),
             error: Some(error),
             timed_out: None,
+            exit_code: None,
             changes: Vec::new(),
             question: None,
         }
@@ -139,6 +143,7 @@ impl From<Execution> for FinishedCall {
             output: execution.output,
             error: execution.error,
             timed_out: execution.timed_out,
+            exit_code: execution.exit_code,
             changes: execution.changes,
             question: execution.question,
         }

@@ -233,6 +233,9 @@ pub enum EventKind {
         /// Time limit that a command exceeded, in milliseconds, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
+        /// Exit code of a command that exited. A non-zero one is a result and not a failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
         /// Duration in milliseconds.
         duration_ms: u64,
         /// Files that the call changed.

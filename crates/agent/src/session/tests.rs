@@ -142,6 +142,16 @@ async fn run_is_a_stream_of_events_and_a_future() {
 }
 
 #[tokio::test]
+async fn call_end_has_the_exit_code() {
+    let adapter = anthropic().message(calling(&[("shell", json!({"command": "make"}))])).answer("Broken.");
+    let harness = harness(adapter, env().with_commands(|_| CommandScript::exit(3)));
+    let events = all(harness.session.submit("build it")).await;
+    let end = events.iter().find(|event| kind(event) == "TOOL_CALL_END").unwrap();
+    let data = &serde_json::to_value(end).unwrap()["data"];
+    assert_eq!((&data["exit_code"], data.get("error")), (&json!(3), None), "{data}");
+}
+
+#[tokio::test]
 async fn every_subscriber_gets_all_events() {
     let harness = harness(anthropic().answer("one").answer("two"), env());
     let mut early = harness.session.events();

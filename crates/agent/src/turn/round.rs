@@ -412,6 +412,7 @@ impl Machine {
             output: finished.output,
             error: finished.error,
             timeout_ms: finished.timed_out.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+            exit_code: finished.exit_code,
             duration_ms: u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX),
             changes: finished.changes,
         }));
@@ -520,6 +521,7 @@ fn failure_event(call: &ToolCall, message: &str, error: ToolErrorKind, duration:
         output: Output::from(message.to_owned()),
         error: Some(error),
         timeout_ms: None,
+        exit_code: None,
         duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         changes: Vec::new(),
     })

@@ -6,6 +6,7 @@ use pintle_agent::{EventKind, SessionEvent, SessionId};
 use pintle_llm::Finish;
 
 use super::draft::{DiffLine, Draft};
+use super::drafts::Drafts;
 use super::live_region::TerminalSize;
 use super::style::{Highlight, Style};
 use super::{summary, width};
@@ -30,6 +31,8 @@ const MAX_LINES: usize = 16;
 pub(super) struct Activity {
     response: Option<PendingResponse>,
     calls: Vec<RunningCall>,
+    /// Calls of the current response, with their arguments as far as they are streamed.
+    drafts: Drafts,
     /// Whether the model is streaming text, which is visible itself.
     is_streaming_text: bool,
 }
@@ -97,6 +100,7 @@ impl Activity {
     }
 
     fn session_event(&mut self, event: &SessionEvent, now: Duration) {
+        self.drafts.event(event);
         match &event.kind {
             EventKind::UserInput { .. } | EventKind::RequestPrepared { .. } => {
                 self.response = Some(PendingResponse { since: now, is_reasoning: false });
@@ -144,19 +148,14 @@ impl Activity {
     }
 
     /// Formats the activity at `now`, truncated to the size of the terminal.
-    pub(super) fn lines(
-        &self,
-        drafts: &[Draft],
-        now: Duration,
-        size: TerminalSize,
-        style: Style,
-    ) -> Vec<String> {
+    pub(super) fn lines(&self, now: Duration, size: TerminalSize, style: Style) -> Vec<String> {
         // Terminals differ in how they treat the last column; one row is left for the transcript.
         let (columns, rows) = (size.columns.saturating_sub(1), size.rows.saturating_sub(1).min(MAX_LINES));
         if !self.is_busy() || columns == 0 {
             return Vec::new();
         }
         let mut lines = Vec::new();
+        let drafts = self.drafts.calls();
         let diff_lines = if drafts.len() > 1 { SHARED_DIFF_LINES } else { DIFF_LINES };
         if let Some(response) = self.response {
             if drafts.is_empty() {

@@ -3,6 +3,8 @@
 mod diff_tail;
 mod string_fields;
 
+use std::mem;
+
 use pintle_patch::{HunkLine, PatchStream, StreamItem};
 use serde_json::Value;
 use similar::TextDiff;
@@ -31,7 +33,8 @@ const CONTEXT_LINES: usize = 1;
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(super) call_id: String,
-    /// Name of the tool as far as it was streamed.
+    /// Sequence number of the event that started it, which gaps in the arguments carry.
+    pub(super) seq: u64,
     pub(super) tool_name: String,
     arguments: Arguments,
     patch: Option<PatchStream>,
@@ -47,13 +50,17 @@ enum Arguments {
     Json(StringFields),
     /// Free-form text of a custom tool.
     Text,
+    /// A part was missed, so what follows cannot be parsed.
+    Missed,
+    Complete,
 }
 
 impl Draft {
     /// Creates a draft without arguments.
-    pub(super) fn new(call_id: &str, tool_name: &str) -> Self {
+    pub(super) fn new(call_id: &str, tool_name: &str, seq: u64) -> Self {
         Self {
             call_id: call_id.to_owned(),
+            seq,
             tool_name: tool_name.to_owned(),
             arguments: Arguments::Unknown,
             patch: Some(PatchStream::new()),
@@ -78,15 +85,35 @@ impl Draft {
                 }
             }
             Arguments::Text if self.tool_name == APPLY_PATCH => self.patch(delta),
-            Arguments::Text | Arguments::Unknown => {}
+            Arguments::Text | Arguments::Unknown | Arguments::Missed | Arguments::Complete => {}
         }
     }
 
-    /// Takes the complete arguments and diffs the texts of an edit.
+    /// Removes the diff, since a part of the arguments was missed. They count as incomplete until
+    /// [`complete`](Self::complete) is called.
+    pub(super) fn miss(&mut self) {
+        self.arguments = Arguments::Missed;
+        self.patch = None;
+        self.diff = DiffTail::default();
+    }
+
+    /// Ends the arguments, if all of them were pushed, and diffs the texts of an edit.
+    pub(super) fn finish(&mut self) {
+        match mem::replace(&mut self.arguments, Arguments::Missed) {
+            Arguments::Json(fields) => self.complete(fields.value().unwrap_or(&Value::Null)),
+            Arguments::Text | Arguments::Complete => self.complete(&Value::Null),
+            Arguments::Unknown | Arguments::Missed => {}
+        }
+    }
+
+    /// Takes the complete arguments and diffs the texts of an edit. Does nothing the second time.
     pub(super) fn complete(&mut self, arguments: &Value) {
+        if matches!(self.arguments, Arguments::Complete) {
+            return;
+        }
         // Both parsers hold what they have read.
         self.patch = None;
-        self.arguments = Arguments::Unknown;
+        self.arguments = Arguments::Complete;
         let text = |name| arguments.get(name).and_then(Value::as_str);
         let (Some(old), Some(new)) = (text("old_string"), text("new_string")) else { return };
         let is_long = old.len().max(new.len()) > MAX_DIFF_BYTES;

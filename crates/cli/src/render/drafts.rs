@@ -1,51 +1,66 @@
 //! Tool calls of the response that is being streamed.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use pintle_llm::StreamEvent;
+use pintle_agent::{EventKind, SessionEvent};
 
 use super::draft::Draft;
 
 /// Maximum number of calls tracked per response. Further ones are shown only when they run.
 const MAX_CALLS: usize = 16;
 
-/// Drafts of the calls, shared between the recorder of the stream and the view. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Drafts {
-    calls: Arc<Mutex<Vec<Draft>>>,
+/// Drafts of the calls of one response.
+#[derive(Debug, Default)]
+pub(super) struct Drafts {
+    /// Drafts in the order in which their calls started.
+    calls: Vec<Draft>,
 }
 
 impl Drafts {
-    /// Starts a new response and drops the calls of the previous one.
-    pub(crate) fn begin(&self) {
-        self.lock().clear();
-    }
-
-    /// Records an event of the response.
-    pub(crate) fn event(&self, event: &StreamEvent) {
-        if let StreamEvent::ToolCallStart { tool_call } = event {
-            let mut calls = self.lock();
-            if calls.len() < MAX_CALLS {
-                calls.push(Draft::new(&tool_call.id, &tool_call.name));
+    /// Processes an event of the session.
+    pub(super) fn event(&mut self, event: &SessionEvent) {
+        match &event.kind {
+            EventKind::RequestPrepared { .. }
+            // The response is lost, and with it the calls before this segment.
+            | EventKind::ToolCallArgumentsEnd { interrupted: true, .. }
+            | EventKind::AssistantTextEnd { interrupted: true, .. }
+            | EventKind::ReasoningEnd { interrupted: true, .. } => self.calls.clear(),
+            EventKind::ToolCallArgumentsStart { call_id, tool_name, .. } => {
+                self.calls.retain(|draft| draft.call_id != *call_id);
+                self.start(call_id, tool_name, event.seq);
             }
-        } else if let StreamEvent::ToolCallDelta { tool_call, delta } = event {
-            self.update(&tool_call.id, |draft| {
-                draft.tool_name.clone_from(&tool_call.name);
-                draft.push(delta);
-            });
-        } else if let StreamEvent::ToolCallEnd { tool_call } = event {
-            self.update(&tool_call.id, |draft| draft.complete(&tool_call.arguments));
+            EventKind::ToolCallArgumentsDelta { call_id, delta } => {
+                self.update(call_id, |draft| draft.push(delta));
+            }
+            EventKind::ToolCallArgumentsEnd { call_id, .. } => self.update(call_id, Draft::finish),
+            EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
+                // Arguments that arrived in one piece were not streamed.
+                if !self.calls.iter().any(|draft| draft.call_id == *call_id) {
+                    self.start(call_id, tool_name, event.seq);
+                }
+                self.update(call_id, |draft| draft.complete(arguments));
+            }
+            EventKind::Gap { .. } => {
+                for draft in self.calls.iter_mut().filter(|draft| draft.seq == event.seq) {
+                    draft.miss();
+                }
+            }
+            // All other kinds, and those unknown to this version.
+            EventKind::SessionStart { .. } | _ => {}
         }
     }
 
-    /// Locks the calls, which are in the order in which they started.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Draft>> {
-        // A half-updated draft is only displayed, so a poisoned lock is harmless.
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the drafts in the order in which their calls started.
+    pub(super) fn calls(&self) -> &[Draft] {
+        &self.calls
     }
 
-    fn update(&self, call_id: &str, update: impl FnOnce(&mut Draft)) {
-        if let Some(draft) = self.lock().iter_mut().find(|draft| draft.call_id == call_id) {
+    fn start(&mut self, call_id: &str, tool_name: &str, seq: u64) {
+        if self.calls.len() < MAX_CALLS {
+            self.calls.push(Draft::new(call_id, tool_name, seq));
+        }
+    }
+
+    fn update(&mut self, call_id: &str, update: impl FnOnce(&mut Draft)) {
+        if let Some(draft) = self.calls.iter_mut().find(|draft| draft.call_id == call_id) {
             update(draft);
         }
     }

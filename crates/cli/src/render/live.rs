@@ -7,7 +7,6 @@ use std::time::Duration;
 use pintle_agent::{EventKind, SessionEvent};
 
 use super::activity::Activity;
-use super::drafts::Drafts;
 use super::live_region::{LiveRegion, TerminalSize};
 use super::style::Style;
 use super::subagent_names::{SubagentNames, belongs_to_session, call_key_of};
@@ -30,7 +29,6 @@ pub(crate) struct LiveView {
     text: TextView,
     /// `None` if the cursor cannot be moved or only the final response is shown.
     activity: Option<Activity>,
-    drafts: Drafts,
     region: LiveRegion,
     approvals: ApprovalQueue,
     subagents: SubagentNames,
@@ -47,12 +45,11 @@ struct ApprovalQueue {
 
 impl LiveView {
     /// Creates an empty view.
-    pub(super) fn new(style: Style, detail: Detail, drafts: Drafts) -> Self {
+    pub(super) fn new(style: Style, detail: Detail) -> Self {
         Self {
             style,
             text: TextView::new(style, detail),
             activity: (style.moves && detail != Detail::Quiet).then(Activity::default),
-            drafts,
             region: LiveRegion::default(),
             approvals: ApprovalQueue::default(),
             subagents: SubagentNames::default(),
@@ -72,6 +69,10 @@ impl LiveView {
         self.deferred.push_str(&self.text.event(event));
         if let Some(activity) = &mut self.activity {
             activity.event(event, subagent.as_deref(), frame.now);
+        }
+        if let EventKind::ToolCallArgumentsDelta { .. } = &event.kind {
+            // There are too many to redraw for each: the next tick shows them.
+            return Update::default();
         }
         let was_asking = self.approvals.current.is_some();
         let approval = self.approvals.event(event);
@@ -104,9 +105,7 @@ impl LiveView {
 
     fn lines(&self, frame: Frame) -> Vec<String> {
         match &self.activity {
-            Some(activity) if self.is_animated() => {
-                activity.lines(&self.drafts.lock(), frame.now, frame.size, self.style)
-            }
+            Some(activity) if self.is_animated() => activity.lines(frame.now, frame.size, self.style),
             Some(_) | None => Vec::new(),
         }
     }

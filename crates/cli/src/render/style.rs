@@ -21,7 +21,7 @@ pub(crate) struct Style {
 pub(super) enum Highlight {
     /// Secondary text: output of tools, footer.
     Dim,
-    /// Tool name, file header of a diff.
+    /// Tool name, file header of a diff, non-zero exit code of a command.
     Bold,
     /// Success, added line.
     Success,

@@ -57,6 +57,16 @@ pub(crate) enum Detail {
     Verbose,
 }
 
+/// Status of a completed call.
+#[derive(Debug)]
+enum Status {
+    Succeeded,
+    /// Its command exited with this non-zero code. That is a result, neither a success nor a failure.
+    Exited(i32),
+    /// It failed, for this reason.
+    Failed(Cow<'static, str>),
+}
+
 /// Formats events as a transcript.
 #[derive(Debug)]
 pub(crate) struct TextView {
@@ -194,13 +204,28 @@ impl TextView {
 
     /// Formats a completed call after `prefix`: its result, and below it its output and changes.
     fn call_lines(&mut self, prefix: &str, subject: &str, end: &EventKind) -> String {
-        let EventKind::ToolCallEnd { tool_name, output, error, timeout_ms, duration_ms, changes, .. } = end
+        let EventKind::ToolCallEnd {
+            tool_name,
+            output,
+            error,
+            timeout_ms,
+            exit_code,
+            duration_ms,
+            changes,
+            ..
+        } = end
         else {
             return String::new();
         };
         let took = Duration::from_millis(*duration_ms);
-        let failure = error.map(|kind| failure_label(kind, timeout_ms.map_or(took, Duration::from_millis)));
-        let head = self.call_line(tool_name, subject, failure.as_deref(), took);
+        let status = match (error, exit_code) {
+            (Some(kind), _) => {
+                Status::Failed(failure_label(*kind, timeout_ms.map_or(took, Duration::from_millis)))
+            }
+            (None, Some(code)) if *code != 0 => Status::Exited(*code),
+            (None, _) => Status::Succeeded,
+        };
+        let head = self.call_line(tool_name, subject, &status, took);
         let mut shown = self.line(&format!("{prefix}{head}"));
         shown.push_str(&self.output_lines(tool_name, output, error.is_some()));
         shown.extend(changes.iter().map(|change| self.change_lines(change)));
@@ -288,23 +313,28 @@ impl TextView {
     }
 
     /// Formats the line of a call: with a mark on a terminal, with the greppable `[tool]` elsewhere.
-    fn call_line(&self, name: &str, subject: &str, failure: Option<&str>, took: Duration) -> String {
+    fn call_line(&self, name: &str, subject: &str, status: &Status, took: Duration) -> String {
         let name = summary::one_line(name, MAX_LINE_CHARS);
-        let (highlight, mark, status) = match failure {
-            None => (Highlight::Success, "✓", "ok"),
-            Some(failure) => (Highlight::Failure, "✗", failure),
+        let (highlight, mark, label) = match status {
+            Status::Succeeded => (Highlight::Success, "✓", Cow::Borrowed("ok")),
+            Status::Exited(code) => (Highlight::Bold, "•", Cow::Owned(format!("exit {code}"))),
+            Status::Failed(label) => (Highlight::Failure, "✗", Cow::Borrowed(&**label)),
         };
         let took = summary::duration(took);
         let space = if subject.is_empty() { "" } else { " " };
         if !self.style.moves {
             let name = self.style.highlight(Highlight::Bold, &format!("[{name}]"));
-            return format!("{name}{space}{subject} ({}, {took})", self.style.highlight(highlight, status));
+            return format!("{name}{space}{subject} ({}, {took})", self.style.highlight(highlight, &label));
         }
         let (mark, name) =
             (self.style.highlight(highlight, mark), self.style.highlight(Highlight::Bold, &name));
-        let failed =
-            failure.map(|_| format!("{}, ", self.style.highlight(highlight, status))).unwrap_or_default();
-        format!("{mark} {name}{space}{subject} {failed}{}", self.style.highlight(Highlight::Dim, &took))
+        let label = match status {
+            Status::Succeeded => String::new(),
+            Status::Exited(_) | Status::Failed(_) => {
+                format!("{}, ", self.style.highlight(highlight, &label))
+            }
+        };
+        format!("{mark} {name}{space}{subject} {label}{}", self.style.highlight(Highlight::Dim, &took))
     }
 
     /// Returns the end of a command's output, or the start of another tool's error.

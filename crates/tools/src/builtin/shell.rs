@@ -97,7 +97,11 @@ impl Tool for Shell {
         let report = report(&result, &timeout);
         let text = append(result.output.clone(), report, cx.env.output_limits()).await?;
         let timed_out = result.timed_out.then_some(timeout.granted);
-        Ok(ToolOutput::new(text).with_error(result.timed_out).with_timed_out(timed_out))
+        let exit_code = (!result.timed_out).then_some(result.exit_code);
+        Ok(ToolOutput::new(text)
+            .with_error(result.timed_out)
+            .with_timed_out(timed_out)
+            .with_exit_code(exit_code))
     }
 }
 

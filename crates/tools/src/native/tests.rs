@@ -233,8 +233,28 @@ async fn a_timeout_is_reported_with_its_limit() {
     ];
     for (execution, is_error) in calls {
         assert_eq!((execution.error, execution.timed_out), (Some(ToolErrorKind::TimedOut), Some(limit)));
+        assert_eq!(execution.exit_code, None, "the command was killed");
         assert_eq!(execution.result.is_error, is_error, "{execution:?}");
     }
-    let quick = harness.execute_in(&cx, anthropic::Bash::new(), r#"{"command": "exit 3"}"#).await;
-    assert_eq!((quick.error, quick.timed_out), (None, None), "a non-zero exit is a result");
+}
+
+#[tokio::test]
+async fn an_exit_code_is_reported_and_no_failure() {
+    let harness = Harness::new();
+    let timeouts = CommandTimeouts { max: Duration::from_secs(30), ..CommandTimeouts::default() };
+    let cx = harness.context().with_timeouts(timeouts);
+    for code in [0, 3] {
+        let command = json!({"command": format!("exit {code}")}).to_string();
+        let codex = json!({"cmd": format!("exit {code}"), "yield_time_ms": 30_000}).to_string();
+        let calls = [
+            harness.execute_in(&cx, crate::builtin::Shell::new(), &command).await,
+            harness.execute_in(&cx, anthropic::Bash::new(), &command).await,
+            harness.execute_in(&cx, gemini::RunShellCommand::new(), &command).await,
+            harness.execute_in(&cx, openai::ExecCommand::new(), &codex).await,
+        ];
+        for execution in calls {
+            assert_eq!((execution.error, execution.exit_code), (None, Some(code)), "{execution:?}");
+            assert_eq!((execution.result.is_error, execution.timed_out), (false, None), "{execution:?}");
+        }
+    }
 }

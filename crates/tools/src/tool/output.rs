@@ -28,6 +28,8 @@ pub struct ToolOutput {
     /// The time-out that a command exceeded. The application is told of a failure; the text for the model is up to the
     /// tool.
     pub timed_out: Option<Duration>,
+    /// The exit code of a command that exited. A non-zero one is a result and not a failure.
+    pub exit_code: Option<i32>,
     /// The files that changed, for people and applications.
     pub changes: Vec<FileChange>,
     /// A question to the user. The run ends after this round, and the next submitted message is the answer.
@@ -73,6 +75,13 @@ impl ToolOutput {
     #[must_use]
     pub fn with_timed_out(mut self, limit: Option<Duration>) -> Self {
         self.timed_out = limit;
+        self
+    }
+
+    /// With the exit code of a command, if it exited.
+    #[must_use]
+    pub fn with_exit_code(mut self, exit_code: Option<i32>) -> Self {
+        self.exit_code = exit_code;
         self
     }
 

@@ -180,6 +180,7 @@ impl Harness {
             output: Output::from(text),
             error,
             timed_out: None,
+            exit_code: None,
             changes: Vec::new(),
             question: None,
         };
@@ -195,6 +196,7 @@ impl Harness {
             output: Output::from("asked"),
             error: None,
             timed_out: None,
+            exit_code: None,
             changes: Vec::new(),
             question: Some(question.into()),
         };

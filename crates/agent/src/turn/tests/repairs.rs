@@ -16,6 +16,7 @@ fn look(harness: &mut Harness, text: &str) {
         output: Output::from(text),
         error: None,
         timed_out: None,
+        exit_code: None,
         changes: Vec::new(),
         question: None,
     };
@@ -126,6 +127,7 @@ fn content_beside_an_image_is_kept() {
         output: Output::from(""),
         error: None,
         timed_out: None,
+        exit_code: None,
         changes: Vec::new(),
         question: None,
     };

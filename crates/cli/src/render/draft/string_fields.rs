@@ -37,6 +37,11 @@ impl StringFields {
         }
         added
     }
+
+    /// Returns the object as far as it was streamed.
+    pub(super) fn value(&self) -> Option<&Value> {
+        self.json.value()
+    }
 }
 
 #[cfg(test)]

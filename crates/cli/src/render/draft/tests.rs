@@ -9,7 +9,7 @@ fn text(draft: &Draft, lines: usize) -> String {
 }
 
 fn drafted(tool: &str, arguments: &str, size: usize) -> Draft {
-    let mut draft = Draft::new("call", tool);
+    let mut draft = Draft::new("call", tool, 0);
     let characters: Vec<char> = arguments.chars().collect();
     for piece in characters.chunks(size) {
         draft.push(&piece.iter().collect::<String>());
@@ -38,7 +38,7 @@ fn patch_diff_does_not_depend_on_chunking() {
 fn patch_grows_by_complete_lines() {
     let json = json!({"patch": PATCH}).to_string();
     let half = json.find("new").unwrap();
-    let mut draft = Draft::new("call", "apply_patch");
+    let mut draft = Draft::new("call", "apply_patch", 0);
     draft.push(&json[..half]);
     assert_eq!(text(&draft, 2), " kept\n-old \"x\"\n", "complete lines only");
     draft.push(&json[half..]);
@@ -60,7 +60,7 @@ fn invalid_patch_shows_nothing() {
 #[test]
 fn edit_is_diffed_when_complete() {
     let arguments = json!({"file_path": "src/a.rs", "old_string": "a\nb\nc", "new_string": "a\nB\nc"});
-    let mut draft = Draft::new("call", "Edit");
+    let mut draft = Draft::new("call", "Edit", 0);
     draft.push("{\"file_path\": \"src/a.rs\", \"old_string\": \"a\\nb\\nc\", \"new_string\": \"a\\nB");
     assert_eq!(text(&draft, 9), "-a\n-b\n-c\n+a\n+B\n");
     assert_eq!((draft.subject().as_str(), draft.counts()), ("src/a.rs", (2, 3)));
@@ -78,7 +78,7 @@ fn written_file_grows() {
 
 #[test]
 fn drafts_are_bounded() {
-    let mut draft = Draft::new("call", "write_file");
+    let mut draft = Draft::new("call", "write_file", 0);
     draft.push("{\"command\": \"");
     draft.push(&"c".repeat(10_000));
     draft.push("\", \"content\": \"");

@@ -4,7 +4,7 @@ mod resizing;
 use std::num::NonZeroU16;
 
 use pintle_agent::{Outcome, OutcomeStatus, SessionId};
-use pintle_llm::{PartialToolCall, StreamEvent, ToolCall, Usage};
+use pintle_llm::Usage;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use vt100::Parser;
@@ -20,7 +20,6 @@ const DUMB: Style = Style { terminal: true, colour: false, moves: false };
 /// View with the terminal that displays it.
 struct Harness {
     view: LiveView,
-    drafts: Drafts,
     terminal: Parser,
     now: Duration,
     size: TerminalSize,
@@ -70,6 +69,14 @@ fn responded() -> (&'static str, Value) {
     ("MODEL_RESPONSE", json!({"response_id": "r", "model": "m", "finish_reason": reason, "usage": usage}))
 }
 
+fn arguments_delta(call_id: &str, delta: &str) -> (&'static str, Value) {
+    ("TOOL_CALL_ARGUMENTS_DELTA", json!({"call_id": call_id, "delta": delta}))
+}
+
+fn arguments_end(call_id: &str, interrupted: bool) -> (&'static str, Value) {
+    ("TOOL_CALL_ARGUMENTS_END", json!({"call_id": call_id, "interrupted": interrupted}))
+}
+
 fn asked(call_id: &str) -> (&'static str, Value) {
     let reason = "it writes";
     (
@@ -84,9 +91,9 @@ fn decided(call_id: &str) -> (&'static str, Value) {
 
 impl Harness {
     fn new(columns: usize, rows: usize, style: Style) -> Self {
-        let (size, drafts) = (TerminalSize { columns, rows }, Drafts::default());
-        let view = LiveView::new(style, Detail::Normal, drafts.clone());
-        Self { view, drafts, terminal: terminal(size), now: Duration::ZERO, size, written: String::new() }
+        let size = TerminalSize { columns, rows };
+        let view = LiveView::new(style, Detail::Normal);
+        Self { view, terminal: terminal(size), now: Duration::ZERO, size, written: String::new() }
     }
 
     fn write(&mut self, text: &str) {
@@ -135,9 +142,9 @@ impl Harness {
 
     /// Streams a call without its end.
     fn draft(&mut self, call_id: &str, tool_name: &str, arguments: &str) {
-        let tool_call = PartialToolCall { id: call_id.to_owned(), name: tool_name.to_owned() };
-        self.drafts.event(&StreamEvent::ToolCallStart { tool_call: tool_call.clone() });
-        self.drafts.event(&StreamEvent::ToolCallDelta { tool_call, delta: arguments.to_owned() });
+        let start = json!({"call_id": call_id, "tool_name": tool_name});
+        self.event(("TOOL_CALL_ARGUMENTS_START", start));
+        self.event(arguments_delta(call_id, arguments));
     }
 
     fn resize(&mut self, columns: usize, rows: usize) {
@@ -330,9 +337,8 @@ fn streamed_patch_is_shown_as_a_diff() {
         @@ fn main
         -old
     ");
-    let tool_call = PartialToolCall { id: "1".to_owned(), name: "apply_patch".to_owned() };
-    let delta = "ew\\n*** End Patch\\n\"}".to_owned();
-    harness.drafts.event(&StreamEvent::ToolCallDelta { tool_call, delta });
+    harness.event(arguments_delta("1", "ew\\n*** End Patch\\n\"}"));
+    harness.event(arguments_end("1", false));
     harness.events([responded(), started("1", "apply_patch", &json!({"patch": "…"}))]);
     harness.wait(TICK);
     insta::assert_snapshot!(harness.screen(), @r"
@@ -365,8 +371,7 @@ fn failed_edit_leaves_no_diff() {
     harness.event(requested());
     let arguments = json!({"file_path": "a.rs", "old_string": "one\ntwo\n", "new_string": "one\n2\n"});
     harness.draft("1", "Edit", &arguments.to_string());
-    let call = ToolCall::new("1", "Edit", arguments.as_object().unwrap().clone());
-    harness.drafts.event(&StreamEvent::ToolCallEnd { tool_call: call });
+    harness.event(arguments_end("1", false));
     harness.wait(TICK);
     insta::assert_snapshot!(harness.screen(), @r"
     ⠙ Edit a.rs +1 -1
@@ -383,10 +388,60 @@ fn failed_edit_leaves_no_diff() {
     ✗ Edit a.rs does not apply, 0 ms
         not found in a.rs
     ");
-    harness.drafts.begin();
     harness.event(requested());
     harness.wait(TICK);
     assert!(harness.screen().ends_with("⠹ waiting for the model"), "{}", harness.screen());
+}
+
+#[test]
+fn drafts_of_an_interrupted_response_are_dropped() {
+    let mut harness = Harness::new(80, 24, PLAIN);
+    harness.event(requested());
+    harness.draft("1", "write_file", "{\"file_path\": \"a.rs\", \"content\": \"one\\n\"}");
+    harness.event(arguments_end("1", false));
+    harness.draft("2", "write_file", "{\"file_path\": \"b.rs\", \"content\": \"tw");
+    harness.wait(TICK);
+    insta::assert_snapshot!(harness.screen(), @r"
+    ⠙ write_file a.rs +1 -0
+        +one
+    ⠙ write_file b.rs +1 -0
+        +tw
+    ");
+    harness.event(arguments_end("2", true));
+    harness.wait(TICK);
+    insta::assert_snapshot!(harness.screen(), @"⠹ waiting for the model");
+}
+
+/// The arguments of an edit may arrive in one piece, or a slow reader may miss deltas of them.
+#[test]
+fn call_start_completes_its_draft() {
+    let arguments = json!({"file_path": "a.rs", "old_string": "one\ntwo\n", "new_string": "one\n2\n"});
+    for missed in [false, true] {
+        let mut harness = Harness::new(80, 24, PLAIN);
+        harness.event(requested());
+        if missed {
+            harness.draft("1", "Edit", "{\"file_path\": \"a.rs\", \"old_string\": \"on");
+            harness.event(("GAP", json!({"skipped": 20})));
+            harness.event(arguments_delta("1", "\"new_string\": \"o"));
+            harness.event(arguments_end("1", false));
+        }
+        harness.events([responded(), started("1", "Edit", &arguments)]);
+        harness.wait(TICK);
+        let screen = harness.screen();
+        assert!(screen.ends_with("⠙ Edit a.rs\n     one\n    -two\n    +2"), "{missed}: {screen}");
+    }
+}
+
+#[test]
+fn drafts_of_subagents_are_not_shown() {
+    let mut harness = Harness::new(80, 24, PLAIN);
+    harness.event(requested());
+    let start = json!({"call_id": "1", "tool_name": "write_file"});
+    harness.display(&subagent_event("c1", "TOOL_CALL_ARGUMENTS_START", &start));
+    let (kind, data) = arguments_delta("1", "{\"content\": \"one");
+    harness.display(&subagent_event("c1", kind, &data));
+    harness.wait(TICK);
+    insta::assert_snapshot!(harness.screen(), @"⠙ waiting for the model");
 }
 
 #[test]

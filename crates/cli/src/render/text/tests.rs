@@ -117,6 +117,16 @@ fn outcome() -> Outcome {
 }
 
 #[test]
+fn non_zero_exit_is_neither_success_nor_failure() {
+    let end = json!({"call_id": "1", "tool_name": "shell", "output": "", "exit_code": 3, "duration_ms": 2});
+    let shown = transcript(&mut TextView::new(PLAIN, Detail::Normal), &[("TOOL_CALL_END", end.clone())]);
+    assert_eq!(shown, "[shell] (exit 3, 2 ms)\n");
+    let style = Style { terminal: true, colour: false, moves: true };
+    let shown = transcript(&mut TextView::new(style, Detail::Normal), &[("TOOL_CALL_END", end)]);
+    assert_eq!(shown, "• shell exit 3, 2 ms\n");
+}
+
+#[test]
 fn run_is_formatted_as_a_transcript() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
     let mut shown = transcript(&mut view, &sample_run());

@@ -66,7 +66,10 @@ impl Tool for ShellRead {
                 let message = "the waiting was stopped; the command runs on, and its output can still be read";
                 Err(ToolError::new(ToolErrorKind::Cancelled, message))
             }
-            output = cx.background.follow(input.id, wait, cx.on_output.clone()) => Ok(ToolOutput::new(output?.for_model())),
+            output = cx.background.follow(input.id, wait, cx.on_output.clone()) => {
+                let output = output?;
+                Ok(ToolOutput::new(output.for_model()).with_exit_code(output.status.state.exit_code()))
+            }
         }
     }
 }

@@ -77,6 +77,7 @@ impl Tool for ShellStart {
             () = cx.cancel.cancelled() => cx.background.read(id, Duration::ZERO).await?,
             output = cx.background.read(id, FIRST_WAIT) => output?,
         };
-        Ok(ToolOutput::new(format!("Started background command {id}.\n{}", output.for_model())))
+        let text = format!("Started background command {id}.\n{}", output.for_model());
+        Ok(ToolOutput::new(text).with_exit_code(output.status.state.exit_code()))
     }
 }

@@ -90,6 +90,7 @@ impl Tool for Bash {
             preface.push('\n');
         }
         let timed_out = result.timed_out.then_some(limit);
+        let exit_code = (!result.timed_out).then_some(result.exit_code);
         let text = if preface.is_empty() && result.output.is_empty() {
             "(Bash completed with no output)".into()
         } else {
@@ -98,7 +99,8 @@ impl Tool for Bash {
         Ok(ToolOutput::new(text)
             .with_preface(preface)
             .with_error(timed_out.is_some())
-            .with_timed_out(timed_out))
+            .with_timed_out(timed_out)
+            .with_exit_code(exit_code))
     }
 }
 
@@ -125,5 +127,5 @@ async fn start(command: &str, cx: &ToolContext) -> Result<ToolOutput, ToolError>
         text.push_str("\nIts output so far:\n");
         text.push_str(&output.text);
     }
-    Ok(ToolOutput::new(text).with_error(failed))
+    Ok(ToolOutput::new(text).with_error(failed).with_exit_code(output.status.state.exit_code()))
 }

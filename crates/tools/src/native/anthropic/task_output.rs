@@ -107,10 +107,11 @@ fn result_of(output: BackgroundOutput, waited: bool) -> ToolOutput {
     if output.dropped > 0 {
         preface.push_str(&format!("[{} bytes of older output were dropped.]\n", output.dropped));
     }
+    let exit_code = output.status.state.exit_code();
     if output.text.is_empty() {
-        return ToolOutput::new("(no new output)").with_preface(preface);
+        return ToolOutput::new("(no new output)").with_preface(preface).with_exit_code(exit_code);
     }
-    ToolOutput::new(output.text).with_preface(preface + "<output>\n")
+    ToolOutput::new(output.text).with_preface(preface + "<output>\n").with_exit_code(exit_code)
 }
 
 fn yes() -> bool {

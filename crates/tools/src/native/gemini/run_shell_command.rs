@@ -78,7 +78,8 @@ impl Tool for RunShellCommand {
         }
         preface.push_str("Output: ");
         let timed_out = result.timed_out.then_some(limit);
+        let exit_code = (!result.timed_out).then_some(result.exit_code);
         let text = if result.output.is_empty() { "(empty)".into() } else { result.output };
-        Ok(ToolOutput::new(text).with_preface(preface).with_timed_out(timed_out))
+        Ok(ToolOutput::new(text).with_preface(preface).with_timed_out(timed_out).with_exit_code(exit_code))
     }
 }

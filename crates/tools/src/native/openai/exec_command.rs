@@ -170,7 +170,8 @@ pub(super) fn result_of(
     if output.dropped > 0 {
         preface.push_str(&format!("Older output that was not kept: {} bytes\n", output.dropped));
     }
-    if let BackgroundState::Exited(code) = output.status.state {
+    let exit_code = output.status.state.exit_code();
+    if let Some(code) = exit_code {
         let hint = missing_apply_patch(code, &output.text);
         preface.extend(hint.map(|hint| format!("Note: {hint}\n")));
     }
@@ -180,6 +181,7 @@ pub(super) fn result_of(
         .with_preface(preface)
         .with_max_chars(max_tokens.map(|tokens| count(tokens).max(1).saturating_mul(4)))
         .with_error(failed)
+        .with_exit_code(exit_code)
 }
 
 /// Returns six hexadecimal digits derived from the id of the call, so that a replay gives the same text.
