@@ -30,8 +30,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The images as the server received them.
     for request in server.requests() {
-        for part in request.body["messages"][0]["content"].as_array().into_iter().flatten() {
-            if let Some(media_type) = part["source"]["media_type"].as_str() {
+        let content = request.body.pointer("/messages/0/content").and_then(|content| content.as_array());
+        for part in content.into_iter().flatten() {
+            if let Some(media_type) = part.pointer("/source/media_type").and_then(|value| value.as_str()) {
                 println!("sent    {media_type}");
             }
         }
