@@ -4,8 +4,6 @@
 //! model, or asks. A single denial is final, and so is a single request for approval. The user sees the exact call and,
 //! for file changes, the resulting diff.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Decision, EventKind, ProviderProfile, Session};
 use pintle_env::LocalEnvironment;
@@ -59,7 +57,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with("git push *", Permission::Deny)?
         .with("cat *", Permission::Allow)?
         .otherwise(Permission::Ask);
-    let session = Session::builder(client, ProviderProfile::openai_compatible("local-model"), Arc::new(env))
+    let session = Session::builder(client, ProviderProfile::openai_compatible("local-model"), env)
         .gate(commands)
         .gate(ManifestGate)
         .build()?;

@@ -38,7 +38,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The session initialises the environment on first use and cleans it up when closed.
     let profile = ProviderProfile::gemini("gemini-3-flash-preview");
-    let session = Session::builder(client, profile, Arc::new(read_only)).build()?;
+    let session = Session::builder(client, profile, read_only).build()?;
 
     let mut run = session.submit("Which ship is this? Rename it to Fram.");
     while let Some(event) = run.next().await {

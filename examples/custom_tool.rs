@@ -4,7 +4,6 @@
 //! type, validates every call against it, runs the call, truncates its output and emits events.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use pintle_agent::{EventKind, ProviderProfile, Session};
 use pintle_env::LocalEnvironment;
@@ -73,7 +72,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let directory = tempfile::tempdir()?;
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
-    let session = Session::builder(client, profile, Arc::new(env)).build()?;
+    let session = Session::builder(client, profile, env).build()?;
 
     let mut run = session.submit("What is ticket 70 about?");
     while let Some(event) = run.next().await {

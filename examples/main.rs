@@ -1,7 +1,7 @@
 //! Runs one of the examples: `cargo run -p pintle-examples -- NAME`.
 //!
 //! Each example is a complete program that you can copy; only its `main` is called here. The examples are modules of one
-//! binary to avoid linking nine.
+//! binary to avoid linking each.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -11,18 +11,28 @@
 )]
 
 mod approval;
+mod complete;
 mod custom_environment;
 mod custom_tool;
 mod http_host;
+mod images;
+mod object;
 mod own_provider;
+mod passive_tools;
 mod replay;
 mod resume;
 mod steering;
+mod stream;
 mod subagents;
 
 type Main = fn() -> Result<(), Box<dyn std::error::Error>>;
 
 const EXAMPLES: &[(&str, Main)] = &[
+    ("complete", complete::main),
+    ("stream", stream::main),
+    ("object", object::main),
+    ("passive_tools", passive_tools::main),
+    ("images", images::main),
     ("custom_tool", custom_tool::main),
     ("custom_environment", custom_environment::main),
     ("approval", approval::main),

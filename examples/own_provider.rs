@@ -3,8 +3,6 @@
 //! A client routes requests to adapters by name. An adapter may call a server, load weights, or, as here, follow a rule.
 //! It only translates requests and classifies errors. Retries, limits, tools and history belong to the session.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use futures_util::stream;
 use pintle_agent::{EventKind, ProviderProfile, Session};
@@ -97,7 +95,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let directory = tempfile::tempdir()?;
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
-    let session = Session::builder(client, profile, Arc::new(env)).build()?;
+    let session = Session::builder(client, profile, env).build()?;
 
     let mut run = session.submit("echo hello");
     while let Some(event) = run.next().await {

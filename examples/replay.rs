@@ -7,7 +7,6 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::Arc;
 
 use pintle_agent::{EventKind, OutcomeStatus, ProviderProfile, Record, ReplayError, Session};
 use pintle_env::LocalEnvironment;
@@ -26,7 +25,7 @@ async fn record_session(record: &Path) -> Result<(), Box<dyn std::error::Error>>
     std::fs::write(directory.path().join("port"), "8080\n")?;
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
-    let session = Session::builder(client, profile, Arc::new(env)).record(true).build()?;
+    let session = Session::builder(client, profile, env).record(true).build()?;
 
     println!("session: {:?}", session.submit("Move the server to port 9090.").await?.status);
     let handle = session.handle();

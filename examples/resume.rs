@@ -8,7 +8,6 @@ use std::fs::{File, OpenOptions};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::{EventKind, Outcome, ProviderProfile, Record, Session, SessionBuilder};
@@ -39,7 +38,7 @@ impl Workspace {
         let client =
             Client::builder().provider(Anthropic::builder("any-key").base_url(url).build()?).build()?;
         let env = LocalEnvironment::with_host_env(&self.directory, std::env::vars_os())?;
-        Ok(Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), Arc::new(env)))
+        Ok(Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env))
     }
 }
 

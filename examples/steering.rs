@@ -4,7 +4,6 @@
 //! `abort` cancel tools and model calls.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use pintle_agent::{EventKind, Events, ProviderProfile, Session, SessionHandle};
 use pintle_env::LocalEnvironment;
@@ -62,8 +61,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let directory = tempfile::tempdir()?;
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
-    let session =
-        Session::builder(client, ProviderProfile::openai("gpt-5.2-codex"), Arc::new(env)).build()?;
+    let session = Session::builder(client, ProviderProfile::openai("gpt-5.2-codex"), env).build()?;
 
     // Both futures run within this function, so neither outlives it. `tokio::spawn` works as well.
     let supervisor = supervise(session.events(), session.handle(), directory.path());

@@ -5,7 +5,6 @@
 //! them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use pintle_agent::{EventKind, ProviderProfile, Session, SessionConfig};
 use pintle_env::LocalEnvironment;
@@ -27,7 +26,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let directory = tempfile::tempdir()?;
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
-    let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), Arc::new(env))
+    let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env)
         // These are the defaults: no nested subagents, and at most eight open at a time.
         .config(SessionConfig::default().with_max_subagent_depth(1).with_max_subagents(8))
         .build()?;

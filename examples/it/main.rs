@@ -31,13 +31,18 @@ macro_rules! examples {
 
 examples![
     approval,
+    complete,
     custom_environment,
     custom_tool,
     http_host,
+    images,
+    object,
     own_provider,
+    passive_tools,
     replay,
     resume,
     steering,
+    stream,
     subagents
 ];
 

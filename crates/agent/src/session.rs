@@ -8,7 +8,7 @@ mod start;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pintle_env::ExecutionEnvironment;
+use pintle_env::IntoEnvironment;
 use pintle_llm::Client;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -45,14 +45,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns a builder of a session with this profile. Its models are reached by `client`, and its tools run in `env`.
+    /// Returns a builder of a session with this profile. Its models are reached by `client`, and its tools run in `env`:
+    /// an environment, or an `Arc` of one.
     #[must_use]
-    pub fn builder(
-        client: Client,
-        profile: ProviderProfile,
-        env: Arc<dyn ExecutionEnvironment>,
-    ) -> SessionBuilder {
-        SessionBuilder::new(client, profile, env)
+    pub fn builder(client: Client, profile: ProviderProfile, env: impl IntoEnvironment) -> SessionBuilder {
+        SessionBuilder::new(client, profile, env.into_environment())
     }
 
     /// Submits an input.

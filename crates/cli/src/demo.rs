@@ -118,7 +118,7 @@ async fn run_agent(
     let script = Script::parse(project::SCRIPT)
         .map_err(|error| Failure::failed("the demo script is invalid").caused_by(&error))?;
     let model = Model::scripted(script, args.dialect).await?;
-    let session = Session::builder(model.client.clone(), model.profile(), Arc::clone(env) as _)
+    let session = Session::builder(model.client.clone(), model.profile(), Arc::clone(env))
         .shared_environment()
         .build()
         .map_err(|error| Failure::failed("cannot start the session").caused_by(&error))?;

@@ -8,6 +8,7 @@ use std::{
     fmt,
     ops::Range,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use async_trait::async_trait;
@@ -277,3 +278,28 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
 
 // Environments are used as trait objects only.
 const _: fn(&dyn ExecutionEnvironment) = |_| {};
+
+/// Conversion into a shared environment. Implemented for every [`ExecutionEnvironment`], and for an
+/// `Arc` of one.
+pub trait IntoEnvironment {
+    /// Converts the value. An `Arc` is returned as it is.
+    fn into_environment(self) -> Arc<dyn ExecutionEnvironment>;
+}
+
+impl<E: ExecutionEnvironment + 'static> IntoEnvironment for E {
+    fn into_environment(self) -> Arc<dyn ExecutionEnvironment> {
+        Arc::new(self)
+    }
+}
+
+impl<E: ExecutionEnvironment + 'static> IntoEnvironment for Arc<E> {
+    fn into_environment(self) -> Arc<dyn ExecutionEnvironment> {
+        self
+    }
+}
+
+impl IntoEnvironment for Arc<dyn ExecutionEnvironment> {
+    fn into_environment(self) -> Arc<dyn ExecutionEnvironment> {
+        self
+    }
+}

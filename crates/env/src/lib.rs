@@ -33,7 +33,7 @@ mod ssh;
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
 pub use confined::Confined;
 pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
-pub use environment::ExecutionEnvironment;
+pub use environment::{ExecutionEnvironment, IntoEnvironment};
 pub use error::{BoxError, EnvError};
 pub use file::{DirEntry, FileKind, MAX_ENTRIES, MAX_READ, Metadata};
 pub use local::{EnvPolicy, LocalEnvironment, LocalEnvironmentBuilder};

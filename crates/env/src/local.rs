@@ -53,8 +53,9 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 
 /// Runs tools on the local machine (loop specification, section 4.2).
 ///
-/// Unix only. Requires a tokio runtime with I/O and time enabled. Reads none of the process
-/// environment except what the embedding application passes.
+/// Unix only. Requires a tokio runtime with I/O and time enabled. Except for
+/// [`current`](Self::current), reads none of the process environment but what the embedding
+/// application passes.
 ///
 /// Jobs that a command leaves running are found by their process group and, on Linux, by a tag in
 /// their environment. A process that leaves the group *and* clears its environment *and* outlives
@@ -123,6 +124,23 @@ impl LocalEnvironment {
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, EnvError> {
         Self::builder(directory).host_env(variables).build()
+    }
+
+    /// Creates an environment in the current directory of this process, with its variables and all
+    /// defaults.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::Io`] if there is no current directory, for example because it was removed;
+    /// otherwise as for [`LocalEnvironmentBuilder::build`].
+    #[expect(clippy::disallowed_methods, reason = "it is documented to read the state of the process")]
+    pub fn current() -> Result<Self, EnvError> {
+        let directory = std::env::current_dir().map_err(|source| EnvError::Io {
+            action: "read",
+            path: ".".into(),
+            source,
+        })?;
+        Self::with_host_env(directory, std::env::vars_os())
     }
 
     /// Kills every process of this environment permanently and waits until all are gone, for an

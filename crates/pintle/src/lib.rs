@@ -18,3 +18,7 @@ pub use pintle_tools as tools;
 #[cfg(feature = "web")]
 #[doc(inline)]
 pub use pintle_web as web;
+/// The crate of the derive `JsonSchema`: `#[schemars(crate = "pintle::schemars")]`.
+pub use schemars;
+/// The crate of the derive `Deserialize`: `#[serde(crate = "pintle::serde")]`.
+pub use serde;

@@ -5,12 +5,16 @@
 //! | model calls | [`Client`], [`FromEnv`], [`GenerateOptions`], [`generate`], [`generate_object_as`], [`stream`], [`Message`] |
 //! | sessions | [`Session`], [`SessionConfig`], [`ProviderProfile`], [`EventKind`], [`OutcomeStatus`] |
 //! | environments | [`ExecutionEnvironment`], [`LocalEnvironment`] |
-//! | tools | [`Tool`], [`ToolContext`], [`ToolOutput`], [`ToolError`], [`ToolErrorKind`], [`Effect`] |
+//! | tools | [`tool_fn`], [`Tool`], [`ToolContext`], [`ToolOutput`], [`ToolError`], [`ToolErrorKind`], [`Effect`] |
+//! | types of objects and tool inputs | the derives [`Deserialize`](macro@Deserialize) and [`JsonSchema`](macro@JsonSchema), and their traits |
 //!
-//! [`Tool`] is the trait of `pintle-tools` for sessions. The tools of [`generate`] are [`pintle_llm::Tool`].
+//! [`Tool`] and [`ToolOutput`] are those of `pintle-tools`, for sessions. The tools of [`generate`] are
+//! [`pintle_llm::Tool`] and [`pintle_llm::ToolOutput`].
 
 pub use pintle_agent::{EventKind, OutcomeStatus, ProviderProfile, Session, SessionConfig};
 pub use pintle_env::{ExecutionEnvironment, LocalEnvironment};
 pub use pintle_llm::{Client, GenerateOptions, Message};
 pub use pintle_providers::{FromEnv, generate, generate_object_as, stream};
-pub use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput};
+pub use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, tool_fn};
+pub use schemars::JsonSchema;
+pub use serde::Deserialize;

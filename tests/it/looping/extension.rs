@@ -249,7 +249,7 @@ async fn a_custom_environment_serves_every_tool() {
     let adapter = FakeAdapter::new("anthropic").message(Message::new(Role::Assistant, parts)).answer("done");
     let client = Client::builder().provider(adapter).build().unwrap();
     let session =
-        Session::builder(client, profile(Dialect::AnthropicMessages), Arc::clone(&env) as _).build().unwrap();
+        Session::builder(client, profile(Dialect::AnthropicMessages), Arc::clone(&env)).build().unwrap();
     session.submit("go").await.unwrap();
     let results: Vec<(String, bool)> = session.history()[2]
         .item

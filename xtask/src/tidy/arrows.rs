@@ -46,6 +46,7 @@ const LAYERS: &[&str] = &[
 ];
 
 const LIBRARIES: &[&str] = &[
+    "pintle",
     "pintle-agent",
     "pintle-env",
     "pintle-llm",

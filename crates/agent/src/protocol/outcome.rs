@@ -76,9 +76,37 @@ pub enum OutcomeStatus {
     Failed,
 }
 
+impl OutcomeStatus {
+    /// Returns `true` if the run did what was asked, which only [`Completed`](Self::Completed) says. A question, a
+    /// refusal, a reached limit, an interrupt and an error are no success.
+    #[must_use]
+    pub fn is_success(self) -> bool {
+        self == Self::Completed
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_completed_run_is_a_success() {
+        let cases = [
+            (OutcomeStatus::Completed, true),
+            (OutcomeStatus::AwaitingInput, false),
+            (OutcomeStatus::Refused, false),
+            (OutcomeStatus::RoundLimit, false),
+            (OutcomeStatus::TurnLimit, false),
+            (OutcomeStatus::Budget, false),
+            (OutcomeStatus::ContextFull, false),
+            (OutcomeStatus::Interrupted, false),
+            (OutcomeStatus::Aborted, false),
+            (OutcomeStatus::Failed, false),
+        ];
+        for (status, expected) in cases {
+            assert_eq!(status.is_success(), expected, "{status:?}");
+        }
+    }
 
     #[test]
     fn continuing_adds_usage_and_keeps_the_later_status() {

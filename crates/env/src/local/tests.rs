@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     command::{ExecRequest, ExecResult, Stdin},
+    environment::IntoEnvironment as _,
     process::{ExitStatus, Signal},
 };
 
@@ -540,4 +541,26 @@ async fn keeps_the_contract_of_commands_with_a_plain_shell() {
     let root = environment.resolve(Path::new("contract"));
     crate::contract::commands(&environment, &root).await.unwrap();
     environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn current_environment_has_directory_and_variables_of_the_process() {
+    let environment = LocalEnvironment::current().unwrap();
+    assert_eq!(environment.working_directory(), std::env::current_dir().unwrap());
+    let result = run(&environment, "echo \"$PATH\"; pwd -P").await;
+    let directory = std::env::current_dir().unwrap().canonicalize().unwrap();
+    let expected = format!("{}\n{}\n", std::env::var("PATH").unwrap(), directory.display());
+    assert_eq!(text(&result.stdout), expected);
+}
+
+#[tokio::test]
+async fn environments_and_arcs_convert_into_shared_environments() {
+    let (_directory, environment) = environment();
+    let root = environment.working_directory().to_owned();
+    let shared = Arc::new(environment);
+    let same: Arc<dyn ExecutionEnvironment> = Arc::clone(&shared).into_environment();
+    assert_eq!(Arc::as_ptr(&same).cast::<()>(), Arc::as_ptr(&shared).cast::<()>());
+    assert_eq!(Arc::as_ptr(&Arc::clone(&same).into_environment()), Arc::as_ptr(&same));
+    let owned = LocalEnvironment::builder(&root).build().unwrap().into_environment();
+    assert_eq!(owned.working_directory(), root);
 }
