@@ -24,7 +24,7 @@ pub type CommandClassifier = Arc<dyn Fn(&Command) -> Result<(), String> + Send +
 
 /// Refuses every write with [`EnvError::Refused`]; files can still be read, listed and searched.
 ///
-/// What a command will write cannot be known in advance, so commands are refused as well unless the
+/// The files that a command writes cannot be known in advance, so commands are refused as well unless the
 /// embedding application allows or classifies them. Allowed commands are trusted; use `Sandboxed`
 /// where the kernel must restrict them.
 ///

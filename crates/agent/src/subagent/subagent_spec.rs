@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::config::SessionConfig;
 use crate::profile::{ModelFamily, ProviderProfile, SubagentTools, Toolset};
 
-/// What a parent passes on to a subagent: its configuration when the spawning call begins, including changes that were
+/// State that a parent passes on to a subagent: its configuration when the spawning call begins, including changes that were
 /// made after the model was asked.
 #[derive(Clone, Debug)]
 pub(crate) struct SubagentSpec {

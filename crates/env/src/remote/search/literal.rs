@@ -13,7 +13,7 @@ pub(super) fn required_literal(pattern: &str) -> Option<String> {
     let mut rest = pattern.chars().peekable();
     while let Some(next) = rest.next() {
         let literal = match next {
-            // What follows may be repeated, optional, or a flag: only the text before is certain.
+            // The rest may be repeated, optional, or a flag: only the text before is certain.
             '(' | '[' | ')' => break,
             '\\' => match rest.next() {
                 Some(escaped) if escaped.is_ascii_punctuation() => Some(escaped),
