@@ -1,6 +1,6 @@
 //! Limit on the size of a model response, so that an endless one cannot exhaust memory.
 
-use pintle_llm::{Error, ErrorKind, Response, Retry, StreamEvent};
+use pintle_llm::{Error, ErrorKind, Response, Retry, StreamEvent, estimate};
 
 /// Size limit of one response, and the bytes received so far.
 #[derive(Debug)]
@@ -21,22 +21,8 @@ impl ResponseSizeLimit {
     ///
     /// [`ErrorKind::Stream`], without retry, if the limit is exceeded.
     pub(super) fn add(&mut self, event: &StreamEvent) -> Result<(), Error> {
-        let added = match event {
-            StreamEvent::TextDelta { delta, .. } | StreamEvent::ToolCallDelta { delta, .. } => delta.len(),
-            StreamEvent::ReasoningDelta { reasoning_delta, .. } => reasoning_delta.len(),
-            // Content without deltas is counted at the end; until then the limits of the transport apply.
-            StreamEvent::StreamStart { .. }
-            | StreamEvent::TextStart { .. }
-            | StreamEvent::TextEnd { .. }
-            | StreamEvent::ReasoningStart { .. }
-            | StreamEvent::ReasoningEnd { .. }
-            | StreamEvent::ToolCallStart { .. }
-            | StreamEvent::ToolCallEnd { .. }
-            | StreamEvent::Finish { .. }
-            | StreamEvent::StepFinish { .. }
-            | StreamEvent::ProviderEvent { .. }
-            | _ => 0,
-        };
+        // Content without deltas is counted at the end; until then the limits of the transport apply.
+        let added = estimate::event_bytes(event);
         self.received = self.received.saturating_add(as_bytes(added));
         self.check_size(self.received)
     }
