@@ -3,21 +3,23 @@
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_patch::{Change, ChangeKind};
 
-/// Files of `examples/roman`, by relative path.
+/// Files of `demo/roman`, by relative path.
+///
+/// The manifest has another name there, since `cargo package` leaves out directories with a `Cargo.toml`.
 pub(super) const FILES: [(&str, &str); 9] = [
-    (".gitignore", include_str!("../../../../examples/roman/.gitignore")),
-    ("Cargo.lock", include_str!("../../../../examples/roman/Cargo.lock")),
-    ("Cargo.toml", include_str!("../../../../examples/roman/Cargo.toml")),
-    ("README.md", include_str!("../../../../examples/roman/README.md")),
-    ("src/lib.rs", include_str!("../../../../examples/roman/src/lib.rs")),
-    ("src/outline.rs", include_str!("../../../../examples/roman/src/outline.rs")),
-    ("src/parse.rs", include_str!("../../../../examples/roman/src/parse.rs")),
-    ("src/render.rs", include_str!("../../../../examples/roman/src/render.rs")),
-    ("src/symbol.rs", include_str!("../../../../examples/roman/src/symbol.rs")),
+    (".gitignore", include_str!("../../demo/roman/.gitignore")),
+    ("Cargo.lock", include_str!("../../demo/roman/Cargo.lock")),
+    ("Cargo.toml", include_str!("../../demo/roman/manifest.toml")),
+    ("README.md", include_str!("../../demo/roman/README.md")),
+    ("src/lib.rs", include_str!("../../demo/roman/src/lib.rs")),
+    ("src/outline.rs", include_str!("../../demo/roman/src/outline.rs")),
+    ("src/parse.rs", include_str!("../../demo/roman/src/parse.rs")),
+    ("src/render.rs", include_str!("../../demo/roman/src/render.rs")),
+    ("src/symbol.rs", include_str!("../../demo/roman/src/symbol.rs")),
 ];
 
 /// Script of the model.
-pub(super) const SCRIPT: &str = include_str!("../../../../examples/scripts/demo.toml");
+pub(super) const SCRIPT: &str = include_str!("../../demo/script.toml");
 
 /// Writes the project to the environment's working directory.
 ///

@@ -10,16 +10,14 @@ use crate::provider::Provider;
 
 #[test]
 fn every_project_file_is_embedded() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/roman");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/roman");
     let mut found = Vec::new();
     let mut directories = vec![root.clone()];
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
-            if name == "target" {
-                continue;
-            }
+            let name = if name == "manifest.toml" { "Cargo.toml".to_owned() } else { name };
             if path.is_dir() { directories.push(path) } else { found.push(name) }
         }
     }
