@@ -1,8 +1,8 @@
-//! `cargo xtask consumers`: each published package as its users get it.
+//! `cargo xtask consumers`: each library as its users get it.
 //!
 //! Every library is packaged, unpacked outside the workspace and used by a small program that depends on
-//! it alone; the command is packaged, built from its package and run. This finds files missing from a package, and
-//! features that are enabled only because other crates of the workspace ask for them.
+//! it alone. This finds files missing from a package, and features that are enabled only because other
+//! crates of the workspace ask for them.
 
 use std::{
     collections::BTreeSet,
@@ -18,15 +18,11 @@ use crate::{
     process,
 };
 
-/// The package of the command.
-const COMMAND: &str = "pintle-cli";
-
-/// Packages everything that is published, then builds and runs the consumer of each library, or of those named, and
-/// without names the command.
+/// Packages every library, then builds and runs the consumer of each library, or of those named.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let chosen = chosen(metadata, arguments)?;
     let stage = Stage::create(metadata)?;
-    stage.unpack_packages(metadata)?;
+    stage.unpack_libraries(metadata)?;
     for package in &chosen {
         let directory = stage.write_consumer(metadata, package)?;
         println!("-- a consumer of {} alone", package.name);
@@ -38,9 +34,6 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         )?;
     }
     println!("{} packaged libraries were used alone, outside the workspace", chosen.len());
-    if arguments.is_empty() {
-        stage.run_command(metadata)?;
-    }
     stage.remove()
 }
 
@@ -88,14 +81,14 @@ impl Stage {
         self.directory.join(format!("{}-{}", package.name, package.version))
     }
 
-    fn unpack_packages(&self, metadata: &Metadata) -> Result<(), Failure> {
+    fn unpack_libraries(&self, metadata: &Metadata) -> Result<(), Failure> {
         let mut packaging = process::cargo(&metadata.workspace_root);
         packaging.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
-        for package in metadata.published() {
+        for package in metadata.libraries() {
             packaging.args(["--package", &package.name]);
         }
         process::run(&mut packaging)?;
-        for package in metadata.published() {
+        for package in metadata.libraries() {
             let archive = format!("package/{}-{}.crate", package.name, package.version);
             // All files in an archive have the same fixed time; a fresh one lets cargo detect changes.
             process::run(
@@ -105,45 +98,8 @@ impl Stage {
                     .arg("--file")
                     .arg(metadata.target_directory.join(archive)),
             )?;
-            self.require_contents(package)?;
         }
         Ok(())
-    }
-
-    /// Fails if an unpacked package lacks its README or a licence, or contains the scenarios and fixtures of tests.
-    fn require_contents(&self, package: &Package) -> Result<(), Failure> {
-        let unpacked = self.unpacked(package);
-        for name in ["README.md", "LICENSE-APACHE", "LICENSE-MIT"] {
-            if !unpacked.join(name).is_file() {
-                return Err(Failure::new(format!("the package {} lacks {name}", package.name)));
-            }
-        }
-        if unpacked.join("tests").exists() {
-            return Err(Failure::new(format!("the package {} contains tests/", package.name)));
-        }
-        Ok(())
-    }
-
-    /// Builds the command from its package and runs it.
-    fn run_command(&self, metadata: &Metadata) -> Result<(), Failure> {
-        let Some(package) = metadata.package(COMMAND) else {
-            return Err(Failure::new(format!("the workspace has no package {COMMAND}")));
-        };
-        let directory = self.unpacked(package);
-        copy(&metadata.workspace_root.join("Cargo.lock"), &directory.join("Cargo.lock"))?;
-        let path = directory.join(".cargo/config.toml");
-        make_directory(&directory.join(".cargo"))?;
-        let mut beneath = metadata.closure(COMMAND);
-        beneath.remove(COMMAND);
-        fs::write(&path, self.overrides(metadata, &beneath))
-            .map_err(|cause| at(&path, "could not be written").with_source(cause))?;
-        println!("-- the command from its package");
-        process::run(
-            process::cargo(&directory)
-                .args(["run", "--quiet", "--target-dir"])
-                .arg(&metadata.target_directory)
-                .args(["--", "--version"]),
-        )
     }
 
     /// Writes the consumer of `package` and returns its directory.
@@ -162,28 +118,21 @@ impl Stage {
     }
 
     fn manifest(&self, metadata: &Metadata, package: &Package) -> String {
+        let closure: BTreeSet<&str> = metadata.closure(&package.name);
+        let patches: Vec<String> = closure
+            .into_iter()
+            .filter_map(|name| metadata.package(name))
+            .map(|beneath| format!("{} = {{ path = {:?} }}", beneath.name, self.unpacked(beneath)))
+            .collect();
         format!(
             "[package]\nname = \"consumer-of-{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
              [workspace]\n\n\
-             [dependencies]\n{name} = \"{version}\"\n\n{overrides}",
-            name = package.name,
-            version = package.version,
-            overrides = self.overrides(metadata, &metadata.closure(&package.name)),
-        )
-    }
-
-    /// Returns the tables, of a manifest or of cargo's configuration, that take `names` from their unpacked packages
-    /// and build with the profile of the workspace.
-    fn overrides(&self, metadata: &Metadata, names: &BTreeSet<&str>) -> String {
-        let patches: Vec<String> = names
-            .iter()
-            .filter_map(|name| metadata.package(name))
-            .map(|package| format!("{} = {{ path = {:?} }}", package.name, self.unpacked(package)))
-            .collect();
-        format!(
-            "[patch.crates-io]\n{patches}\n\n\
+             [dependencies]\n{name} = \"{version}\"\n\n\
+             [patch.crates-io]\n{patches}\n\n\
              [profile.dev]\ndebug = \"line-tables-only\"\n\n\
              [profile.dev.package.\"*\"]\ndebug = false\n",
+            name = package.name,
+            version = package.version,
             patches = patches.join("\n"),
         )
     }

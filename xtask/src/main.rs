@@ -56,7 +56,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "consumers",
-        summary: "each package as its users get it: packaged, unpacked and used outside the workspace; [CRATE..]",
+        summary: "each library packaged, unpacked and used outside the workspace; [CRATE..]",
         run: consumers::run,
     },
     Command {

@@ -60,11 +60,6 @@ impl Metadata {
         self.packages.iter().find(|package| package.name == name)
     }
 
-    /// Returns the packages that may be published.
-    pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
-        self.packages.iter().filter(|package| package.is_publishable())
-    }
-
     /// Returns the packages that others use: publishable ones with a library target.
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.is_library())
@@ -91,13 +86,9 @@ impl Metadata {
 }
 
 impl Package {
-    fn is_publishable(&self) -> bool {
-        self.publish.as_ref().is_none_or(|registries| !registries.is_empty())
-    }
-
     pub(crate) fn is_library(&self) -> bool {
-        self.is_publishable()
-            && self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"))
+        let publishable = self.publish.as_ref().is_none_or(|registries| !registries.is_empty());
+        publishable && self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"))
     }
 
     pub(crate) fn normal_dependencies(&self) -> impl Iterator<Item = &str> {
