@@ -310,8 +310,8 @@ fn structured_results_and_media() {
     let audio: AudioData =
         serde_json::from_value(json!({"data": "AQID", "media_type": "audio/mp3"})).unwrap();
     let request = Request::new(OLDER, [Message::user("hear").with_part(ContentPart::Audio(audio))]);
-    let heard = json!({"inlineData": {"mimeType": "audio/mp3", "data": "AQID"}});
-    assert_eq!(body(&request)["contents"][0]["parts"][1], heard);
+    let expected = json!({"inlineData": {"mimeType": "audio/mp3", "data": "AQID"}});
+    assert_eq!(body(&request)["contents"][0]["parts"][1], expected);
 }
 
 #[test]
@@ -516,8 +516,8 @@ fn finish_reasons() {
     let mut malformed = last(json!([]), "MALFORMED_FUNCTION_CALL");
     malformed["candidates"][0]["finishMessage"] = "call f(".into();
     let (events, _) = run(&[malformed]).unwrap();
-    let told = StreamEvent::ProviderEvent { raw: json!({"finishMessage": "call f("}), part: None };
-    assert!(events.contains(&told), "{events:?}");
+    let expected = StreamEvent::ProviderEvent { raw: json!({"finishMessage": "call f("}), part: None };
+    assert!(events.contains(&expected), "{events:?}");
 }
 
 #[test]
