@@ -343,8 +343,8 @@ async fn kill_all_kills_without_grace() {
     drop(dropped);
     // A concurrent graceful shutdown must not delay it.
     let environment = Arc::new(environment);
-    let gentle = Arc::clone(&environment);
-    let waiting = std::thread::spawn(move || gentle.reaper.finish());
+    let graceful = Arc::clone(&environment);
+    let waiting = std::thread::spawn(move || graceful.reaper.finish());
     let started = std::time::Instant::now();
     environment.kill_all();
     assert!(!is_running(first) && !is_running(second));
