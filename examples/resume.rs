@@ -1,8 +1,8 @@
 //! Resume: a program is killed during a tool call, and another one resumes its session.
 //!
 //! A session survives its process through its journal: a file with one line per input, written before the session acts on
-//! it. Any process with the file can resume. Completed calls are not repeated. A call that was running gets a result that
-//! its effect is unknown, and the model decides how to continue.
+//! it. Any process with the file can resume. Completed calls are not repeated. A call that was running gets a result
+//! that says that its effect is unknown, and the model decides how to continue.
 
 use std::fs::{File, OpenOptions};
 use std::io::BufReader;

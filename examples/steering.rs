@@ -26,7 +26,7 @@ async fn supervise(
             handle.steer("Leave the public API alone.")?;
             // This is processed after the first task, as if it were submitted then.
             handle.follow_up("Now write the change log.")?;
-            // Lets the first tool's command finish. It stands in for a long test run.
+            // Lets the first tool's command finish. It simulates a long test run.
             std::fs::write(directory.join("steered"), "")?;
         } else {
             // Stops the turn and its running command. The session stays usable, and every call gets a result.

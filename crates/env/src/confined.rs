@@ -36,8 +36,8 @@ use crate::{
 /// a process that replaces directories by links in between can redirect it.
 ///
 /// A link may lead from one root into another. The roots themselves cannot be removed or renamed,
-/// and a root that is a link stands for its target. Files above the roots are ignored, for instance
-/// a `.gitignore`.
+/// and a root that is a link is replaced by its target. Files above the roots are ignored, for
+/// instance a `.gitignore`.
 ///
 /// Commands start within the roots but are not confined: what they may do depends on the inner
 /// environment, or on `Sandboxed`.

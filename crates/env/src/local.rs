@@ -150,6 +150,9 @@ impl LocalEnvironment {
     /// A process that another thread is starting is waited for, up to five seconds, and killed as
     /// well. Later attempts to start a process fail with [`EnvError::Refused`].
     ///
+    /// A process that is waited for meanwhile may report [`EnvError::EnvironmentLost`] instead of
+    /// its exit status.
+    ///
     /// Blocks the thread for some tens of milliseconds, longer only if the kernel does not release
     /// a process.
     pub fn kill_all(&self) {

@@ -38,7 +38,7 @@ pub struct MemoryEnvironment {
     state: Arc<Mutex<State>>,
 }
 
-/// RunningToken by each process during its lifetime.
+/// Held by each process during its lifetime.
 #[derive(Debug, Default)]
 struct RunningToken;
 

@@ -168,13 +168,13 @@ fn a_command_can_be_cancelled_at_any_time() {
 #[test]
 fn a_dropped_command_may_write_final_output() {
     run_case(async |harness| {
-        let line = "trap 'echo bye; echo bye >&2; echo bye >told; exit' TERM; echo $$ >id; while :; do sleep 0.01; done";
+        let line = "trap 'echo bye; echo bye >&2; echo bye >written; exit' TERM; echo $$ >id; while :; do sleep 0.01; done";
         tokio::select! {
             result = harness.environment.exec_command(ExecRequest::new(line)) => panic!("{result:?}"),
             _ = harness.wait_for_line("id") => {}
         }
         harness.environment.cleanup().await.unwrap();
-        assert_eq!(harness.wait_for_line("told").await, "bye");
+        assert_eq!(harness.wait_for_line("written").await, "bye");
         // A process that prints endlessly is not blocked by its pipe.
         let line = "trap 'head -c 1000000 /dev/zero; echo bye >more; exit' TERM; echo $$ >other; while :; do sleep 0.01; done";
         let process = harness.environment.spawn(Command::shell(line)).await.unwrap();

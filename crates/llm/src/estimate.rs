@@ -101,14 +101,14 @@ mod tests {
     fn every_part_of_a_prompt_counts() {
         let message = |part: ContentPart| Request::new("m", [Message::new(Role::User, vec![part])]);
         let mut result = ToolResult::new("c", "12345678", false);
-        let rows = [
+        let cases = [
             (ContentPart::text(""), 0),
             (ContentPart::text("12345"), 2),
             (ToolCall::from_raw("c", "t", r#"{"a": 1}"#).into(), 2),
             (ContentPart::ToolResult(result.clone()), 2),
             (ContentPart::Image(ImageData::url("https://example.com/a.png")), 1_000),
         ];
-        for (part, expected) in rows {
+        for (part, expected) in cases {
             assert_eq!(prompt_tokens(&message(part.clone())), expected, "{part:?}");
         }
         result.content = json!({"a": [1, 2]});

@@ -38,10 +38,10 @@ pub struct Request {
     /// Response format; text if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ResponseFormat>,
-    /// Sampling temperature.
+    /// Sampling temperature, from 0 to 1 or 2 by provider; the provider's default if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Nucleus sampling.
+    /// Nucleus sampling: share of the probability mass to sample from, 0 to 1; the provider's default if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Limit on the output tokens; the provider's default if `None` (Anthropic: 4,096).
@@ -131,14 +131,14 @@ impl Request {
         self
     }
 
-    /// Sets the sampling temperature.
+    /// Sets the sampling temperature, from 0 to 1 or 2 by provider.
     #[must_use]
     pub fn with_temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// Sets nucleus sampling.
+    /// Sets nucleus sampling: the share of the probability mass to sample from, 0 to 1.
     #[must_use]
     pub fn with_top_p(mut self, top_p: f64) -> Self {
         self.top_p = Some(top_p);

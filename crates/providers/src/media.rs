@@ -268,8 +268,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_url_never_reads_a_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.png");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.png");
         std::fs::write(&path, b"png").unwrap();
         for url in [path.to_string_lossy().into_owned(), format!("file://{}", path.display())] {
             let parts = vec![

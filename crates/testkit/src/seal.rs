@@ -1,6 +1,6 @@
 //! Seals: opaque values that the server attaches to reasoning and expects to be returned verbatim.
 //!
-//! A seal contains its purpose and a hash of it, so that changes are detected without state.
+//! A seal names the reasoning it belongs to and contains a hash of that, so that changes are detected without state.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use crate::fingerprint;
 
 const PREFIX: &str = "pintle-testkit";
 
-/// Purpose of a seal.
+/// Contents of a seal: the reasoning it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seal {
     pub(crate) dialect: Dialect,
@@ -27,9 +27,9 @@ impl Seal {
 
     /// Encodes it as base64, which Gemini requires.
     pub(crate) fn close(&self) -> String {
-        let purpose = format!("{PREFIX}/{}/{}/{:016x}", self.dialect, self.turn, self.text);
-        let hash = fingerprint::of(&[&purpose]);
-        STANDARD.encode(format!("{purpose}/{hash:016x}"))
+        let payload = format!("{PREFIX}/{}/{}/{:016x}", self.dialect, self.turn, self.text);
+        let hash = fingerprint::of(&[&payload]);
+        STANDARD.encode(format!("{payload}/{hash:016x}"))
     }
 
     /// Decodes an opaque value; `None` unless this server created exactly this value.

@@ -214,7 +214,7 @@ impl Entry {
 fn require_unique(lines: &[Line]) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     match lines.iter().find(|line| !seen.insert(&line.id)) {
-        Some(line) => Err(data_error(&line.id, "is there twice")),
+        Some(line) => Err(data_error(&line.id, "occurs twice")),
         None => Ok(()),
     }
 }

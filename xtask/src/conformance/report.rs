@@ -138,8 +138,8 @@ impl fmt::Display for Report<'_> {
             write_line(formatter, line, &verdict.word())?;
             match verdict {
                 Verdict::Failed(failures) => {
-                    for data_error in failures {
-                        writeln!(formatter, "    FAILED {data_error}")?;
+                    for failure in failures {
+                        writeln!(formatter, "    FAILED {failure}")?;
                     }
                 }
                 Verdict::Proved => write_tests(formatter, line, "pass ")?,

@@ -97,7 +97,7 @@ impl Engine {
         if self.socket.as_os_str().len() > SOCKET_LIMIT {
             let found = self.socket.display();
             return Err(Failure::new(format!(
-                "the socket {found} has a path of more than {SOCKET_LIMIT} bytes; build in a shorter path, with \
+                "the socket {found} has a path of more than {SOCKET_LIMIT} bytes; build below a shorter path, with \
                  CARGO_TARGET_DIR"
             )));
         }

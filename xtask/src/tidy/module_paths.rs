@@ -10,7 +10,7 @@ pub(super) struct ModulePaths {
     pub(super) references: Vec<Reference>,
     /// Modules that exist in tests only, as paths from the crate root.
     pub(super) test_modules: Vec<Vec<String>>,
-    /// Names that the root of the crate imports, with the path that each stands for.
+    /// Names that the root of the crate imports, with the path that each refers to.
     pub(super) root_imports: BTreeMap<String, Vec<String>>,
 }
 

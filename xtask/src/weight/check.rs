@@ -59,8 +59,8 @@ impl Checks {
         self.layers
             .iter()
             .map(|(layer, units)| {
-                let times = units.iter().map(|unit| self.time_of(unit)).sum::<Result<f64, Failure>>()?;
-                Ok((layer.clone(), times / one))
+                let time = units.iter().map(|unit| self.time_of(unit)).sum::<Result<f64, Failure>>()?;
+                Ok((layer.clone(), time / one))
             })
             .collect()
     }
@@ -80,7 +80,7 @@ impl Checks {
     /// Returns the time of a unit. The run of a build script takes none if it started no compiler.
     fn time_of(&self, unit: &Unit) -> Result<f64, Failure> {
         match (self.times.get(&unit.hash), &unit.name) {
-            (Some(times), _) => Ok(*times),
+            (Some(time), _) => Ok(*time),
             (None, None) => Ok(0.0),
             (None, Some(name)) => Err(Failure::new(format!("there is no time for compiling {name}"))),
         }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_time_of_a_layer_is_the_sum_of_its_units() {
-        let times = [("0a", 1.0), ("0c", 4.0), ("0d", 6.0)].map(|(hash, times)| (hash.to_owned(), times));
+        let times = [("0a", 1.0), ("0c", 4.0), ("0d", 6.0)].map(|(hash, time)| (hash.to_owned(), time));
         let low = vec![unit("", "0b"), unit("script", "0a"), unit("syn", "0c")];
         let high = vec![unit("syn", "0c"), unit("high", "0d")];
         let layers = BTreeMap::from([("low".to_owned(), low), ("high".to_owned(), high)]);

@@ -1,4 +1,4 @@
-use std::sync::Mutex as Screen;
+use std::sync::Mutex as StdMutex;
 
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
@@ -16,13 +16,13 @@ const WINDOW: TerminalSize = TerminalSize { columns: 80, rows: 24 };
 struct Harness {
     prompter: Prompter,
     keyboard: DuplexStream,
-    screen: Arc<Screen<String>>,
+    screen: Arc<StdMutex<String>>,
 }
 
 impl Harness {
     fn new(style: Style) -> Self {
         let (keyboard, answers) = tokio::io::duplex(1024);
-        let screen = Arc::new(Screen::new(String::new()));
+        let screen = Arc::new(StdMutex::new(String::new()));
         let written = Arc::clone(&screen);
         let output = move |event: PromptEvent<'_>| match event {
             PromptEvent::Shown(text) => written.lock().unwrap().push_str(text),
@@ -212,7 +212,7 @@ async fn closed_input_denies() {
 async fn dropped_question_ends_its_line() {
     let harness = Harness::new(PLAIN);
     harness.prompter.mark_shown("call_1");
-    let asked = async {
+    let is_shown = async {
         while harness.screen().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -220,7 +220,7 @@ async fn dropped_question_ends_its_line() {
     let command = command();
     tokio::select! {
         decision = harness.prompter.decide(&command) => panic!("{decision:?}"),
-        () = asked => {}
+        () = is_shown => {}
     }
     assert!(harness.screen().ends_with("what to do instead: \n"), "{}", harness.screen());
 }

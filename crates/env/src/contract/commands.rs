@@ -202,8 +202,8 @@ async fn cancellation(subject: Subject<'_>) -> Checked {
     }
     is_gone(subject, "a dropped command").await?;
     // Its output is discarded, but it may still clean up.
-    let said = subject.env.read_file(&subject.at("bye"), None, None).await;
-    equals("a dropped command may clean up", succeeds("its file is read", said)?.as_str(), "bye\n")
+    let read = subject.env.read_file(&subject.at("bye"), None, None).await;
+    equals("a dropped command may clean up", succeeds("its file is read", read)?.as_str(), "bye\n")
 }
 
 async fn run(subject: Subject<'_>, mut request: ExecRequest) -> Checked<ExecResult> {

@@ -343,8 +343,8 @@ async fn kill_all_kills_without_grace() {
     drop(dropped);
     // A concurrent graceful shutdown must not delay it.
     let environment = Arc::new(environment);
-    let gentle = Arc::clone(&environment);
-    let waiting = std::thread::spawn(move || gentle.reaper.finish());
+    let graceful = Arc::clone(&environment);
+    let waiting = std::thread::spawn(move || graceful.reaper.finish());
     let started = std::time::Instant::now();
     environment.kill_all();
     assert!(!is_running(first) && !is_running(second));
@@ -419,14 +419,14 @@ async fn concurrent_cleanups_both_wait() {
     let (directory, environment) = environment();
     // Without a redirect, writing to the closed pipe would kill it.
     let stubborn =
-        "exec 2>/dev/null; trap 'echo yes > told' TERM; echo $$ > id; while :; do sleep 0.01; done";
+        "exec 2>/dev/null; trap 'echo yes > terminated' TERM; echo $$ > id; while :; do sleep 0.01; done";
     let process = environment.spawn(Command::shell(stubborn)).await.unwrap();
     let id = wait_for_id(&directory.path().join("id")).await;
     drop(process);
     let environment = Arc::new(environment);
     let first = Arc::clone(&environment);
     let first = std::thread::spawn(move || first.reaper.finish());
-    wait_for_line(&directory.path().join("told")).await;
+    wait_for_line(&directory.path().join("terminated")).await;
     environment.cleanup().await.unwrap();
     assert!(!is_running(id));
     first.join().unwrap();

@@ -73,7 +73,7 @@ pub(super) struct Channel {
     /// Unbounded because a drop cannot wait; there are only a few messages per command.
     messages: mpsc::UnboundedSender<Message>,
     lost: watch::Receiver<Option<Loss>>,
-    /// RetainedClient while joining the thread, so that a concurrent caller waits for it too.
+    /// Held while joining the thread, so that a concurrent caller waits for it too.
     thread: Mutex<Option<JoinHandle<()>>>,
     transport: Arc<dyn Transport>,
     /// Tag of the channel; the tag of a command appends a number.

@@ -150,9 +150,9 @@ async fn remote_and_portable_searches_agree() {
         for mode in [GrepMode::Content, GrepMode::FilesWithMatches, GrepMode::Count] {
             for ignored in [false, true] {
                 let request = GrepRequest::new(pattern).with_output_mode(mode).with_case_insensitive(ignored);
-                let there = environment.grep(&request).await.unwrap();
-                let through = crate::environment::search::grep(&environment, &request).await.unwrap();
-                assert_eq!(there, through, "{request:?}");
+                let remote = environment.grep(&request).await.unwrap();
+                let portable = crate::environment::search::grep(&environment, &request).await.unwrap();
+                assert_eq!(remote, portable, "{request:?}");
             }
         }
     }

@@ -120,8 +120,8 @@ async fn the_network_is_refused_unless_allowed() {
     for line in [&to_tcp, &to_udp] {
         let result = run(&environment, line).await;
         assert!(!result.success(), "{line}");
-        let said = result.stderr.to_text_lossy().unwrap();
-        assert!(said.contains("Permission denied"), "{said}");
+        let stderr = result.stderr.to_text_lossy().unwrap();
+        assert!(stderr.contains("Permission denied"), "{stderr}");
     }
     let environment = environment.with_network(true);
     environment.initialize().await.unwrap();

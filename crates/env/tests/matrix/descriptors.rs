@@ -31,8 +31,8 @@ pub(crate) fn check(test: &str) {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&limited.stderr);
-        assert!(limited.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&limited.stderr);
+        assert!(limited.status.success(), "{stderr}");
     });
 }
 

@@ -62,9 +62,9 @@ pub struct GenerateOptions {
     pub repair_tool_call: Option<RepairToolCall>,
     /// Response format; set by the object functions.
     pub response_format: Option<ResponseFormat>,
-    /// Sampling temperature.
+    /// Sampling temperature, from 0 to 1 or 2 by provider; the provider's default if `None`.
     pub temperature: Option<f64>,
-    /// Nucleus sampling.
+    /// Nucleus sampling: share of the probability mass to sample from, 0 to 1; the provider's default if `None`.
     pub top_p: Option<f64>,
     /// Limit on the output tokens of each step.
     pub max_tokens: Option<u64>,
@@ -200,14 +200,14 @@ impl GenerateOptions {
         self
     }
 
-    /// Sets the sampling temperature.
+    /// Sets the sampling temperature, from 0 to 1 or 2 by provider.
     #[must_use]
     pub fn with_temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// Sets nucleus sampling.
+    /// Sets nucleus sampling: the share of the probability mass to sample from, 0 to 1.
     #[must_use]
     pub fn with_top_p(mut self, top_p: f64) -> Self {
         self.top_p = Some(top_p);
@@ -299,8 +299,8 @@ impl GenerateOptions {
     }
 
     /// Converts to a request for [`Client::complete`] or [`Client::stream`]: the first one that
-    /// [`generate`](crate::generate) would send. Handlers of tools, limits of the loop, retries, `timeout`, the abort
-    /// signal and the client are dropped, since a request has none.
+    /// [`generate`](crate::generate) would send. Handlers of tools, callbacks, limits of the loop, retries, `timeout`, the
+    /// abort signal and the client are dropped, since a request has none.
     ///
     /// # Errors
     ///

@@ -369,9 +369,9 @@ fn thinking_stays_off_in_turns_begun_without_it() {
 #[test]
 fn adaptive_thinking_is_unchanged_within_a_turn() {
     let model = "claude-opus-4-6";
-    let unthought =
+    let without_thinking =
         Message::new(Role::Assistant, vec![call("c1", "a")]).with_origin(Origin::new("anthropic", model));
-    let messages = [Message::user("go"), unthought, Message::tool_result("c1", "x", false)];
+    let messages = [Message::user("go"), without_thinking, Message::tool_result("c1", "x", false)];
     for length in [1, 3] {
         let request =
             Request::new(model, messages[..length].to_vec()).with_reasoning_effort(ReasoningEffort::Low);
@@ -391,13 +391,13 @@ fn plain_text_results_answer_their_call() {
 
 #[test]
 fn manual_cache_points_are_not_duplicated() {
-    let own_point =
+    let marked_block =
         json!({"type": "text", "text": "long", "cache_control": {"type": "ephemeral", "ttl": "1h"}});
     let opaque = |data: Value| ContentPart::Opaque(OpaqueData { kind: "text".into(), data });
-    let request = Request::new(MODEL, [Message::new(Role::User, vec![opaque(own_point.clone())])]);
+    let request = Request::new(MODEL, [Message::new(Role::User, vec![opaque(marked_block.clone())])]);
     let text = String::from_utf8(encode(&request).unwrap().body.to_vec()).unwrap();
     assert_eq!(text.matches("cache_control").count(), 1, "{text}");
-    assert_eq!(body(&request)["messages"][0]["content"][0], own_point);
+    assert_eq!(body(&request)["messages"][0]["content"][0], marked_block);
 
     let empty = Request::new(MODEL, [Message::new(Role::User, vec![opaque(json!({}))])]);
     assert_eq!(encode(&empty).unwrap_err().kind(), ErrorKind::InvalidRequest);
@@ -650,13 +650,17 @@ fn streams_truncated_anywhere_are_errors() {
 
 #[test]
 fn errors_inside_a_stream_are_classified() {
-    let complaint = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
+    let error_event = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
     let cases = [
-        (complaint("overloaded_error", "Overloaded"), ErrorKind::Server, true),
-        (complaint("api_error", "oops"), ErrorKind::Server, true),
-        (complaint("rate_limit_error", "slow"), ErrorKind::RateLimit, true),
-        (complaint("invalid_request_error", "prompt is too long: 9 tokens"), ErrorKind::ContextLength, false),
-        (complaint("invalid_request_error", "bad"), ErrorKind::InvalidRequest, false),
+        (error_event("overloaded_error", "Overloaded"), ErrorKind::Server, true),
+        (error_event("api_error", "oops"), ErrorKind::Server, true),
+        (error_event("rate_limit_error", "slow"), ErrorKind::RateLimit, true),
+        (
+            error_event("invalid_request_error", "prompt is too long: 9 tokens"),
+            ErrorKind::ContextLength,
+            false,
+        ),
+        (error_event("invalid_request_error", "bad"), ErrorKind::InvalidRequest, false),
         (start(), ErrorKind::Stream, true),
         (json!({"type": "content_block_delta", "index": 9, "delta": {"text": "x"}}), ErrorKind::Stream, true),
         (json!("not an event"), ErrorKind::Stream, true),
@@ -665,8 +669,8 @@ fn errors_inside_a_stream_are_classified() {
         let error = run(&[start(), event.clone()]).unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{event}");
         assert_eq!(error.provider(), Some("anthropic"));
-        let named = event.get("request_id").and_then(Value::as_str);
-        assert_eq!(error.request_id(), named);
+        let request_id = event.get("request_id").and_then(Value::as_str);
+        assert_eq!(error.request_id(), request_id);
     }
     assert_eq!(run(&[json!({"type": "message_stop"})]).unwrap_err().kind(), ErrorKind::Stream);
 }

@@ -310,8 +310,8 @@ fn structured_results_and_media() {
     let audio: AudioData =
         serde_json::from_value(json!({"data": "AQID", "media_type": "audio/mp3"})).unwrap();
     let request = Request::new(OLDER, [Message::user("hear").with_part(ContentPart::Audio(audio))]);
-    let heard = json!({"inlineData": {"mimeType": "audio/mp3", "data": "AQID"}});
-    assert_eq!(body(&request)["contents"][0]["parts"][1], heard);
+    let expected = json!({"inlineData": {"mimeType": "audio/mp3", "data": "AQID"}});
+    assert_eq!(body(&request)["contents"][0]["parts"][1], expected);
 }
 
 #[test]
@@ -398,8 +398,8 @@ fn stream_with_every_part_type() {
     ])
     .unwrap();
     let calls: Vec<&ToolCall> = response.tool_calls().collect();
-    let made = calls[0].id.clone();
-    assert!(made.starts_with("call_") && made.len() == 21, "{made}");
+    let generated = calls[0].id.clone();
+    assert!(generated.starts_with("call_") && generated.len() == 21, "{generated}");
     let code = json!({"executableCode": {"code": "1"}, "thoughtSignature": "s2"});
     assert_eq!(
         response.message.content,
@@ -408,7 +408,7 @@ fn stream_with_every_part_type() {
             ContentPart::text("Hello"),
             ContentPart::Text(TextData { text: String::new(), signature: Some("s1".into()) }),
             ContentPart::Opaque(OpaqueData { kind: "executableCode".into(), data: code }),
-            ToolCall::new(made, "f", json!({"a": 1}).as_object().unwrap().clone())
+            ToolCall::new(generated, "f", json!({"a": 1}).as_object().unwrap().clone())
                 .with_signature(Some("s3".into()))
                 .into(),
             ToolCall::new("given", "f", Map::new()).into(),
@@ -516,8 +516,8 @@ fn finish_reasons() {
     let mut malformed = last(json!([]), "MALFORMED_FUNCTION_CALL");
     malformed["candidates"][0]["finishMessage"] = "call f(".into();
     let (events, _) = run(&[malformed]).unwrap();
-    let told = StreamEvent::ProviderEvent { raw: json!({"finishMessage": "call f("}), part: None };
-    assert!(events.contains(&told), "{events:?}");
+    let expected = StreamEvent::ProviderEvent { raw: json!({"finishMessage": "call f("}), part: None };
+    assert!(events.contains(&expected), "{events:?}");
 }
 
 #[test]

@@ -38,8 +38,8 @@ impl Server {
             for script in scripts {
                 let (mut socket, _) = listener.accept().await.unwrap();
                 heads.push(read_request(&mut socket).await);
-                for act in script {
-                    match act {
+                for action in script {
+                    match action {
                         ServerAction::Send(bytes) => socket.write_all(&bytes).await.unwrap(),
                         ServerAction::Hold => drop(socket.read(&mut [0; 64]).await),
                     }
@@ -387,7 +387,7 @@ async fn streams_and_events_have_size_limits() {
             (Ok(event), None) => assert!(matches!(event, StreamEvent::Finish { .. }), "{event:?}"),
             (Err(error), Some(message)) => {
                 assert_eq!((error.kind(), error.message()), (ErrorKind::Stream, message));
-                // The next attempt would be as large, and as dear.
+                // The next attempt would be as large and as expensive.
                 assert_eq!(error.retry(), Retry::Never);
             }
             (last, expected) => panic!("{last:?} instead of {expected:?}"),
@@ -460,9 +460,9 @@ async fn keep_alive_comments_reset_the_read_timeout() {
         read_request(&mut socket).await;
         // Takes twice the timeout, with bytes in between.
         let mut beat = tokio::time::interval(limit / 6);
-        for act in script {
+        for action in script {
             beat.tick().await;
-            if let ServerAction::Send(bytes) = act {
+            if let ServerAction::Send(bytes) = action {
                 socket.write_all(&bytes).await.unwrap();
             }
         }

@@ -82,7 +82,8 @@ impl Failure {
         Self { kind: FailureKind::Silence, stall }
     }
 
-    /// Sets the retry delay of an HTTP error. Has no effect on other kinds.
+    /// Sets the retry delay of an HTTP error: the value of its `Retry-After` header, seconds or a date. Has no effect
+    /// on other kinds.
     #[must_use]
     pub fn with_retry_after(mut self, wait: impl Into<String>) -> Self {
         if let FailureKind::Status { retry_after, .. } = &mut self.kind {

@@ -177,8 +177,8 @@ async fn error_results_can_be_expected() {
             conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
         conversation.continue_with(&output, &["fine"]);
         let response = post(&server, dialect, &conversation.path(), &conversation.body()).await;
-        let can_tell = matches!(dialect, Dialect::AnthropicMessages | Dialect::Gemini);
-        assert_eq!(response.status, if can_tell { 400 } else { 200 }, "{dialect}");
+        let has_error_flag = matches!(dialect, Dialect::AnthropicMessages | Dialect::Gemini);
+        assert_eq!(response.status, if has_error_flag { 400 } else { 200 }, "{dialect}");
     }
 }
 

@@ -98,9 +98,9 @@ async fn chunked_requests_with_expect_continue_are_read() {
     let head = "POST /v1/responses HTTP/1.1\r\nAuthorization: Bearer key\r\nContent-Type: application/json\r\n\
                 Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n";
     connection.write_all(head.as_bytes()).await.unwrap();
-    let mut go_ahead = [0; 25];
-    connection.read_exact(&mut go_ahead).await.unwrap();
-    assert_eq!(&go_ahead, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut interim = [0; 25];
+    connection.read_exact(&mut interim).await.unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
     for chunk in body.as_bytes().chunks(10) {
         let chunk = [format!("{:X}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
         connection.write_all(&chunk).await.unwrap();

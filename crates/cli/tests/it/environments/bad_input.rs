@@ -144,7 +144,7 @@ fn ssh_failures_are_explained() {
         (" Jabber yes\n".to_owned(), "ssh rejected the host name or its configuration"),
     ];
     for (lines, part) in cases {
-        let (_folder, config) = configuration(services, &lines);
+        let (_directory, config) = configuration(services, &lines);
         remote.use_configuration(&config);
         assert_rejected(&remote, &[], 1, &["cannot reach ssh:tester: ", part]);
     }
@@ -154,7 +154,7 @@ fn ssh_failures_are_explained() {
 fn user_and_port_can_be_given() {
     let Some(services) = service("PINTLE_TEST_SSH") else { return };
     let services = Path::new(&services);
-    let (_folder, config) = configuration(services, "");
+    let (_directory, config) = configuration(services, "");
     let env = format!("ssh:tester@127.0.0.1:{}", option(services, "port"));
     let remote = Remote::ssh_with(&config, &env);
     let output = run(&mut remote.pintle(&["prompt", "--output", "plain"]));

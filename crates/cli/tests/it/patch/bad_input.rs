@@ -199,8 +199,8 @@ fn small_tree() -> Harness {
 fn special_files_are_rejected_without_blocking() {
     let harness = small_tree();
     let pipe = harness.path("pipe");
-    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
-    assert!(made.success());
+    let status = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(status.success());
     for operation in [
         "*** Delete File: pipe\n",
         "*** Add File: pipe\n+x\n",
@@ -278,8 +278,8 @@ fn without_privileges(command: &Command, probe: &Path) -> Command {
     let is_denied = OpenOptions::new().append(true).open(probe).is_err();
     let mut plain = if is_denied { Command::new("env") } else { Command::new("setpriv") };
     if !is_denied {
-        let lost = "-dac_override,-dac_read_search";
-        plain.args([&format!("--bounding-set={lost}"), &format!("--inh-caps={lost}")]);
+        let dropped = "-dac_override,-dac_read_search";
+        plain.args([&format!("--bounding-set={dropped}"), &format!("--inh-caps={dropped}")]);
     }
     plain.arg(command.get_program()).args(command.get_args());
     plain

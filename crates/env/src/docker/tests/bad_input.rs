@@ -108,8 +108,8 @@ async fn full_and_read_only_disks_keep_the_old_content() {
         environment.remove(fixed).await.unwrap_err(),
     ] {
         assert!(matches!(&error, EnvError::Io { path, .. } if path.starts_with("/fixed")), "{error:?}");
-        let said = std::error::Error::source(&error).unwrap().to_string();
-        assert!(said.contains("Read-only file system"), "{said}");
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(cause.contains("Read-only file system"), "{cause}");
     }
     // The shared memory of a container is a file system of 64 MiB.
     let full = Path::new("/dev/shm/file");

@@ -237,7 +237,7 @@ impl Harness {
             .await;
             let since = Instant::now();
             until("a cancelled command is gone", || self.processes().is_empty()).await;
-            assert!(since.elapsed() < END, "{line} went after {:?}", since.elapsed());
+            assert!(since.elapsed() < END, "{line} ended after {:?}", since.elapsed());
         }
     }
 
@@ -337,10 +337,7 @@ impl Resources {
             if now == *self && processes.is_empty() {
                 return;
             }
-            assert!(
-                started.elapsed() < END,
-                "{case} leaves {now:?} and {processes:?}, before it were {self:?}"
-            );
+            assert!(started.elapsed() < END, "{case} leaves {now:?} and {processes:?}; before it: {self:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -374,7 +371,7 @@ async fn polled_once<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Outp
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < LONG, "{what}");
+        assert!(started.elapsed() < LONG, "not within {LONG:?}: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -68,14 +68,14 @@ async fn the_socket_is_private_and_removed_on_close() {
     let transport = SshTransport::new(connection);
     transport.open().await.unwrap();
     transport.open().await.unwrap();
-    let made: Vec<_> = fs::read_dir(&sockets).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(made.len(), 1, "one connection is enough");
-    assert_eq!(fs::metadata(&made[0]).unwrap().permissions().mode() & 0o777, 0o700);
-    assert!(!processes_naming(&made[0]).is_empty());
+    let created: Vec<_> = fs::read_dir(&sockets).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(created.len(), 1, "one connection is enough");
+    assert_eq!(fs::metadata(&created[0]).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(!processes_naming(&created[0]).is_empty());
     // Equivalent to a killed application: the lifeline closes, and no one waits.
     drop(transport);
-    until("the client and its directory go", || {
-        processes_naming(&made[0]).is_empty() && harness.sockets() == 0
+    until("the client and its directory are gone", || {
+        processes_naming(&created[0]).is_empty() && harness.sockets() == 0
     })
     .await;
 }

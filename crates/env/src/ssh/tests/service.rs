@@ -70,13 +70,13 @@ impl Harness {
     /// Creates a key pair unknown to all servers.
     pub(super) fn key(&self, name: &str) -> PathBuf {
         let file = self.directory.path().join(name);
-        let made = Command::new("ssh-keygen")
+        let status = Command::new("ssh-keygen")
             .args(["-q", "-t", "ed25519", "-N", "", "-f"])
             .arg(&file)
             .stdin(Stdio::null())
             .status()
             .unwrap();
-        assert!(made.success());
+        assert!(status.success());
         file
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn option(config: &Path, host: &str, name: &str) -> String {
     let output = Command::new("ssh").arg("-F").arg(config).args(["-G", host]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    found.unwrap_or_else(|| panic!("ssh -G does not say {name}: {text}")).to_owned()
+    found.unwrap_or_else(|| panic!("ssh -G does not print {name}: {text}")).to_owned()
 }
 
 /// A proxy in front of a server that can stop forwarding or disconnect.

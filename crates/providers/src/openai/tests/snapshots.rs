@@ -76,9 +76,9 @@ fn documents_and_unsupported_audio() {
         .with_part(document(json!({"url": "https://example.com/a.pdf"})))
         .with_part(document(json!({"data": "cGRm", "media_type": "application/pdf", "file_name": "b.pdf"}))));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["input"]), @r#"input[] {"content":[{"text":"Sum up.","type":"input_text"},{"file_url":"https://example.com/a.pdf","type":"input_file"},{"file_data":"data:application/pdf;base64,cGRm","filename":"b.pdf","type":"input_file"}],"role":"user","type":"message"}"#);
-    let heard =
+    let request =
         ask(Message::user("Hear.").with_part(audio(json!({"data": "AQID", "media_type": "audio/wav"}))));
-    insta::assert_snapshot!(refused(&dialect(), &heard), @"InvalidRequest: the Responses API does not support audio");
+    insta::assert_snapshot!(refused(&dialect(), &request), @"InvalidRequest: the Responses API does not support audio");
     let cited = json!({"type": "response.output_text.annotation.added", "output_index": 0, "content_index": 0,
         "annotation": {"type": "file_citation", "filename": "b.pdf"}});
     let mut events = items("completed", &[text_item("Short.")]);
