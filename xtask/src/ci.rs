@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    callgrind, conformance, consumers, deny, failure::Failure, load, metadata::Metadata, process, tidy,
-    weight, wire,
+    callgrind, conformance, consumers, deny, failure::Failure, load, metadata::Metadata, package, process,
+    tidy, weight, wire,
 };
 
 /// A step of the run.
@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
     Step { name: "load", run: |metadata, _| into_outcome(load::run_once(metadata)) },
     Step { name: "conformance", run: |metadata, _| into_outcome(conformance::run(metadata, &[])) },
     Step { name: "wire", run: |metadata, _| wire(metadata) },
+    Step { name: "package", run: |metadata, _| into_outcome(package::run(metadata, &[])) },
     Step { name: "consumers", run: |metadata, _| into_outcome(consumers::run(metadata, &[])) },
     Step { name: "doc", run: |metadata, _| into_outcome(doc(metadata)) },
     Step { name: "callgrind", run: |metadata, _| callgrind(metadata) },

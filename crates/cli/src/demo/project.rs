@@ -3,21 +3,22 @@
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_patch::{Change, ChangeKind};
 
-/// Files of `examples/roman`, by relative path.
+/// Files of `examples/roman`, by relative path. The directory `demo` of this package links to them, so that they are part
+/// of it. The manifest has another name there: cargo leaves out a directory that contains a `Cargo.toml`.
 pub(super) const FILES: [(&str, &str); 9] = [
-    (".gitignore", include_str!("../../../../examples/roman/.gitignore")),
-    ("Cargo.lock", include_str!("../../../../examples/roman/Cargo.lock")),
-    ("Cargo.toml", include_str!("../../../../examples/roman/Cargo.toml")),
-    ("README.md", include_str!("../../../../examples/roman/README.md")),
-    ("src/lib.rs", include_str!("../../../../examples/roman/src/lib.rs")),
-    ("src/outline.rs", include_str!("../../../../examples/roman/src/outline.rs")),
-    ("src/parse.rs", include_str!("../../../../examples/roman/src/parse.rs")),
-    ("src/render.rs", include_str!("../../../../examples/roman/src/render.rs")),
-    ("src/symbol.rs", include_str!("../../../../examples/roman/src/symbol.rs")),
+    (".gitignore", include_str!("../../demo/gitignore")),
+    ("Cargo.lock", include_str!("../../demo/Cargo.lock")),
+    ("Cargo.toml", include_str!("../../demo/manifest.toml")),
+    ("README.md", include_str!("../../demo/README.md")),
+    ("src/lib.rs", include_str!("../../demo/src/lib.rs")),
+    ("src/outline.rs", include_str!("../../demo/src/outline.rs")),
+    ("src/parse.rs", include_str!("../../demo/src/parse.rs")),
+    ("src/render.rs", include_str!("../../demo/src/render.rs")),
+    ("src/symbol.rs", include_str!("../../demo/src/symbol.rs")),
 ];
 
 /// Script of the model.
-pub(super) const SCRIPT: &str = include_str!("../../../../examples/scripts/demo.toml");
+pub(super) const SCRIPT: &str = include_str!("../../demo/script.toml");
 
 /// Writes the project to the environment's working directory.
 ///

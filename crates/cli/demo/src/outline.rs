@@ -1,0 +1,1 @@
+../../../../examples/roman/src/outline.rs
