@@ -105,7 +105,7 @@ fn callgrind(metadata: &Metadata) -> Result<StepOutcome, Failure> {
 /// Runs `cargo xtask wire`. The corpus is not part of the repository, so a plain clone has none.
 fn wire(metadata: &Metadata) -> Result<StepOutcome, Failure> {
     match wire::corpus(metadata) {
-        Some(directory) => into_outcome(wire::play(metadata, &directory, &[])),
+        Some(directory) => into_outcome(wire::play_with_built_program(metadata, &directory)),
         None => Ok(StepOutcome::Skipped("there is no corpus of recordings beside the workspace")),
     }
 }
