@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::UsageWho;
+
 use crate::{
-    callgrind, conformance, consumers, deny, failure::Failure, load, metadata::Metadata, process, tidy,
-    weight, wire,
+    callgrind, conformance, consumers, deny, failure::Failure, load, metadata::Metadata, package, process,
+    tidy, weight, wire,
 };
 
 /// A step of the run.
@@ -34,6 +36,7 @@ const STEPS: &[Step] = &[
     Step { name: "load", run: |metadata, _| into_outcome(load::run_once(metadata)) },
     Step { name: "conformance", run: |metadata, _| into_outcome(conformance::run(metadata, &[])) },
     Step { name: "wire", run: |metadata, _| wire(metadata) },
+    Step { name: "package", run: |metadata, _| into_outcome(package::run(metadata, &[])) },
     Step { name: "consumers", run: |metadata, _| into_outcome(consumers::run(metadata, &[])) },
     Step { name: "doc", run: |metadata, _| into_outcome(doc(metadata)) },
     Step { name: "callgrind", run: |metadata, _| callgrind(metadata) },
@@ -47,10 +50,10 @@ pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Fail
     let mut skipped = 0;
     for step in STEPS {
         println!("== {}", step.name);
-        let step_started = Instant::now();
+        let (step_started, used_before) = (Instant::now(), cpu_time()?);
         let outcome = (step.run)(metadata, &mut summary);
         let took = step_started.elapsed();
-        durations.push((step.name, took));
+        durations.push((step.name, took, cpu_time()?.saturating_sub(used_before)));
         match outcome {
             Ok(StepOutcome::Checked) => println!("== {}: ok in {}", step.name, seconds(took)),
             Ok(StepOutcome::Skipped(why)) => {
@@ -69,9 +72,9 @@ pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Fail
             }
         }
     }
-    println!("== durations");
-    for (name, took) in &durations {
-        println!("{name:<12} {:>9}", seconds(*took));
+    println!("{:<12} {:>9} {:>9}", "== step", "time", "CPU time");
+    for (name, took, used) in &durations {
+        println!("{name:<12} {:>9} {:>9}", seconds(*took), seconds(*used));
     }
     print_lines(&summary);
     println!("{} in {}", verdict(STEPS.len(), skipped), seconds(started.elapsed()));
@@ -102,7 +105,7 @@ fn callgrind(metadata: &Metadata) -> Result<StepOutcome, Failure> {
 /// Runs `cargo xtask wire`. The corpus is not part of the repository, so a plain clone has none.
 fn wire(metadata: &Metadata) -> Result<StepOutcome, Failure> {
     match wire::corpus(metadata) {
-        Some(directory) => into_outcome(wire::play(metadata, &directory, &[])),
+        Some(directory) => into_outcome(wire::play_with_built_program(metadata, &directory)),
         None => Ok(StepOutcome::Skipped("there is no corpus of recordings beside the workspace")),
     }
 }
@@ -162,6 +165,12 @@ fn print_lines(summary: &[String]) {
     for line in summary {
         println!("{line}");
     }
+}
+
+/// Returns the CPU time of this process and of all child processes that were waited for.
+fn cpu_time() -> Result<Duration, Failure> {
+    let children = process::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+    Ok(process::cpu_time(UsageWho::RUSAGE_SELF)? + children)
 }
 
 fn seconds(duration: Duration) -> String {

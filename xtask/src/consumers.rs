@@ -4,27 +4,23 @@
 //! it alone. This finds files missing from a package, and features that are enabled only because other
 //! crates of the workspace ask for them.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    hash::{DefaultHasher, Hash, Hasher},
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf};
 
 use crate::{
     failure::Failure,
     metadata::{Metadata, Package},
+    package::{PROFILE, Stage, at, copy, make_directory},
     process,
 };
 
 /// Packages every library, then builds and runs the consumer of each library, or of those named.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let chosen = chosen(metadata, arguments)?;
-    let stage = Stage::create(metadata)?;
-    stage.unpack_libraries(metadata)?;
+    let stage = Stage::create(metadata, "consumers")?;
+    let libraries: Vec<&Package> = metadata.libraries().collect();
+    stage.unpack(metadata, &libraries)?;
     for package in &chosen {
-        let directory = stage.write_consumer(metadata, package)?;
+        let directory = write_consumer(&stage, metadata, package)?;
         println!("-- a consumer of {} alone", package.name);
         // The target directory of the workspace is shared, so that equal dependencies are built once.
         process::run(
@@ -54,98 +50,29 @@ fn chosen<'a>(metadata: &'a Metadata, names: &[String]) -> Result<Vec<&'a Packag
     Ok(libraries.into_iter().filter(|library| names.is_empty() || names.contains(&library.name)).collect())
 }
 
-/// A directory outside the workspace, with the same path in every run of one checkout.
-struct Stage {
-    directory: PathBuf,
+/// Writes the consumer of `package` and returns its directory.
+fn write_consumer(stage: &Stage, metadata: &Metadata, package: &Package) -> Result<PathBuf, Failure> {
+    let short = package.name.strip_prefix("pintle-").unwrap_or(&package.name);
+    let source = metadata.workspace_root.join(format!("xtask/consumers/{short}.rs"));
+    let directory = stage.directory.join(format!("consumer-{short}"));
+    make_directory(&directory.join("src"))?;
+    copy(&source, &directory.join("src/main.rs"))?;
+    stage.copy_lock_file(metadata, &directory)?;
+    let path = directory.join("Cargo.toml");
+    fs::write(&path, manifest(stage, metadata, package))
+        .map_err(|cause| at(&path, "could not be written").with_source(cause))?;
+    Ok(directory)
 }
 
-impl Stage {
-    fn create(metadata: &Metadata) -> Result<Self, Failure> {
-        let mut hasher = DefaultHasher::new();
-        metadata.workspace_root.hash(&mut hasher);
-        let name = format!("pintle-consumers-{:016x}", hasher.finish());
-        let stage = Self { directory: std::env::temp_dir().join(name) };
-        if stage.directory.exists() {
-            stage.remove()?;
-        }
-        make_directory(&stage.directory)?;
-        Ok(stage)
-    }
-
-    fn remove(&self) -> Result<(), Failure> {
-        fs::remove_dir_all(&self.directory)
-            .map_err(|cause| at(&self.directory, "could not be removed").with_source(cause))
-    }
-
-    fn unpacked(&self, package: &Package) -> PathBuf {
-        self.directory.join(format!("{}-{}", package.name, package.version))
-    }
-
-    fn unpack_libraries(&self, metadata: &Metadata) -> Result<(), Failure> {
-        let mut packaging = process::cargo(&metadata.workspace_root);
-        packaging.args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
-        for package in metadata.libraries() {
-            packaging.args(["--package", &package.name]);
-        }
-        process::run(&mut packaging)?;
-        for package in metadata.libraries() {
-            let archive = format!("package/{}-{}.crate", package.name, package.version);
-            // All files in an archive have the same fixed time; a fresh one lets cargo detect changes.
-            process::run(
-                Command::new("tar")
-                    .args(["--extract", "--gzip", "--touch", "--directory"])
-                    .arg(&self.directory)
-                    .arg("--file")
-                    .arg(metadata.target_directory.join(archive)),
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Writes the consumer of `package` and returns its directory.
-    fn write_consumer(&self, metadata: &Metadata, package: &Package) -> Result<PathBuf, Failure> {
-        let short = package.name.strip_prefix("pintle-").unwrap_or(&package.name);
-        let source = metadata.workspace_root.join(format!("xtask/consumers/{short}.rs"));
-        let directory = self.directory.join(format!("consumer-{short}"));
-        make_directory(&directory.join("src"))?;
-        copy(&source, &directory.join("src/main.rs"))?;
-        // The lock file of the workspace, so that the same versions are used.
-        copy(&metadata.workspace_root.join("Cargo.lock"), &directory.join("Cargo.lock"))?;
-        let path = directory.join("Cargo.toml");
-        fs::write(&path, self.manifest(metadata, package))
-            .map_err(|cause| at(&path, "could not be written").with_source(cause))?;
-        Ok(directory)
-    }
-
-    fn manifest(&self, metadata: &Metadata, package: &Package) -> String {
-        let closure: BTreeSet<&str> = metadata.closure(&package.name);
-        let patches: Vec<String> = closure
-            .into_iter()
-            .filter_map(|name| metadata.package(name))
-            .map(|beneath| format!("{} = {{ path = {:?} }}", beneath.name, self.unpacked(beneath)))
-            .collect();
-        format!(
-            "[package]\nname = \"consumer-of-{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
-             [workspace]\n\n\
-             [dependencies]\n{name} = \"{version}\"\n\n\
-             [patch.crates-io]\n{patches}\n\n\
-             [profile.dev]\ndebug = \"line-tables-only\"\n\n\
-             [profile.dev.package.\"*\"]\ndebug = false\n",
-            name = package.name,
-            version = package.version,
-            patches = patches.join("\n"),
-        )
-    }
-}
-
-fn make_directory(path: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(path).map_err(|cause| at(path, "could not be created").with_source(cause))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::copy(from, to).map(|_| ()).map_err(|cause| at(from, "could not be copied").with_source(cause))
-}
-
-fn at(path: &Path, what: &str) -> Failure {
-    Failure::new(format!("{} {what}", path.display()))
+fn manifest(stage: &Stage, metadata: &Metadata, package: &Package) -> String {
+    format!(
+        "[package]\nname = \"consumer-of-{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
+         [workspace]\n\n\
+         [dependencies]\n{name} = \"{version}\"\n\n\
+         {patches}\n\
+         {PROFILE}",
+        name = package.name,
+        version = package.version,
+        patches = stage.patches(metadata, package),
+    )
 }

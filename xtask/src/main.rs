@@ -19,6 +19,8 @@ mod failure;
 mod fuzz;
 mod load;
 mod metadata;
+mod msrv;
+mod package;
 mod process;
 mod services;
 mod smoke;
@@ -58,6 +60,16 @@ const COMMANDS: &[Command] = &[
         name: "consumers",
         summary: "each library packaged, unpacked and used outside the workspace; [CRATE..]",
         run: consumers::run,
+    },
+    Command {
+        name: "package",
+        summary: "the contents of each published crate's package, and a check of the packaged command",
+        run: package::run,
+    },
+    Command {
+        name: "msrv",
+        summary: "a check of the workspace with the oldest supported Rust, from rustup",
+        run: msrv::run,
     },
     Command {
         name: "weight",

@@ -27,6 +27,8 @@ pub(crate) struct Package {
     pub(crate) targets: Vec<Target>,
     /// Registries to which the package may be published: `None` is any, an empty list is none.
     pub(crate) publish: Option<Vec<String>>,
+    /// The oldest supported Rust.
+    pub(crate) rust_version: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,7 +62,12 @@ impl Metadata {
         self.packages.iter().find(|package| package.name == name)
     }
 
-    /// Returns the packages that others use: publishable ones with a library target.
+    /// Returns the packages that a registry may receive.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| package.is_published())
+    }
+
+    /// Returns the packages that others use: published ones with a library target.
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.is_library())
     }
@@ -86,9 +93,12 @@ impl Metadata {
 }
 
 impl Package {
+    pub(crate) fn is_published(&self) -> bool {
+        self.publish.as_ref().is_none_or(|registries| !registries.is_empty())
+    }
+
     pub(crate) fn is_library(&self) -> bool {
-        let publishable = self.publish.as_ref().is_none_or(|registries| !registries.is_empty());
-        publishable && self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"))
+        self.is_published() && self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"))
     }
 
     pub(crate) fn normal_dependencies(&self) -> impl Iterator<Item = &str> {

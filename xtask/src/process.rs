@@ -5,6 +5,12 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use nix::sys::{
+    resource::{UsageWho, getrusage},
+    time::{TimeVal, TimeValLike as _},
 };
 
 use crate::failure::Failure;
@@ -58,6 +64,14 @@ pub(crate) fn run_with_lines(command: &mut Command, mut on_line: impl FnMut(&str
         Failure::new(format!("could not wait for `{}`", line(command))).with_source(cause)
     })?;
     require_success(command, status)
+}
+
+/// Returns the CPU time of this process, or of all child processes that were waited for.
+pub(crate) fn cpu_time(who: UsageWho) -> Result<Duration, Failure> {
+    let usage =
+        getrusage(who).map_err(|cause| Failure::new("the CPU time is not available").with_source(cause))?;
+    let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or_default();
+    Ok(Duration::from_micros(micros(usage.user_time()) + micros(usage.system_time())))
 }
 
 fn require_success(command: &Command, status: ExitStatus) -> Result<(), Failure> {

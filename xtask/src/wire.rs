@@ -3,7 +3,10 @@
 //! The corpus is third-party data and not part of the repository. The checks are described in the program itself,
 //! `tests/wire`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
@@ -24,9 +27,17 @@ pub(crate) fn corpus(metadata: &Metadata) -> Option<PathBuf> {
     directory.join("manifest.json").is_file().then_some(directory)
 }
 
-/// Replays a corpus. Unoptimized: it takes seconds, and the tests have already built the program this way.
-pub(crate) fn play(metadata: &Metadata, directory: &Path, rest: &[String]) -> Result<(), Failure> {
+/// Replays a corpus. Unoptimized: it takes seconds.
+fn play(metadata: &Metadata, directory: &Path, rest: &[String]) -> Result<(), Failure> {
     let mut command = process::cargo(&metadata.workspace_root);
     command.args(["run", "--quiet", "--package", "pintle-tests", "--bin", "wire", "--"]);
     process::run(command.arg(directory).args(rest))
+}
+
+/// Replays a corpus with the program that `cargo test --workspace` has built. A selection of one package would select
+/// other features, and recompile tokio and everything that depends on it.
+pub(crate) fn play_with_built_program(metadata: &Metadata, directory: &Path) -> Result<(), Failure> {
+    let mut build = process::cargo(&metadata.workspace_root);
+    process::run(build.args(["test", "--workspace", "--no-run", "--quiet"]))?;
+    process::run(Command::new(metadata.target_directory.join("debug/wire")).arg(directory))
 }

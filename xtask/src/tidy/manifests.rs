@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
             violations.push(Violation::new(path, "is not in the repository"));
             continue;
         };
-        if package.is_library {
+        if package.is_published {
             let missing = LICENCES.iter().map(|name| format!("{}/{name}", package.directory));
             let missing = missing.filter(|path| tree.file(path).is_none());
             violations.extend(missing.map(|path| Violation::new(path, "is missing")));
@@ -45,7 +45,7 @@ fn problems(package: &Package, manifest: &Table) -> Vec<String> {
     for name in INHERITED.iter().filter(|name| !key(name).is_some_and(inherits)) {
         found.push(format!("`package.{name}` does not inherit from the workspace"));
     }
-    if package.is_library {
+    if package.is_published {
         for name in PUBLISHED.iter().filter(|name| key(name).is_none()) {
             found.push(format!("`package.{name}` is missing"));
         }

@@ -17,6 +17,7 @@ pub(super) struct Package {
     pub(super) name: String,
     /// Path from the root, without a trailing slash.
     pub(super) directory: String,
+    pub(super) is_published: bool,
     pub(super) is_library: bool,
     pub(super) normal: Vec<String>,
     /// Dependencies of tests and build scripts.
@@ -77,6 +78,7 @@ impl Package {
         Self {
             name: package.name.clone(),
             directory: directory.strip_prefix(root).unwrap_or(directory).to_string_lossy().into_owned(),
+            is_published: package.is_published(),
             is_library: package.is_library(),
             normal: package.normal_dependencies().map(str::to_owned).collect(),
             other: package
@@ -116,6 +118,7 @@ impl Tree {
         self.packages.push(Package {
             name: name.to_owned(),
             directory: directory.to_owned(),
+            is_published: true,
             is_library: true,
             ..Package::default()
         });

@@ -9,15 +9,11 @@ use std::{
     io::Write as _,
     path::Path,
     process::{Command, ExitCode},
-    time::Duration,
 };
 
-use nix::sys::{
-    resource::{UsageWho, getrusage},
-    time::{TimeVal, TimeValLike as _},
-};
+use nix::sys::resource::UsageWho;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, process};
 
 /// Variable with the path of the log, which gets a line per compiler run. If it is set, this program is a wrapper.
 pub(super) const LOG: &str = "PINTLE_WEIGHT_LOG";
@@ -46,7 +42,7 @@ fn compile(log: &Path) -> Result<ExitCode, Failure> {
         Failure::new(format!("{} could not be started", compiler.display())).with_source(cause)
     })?;
     if let Some(unit) = unit_of(&arguments).or_else(unit_of_build_script) {
-        let line = format!("{unit} {}\n", children()?.as_micros());
+        let line = format!("{unit} {}\n", process::cpu_time(UsageWho::RUSAGE_CHILDREN)?.as_micros());
         // A single appending write, so that the lines of concurrent compilers do not mix.
         let file = OpenOptions::new().create(true).append(true).open(log);
         file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(|cause| {
@@ -69,14 +65,6 @@ fn unit_of(arguments: &[OsString]) -> Option<String> {
 fn unit_of_build_script() -> Option<String> {
     let out = std::env::var_os("OUT_DIR")?;
     super::check::hash_of(Path::new(&out).parent()?)
-}
-
-/// Returns the CPU time of all child processes that were waited for.
-fn children() -> Result<Duration, Failure> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)
-        .map_err(|cause| Failure::new("the CPU time of a compiler is not available").with_source(cause))?;
-    let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or_default();
-    Ok(Duration::from_micros(micros(usage.user_time()) + micros(usage.system_time())))
 }
 
 #[cfg(test)]
