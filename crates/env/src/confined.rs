@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use crate::{
     blocking::{Cancelled, blocking},
     file::MAX_ENTRIES,
-    local::beneath::{self, Beneath},
+    host_files::beneath::{self, Beneath},
 };
 use crate::{
     command::{Command, ExecRequest, ExecResult},
@@ -275,5 +275,5 @@ impl ExecutionEnvironment for Confined {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "local"))]
 mod tests;

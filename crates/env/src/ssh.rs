@@ -110,5 +110,5 @@ fn whole_seconds(duration: Duration) -> u64 {
     duration.as_millis().div_ceil(1000).max(1).try_into().unwrap_or(u64::MAX)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "local"))]
 mod tests;
