@@ -16,6 +16,7 @@ mod conformance;
 mod consumers;
 mod deny;
 mod failure;
+mod features;
 mod fuzz;
 mod load;
 mod metadata;
@@ -58,6 +59,11 @@ const COMMANDS: &[Command] = &[
         name: "consumers",
         summary: "each library packaged, unpacked and used outside the workspace; [CRATE..]",
         run: consumers::run,
+    },
+    Command {
+        name: "features",
+        summary: "each provider and each environment compiled without the others",
+        run: features::run,
     },
     Command {
         name: "weight",

@@ -1,7 +1,7 @@
 //! Metadata of the workspace, from cargo.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -27,6 +27,8 @@ pub(crate) struct Package {
     pub(crate) targets: Vec<Target>,
     /// Registries to which the package may be published: `None` is any, an empty list is none.
     pub(crate) publish: Option<Vec<String>>,
+    /// What each feature enables.
+    pub(crate) features: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]

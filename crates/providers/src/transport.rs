@@ -357,5 +357,5 @@ fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "anthropic", feature = "compatible", feature = "openai"))]
 mod tests;
