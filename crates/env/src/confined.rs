@@ -275,5 +275,6 @@ impl ExecutionEnvironment for Confined {
     }
 }
 
-#[cfg(all(test, feature = "local"))]
+#[cfg(test)]
+#[cfg(feature = "local")]
 mod tests;

@@ -122,7 +122,8 @@ fn is_not_a_directory(error: &EnvError) -> bool {
 }
 
 // The example of the guide is checked here, as a reader's environment would be.
-#[cfg(all(test, feature = "local"))]
+#[cfg(test)]
+#[cfg(feature = "local")]
 #[path = "../examples/own_environment.rs"]
 #[expect(dead_code, unreachable_pub, reason = "an example is a program")]
 mod own_environment;

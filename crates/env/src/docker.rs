@@ -2,7 +2,8 @@
 
 mod engine;
 mod image;
-#[cfg(all(test, feature = "local"))]
+#[cfg(test)]
+#[cfg(feature = "local")]
 mod tests;
 
 use std::{

@@ -19,7 +19,8 @@ mod search;
 mod slots;
 mod streams;
 mod system_info;
-#[cfg(all(test, feature = "local"))]
+#[cfg(test)]
+#[cfg(feature = "local")]
 pub(crate) mod tests;
 pub(crate) mod transport;
 

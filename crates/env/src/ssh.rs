@@ -110,5 +110,6 @@ fn whole_seconds(duration: Duration) -> u64 {
     duration.as_millis().div_ceil(1000).max(1).try_into().unwrap_or(u64::MAX)
 }
 
-#[cfg(all(test, feature = "local"))]
+#[cfg(test)]
+#[cfg(feature = "local")]
 mod tests;

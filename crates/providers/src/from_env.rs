@@ -164,7 +164,8 @@ fn gemini(var: impl Fn(&str) -> Option<String>) -> Option<Result<Gemini, Error>>
     Some(builder.build())
 }
 
-#[cfg(all(test, feature = "anthropic", feature = "gemini", feature = "openai"))]
+#[cfg(test)]
+#[cfg(all(feature = "anthropic", feature = "gemini", feature = "openai"))]
 mod tests {
     use super::*;
 

@@ -48,9 +48,12 @@ mod tool_names;
 #[cfg(feature = "_http")]
 mod transport;
 
-#[cfg(all(test, feature = "_http"))]
+// Two attributes each, because clippy recognises tests by `#[cfg(test)]` alone.
+#[cfg(test)]
+#[cfg(feature = "_http")]
 mod snapshot;
-#[cfg(all(test, feature = "anthropic", feature = "compatible", feature = "gemini", feature = "openai"))]
+#[cfg(test)]
+#[cfg(all(feature = "anthropic", feature = "compatible", feature = "gemini", feature = "openai"))]
 mod switch_tests;
 
 #[cfg(feature = "anthropic")]

@@ -357,5 +357,6 @@ fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-#[cfg(all(test, feature = "anthropic", feature = "compatible", feature = "openai"))]
+#[cfg(test)]
+#[cfg(all(feature = "anthropic", feature = "compatible", feature = "openai"))]
 mod tests;
