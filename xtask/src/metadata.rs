@@ -28,6 +28,7 @@ pub(crate) struct Package {
     /// Registries to which the package may be published: `None` is any, an empty list is none.
     pub(crate) publish: Option<Vec<String>>,
     /// What each feature enables.
+    #[serde(default)]
     pub(crate) features: BTreeMap<String, Vec<String>>,
 }
 
