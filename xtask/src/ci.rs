@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::UsageWho;
 
 use crate::{
-    callgrind, conformance, consumers, deny, failure::Failure, load, metadata::Metadata, package, process,
-    tidy, weight, wire,
+    callgrind, conformance, consumers, deny, failure::Failure, features, load, metadata::Metadata, package,
+    process, tidy, weight, wire,
 };
 
 /// A step of the run.
@@ -31,7 +31,7 @@ const STEPS: &[Step] = &[
     Step { name: "weight", run: |metadata, _| into_outcome(weight::run(metadata, &[])) },
     Step { name: "deny", run: |metadata, _| deny(metadata) },
     Step { name: "clippy", run: |metadata, _| into_outcome(clippy(metadata)) },
-    Step { name: "features", run: |metadata, _| into_outcome(features(metadata)) },
+    Step { name: "features", run: |metadata, _| into_outcome(features::run(metadata, &[])) },
     Step { name: "test", run: |metadata, summary| into_outcome(test(metadata, summary)) },
     Step { name: "load", run: |metadata, _| into_outcome(load::run_once(metadata)) },
     Step { name: "conformance", run: |metadata, _| into_outcome(conformance::run(metadata, &[])) },
@@ -114,11 +114,6 @@ fn clippy(metadata: &Metadata) -> Result<(), Failure> {
     // `--locked` reports an outdated lock file. Flags after `--` apply to the workspace's own crates
     // only, so the dependencies are not rebuilt.
     cargo(metadata, &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
-}
-
-/// Checks features that the workspace build does not: there the command enables the sandbox, which is optional.
-fn features(metadata: &Metadata) -> Result<(), Failure> {
-    cargo(metadata, &["clippy", "--locked", "--package", "pintle-env", "--", "-D", "warnings"])
 }
 
 /// Runs the README's test command. The summary lines of the test runner are repeated at the end of the run.

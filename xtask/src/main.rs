@@ -16,6 +16,7 @@ mod conformance;
 mod consumers;
 mod deny;
 mod failure;
+mod features;
 mod fuzz;
 mod load;
 mod metadata;
@@ -70,6 +71,11 @@ const COMMANDS: &[Command] = &[
         name: "msrv",
         summary: "a check of the workspace with the oldest supported Rust, from rustup",
         run: msrv::run,
+    },
+    Command {
+        name: "features",
+        summary: "each provider and each environment compiled without the others",
+        run: features::run,
     },
     Command {
         name: "weight",

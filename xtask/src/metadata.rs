@@ -1,7 +1,7 @@
 //! Metadata of the workspace, from cargo.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -29,6 +29,9 @@ pub(crate) struct Package {
     pub(crate) publish: Option<Vec<String>>,
     /// The oldest supported Rust.
     pub(crate) rust_version: Option<String>,
+    /// What each feature enables.
+    #[serde(default)]
+    pub(crate) features: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]

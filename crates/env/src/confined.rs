@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use crate::{
     blocking::{Cancelled, blocking},
     file::MAX_ENTRIES,
-    local::beneath::{self, Beneath},
+    host_files::beneath::{self, Beneath},
 };
 use crate::{
     command::{Command, ExecRequest, ExecResult},
@@ -276,4 +276,5 @@ impl ExecutionEnvironment for Confined {
 }
 
 #[cfg(test)]
+#[cfg(feature = "local")]
 mod tests;

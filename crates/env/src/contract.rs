@@ -123,6 +123,7 @@ fn is_not_a_directory(error: &EnvError) -> bool {
 
 // The example of the guide is checked here, as a reader's environment would be.
 #[cfg(test)]
+#[cfg(feature = "local")]
 #[path = "../examples/own_environment.rs"]
 #[expect(dead_code, unreachable_pub, reason = "an example is a program")]
 mod own_environment;

@@ -3,6 +3,7 @@
 mod engine;
 mod image;
 #[cfg(test)]
+#[cfg(feature = "local")]
 mod tests;
 
 use std::{
@@ -14,9 +15,9 @@ use self::engine::{Engine, Target};
 pub use self::image::{ContainerImage, Mount};
 use crate::{
     error::EnvError,
-    local::EnvPolicy,
     output::OutputLimits,
     remote::{Remote, Settings, delegate_to_remote},
+    variables::EnvPolicy,
 };
 
 /// Runs tools in a container.

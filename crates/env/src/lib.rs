@@ -1,5 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(all(feature = "local", feature = "docker", feature = "ssh")),
+    allow(dead_code, reason = "some shared code is used by one environment only")
+)]
 
 // The example of the guide is tested within the crate, which it refers to by name.
 #[cfg(test)]
@@ -10,11 +14,15 @@ mod command;
 mod confined;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
+#[cfg(feature = "docker")]
 mod docker;
 mod environment;
 mod error;
 mod exec;
 mod file;
+#[cfg(any(target_os = "linux", feature = "local"))]
+mod host_files;
+#[cfg(feature = "local")]
 mod local;
 mod logging;
 #[cfg(any(test, feature = "testing"))]
@@ -23,29 +31,36 @@ mod output;
 mod path;
 mod process;
 mod read_only;
+#[cfg(any(feature = "docker", feature = "ssh"))]
 mod remote;
-#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+#[cfg(all(target_os = "linux", any(all(test, feature = "local"), feature = "sandbox")))]
 mod sandboxed;
 mod search;
 mod secret;
+#[cfg(feature = "ssh")]
 mod ssh;
+mod variables;
 
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
 pub use confined::Confined;
+#[cfg(feature = "docker")]
 pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
 pub use environment::{ExecutionEnvironment, IntoEnvironment};
 pub use error::{BoxError, EnvError};
 pub use file::{DirEntry, FileKind, MAX_ENTRIES, MAX_READ, Metadata};
-pub use local::{EnvPolicy, LocalEnvironment, LocalEnvironmentBuilder};
+#[cfg(feature = "local")]
+pub use local::{LocalEnvironment, LocalEnvironmentBuilder};
 pub use logging::Logging;
 #[cfg(any(test, feature = "testing"))]
 pub use memory::{CommandScript, MemoryEnvironment};
 pub use output::{Captured, Output, OutputCapture, OutputChunk, OutputCollector, OutputLimits, OutputStream};
 pub use process::{ExitStatus, Process, ProcessOutput, Signal, TERMINATE_GRACE};
 pub use read_only::{CommandClassifier, ReadOnly};
-#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+#[cfg(all(target_os = "linux", any(all(test, feature = "local"), feature = "sandbox")))]
 pub use sandboxed::{Protection, Sandboxed};
 pub use search::{
     DEFAULT_MAX_RESULTS, GlobRequest, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest, SearchScope,
 };
+#[cfg(feature = "ssh")]
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};
+pub use variables::EnvPolicy;

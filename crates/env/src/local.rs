@@ -1,9 +1,6 @@
 //! The local machine.
 
 mod admission;
-#[cfg(target_os = "linux")]
-pub(crate) mod beneath;
-mod files;
 mod lifeline;
 mod pid_sequence;
 mod pipes;
@@ -12,7 +9,6 @@ mod procfs;
 mod reaper;
 mod scope;
 mod search;
-mod variables;
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +26,6 @@ use std::{
 use async_trait::async_trait;
 
 pub(crate) use self::process::Launcher;
-pub use self::variables::EnvPolicy;
 use self::{lifeline::Lifeline, process::SpawnContext, reaper::Reaper};
 use crate::{
     blocking::{Cancelled, blocking},
@@ -38,15 +33,13 @@ use crate::{
     environment::ExecutionEnvironment,
     error::EnvError,
     file::{DirEntry, MAX_ENTRIES, Metadata},
+    host_files,
     output::OutputLimits,
     path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest},
+    variables::{EnvPolicy, TAG_VARIABLE},
 };
-
-/// Variable that tags every process of a command, so that it is found after it left its process
-/// group. Tags of nested environments are joined by a slash.
-pub(crate) const TAG_VARIABLE: &str = "PINTLE_COMMAND_TAG";
 
 /// Candidate shells; the first one that exists is used.
 const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
@@ -188,7 +181,7 @@ impl LocalEnvironment {
             Ok(process) => Ok(Box::new(process.with_slot(slot))),
             Err(error) => {
                 // The error does not say which was not found: the program or the directory.
-                blocking(move || files::check_directory(&directory)).await??;
+                blocking(move || host_files::check_directory(&directory)).await??;
                 Err(error)
             }
         }
@@ -302,7 +295,7 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn initialize(&self) -> Result<(), EnvError> {
         let directory = self.working_directory.clone();
-        blocking(move || files::check_directory(&directory)).await?
+        blocking(move || host_files::check_directory(&directory)).await?
     }
 
     async fn cleanup(&self) -> Result<(), EnvError> {
@@ -322,7 +315,7 @@ impl ExecutionEnvironment for LocalEnvironment {
         let path = self.resolve(path);
         admission::retry_on_shortage(None, || {
             let (path, range) = (path.clone(), range.clone());
-            async { blocking(move || files::read(&path, range)).await? }
+            async { blocking(move || host_files::read(&path, range)).await? }
         })
         .await
     }
@@ -331,36 +324,36 @@ impl ExecutionEnvironment for LocalEnvironment {
         let (path, bytes) = (self.resolve(path), bytes.to_vec());
         let cancelled = Cancelled::default();
         let _guard = cancelled.on_drop();
-        blocking(move || files::write(&path, &bytes, &cancelled)).await?
+        blocking(move || host_files::write(&path, &bytes, &cancelled)).await?
     }
 
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
         let path = self.resolve(path);
-        blocking(move || files::metadata(&path)).await?
+        blocking(move || host_files::metadata(&path)).await?
     }
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
         let path = self.resolve(path);
         admission::retry_on_shortage(None, || {
             let path = path.clone();
-            async { blocking(move || files::list(&path, MAX_ENTRIES)).await? }
+            async { blocking(move || host_files::list(&path, MAX_ENTRIES)).await? }
         })
         .await
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {
         let path = self.resolve(path);
-        blocking(move || files::remove(&path)).await?
+        blocking(move || host_files::remove(&path)).await?
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
         let (from, to) = (self.resolve(from), self.resolve(to));
-        blocking(move || files::rename(&from, &to)).await?
+        blocking(move || host_files::rename(&from, &to)).await?
     }
 
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
         let path = self.resolve(path);
-        blocking(move || files::canonicalize(&path)).await?
+        blocking(move || host_files::canonicalize(&path)).await?
     }
 
     fn shares_host_files(&self) -> bool {

@@ -20,6 +20,7 @@ mod slots;
 mod streams;
 mod system_info;
 #[cfg(test)]
+#[cfg(feature = "local")]
 pub(crate) mod tests;
 pub(crate) mod transport;
 
@@ -54,12 +55,12 @@ use crate::{
     error::EnvError,
     exec,
     file::{DirEntry, Metadata},
-    local::EnvPolicy,
     output::OutputLimits,
     path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest},
     secret::{self, SECRET_VALUE},
+    variables::EnvPolicy,
 };
 
 const SYSTEM_INFO: &str = include_str!("remote/scripts/system_info.sh");

@@ -111,4 +111,5 @@ fn whole_seconds(duration: Duration) -> u64 {
 }
 
 #[cfg(test)]
+#[cfg(feature = "local")]
 mod tests;

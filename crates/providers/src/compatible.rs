@@ -11,7 +11,7 @@ use self::stream::ChatDecoder;
 use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
 use crate::failure::Failure;
-use crate::openai::failure_of;
+use crate::openai_common::error::failure_of;
 use crate::secret::Secret;
 use crate::transport::{HttpAdapter, provider_adapter};
 

@@ -94,6 +94,14 @@ pub(crate) fn image_form<'a>(
     Ok(ImageForm::Base64 { media_type, data: bytes.to_base64() })
 }
 
+/// Refuses a document above the size limit of the provider.
+pub(crate) fn check_document(size: usize, limit: usize, provider: &str) -> Result<(), Error> {
+    if size <= limit {
+        return Ok(());
+    }
+    Err(unsupported(provider, format!("a document of {size} bytes is too large; the limit is {limit}")))
+}
+
 /// Returns the error for content that a provider does not support.
 pub(crate) fn unsupported(provider: &str, message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidRequest, message).with_provider(provider)

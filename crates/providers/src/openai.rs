@@ -1,24 +1,17 @@
 //! OpenAI adapter (Responses API).
 
-mod calls;
-mod error;
 mod input;
-mod options;
 mod request;
 mod response;
 mod stream;
 
 use pintle_llm::{Error, Request, Response};
 
-pub(crate) use self::calls::{CallIndex, check_tools, wire_id, wire_name};
-pub(crate) use self::error::failure_of;
-pub(crate) use self::input::{check_document, file_data, image_url, media_placeholder};
-pub(crate) use self::options::{invalid_option, list_option, options_for};
-pub(crate) use self::request::schema_name;
 use self::stream::ResponsesDecoder;
 use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
 use crate::failure::Failure;
+use crate::openai_common::error::failure_of;
 use crate::secret::Secret;
 use crate::transport::{HttpAdapter, provider_adapter};
 

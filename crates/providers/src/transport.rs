@@ -358,4 +358,5 @@ fn seed() -> u64 {
 }
 
 #[cfg(test)]
+#[cfg(all(feature = "anthropic", feature = "compatible", feature = "openai"))]
 mod tests;

@@ -24,7 +24,8 @@ use std::{
 };
 
 use self::watch_table::{Line, WatchTable};
-use super::{TAG_VARIABLE, scope::Scope};
+use super::scope::Scope;
+use crate::variables::TAG_VARIABLE;
 
 /// Shell and script of the supervisor; every Unix has the shell.
 const SHELL: &str = "/bin/sh";

@@ -21,7 +21,6 @@ use tokio::{
 };
 
 use super::{
-    TAG_VARIABLE,
     admission::Slot,
     pid_sequence::Position,
     pipes::Pipes,
@@ -33,6 +32,7 @@ use crate::{
     command::{Command, Program, Stdin},
     error::EnvError,
     process::{ExitStatus, Process, ProcessOutput, Signal},
+    variables::TAG_VARIABLE,
 };
 
 /// Poll interval for exited processes.

@@ -14,7 +14,7 @@ use std::{
 
 use nix::errno::Errno;
 
-use super::TAG_VARIABLE;
+use crate::variables::TAG_VARIABLE;
 
 /// Maximum number of attempts to read a table while processes come and go.
 const MAX_READINGS: usize = 4;

@@ -245,7 +245,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::local::TAG_VARIABLE;
+    use crate::variables::TAG_VARIABLE;
 
     fn row(id: i32, parent: i32, group: i32, tag: Option<&str>) -> ProcessRow {
         ProcessRow {

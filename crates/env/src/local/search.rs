@@ -8,10 +8,10 @@ use std::{
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use super::files;
 use crate::{
     blocking::{Cancelled, blocking},
     error::EnvError,
+    host_files,
     search::{
         GlobRequest, GrepOutput, GrepRequest, SearchScope,
         ignore_rules::{
@@ -35,14 +35,14 @@ pub(super) async fn find_files(
     let cancelled = Cancelled::default();
     let _guard = cancelled.on_drop();
     blocking(move || {
-        files::metadata(&root)?;
+        host_files::metadata(&root)?;
         let found = Mutex::new(Vec::new());
         let tree = Tree::new(&pattern.base, &working_directory, scope, &cancelled);
         tree.visit(pattern.max_depth, || {
             |entry: &DirEntry| {
                 // A dangling link has no metadata and is not a file.
                 if pattern.matches(entry.path())
-                    && let Ok(metadata) = files::metadata(entry.path())
+                    && let Ok(metadata) = host_files::metadata(entry.path())
                     && !metadata.is_dir()
                 {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,8 +74,8 @@ pub(super) async fn grep(
         // A large expression takes a while to compile.
         let query = Query::compile(&request)?;
         let mut results = Results::new(&request);
-        if files::metadata(&root)?.is_file() {
-            let content = files::open(&root)?;
+        if host_files::metadata(&root)?.is_file() {
+            let content = host_files::open(&root)?;
             results.add(root.clone(), query.search(root, content, &cancelled));
             return Ok(results.finish());
         }
@@ -88,7 +88,7 @@ pub(super) async fn grep(
                 let path = entry.path();
                 let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
                 if is_file && query.admits(root, path) && lock().wants(path) {
-                    let outcome = match files::open(path) {
+                    let outcome = match host_files::open(path) {
                         Ok(content) => search.search(path.to_path_buf(), content, cancelled),
                         Err(_unreadable) => FileOutcome::Unreadable,
                     };
@@ -184,7 +184,7 @@ fn is_file_or_link(entry: &DirEntry) -> bool {
 
 /// Reads the rules of a directory; an ignore file that cannot be read has none.
 fn read_rules(parent: Option<&Arc<IgnoreRules>>, directory: &Path) -> Arc<IgnoreRules> {
-    let read = |name: &str| files::read(&directory.join(name), None).unwrap_or_default();
+    let read = |name: &str| host_files::read(&directory.join(name), None).unwrap_or_default();
     let is_repository = directory.join(REPOSITORY).exists();
     let files = IgnoreFiles {
         ignore: read(IGNORE_FILE),

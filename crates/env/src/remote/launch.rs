@@ -11,7 +11,7 @@ use std::{
 use super::{channel::ProcessIdentity, quote::quote, records::RecordMarker};
 use crate::{
     command::{Program, Stdin},
-    local::TAG_VARIABLE,
+    variables::TAG_VARIABLE,
 };
 
 const LAUNCH: &str = include_str!("scripts/launch.sh");

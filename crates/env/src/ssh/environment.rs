@@ -5,9 +5,9 @@ use std::{ffi::OsString, fmt, path::PathBuf, time::Duration};
 use super::{Connection, transport::SshTransport};
 use crate::{
     error::EnvError,
-    local::EnvPolicy,
     output::OutputLimits,
     remote::{Remote, Settings, delegate_to_remote},
+    variables::EnvPolicy,
 };
 
 /// Runs tools on a remote host that the system's `ssh` can reach.

@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use super::NAME;
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, unread, unsupported};
-use crate::openai::check_document;
+use crate::media::{ImageForm, check_document, image_form, unread, unsupported};
 
 /// Maximum length of a tool name, in characters.
 const MAX_NAME: usize = 128;

@@ -9,7 +9,7 @@ use pintle_llm::Error;
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::openai::invalid_option;
+use crate::options::invalid_option;
 
 /// Required by old models for caching, and ignored by others.
 pub(super) const BETA: &str = "prompt-caching-2024-07-31";

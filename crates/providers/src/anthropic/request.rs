@@ -9,8 +9,9 @@ use super::conversation::Conversation;
 use super::{NAME, reasoning, sampling};
 use crate::body::{Fields, fragment, joined, merge_options};
 use crate::dialect::HttpRequest;
-use crate::openai::{check_tools, invalid_option, list_option, options_for};
+use crate::options::{invalid_option, list_option, options_for};
 use crate::secret::Secret;
+use crate::tool_names::check_tools;
 
 /// The API requires a limit (client specification, section 7.3).
 const DEFAULT_MAX_TOKENS: u64 = 4_096;

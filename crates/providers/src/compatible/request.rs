@@ -14,10 +14,11 @@ use serde_json::{Map, Value, json};
 use super::delta::{FIELD, REASONING_CONTENT};
 use crate::body::{Body, Fields, fragment, joined, merge_options};
 use crate::media::unsupported;
-use crate::openai::{
-    CallIndex, check_tools, file_data, image_url, list_option, media_placeholder, options_for, schema_name,
-    wire_id, wire_name,
-};
+use crate::openai_common::calls::{CallIndex, wire_id, wire_name};
+use crate::openai_common::media::{file_data, image_url, media_placeholder};
+use crate::openai_common::schema_name;
+use crate::options::{list_option, options_for};
+use crate::tool_names::check_tools;
 
 /// Memo slot of history items.
 const DIALECT: &str = "openai-chat";

@@ -12,7 +12,7 @@ use super::delta::{CallDelta, Chunk, Delta, FIELD, Piece, REASONING_CONTENT, fin
 use crate::dialect::response_seed;
 use crate::failure::{Failure, malformed};
 use crate::lenient::Object;
-use crate::openai::failure_of;
+use crate::openai_common::error::failure_of;
 
 pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<Response, Error> {
     let malformed_json = |error| malformed(provider, "a JSON completion", body).with_source(error);

@@ -8,7 +8,7 @@ use super::response::{generated_id, refusal_part, thinking};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
 use crate::lenient::{AnyText, Object};
-use crate::openai::failure_of;
+use crate::openai_common::error::failure_of;
 
 /// Decoder of one streamed response.
 ///

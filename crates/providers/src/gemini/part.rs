@@ -12,8 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{NAME, is_third_generation};
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, unread, unsupported};
-use crate::openai::check_document;
+use crate::media::{ImageForm, check_document, image_form, unread, unsupported};
 
 /// Documented placeholder for a missing signature, which makes Gemini 3 skip its check.
 const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";

@@ -10,8 +10,9 @@ use super::conversation::Conversation;
 use super::{NAME, reasoning};
 use crate::body::{Fields, fragment, joined, merge_options};
 use crate::dialect::HttpRequest;
-use crate::openai::{check_tools, list_option, options_for};
+use crate::options::{list_option, options_for};
 use crate::secret::Secret;
+use crate::tool_names::check_tools;
 
 /// Options that this adapter applies itself.
 const HANDLED: [&str; 1] = ["tools"];

@@ -12,19 +12,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::PROVIDER;
-use super::calls::{CallIndex, answered, wire_id, wire_name};
 use crate::body::{Body, fragment};
-use crate::media::{ImageForm, image_form, unread, unsupported};
+use crate::media::{unread, unsupported};
+use crate::openai_common::calls::{CallIndex, answered, wire_id, wire_name};
+use crate::openai_common::media::{file_data, image_url, media_placeholder};
 
 /// Memo slot of history items.
 pub(super) const DIALECT: &str = "openai-responses";
-
-/// Image limits of the provider, in bytes.
-pub(crate) const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-pub(crate) const MAX_IMAGE: usize = 20 * 1024 * 1024;
-
-/// Maximum size of a file, in bytes.
-const MAX_DOCUMENT: usize = 50 * 1024 * 1024;
 
 /// Maximum length of the name and of the id of a call, in characters.
 const MAX_NAME: usize = 128;
@@ -290,14 +284,6 @@ fn input_image(image: &ImageData) -> Result<Value, Error> {
     Ok(json!({"type": "input_image", "image_url": url, "detail": detail}))
 }
 
-/// Returns the URL of an image, or its data as a data URI.
-pub(crate) fn image_url(image: &ImageData, provider: &str) -> Result<String, Error> {
-    Ok(match image_form(image, provider, &IMAGE_TYPES, MAX_IMAGE)? {
-        ImageForm::Url(url) => url.to_owned(),
-        ImageForm::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
-    })
-}
-
 fn input_file(document: &DocumentData) -> Result<Value, Error> {
     match &document.source {
         MediaSource::Url(url) => Ok(json!({"type": "input_file", "file_url": url})),
@@ -307,44 +293,6 @@ fn input_file(document: &DocumentData) -> Result<Value, Error> {
         }
         MediaSource::Path(_) | _ => Err(unread(PROVIDER)),
     }
-}
-
-/// Returns the name of a document, which the provider requires, and its data as a data URI.
-pub(crate) fn file_data(document: &DocumentData, provider: &str) -> Result<(String, String), Error> {
-    let MediaSource::Data(bytes) = &document.source else {
-        return Err(unsupported(
-            provider,
-            "documents by URL are not supported; pass the data or a local path",
-        ));
-    };
-    check_document(bytes.as_bytes().len(), MAX_DOCUMENT, provider)?;
-    let media_type = document.media_type.as_deref().unwrap_or("application/pdf");
-    let name = document.file_name.clone().unwrap_or_else(|| "document".to_owned());
-    Ok((name, format!("data:{media_type};base64,{}", bytes.to_base64())))
-}
-
-/// Refuses a document above the size limit of the provider.
-pub(crate) fn check_document(size: usize, limit: usize, provider: &str) -> Result<(), Error> {
-    if size <= limit {
-        return Ok(());
-    }
-    Err(unsupported(provider, format!("a document of {size} bytes is too large; the limit is {limit}")))
-}
-
-/// Returns the placeholder for media of another provider's model, which an assistant message cannot contain here.
-pub(crate) fn media_placeholder(part: &ContentPart) -> String {
-    let media_type = match part {
-        ContentPart::Image(data) => data.media_type.as_deref(),
-        ContentPart::Audio(data) => data.media_type.as_deref(),
-        ContentPart::Document(data) => data.media_type.as_deref(),
-        ContentPart::Text(_)
-        | ContentPart::ToolCall(_)
-        | ContentPart::ToolResult(_)
-        | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_)
-        | _ => None,
-    };
-    media_type.map_or_else(|| format!("[{}]", part.kind().to_lowercase()), |kind| format!("[{kind}]"))
 }
 
 /// Checks that calls and reasoning are in assistant messages, and results are not.

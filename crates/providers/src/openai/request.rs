@@ -7,11 +7,12 @@ use pintle_llm::{Error, Request, ResponseFormat, ToolChoice, ToolDefinition, Too
 use serde_json::{Map, Value, json};
 
 use super::PROVIDER;
-use super::calls::check_tools;
 use super::input::{DIALECT, Input};
-use super::options::{list_option, options_for};
 use crate::body::{Body, Fields, fragment, joined, merge_options};
 use crate::media::unsupported;
+use crate::openai_common::schema_name;
+use crate::options::{list_option, options_for};
+use crate::tool_names::check_tools;
 
 /// Options that the adapter applies itself.
 const HANDLED: [&str; 2] = ["tools", "include"];
@@ -152,14 +153,6 @@ fn text_format(format: &ResponseFormat) -> Option<Value> {
         })),
         ResponseFormat::Text | _ => None,
     }
-}
-
-/// Returns the title of a schema in characters that the provider accepts, else `response`.
-pub(crate) fn schema_name(schema: &Value) -> String {
-    let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
-    let name: String =
-        title.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(64).collect();
-    if name.is_empty() { "response".to_owned() } else { name }
 }
 
 fn tool(tool: &ToolDefinition) -> Value {

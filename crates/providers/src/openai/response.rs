@@ -6,10 +6,11 @@ use pintle_llm::{
 };
 use serde_json::Value;
 
-use super::{PROVIDER, failure_of};
+use super::PROVIDER;
 use crate::dialect::response_seed;
 use crate::failure::{Failure, malformed};
 use crate::input_tokens;
+use crate::openai_common::error::failure_of;
 
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
     let raw: Value = serde_json::from_slice(body)

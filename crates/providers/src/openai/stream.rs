@@ -15,11 +15,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::item::Item;
+use super::PROVIDER;
 use super::response::{StopFacts, failed, usage};
-use super::{PROVIDER, failure_of};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
 use crate::lenient::{AnyText, Text};
+use crate::openai_common::error::failure_of;
 
 /// Size in bytes from which an item is parsed without arguments that have been streamed.
 pub(super) const LARGE_ITEM: usize = 64 << 10;

@@ -20,11 +20,11 @@ use nix::{
     unistd::{UnlinkatFlags, unlinkat},
 };
 
-use super::files;
 use crate::{
     blocking::Cancelled,
     error::EnvError,
     file::{DirEntry, Metadata},
+    host_files,
 };
 
 /// Opens a file as a location only, neither for reading nor for writing.
@@ -73,23 +73,25 @@ impl Beneath {
 
     pub(crate) fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
         let file = self.open("reading", path)?;
-        files::read(&proc_path(&file), range).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        host_files::read(&proc_path(&file), range).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
         let file = self.open("looking at", path)?;
-        files::metadata(&proc_path(&file)).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        host_files::metadata(&proc_path(&file)).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn list(&self, path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
         let directory = self.open("listing", path)?;
-        files::list(&proc_path(&directory), limit).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        host_files::list(&proc_path(&directory), limit)
+            .map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
         let location = self.resolve("writing", path, LastLink::Followed, Missing::Created)?;
         let target = location.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
-        files::replace(&target, bytes, cancelled).map_err(|error| error.map_path(|_| path.to_path_buf()))?;
+        host_files::replace(&target, bytes, cancelled)
+            .map_err(|error| error.map_path(|_| path.to_path_buf()))?;
         location.created.keep();
         Ok(())
     }
@@ -97,7 +99,7 @@ impl Beneath {
     pub(crate) fn remove(&self, path: &Path) -> Result<(), EnvError> {
         let location = self.resolve("removing", path, LastLink::Kept, Missing::Refused)?;
         let target = location.path().ok_or_else(|| refused("removing the root", path))?;
-        files::remove(&target).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        host_files::remove(&target).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
@@ -114,7 +116,7 @@ impl Beneath {
         let new = self.resolve("renaming to", to, LastLink::Kept, Missing::Created)?;
         let target = new.path().ok_or_else(|| EnvError::IsADirectory { path: to.to_path_buf() })?;
         let as_requested = |found: &Path| if found == source { from } else { to }.to_path_buf();
-        files::rename(&source, &target).map_err(|error| error.map_path(as_requested))?;
+        host_files::rename(&source, &target).map_err(|error| error.map_path(as_requested))?;
         new.created.keep();
         Ok(())
     }
@@ -189,7 +191,7 @@ impl Beneath {
     /// Returns the root that contains a path with the longest remainder, as given or canonical, and
     /// that remainder.
     fn locate(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
-        let canonical = self.roots.iter().filter_map(|root| files::canonicalize(root).ok());
+        let canonical = self.roots.iter().filter_map(|root| host_files::canonicalize(root).ok());
         let roots = self.roots.iter().cloned().chain(canonical);
         let below = roots.filter_map(|root| {
             let relative = path.strip_prefix(&root).ok()?.to_path_buf();
@@ -248,7 +250,7 @@ impl Walk<'_> {
         let (root, relative) = self.beneath.locate(path).ok_or_else(|| self.refused())?;
         let directory = open(&root, DIRECTORY, Mode::empty())
             .map_err(|errno| EnvError::from_io("look at", &root, errno.into()))?;
-        self.position.pending.extend(files::reversed_components(&relative));
+        self.position.pending.extend(host_files::reversed_components(&relative));
         self.position.directories = vec![directory];
         self.position.root = root;
         Ok(())
@@ -282,7 +284,7 @@ impl Walk<'_> {
             return Ok(());
         }
         // Another root may contain the parent of this one.
-        let root = files::canonicalize(&self.position.root)?;
+        let root = host_files::canonicalize(&self.position.root)?;
         let above = root.parent().ok_or_else(|| self.refused())?;
         let rest: PathBuf =
             above.components().map(|name| name.as_os_str().to_owned()).chain(self.take_pending()).collect();
@@ -291,17 +293,17 @@ impl Walk<'_> {
 
     fn follow(&mut self, target: &Path) -> Result<(), EnvError> {
         self.links += 1;
-        if self.links > files::MAX_LINKS {
+        if self.links > host_files::MAX_LINKS {
             return Err(EnvError::Io {
                 action: "look at",
                 path: self.path.to_path_buf(),
-                source: files::too_many_links(),
+                source: host_files::too_many_links(),
             });
         }
         if target.is_absolute() {
             return self.start(target);
         }
-        self.position.pending.extend(files::reversed_components(target));
+        self.position.pending.extend(host_files::reversed_components(target));
         Ok(())
     }
 

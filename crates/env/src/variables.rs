@@ -1,4 +1,4 @@
-//! Variables that commands inherit.
+//! Variables of commands: those that they inherit, and the tag of their processes.
 
 use std::{
     collections::BTreeMap,
@@ -6,6 +6,10 @@ use std::{
 };
 
 use crate::secret::is_secret;
+
+/// Variable that tags every process of a command, so that it is found after it left its process
+/// group. Tags of nested environments are joined by a slash.
+pub(crate) const TAG_VARIABLE: &str = "PINTLE_COMMAND_TAG";
 
 /// Policy for the variables that commands inherit (loop specification, section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

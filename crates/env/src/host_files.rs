@@ -1,5 +1,8 @@
-//! Local file operations; every function blocks.
-#![expect(clippy::disallowed_methods, reason = "this module owns local file operations")]
+//! File operations on this machine; every function blocks.
+#![expect(clippy::disallowed_methods, reason = "this module owns file operations on this machine")]
+
+#[cfg(target_os = "linux")]
+pub(crate) mod beneath;
 
 use std::{
     ffi::OsString,
@@ -23,7 +26,7 @@ use crate::{
 };
 
 /// Maximum number of links followed in one path.
-pub(super) const MAX_LINKS: usize = 40;
+pub(crate) const MAX_LINKS: usize = 40;
 
 /// Permission bits of a new file, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
@@ -31,14 +34,14 @@ const NEW_FILE_MODE: u32 = 0o666;
 /// Permission bits of a replacement file until it takes over those of the original.
 const REPLACEMENT_MODE: u32 = 0o600;
 
-pub(super) fn check_directory(path: &Path) -> Result<(), EnvError> {
+pub(crate) fn check_directory(path: &Path) -> Result<(), EnvError> {
     if metadata(path)?.is_dir() {
         return Ok(());
     }
     Err(EnvError::NotADirectory { path: path.to_path_buf() })
 }
 
-pub(super) fn read(path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+pub(crate) fn read(path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
     let failed = |source| EnvError::from_io("read", path, source);
     let mut file = open(path)?;
     let range = range.unwrap_or(0..u64::MAX);
@@ -60,7 +63,7 @@ pub(super) fn read(path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, En
 }
 
 /// Opens a regular file for reading; refuses anything that could block the reader.
-pub(super) fn open(path: &Path) -> Result<File, EnvError> {
+pub(crate) fn open(path: &Path) -> Result<File, EnvError> {
     let failed = |source| EnvError::from_io("read", path, source);
     let file = OpenOptions::new()
         .read(true)
@@ -74,14 +77,14 @@ pub(super) fn open(path: &Path) -> Result<File, EnvError> {
 }
 
 /// Writes a complete file. Cancelled before the rename, it leaves the old file in place.
-pub(super) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+pub(crate) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
     let target = follow_links(path)?;
     let as_requested = |found: &Path| if found == target { path } else { found }.to_path_buf();
     replace(&target, bytes, cancelled).map_err(|error| error.map_path(as_requested))
 }
 
 /// Writes a complete file without following a link at `target`.
-pub(super) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+pub(crate) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
     let failed = |source| EnvError::from_io("write", target, source);
     let existing = match fs::symlink_metadata(target) {
         Ok(metadata) => Some(metadata),
@@ -105,7 +108,7 @@ pub(super) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Res
 }
 
 /// Resolves every link in a path; missing components are appended unchanged.
-pub(super) fn canonicalize(path: &Path) -> Result<PathBuf, EnvError> {
+pub(crate) fn canonicalize(path: &Path) -> Result<PathBuf, EnvError> {
     let failed = |source| EnvError::from_io("look at", path, source);
     let mut resolved = PathBuf::from("/");
     let mut pending = reversed_components(path);
@@ -137,7 +140,7 @@ pub(super) fn canonicalize(path: &Path) -> Result<PathBuf, EnvError> {
 }
 
 /// Returns names and `..`, last one first.
-pub(super) fn reversed_components(path: &Path) -> Vec<OsString> {
+pub(crate) fn reversed_components(path: &Path) -> Vec<OsString> {
     let names = path.components().filter_map(|component| match component {
         Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
         Component::ParentDir | Component::Normal(_) => Some(component.as_os_str().to_owned()),
@@ -145,7 +148,7 @@ pub(super) fn reversed_components(path: &Path) -> Vec<OsString> {
     names.rev().collect()
 }
 
-pub(super) fn metadata(path: &Path) -> Result<Metadata, EnvError> {
+pub(crate) fn metadata(path: &Path) -> Result<Metadata, EnvError> {
     let metadata = fs::metadata(path).map_err(|source| EnvError::from_io("look at", path, source))?;
     let kind = if metadata.is_file() {
         FileKind::File
@@ -160,7 +163,7 @@ pub(super) fn metadata(path: &Path) -> Result<Metadata, EnvError> {
 }
 
 /// Lists a directory; fails if it has more than `limit` entries.
-pub(super) fn list(path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
+pub(crate) fn list(path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
     let failed = |source| EnvError::from_io("list", path, source);
     let mut entries = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
@@ -189,7 +192,7 @@ pub(super) fn list(path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError>
     Ok(entries)
 }
 
-pub(super) fn remove(path: &Path) -> Result<(), EnvError> {
+pub(crate) fn remove(path: &Path) -> Result<(), EnvError> {
     let failed = |source| EnvError::from_io("remove", path, source);
     if !fs::symlink_metadata(path).map_err(failed)?.is_dir() {
         return fs::remove_file(path).map_err(failed);
@@ -203,7 +206,7 @@ pub(super) fn remove(path: &Path) -> Result<(), EnvError> {
     })
 }
 
-pub(super) fn rename(from: &Path, to: &Path) -> Result<(), EnvError> {
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), EnvError> {
     let failed = |source| EnvError::from_io("rename", from, source);
     // A missing source must not leave new directories behind.
     fs::symlink_metadata(from).map_err(failed)?;
@@ -239,7 +242,7 @@ fn follow_links(path: &Path) -> Result<PathBuf, EnvError> {
     Err(EnvError::Io { action: "write", path: path.to_path_buf(), source: too_many_links() })
 }
 
-pub(super) fn too_many_links() -> io::Error {
+pub(crate) fn too_many_links() -> io::Error {
     io::Error::other(format!("more than {MAX_LINKS} symbolic links"))
 }
 

@@ -1,0 +1,88 @@
+//! `cargo xtask features`: each provider and each environment compiles without the others.
+//!
+//! Providers and environments do not depend on each other, so one combination covers one of each. The layers above them
+//! have the same code with each, except for the prelude of the library, which has the local machine. The workspace build
+//! covers all features together.
+
+use crate::{
+    failure::Failure,
+    metadata::{Metadata, Package},
+    process,
+};
+
+/// The library that forwards the features of all layers.
+const LIBRARY: &str = "pintle";
+
+/// The layers that have these features.
+const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
+
+/// Features that replace the default ones of some packages.
+struct Combination {
+    packages: &'static [&'static str],
+    features: &'static [&'static str],
+}
+
+const COMBINATIONS: &[Combination] = &[
+    Combination { packages: &[LIBRARY], features: &[] },
+    Combination { packages: &[LIBRARY], features: &["anthropic", "local"] },
+    Combination { packages: LAYERS, features: &["docker", "openai"] },
+    Combination { packages: LAYERS, features: &["gemini", "ssh"] },
+    Combination { packages: LAYERS, features: &["compatible"] },
+];
+
+/// Lints the packages of each combination, and all crates of the workspace below them.
+pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
+    let missing = missing(metadata.package(LIBRARY), COMBINATIONS);
+    if !missing.is_empty() {
+        return Err(Failure::new(format!(
+            "no combination in xtask/src/features.rs has the default feature {} of {LIBRARY}",
+            missing.join(", ")
+        )));
+    }
+    for Combination { packages, features } in COMBINATIONS {
+        let features = features.join(",");
+        let shown = if features.is_empty() { "no features" } else { &features };
+        println!("-- {} with {shown}", packages.join(" and "));
+        let mut clippy = process::cargo(&metadata.workspace_root);
+        clippy.args(["clippy", "--locked", "--quiet", "--no-default-features", "--features", &features]);
+        clippy.args(packages.iter().flat_map(|package| ["--package", *package]));
+        process::run(clippy.args(["--", "-D", "warnings"]))?;
+    }
+    println!("{} combinations of features compile without warnings", COMBINATIONS.len());
+    Ok(())
+}
+
+/// Returns the default features of `package` that are in no combination.
+fn missing<'a>(package: Option<&'a Package>, combinations: &[Combination]) -> Vec<&'a str> {
+    let default = package.and_then(|package| package.features.get("default"));
+    let names = default.into_iter().flatten().map(String::as_str);
+    names.filter(|name| !combinations.iter().any(|combination| combination.features.contains(name))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMBINATIONS, Combination, missing};
+    use crate::metadata::Package;
+
+    fn package(features: &str) -> Package {
+        let json = format!(
+            r#"{{"id": "a", "name": "a", "version": "1.0.0", "manifest_path": "Cargo.toml", "dependencies": [],
+                 "targets": [], "publish": null, "features": {features}}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    #[test]
+    fn a_default_feature_without_a_combination_is_reported() {
+        let package = package(r#"{"default": ["a", "b"], "a": [], "b": [], "c": []}"#);
+        let one = Combination { packages: &["a"], features: &["a"] };
+        let two = Combination { packages: &["a"], features: &["b", "c"] };
+        assert_eq!(missing(Some(&package), std::slice::from_ref(&one)), ["b"]);
+        assert_eq!(missing(Some(&package), &[one, two]), [""; 0]);
+    }
+
+    #[test]
+    fn one_combination_has_no_features() {
+        assert!(COMBINATIONS.iter().any(|combination| combination.features.is_empty()));
+    }
+}
