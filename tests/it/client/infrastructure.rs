@@ -8,7 +8,7 @@ use pintle_llm::{
 };
 use pintle_testkit::{Dialect, Failure, Script, ScriptedServer, ServerOptions, Turn};
 
-use super::harness::{KEY, adapter, model};
+use super::harness::{KEY, adapter, model, response_of};
 
 async fn server() -> ScriptedServer {
     let script = Script::new("hello").with_turn(Turn::text("Hello."));
@@ -34,12 +34,19 @@ async fn requests_go_to_the_named_or_default_provider() {
     let client = client(&server);
     let mut expected = Vec::new();
     for dialect in Dialect::ALL.into_iter().rev() {
-        let response = client.complete(request(dialect).with_provider(dialect.name())).await.unwrap();
-        assert_eq!((response.provider.as_str(), response.text().as_str()), (dialect.name(), "Hello."));
-        expected.push(dialect);
+        let named = || request(dialect).with_provider(dialect.name());
+        let streamed: Vec<_> = client.stream(named()).await.unwrap().map(Result::unwrap).collect().await;
+        for response in [client.complete(named()).await.unwrap(), response_of(&streamed)] {
+            assert_eq!((response.provider.as_str(), response.text().as_str()), (dialect.name(), "Hello."));
+            expected.push(dialect);
+        }
     }
-    assert_eq!(client.complete(request(Dialect::Gemini)).await.unwrap().provider, "gemini");
-    expected.push(Dialect::Gemini);
+    let unnamed = || request(Dialect::Gemini);
+    let streamed: Vec<_> = client.stream(unnamed()).await.unwrap().map(Result::unwrap).collect().await;
+    for response in [client.complete(unnamed()).await.unwrap(), response_of(&streamed)] {
+        assert_eq!(response.provider, "gemini");
+        expected.push(Dialect::Gemini);
+    }
     let seen: Vec<Dialect> = server.requests().iter().filter_map(|request| request.dialect).collect();
     assert_eq!(seen, expected);
 }
