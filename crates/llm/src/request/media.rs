@@ -111,6 +111,24 @@ mod tests {
     }
 
     #[test]
+    fn local_files_are_found_as_the_conversation_grows() {
+        let file = Message::new(Role::User, vec![ImageData::path("/tmp/a.png").into()]);
+        let mut messages =
+            Request::new("m", [Message::user("hi"), image("https://example.com/a.png")]).messages;
+        assert!(!messages.has_local_media());
+        messages.push(image("data:image/png;base64,AQ==").into());
+        assert!(!messages.has_local_media(), "a URL is no file");
+        messages.push(file.into());
+        assert!(messages.has_local_media());
+        messages.push(Message::user("bye").into());
+        assert!(messages.has_local_media());
+        let request = Request::new("m", messages.to_vec());
+        assert!(request.decode_urls().unwrap().messages.has_local_media(), "the adapter reads it");
+        messages.truncate(3);
+        assert!(!messages.has_local_media(), "it is gone");
+    }
+
+    #[test]
     fn a_local_path_as_url_is_refused() {
         let request = Request::new("m", [image("/etc/passwd")]);
         let error = request.decode_urls().unwrap_err();
