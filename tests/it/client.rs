@@ -24,7 +24,7 @@ macro_rules! per_provider {
 }
 
 mod adapter;
-mod caching;
+pub(crate) mod caching;
 mod content;
 mod contract;
 mod failure;

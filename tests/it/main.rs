@@ -22,6 +22,7 @@ mod properties;
 mod replay;
 mod secrets;
 mod session_bad_input;
+mod session_caching;
 mod session_shutdown;
 mod session_soak;
 mod smoke;

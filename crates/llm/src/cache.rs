@@ -95,6 +95,13 @@ impl PrefixCache {
         Some(entries.swap_remove(index))
     }
 
+    /// Copies a value that is cheap to copy, which spares its owner from putting it back.
+    pub(crate) fn get<T: Any + Copy>(&self, kind: &str, target: &str) -> Option<(usize, T)> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.iter().find(|entry| entry.kind == kind && *entry.target == *target)?;
+        Some((entry.messages, *entry.value.downcast_ref::<T>()?))
+    }
+
     /// Replaces the entry of this kind, whatever its target.
     pub(crate) fn put(&self, new: CachedPrefix) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);

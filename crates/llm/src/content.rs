@@ -10,6 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+pub(crate) use self::media::PendingMedia;
 pub use self::media::{AudioData, Blob, DocumentData, ImageData, MediaSource};
 use crate::arguments::{CallArguments, object_of};
 

@@ -460,6 +460,35 @@ mod tests {
     }
 
     #[test]
+    fn only_transient_kinds_are_retryable() {
+        use ErrorKind as K;
+        let (transient, permanent) = (
+            [K::RateLimit, K::Server, K::Network, K::Stream],
+            [
+                K::Authentication,
+                K::AccessDenied,
+                K::NotFound,
+                K::InvalidRequest,
+                K::ContentFilter,
+                K::ContextLength,
+                K::QuotaExceeded,
+                K::RequestTimeout,
+                K::Abort,
+                K::InvalidToolCall,
+                K::UnsupportedToolChoice,
+                K::NoObjectGenerated,
+                K::Configuration,
+            ],
+        );
+        assert!(transient.iter().all(|kind| Error::new(*kind, "x").is_retryable()));
+        assert!(permanent.iter().all(|kind| !Error::new(*kind, "x").is_retryable()));
+        for status in 500..=599 {
+            let error = Error::new(K::from_status(status), "x");
+            assert_eq!((error.kind(), error.is_retryable()), (K::Server, true), "status {status}");
+        }
+    }
+
+    #[test]
     fn display_includes_the_retry_delay() {
         let cases = [
             (

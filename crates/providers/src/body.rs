@@ -62,12 +62,20 @@ impl Prefix {
 }
 
 impl Write for Prefix {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    /// A serialiser writes many short pieces, for which the loop of the default implementation is most of the work.
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len();
         if self.length <= Self::MAX {
             self.bytes.extend_from_slice(bytes);
         }
-        Ok(bytes.len())
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {

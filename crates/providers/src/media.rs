@@ -18,9 +18,6 @@ pub(crate) const MAX_FILE: u64 = 50 * 1024 * 1024;
 /// Memo slot of a history item for the item with its files read.
 const SLOT: &str = "local-media";
 
-/// Memo slot of a message list for the length of its prefix without local files.
-const NOTHING_LOCAL: &str = "nothing-local";
-
 /// Replaces every local path in a request by the content of the file.
 ///
 /// A file is read once per history item. Later requests send the same bytes even if the file has changed, so that the
@@ -30,7 +27,7 @@ const NOTHING_LOCAL: &str = "nothing-local";
 ///
 /// [`ErrorKind::InvalidRequest`] if a file cannot be read, is larger than [`MAX_FILE`] or has an unknown type.
 pub(crate) async fn resolve(request: &Request) -> Result<Cow<'_, Request>, Error> {
-    if !has_local_parts(request) {
+    if !request.messages.has_local_media() {
         return Ok(Cow::Borrowed(request));
     }
     let mut resolved = request.clone();
@@ -41,18 +38,6 @@ pub(crate) async fn resolve(request: &Request) -> Result<Cow<'_, Request>, Error
         }
     }
     Ok(Cow::Owned(resolved))
-}
-
-/// Returns whether there are files to read. Messages that were searched before are not searched again.
-fn has_local_parts(request: &Request) -> bool {
-    let messages = &request.messages;
-    let known = messages.take_cached_prefix::<()>(NOTHING_LOCAL, "").map_or(0, |(items, ())| items);
-    let is_local = |item: &HistoryItem| item.content.iter().any(is_local_part);
-    if messages.iter().skip(known).any(is_local) {
-        return true;
-    }
-    messages.cache_prefix(NOTHING_LOCAL, "", messages.len(), ());
-    false
 }
 
 /// An image for a request: a URL, or a media type with base64 data.

@@ -24,6 +24,8 @@ pub(crate) struct History {
     pub(crate) stream_usage: bool,
     /// Whether the response must begin with thinking (Anthropic's `thinking.type = "enabled"`).
     pub(crate) requires_thinking: bool,
+    /// Whether the response may begin with thinking (Anthropic's `enabled` or `adaptive`).
+    pub(crate) allows_thinking: bool,
     system: String,
     user_messages: Vec<String>,
     /// Model turns. Consecutive assistant items are one turn.

@@ -221,11 +221,19 @@ async fn sends_beta_headers(dialect: Dialect) {
     let harness = ClientHarness::responding(dialect, Turn::text("Hello.")).await;
     if dialect == Dialect::AnthropicMessages {
         let betas = json!({"beta_headers": ["context-1m-2025-08-07", "files-api-2025-04-14"]});
-        harness.complete(harness.question().with_provider_options("anthropic", betas)).await;
-        let sent = harness.sent();
-        let betas: Vec<&str> = sent.header("anthropic-beta").unwrap().split(',').collect();
-        assert!(betas.starts_with(&["context-1m-2025-08-07", "files-api-2025-04-14"]), "{betas:?}");
-        assert!(sent.body.get("beta_headers").is_none(), "it is no field of the body");
+        let request = harness.question().with_provider_options("anthropic", betas);
+        for streaming in [false, true] {
+            let request = request.clone();
+            if streaming {
+                harness.streamed(request).await
+            } else {
+                harness.complete(request).await
+            };
+            let sent = harness.sent();
+            let betas: Vec<&str> = sent.header("anthropic-beta").unwrap().split(',').collect();
+            assert!(betas.starts_with(&["context-1m-2025-08-07", "files-api-2025-04-14"]), "{betas:?}");
+            assert!(sent.body.get("beta_headers").is_none(), "it is no field of the body");
+        }
     }
     // Other providers enable features by a header of the whole client.
     let headers = [("OpenAI-Beta", "one=v1"), ("x-goog-user-project", "mine")];

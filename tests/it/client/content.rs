@@ -1,13 +1,17 @@
 //! Section 8.3: content of every kind, in both directions.
 
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
 use pintle_llm::{
-    AudioData, ContentPart, DocumentData, ErrorKind, HistoryItem, ImageData, Message, Role, ThinkingData,
-    ToolResult,
+    AudioData, ContentPart, DocumentData, ErrorKind, HistoryItem, ImageData, Message, Request, Role,
+    ThinkingData, ToolResult,
 };
-use pintle_testkit::{Call, Dialect, Expectation, Script, Turn};
+use pintle_providers::Anthropic;
+use pintle_testkit::{Call, Dialect, Expectation, FaultScript, FaultServer, Script, Turn};
 use serde_json::{Value, json};
 
-use super::harness::{ClientHarness, each, model, read_file};
+use super::harness::{ClientHarness, client_of, each, model, read_file, response_of};
 
 per_provider!(
     text_round_trips,
@@ -304,4 +308,71 @@ async fn redacted_thinking_is_returned_verbatim() {
     elsewhere.model = "claude-opus-4-6".to_owned();
     harness.complete(elsewhere).await;
     assert_eq!(each(&harness.body()["messages"][1]["content"], "type"), ["text"]);
+}
+
+/// An Anthropic response with redacted thinking, in one piece.
+fn redacted_response(block: &Value) -> Value {
+    let usage = json!({"input_tokens": 3, "output_tokens": 9});
+    json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": model(Dialect::AnthropicMessages),
+        "content": [block, {"type": "text", "text": "I thought about it."}],
+        "stop_reason": "end_turn", "stop_sequence": null, "usage": usage,
+    })
+}
+
+/// The same response as events.
+fn redacted_events(block: &Value) -> String {
+    let mut message = redacted_response(block);
+    message["content"] = json!([]);
+    message["stop_reason"] = Value::Null;
+    let text = json!({"type": "text_delta", "text": "I thought about it."});
+    let events = [
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 1, "delta": text}),
+        json!({"type": "content_block_stop", "index": 1}),
+        json!({
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": null},
+            "usage": {"output_tokens": 9},
+        }),
+        json!({"type": "message_stop"}),
+    ];
+    let frame = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    events.iter().map(frame).collect()
+}
+
+#[tokio::test]
+async fn redacted_thinking_round_trips_in_both_modes() {
+    let block = json!({"type": "redacted_thinking", "data": "ENCRYPTED+with/every=letter"});
+    for (streaming, media_type, body) in [
+        (false, "application/json", redacted_response(&block).to_string()),
+        (true, "text/event-stream", redacted_events(&block)),
+    ] {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let script = FaultScript::new().read_request().write(head + &body);
+        let provider = FaultServer::start([script]).await.unwrap();
+        let adapter = Anthropic::builder("key").base_url(provider.url()).build().unwrap();
+        let client = client_of(Arc::new(adapter));
+        let request = Request::new(model(Dialect::AnthropicMessages), [Message::user("Think.")]);
+        let response = if streaming {
+            let events: Vec<_> = client.stream(request).await.unwrap().map(Result::unwrap).collect().await;
+            response_of(&events)
+        } else {
+            client.complete(request).await.unwrap()
+        };
+        let kinds: Vec<&str> = response.message.content.iter().map(ContentPart::kind).collect();
+        assert_eq!(kinds, ["REDACTED_THINKING", "TEXT"], "streaming: {streaming}");
+        assert_eq!(response.reasoning(), None, "there is nothing to read");
+
+        let harness = ClientHarness::start(Dialect::AnthropicMessages, thinking()).await;
+        let history = [Message::user("Think."), response.message, Message::user("And?")];
+        harness.complete(harness.request(history)).await;
+        assert_eq!(harness.body()["messages"][1]["content"][0], block, "streaming: {streaming}");
+    }
 }

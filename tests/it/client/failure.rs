@@ -36,10 +36,13 @@ async fn statuses_map_to_the_documented_kinds(dialect: Dialect) {
         (422, ErrorKind::InvalidRequest, false),
         (429, ErrorKind::RateLimit, true),
         (500, ErrorKind::Server, true),
+        (501, ErrorKind::Server, true),
         (502, ErrorKind::Server, true),
         (503, ErrorKind::Server, true),
         (504, ErrorKind::Server, true),
+        (505, ErrorKind::Server, true),
         (529, ErrorKind::Server, true),
+        (599, ErrorKind::Server, true),
     ];
     let harness =
         ClientHarness::responding(dialect, failing(rows.map(|(status, _, _)| Failure::status(status)))).await;

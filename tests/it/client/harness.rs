@@ -85,6 +85,8 @@ impl ClientHarness {
         let error = self.client.complete(request.clone()).await.unwrap_err();
         let Err(streamed) = self.client.stream(request).await else { panic!("the stream began") };
         assert_eq!((streamed.kind(), streamed.status()), (error.kind(), error.status()));
+        assert_eq!(streamed.is_retryable(), error.is_retryable());
+        assert_eq!(streamed.retry_after().is_some(), error.retry_after().is_some());
         error
     }
 

@@ -1,7 +1,7 @@
 //! Section 8.8: retries of single calls after real failures.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use pintle_llm::{Error, ErrorKind, Response, RetryPolicy, StreamEvent, retry};
@@ -12,6 +12,7 @@ use super::harness::ClientHarness;
 per_provider!(
     rate_limits_are_retried,
     on_retry_sees_each_attempt_and_delay,
+    delays_double_with_each_attempt,
     no_retries_means_one_attempt,
     permanent_errors_are_not_retried,
     delays_beyond_the_limit_are_not_retried,
@@ -59,6 +60,27 @@ async fn on_retry_sees_each_attempt_and_delay(dialect: Dialect) {
     complete(&harness, &policy).await.unwrap();
     let expected = [(ErrorKind::Server, 0, Duration::from_millis(1)), (ErrorKind::RateLimit, 1, asked)];
     assert_eq!(*told.lock().unwrap(), expected);
+}
+
+async fn delays_double_with_each_attempt(dialect: Dialect) {
+    for jitter in [false, true] {
+        let delays = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&delays);
+        let policy = policy().with_max_retries(4).with_jitter(jitter);
+        let policy = policy.with_on_retry(move |_, _, delay| log.lock().unwrap().push(delay));
+        let failures = [500, 503, 502, 529].map(Failure::status).to_vec();
+        let harness = harness(dialect, failures).await;
+        let started = Instant::now();
+        complete(&harness, &policy).await.unwrap();
+        let delays = delays.lock().unwrap().clone();
+        assert!(started.elapsed() >= delays.iter().sum(), "each delay is waited for: {delays:?}");
+        assert_eq!((delays.len(), harness.server.requests().len()), (4, 5));
+        for (delay, base) in delays.iter().zip([1.0, 2.0, 4.0, 8.0]) {
+            let factor = delay.as_secs_f64() * 1_000.0 / base;
+            let expected = if jitter { 0.5..=1.5 } else { 1.0..=1.0 };
+            assert!(expected.contains(&factor), "{factor} of {base} ms, jitter: {jitter}");
+        }
+    }
 }
 
 async fn no_retries_means_one_attempt(dialect: Dialect) {

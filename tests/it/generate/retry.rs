@@ -14,6 +14,7 @@ in_each_dialect!(
     a_rate_limit_is_retried_silently,
     a_retry_repeats_one_step,
     no_retries_means_one_attempt,
+    permanent_errors_are_not_retried,
     a_stream_with_text_is_not_retried,
     a_stream_without_text_is_retried,
 );
@@ -58,10 +59,19 @@ async fn no_retries_means_one_attempt(dialect: Dialect) {
             GenerateHarness::new(dialect, [Turn::text("Never.").with_failure(Failure::status(429))]).await;
         let error = mode.run(harness.options().with_max_retries(0)).await.unwrap_err();
         assert_eq!((error.kind(), harness.statuses()), (ErrorKind::RateLimit, vec![Some(429)]));
-        let harness =
-            GenerateHarness::new(dialect, [Turn::text("Never.").with_failure(Failure::status(404))]).await;
-        let error = mode.run(harness.options()).await.unwrap_err();
-        assert_eq!((error.kind(), harness.statuses()), (ErrorKind::NotFound, vec![Some(404)]));
+    }
+}
+
+async fn permanent_errors_are_not_retried(dialect: Dialect) {
+    for mode in Mode::BOTH {
+        for (status, kind) in
+            [(401, ErrorKind::Authentication), (403, ErrorKind::AccessDenied), (404, ErrorKind::NotFound)]
+        {
+            let failing = Turn::text("Never.").with_failure(Failure::status(status));
+            let harness = GenerateHarness::new(dialect, [failing]).await;
+            let error = mode.run(harness.options()).await.unwrap_err();
+            assert_eq!((error.kind(), harness.statuses()), (kind, vec![Some(status)]));
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sections 8.7 and 8.9: the tool loop.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pintle_llm::{ErrorKind, Finish, StreamEvent, Tool, generate, stream};
 use pintle_testkit::{Call, Dialect, Expectation, Turn};
@@ -163,22 +164,30 @@ async fn failed_calls_are_reported_to_the_model(dialect: Dialect) {
 }
 
 async fn passive_tools(dialect: Dialect) {
-    let harness = GenerateHarness::new(dialect, [Turn::text("I ask.").with_call(call("a.rs"))]).await;
-    let result = generate(harness.options().with_tool(Tool::passive(definition())).with_max_tool_rounds(3))
-        .await
-        .unwrap();
-    assert_eq!(result.finish_reason().reason, Finish::ToolCalls);
-    assert_eq!(result.tool_calls().next().unwrap().arguments, json!({"file_path": "a.rs"}));
-    assert_eq!((result.tool_results.len(), harness.statuses().len()), (0, 1));
+    for mode in Mode::BOTH {
+        let harness = GenerateHarness::new(dialect, [Turn::text("I ask.").with_call(call("a.rs"))]).await;
+        let options = harness.options().with_tool(Tool::passive(definition())).with_max_tool_rounds(3);
+        let result = mode.run(options).await.unwrap();
+        assert_eq!(result.finish_reason().reason, Finish::ToolCalls);
+        assert_eq!(result.tool_calls().next().unwrap().arguments, json!({"file_path": "a.rs"}));
+        assert_eq!((result.tool_results.len(), harness.statuses().len()), (0, 1));
+    }
 }
 
 async fn rounds_are_counted(dialect: Dialect) {
-    for (rounds, requests) in [(0, 1), (1, 2), (2, 3)] {
+    for (mode, rounds) in Mode::BOTH.into_iter().flat_map(|mode| [0, 1, 2].map(|rounds| (mode, rounds))) {
         let turns = ["a.rs", "b.rs", "c.rs"].map(|path| Turn::new().with_call(call(path)));
         let harness = GenerateHarness::new(dialect, turns).await;
-        let options = harness.options().with_tool(read_file()).with_max_tool_rounds(rounds);
-        let result = generate(options).await.unwrap();
-        assert_eq!((harness.statuses().len(), result.steps.len()), (requests, requests));
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&runs);
+        let tool = Tool::active(definition(), move |_, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async { Ok::<_, String>("a library") }
+        });
+        let options = harness.options().with_tool(tool);
+        let result = mode.run(options.with_max_tool_rounds(rounds as u32)).await.unwrap();
+        assert_eq!((harness.statuses().len(), result.steps.len()), (rounds + 1, rounds + 1), "{mode:?}");
+        assert_eq!(runs.load(Ordering::SeqCst), rounds, "no call of the last response runs");
         assert_eq!((result.tool_calls().count(), result.tool_results.len()), (1, 0));
     }
     let harness = GenerateHarness::new(dialect, [Turn::text("Never.")]).await;

@@ -38,17 +38,19 @@ fn the_built_in_catalog_is_valid_and_searchable() {
 
 #[test]
 fn the_models_of_the_specification_are_listed() {
-    for (id, provider, name) in [
-        ("claude-opus-4-6", "anthropic", "Claude Opus 4.6"),
-        ("claude-sonnet-4-5", "anthropic", "Claude Sonnet 4.5"),
-        ("gpt-5.2", "openai", "GPT-5.2"),
-        ("gpt-5.2-codex", "openai", "GPT-5.2 Codex"),
-        ("gemini-3.1-pro-preview", "gemini", "Gemini 3.1 Pro Preview"),
-        ("gemini-3-flash-preview", "gemini", "Gemini 3 Flash (Preview)"),
+    for (id, provider, name, context_window) in [
+        ("claude-opus-4-6", "anthropic", "Claude Opus 4.6", 1_000_000),
+        ("claude-sonnet-4-5", "anthropic", "Claude Sonnet 4.5", 200_000),
+        ("gpt-5.2", "openai", "GPT-5.2", 400_000),
+        ("gpt-5.2-codex", "openai", "GPT-5.2 Codex", 400_000),
+        ("gemini-3.1-pro-preview", "gemini", "Gemini 3.1 Pro Preview", 1_048_576),
+        ("gemini-3-flash-preview", "gemini", "Gemini 3 Flash (Preview)", 1_048_576),
     ] {
         let model = get_model_info(id).unwrap();
         assert_eq!((model.provider.as_str(), model.display_name.as_str()), (provider, name));
+        assert_eq!(model.context_window, context_window, "{id}");
         assert!(model.supports_tools && model.supports_vision && model.supports_reasoning, "{id}");
+        assert_eq!(list_models(Some(provider)).filter(|listed| listed.id == id).count(), 1, "{id}");
     }
 }
 

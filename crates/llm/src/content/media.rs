@@ -1,6 +1,7 @@
 //! Images, audio and documents (client specification, section 3.5).
 
 use std::fmt;
+use std::ops::BitOr;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -198,6 +199,18 @@ impl ContentPart {
         single.into_iter().chain(images.iter().map(|image| &image.source))
     }
 
+    /// Returns the kinds of media that are replaced before this part is encoded.
+    pub(crate) fn pending_media(&self) -> PendingMedia {
+        match self {
+            Self::Text(_) | Self::ToolCall(_) | Self::Thinking(_) | Self::Opaque(_) => {
+                PendingMedia::default()
+            }
+            Self::Image(_) | Self::Audio(_) | Self::Document(_) | Self::ToolResult(_) => {
+                self.media().fold(PendingMedia::default(), |pending, source| pending | source.pending())
+            }
+        }
+    }
+
     /// Replaces `data:` URLs by their bytes, and sets the media type unless it is set.
     ///
     /// # Errors
@@ -217,10 +230,30 @@ impl ContentPart {
     }
 }
 
+/// Kinds of media that are replaced before a request is encoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PendingMedia {
+    /// URLs that no adapter may see: `data:` URLs and local paths.
+    pub(crate) urls: bool,
+    /// Local files.
+    pub(crate) files: bool,
+}
+
+impl BitOr for PendingMedia {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self { urls: self.urls || other.urls, files: self.files || other.files }
+    }
+}
+
 impl MediaSource {
-    /// Returns `true` for a URL that no adapter may see: a `data:` URL or a local path.
-    pub(crate) fn needs_decoding(&self) -> bool {
-        matches!(self, Self::Url(url) if DataUrl::is_one(url) || is_local_path(url))
+    fn pending(&self) -> PendingMedia {
+        match self {
+            Self::Url(url) => PendingMedia { urls: DataUrl::is_one(url) || is_local_path(url), files: false },
+            Self::Path(_) => PendingMedia { urls: false, files: true },
+            Self::Data(_) => PendingMedia::default(),
+        }
     }
 }
 
@@ -269,20 +302,21 @@ mod tests {
 
         let result = ToolResult::new("c", "seen", false).with_image(ImageData::url("data:;base64,AQ=="));
         let mut result = ContentPart::ToolResult(result);
-        assert!(result.media().all(MediaSource::needs_decoding));
+        assert_eq!(result.pending_media(), PendingMedia { urls: true, files: false });
         result.decode_urls().unwrap();
+        assert_eq!(result.pending_media(), PendingMedia::default());
         assert!(result.media().all(|source| *source == MediaSource::Data(vec![1].into())));
     }
 
     #[test]
     fn other_sources_are_unchanged() {
-        for image in [
-            ImageData::url("https://example.com/a.png"),
-            ImageData::data(vec![1], "image/png"),
-            ImageData::path("/tmp/a.png"),
+        for (image, files) in [
+            (ImageData::url("https://example.com/a.png"), false),
+            (ImageData::data(vec![1], "image/png"), false),
+            (ImageData::path("/tmp/a.png"), true),
         ] {
             let mut part = ContentPart::from(image.clone());
-            assert!(!part.media().any(MediaSource::needs_decoding), "{image:?}");
+            assert_eq!(part.pending_media(), PendingMedia { urls: false, files }, "{image:?}");
             part.decode_urls().unwrap();
             assert_eq!(part, image.into());
         }

@@ -1,14 +1,39 @@
-//! Decoding of `data:` URLs before a request reaches an adapter.
+//! Media that are replaced before a request is encoded: `data:` URLs here, local files by the adapter.
 
 use std::borrow::Cow;
 
 use super::{MessageList, Request};
-use crate::content::MediaSource;
+use crate::content::PendingMedia;
 use crate::error::Error;
 use crate::history::HistoryItem;
 
+/// Kind of the cached prefix that holds its [`PendingMedia`].
+const PENDING: &str = "pending-media";
+
 /// Kind of the cached prefix, and dialect of the cached item: the decoded messages.
 const DECODED: &str = "decoded-urls";
+
+impl MessageList {
+    /// Returns whether a message has media in a local file, which an adapter reads before it encodes the request.
+    ///
+    /// Each message is checked once, together with the client's check for `data:` URLs.
+    #[must_use]
+    pub fn has_local_media(&self) -> bool {
+        self.pending_media().files
+    }
+
+    /// Checks the messages that no earlier request has checked.
+    fn pending_media(&self) -> PendingMedia {
+        let cached = self.cached_prefix::<PendingMedia>(PENDING, "");
+        let (known, pending) = cached.unwrap_or_default();
+        if known == self.len() && cached.is_some() {
+            return pending;
+        }
+        let pending = self.iter().skip(known).fold(pending, |pending, item| pending | pending_in(item));
+        self.cache_prefix(PENDING, "", self.len(), pending);
+        pending
+    }
+}
 
 impl Request {
     /// Returns the request with `data:` URLs replaced by their bytes. Borrowed if there are none.
@@ -20,27 +45,21 @@ impl Request {
     /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) for a malformed `data:` URL, and for a URL that
     /// is a local path: a URL never reads a file.
     pub(crate) fn decode_urls(&self) -> Result<Cow<'_, Self>, Error> {
-        // `None` as long as no message needs decoding.
-        let cached = self.messages.take_cached_prefix::<Option<MessageList>>(DECODED, "");
+        if !self.messages.pending_media().urls {
+            return Ok(Cow::Borrowed(self));
+        }
+        let cached = self.messages.take_cached_prefix::<MessageList>(DECODED, "");
         let (known, mut decoded) = cached.unwrap_or_default();
-        for (index, item) in self.messages.iter().enumerate().skip(known) {
-            if needs_decoding(item) {
-                let before = || self.messages.iter().take(index).cloned().collect();
-                decoded.get_or_insert_with(before).push(decode_item(item)?);
-            } else if let Some(decoded) = &mut decoded {
-                decoded.push(item.clone());
-            }
+        for item in self.messages.iter().skip(known) {
+            decoded.push(if pending_in(item).urls { decode_item(item)? } else { item.clone() });
         }
         self.messages.cache_prefix(DECODED, "", self.messages.len(), decoded.clone());
-        Ok(match decoded {
-            Some(messages) => Cow::Owned(Self { messages, ..self.clone() }),
-            None => Cow::Borrowed(self),
-        })
+        Ok(Cow::Owned(Self { messages: decoded, ..self.clone() }))
     }
 }
 
-fn needs_decoding(item: &HistoryItem) -> bool {
-    item.content.iter().any(|part| part.media().any(MediaSource::needs_decoding))
+fn pending_in(item: &HistoryItem) -> PendingMedia {
+    item.content.iter().fold(PendingMedia::default(), |pending, part| pending | part.pending_media())
 }
 
 fn decode_item(item: &HistoryItem) -> Result<HistoryItem, Error> {
@@ -89,6 +108,24 @@ mod tests {
         fresh.messages[1].encoding("d", "", |_| 7);
         let cached = *first.messages[1].encoding("d", "", |_| 8);
         assert_eq!(cached, 7, "another list shares the decoded item");
+    }
+
+    #[test]
+    fn local_files_are_found_as_the_conversation_grows() {
+        let file = Message::new(Role::User, vec![ImageData::path("/tmp/a.png").into()]);
+        let mut messages =
+            Request::new("m", [Message::user("hi"), image("https://example.com/a.png")]).messages;
+        assert!(!messages.has_local_media());
+        messages.push(image("data:image/png;base64,AQ==").into());
+        assert!(!messages.has_local_media(), "a URL is no file");
+        messages.push(file.into());
+        assert!(messages.has_local_media());
+        messages.push(Message::user("bye").into());
+        assert!(messages.has_local_media());
+        let request = Request::new("m", messages.to_vec());
+        assert!(request.decode_urls().unwrap().messages.has_local_media(), "the adapter reads it");
+        messages.truncate(3);
+        assert!(!messages.has_local_media(), "it is gone");
     }
 
     #[test]

@@ -53,6 +53,11 @@ impl MessageList {
         Some((cached.messages, Arc::unwrap_or_clone(value)))
     }
 
+    /// Returns a copy of the cached value for `kind` and `target`, with the number of messages that it covers.
+    pub(crate) fn cached_prefix<T: Any + Copy>(&self, kind: &str, target: &str) -> Option<(usize, T)> {
+        self.inner.prefixes.get(kind, target)
+    }
+
     /// Caches a value computed from the first `messages` messages, for as long as the list is only appended to.
     /// `target` names everything else that the value depends on. There is one slot per `kind`, for instance an adapter's
     /// name, so a change of target costs a pass over the whole list.
@@ -228,6 +233,9 @@ mod tests {
         list.cache_prefix("kind", "one", 1, 3_u8);
         list.cache_prefix("kind", "two", 1, 4_u8);
         assert_eq!(list.take_cached_prefix::<u8>("kind", "one"), None, "one slot per kind");
+        assert_eq!(list.cached_prefix::<u8>("other", "one"), Some((1, 2)));
+        assert_eq!(list.cached_prefix::<u8>("other", "two"), None);
+        assert_eq!(list.cached_prefix::<u16>("other", "one"), None);
         assert_eq!(list.take_cached_prefix::<u16>("kind", "two"), None);
         assert_eq!(list.take_cached_prefix::<u8>("other", "one"), Some((1, 2)));
     }

@@ -1,8 +1,9 @@
 //! Cache points: where a request says that its prefix is to be cached.
 //!
 //! A request may have four. Automatic ones are set on the last system block, on the last tool, and on the last content
-//! block of the last two user messages. The API reads tools before the system prompt, so when a prompt in several parts
-//! needs a point of its own, the one on the tools is left out (decision 0010).
+//! block of the last two user messages. A system prompt in several parts, such as that of a session in a git work tree,
+//! gets a point after the last part but one instead of the point on the tools. The API reads tools before the system
+//! prompt, so that point covers them (decision 0010, which says where this departs from the specification).
 
 use bytes::Bytes;
 use pintle_llm::Error;

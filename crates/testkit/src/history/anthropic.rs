@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::{History, ToolOutcome, content_text, list_at, text_at};
 
 pub(super) fn read(body: &Value, history: &mut History) {
-    history.requires_thinking = body.pointer("/thinking/type").and_then(Value::as_str) == Some("enabled");
+    let thinking = body.pointer("/thinking/type").and_then(Value::as_str);
+    history.requires_thinking = thinking == Some("enabled");
+    history.allows_thinking = matches!(thinking, Some("enabled" | "adaptive"));
     history.system(&body.get("system").map(content_text).unwrap_or_default());
     for (index, message) in list_at(body, "messages").iter().enumerate() {
         if message.get("role").and_then(Value::as_str) == Some("assistant") {

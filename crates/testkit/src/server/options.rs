@@ -17,6 +17,9 @@ pub struct ServerOptions {
     pub allow_item_ids: bool,
     /// Sends ids with Gemini's function calls; off by default, as with most models.
     pub gemini_call_ids: bool,
+    /// Sends reasoning in the Anthropic dialect only if the request enables thinking, as the provider does; off by
+    /// default, so that one script serves requests with and without it.
+    pub thinking_on_request: bool,
     /// Maximum size of a request body in bytes; 64 MiB by default. Larger requests get status 413.
     pub body_bytes: usize,
     /// Maximum size in bytes, including heads, of the requests kept for
@@ -35,6 +38,7 @@ impl Default for ServerOptions {
             api_key: None,
             allow_item_ids: false,
             gemini_call_ids: false,
+            thinking_on_request: false,
             body_bytes: 64 << 20,
             recorded_bytes: 64 << 20,
             connections: 4096,
@@ -78,6 +82,13 @@ impl ServerOptions {
         self
     }
 
+    /// Sets whether reasoning in the Anthropic dialect depends on the request.
+    #[must_use]
+    pub fn with_thinking_on_request(mut self, enable: bool) -> Self {
+        self.thinking_on_request = enable;
+        self
+    }
+
     /// Sets the maximum size of the kept requests, in bytes.
     #[must_use]
     pub fn with_recorded_bytes(mut self, bytes: usize) -> Self {
@@ -94,6 +105,7 @@ impl fmt::Debug for ServerOptions {
             .field("api_key", &self.api_key.as_ref().map(|_| "[redacted]"))
             .field("allow_item_ids", &self.allow_item_ids)
             .field("gemini_call_ids", &self.gemini_call_ids)
+            .field("thinking_on_request", &self.thinking_on_request)
             .field("body_bytes", &self.body_bytes)
             .field("recorded_bytes", &self.recorded_bytes)
             .field("connections", &self.connections)

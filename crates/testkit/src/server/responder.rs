@@ -2,6 +2,7 @@
 
 mod state;
 
+use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -185,8 +186,9 @@ impl Responder {
         let prefix = Prefix::read(request.dialect, request.body);
         let before = self.state().replace_prefix(request.id, &request.history.model, prefix.clone());
         let input = prefix.tokens(request.dialect, before.as_ref());
+        let turn = self.turn_for(turn, request);
+        let turn = turn.as_ref();
         let parts = ResponseSpec {
-            turn,
             input,
             ..self.parts(request.dialect, &request.history, request.history.turn(), turn)
         };
@@ -198,6 +200,15 @@ impl Responder {
         let mut reply = Reply::json(200, &response.complete(request.dialect));
         reply.stall = turn.pause();
         reply
+    }
+
+    /// Returns the turn without the reasoning that the request has not enabled.
+    fn turn_for<'a>(&self, turn: &'a Turn, request: &LegalRequest<'_>) -> Cow<'a, Turn> {
+        let enabled = request.dialect != Dialect::AnthropicMessages || request.history.allows_thinking;
+        if enabled || !self.options.thinking_on_request {
+            return Cow::Borrowed(turn);
+        }
+        Cow::Owned(Turn { reasoning: None, ..turn.clone() })
     }
 
     fn parts<'a>(
