@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pintle_agent::{
     Clock, EventKind, LoadedProject, ProviderProfile, Session, SessionConfig, Timestamp, Toolset,
 };
-use pintle_env::LocalEnvironment;
+use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
 use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions};
 use serde_json::Value;
 use tempfile::TempDir;
