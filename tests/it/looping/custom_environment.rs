@@ -1,4 +1,4 @@
-//! Sessions in environments of the application (section 4.3): every tool of every profile works through the trait.
+//! Custom execution environments (section 4.3): every tool of every profile works through the trait.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ mod own_environment;
 
 in_each_dialect![a_launcher_serves_every_tool, an_environment_of_primitives_serves_every_tool];
 
-/// Implements the required operations only, and has no directory on the disk that a tool could reach without it.
+/// An environment with only the required methods. Its files are in memory, so a tool that bypassed it would find none.
 #[derive(Debug)]
 struct Primitives(MemoryEnvironment);
 
@@ -86,20 +86,15 @@ const CALLS: [(&str, &str, &str); 9] = [
 
 async fn serves_every_tool(dialect: Dialect, make_env: impl FnOnce(&Path) -> Arc<dyn ExecutionEnvironment>) {
     let tools: Vec<String> = profile(dialect).tools().iter().map(|tool| tool.name.clone()).collect();
-    let calls = CALLS.iter().filter(|(tool, ..)| tools.iter().any(|name| name == tool));
-    let mut turns = String::from("[[turn]]\n");
-    let mut called = Vec::new();
+    let calls: Vec<_> = CALLS.iter().filter(|(tool, ..)| tools.iter().any(|name| name == tool)).collect();
+    assert_eq!(calls.len(), tools.len(), "a call for each of {tools:?}");
+    let (mut turns, mut expected) = (String::new(), String::new());
     for (tool, arguments, result) in calls {
-        turns += &format!(
-            "[[turn.call]]\ntool = \"{tool}\"\narguments = {{ {arguments} }}\n\
-             [[turn]]\n[[turn.expect]]\ncall = 0\nis_error = false\ncontains = '''{result}'''\n"
-        );
-        called.push(*tool);
+        turns +=
+            &format!("[[turn]]\n{expected}[[turn.call]]\ntool = \"{tool}\"\narguments = {{ {arguments} }}\n");
+        expected = format!("[[turn.expect]]\ncall = 0\nis_error = false\ncontains = '''{result}'''\n");
     }
-    assert_eq!(called.len(), tools.len(), "a call for each of {tools:?}");
-    // The last turn has an expectation only, so far. A text must come before it.
-    let last = turns.rfind("[[turn]]\n").expect("there are turns") + "[[turn]]\n".len();
-    turns.insert_str(last, "text = \"Done.\"\n");
+    turns += &format!("[[turn]]\ntext = \"Done.\"\n{expected}");
     let mut made = None;
     let harness = Harness::in_env(dialect, &turns, |directory| {
         let env = make_env(directory);

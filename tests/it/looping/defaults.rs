@@ -1,5 +1,5 @@
 //! Defaults of the code, in sessions that configure nothing: output limits (sections 5.1 to 5.3) and variables of
-//! commands (section 4.2). That of the time limit of commands is tested with a paused clock in `pintle-agent`.
+//! commands (section 4.2). The default time-out of commands is tested in `pintle-agent`, with a paused clock.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -21,9 +21,12 @@ enum Kept {
 
 use Kept::{HeadTail, Tail};
 
-/// The tables of sections 5.2 and 5.3: characters, kept part, lines. Beside them, arguments with which the tool exceeds
-/// the limit on characters only, and arguments with which it has many lines.
-const LIMITS: [(&str, usize, Kept, Option<usize>, &str, Option<&str>); 9] = [
+/// A tool with its limit on characters, the part kept, and its limit on lines. Then arguments with which the tool exceeds
+/// only the limit on characters, and arguments with which its output has many lines.
+type LimitRow = (&'static str, usize, Kept, Option<usize>, &'static str, Option<&'static str>);
+
+/// The tables of sections 5.2 and 5.3.
+const LIMITS: [LimitRow; 9] = [
     ("read_file", 50_000, HeadTail, None, "file_path = 'wide.txt'", Some("file_path = 'long.txt'")),
     ("read_many_files", 50_000, HeadTail, None, "paths = ['wide.txt']", Some("paths = ['long.txt']")),
     ("list_dir", 30_000, HeadTail, None, "path = 'wide'", Some("path = 'long'")),
@@ -101,10 +104,10 @@ fn large_project(name: &str) -> MemoryEnvironment {
     })
 }
 
-/// For each tool of each profile, the request has what the functions of the specification make of the output in the
-/// event.
+/// Checks each tool of a profile: the request contains the output of the event, cut by the functions of the
+/// specification.
 async fn every_tool_has_its_default_output_limits(dialect: Dialect) {
-    // Results of tools that change files say little except the name.
+    // The results of tools that change files contain little more than the name.
     let name = "n".repeat(12_000);
     let added: String = (0..50).map(|number| format!("*** Add File: {number:0>300}\\n+x\\n")).collect();
     let patch = format!("*** Begin Patch\\n{added}*** End Patch\\n");
@@ -140,7 +143,7 @@ async fn every_tool_has_its_default_output_limits(dialect: Dialect) {
     harness.finish().await;
 }
 
-/// By the default policy. The values have no form by which they would be recognised.
+/// Uses the default policy. Only the names identify the secrets; their values have no known format.
 async fn commands_do_not_inherit_secrets(dialect: Dialect) {
     const SECRET: [&str; 9] = [
         "OPENAI_API_KEY",

@@ -55,7 +55,8 @@ async fn every_transient_status_is_retried(dialect: Dialect) {
     }
 }
 
-/// By the estimate, then by the provider's answer. Either way every message stays in the request, to the byte.
+/// Checks the warning of the estimate, then that of the provider's error. Every request continues the one before it to
+/// the byte.
 async fn a_full_context_window_warns_and_compacts_nothing(dialect: Dialect) {
     let turns = r#"
         [[turn]]

@@ -348,7 +348,7 @@ async fn loop_detection(dialect: Dialect) {
     harness.finish().await;
 }
 
-/// Failures of the tool table in appendix B, one of each kind that a model causes, then the corrected calls.
+/// Makes the mistakes of the table in appendix B, then the corrected calls.
 async fn error_recovery(dialect: Dialect) {
     // Gemini sends arguments as JSON values, so they cannot be malformed.
     let broken =
@@ -423,7 +423,7 @@ async fn error_recovery(dialect: Dialect) {
     let (events, outcome) = harness.run("Read it").await;
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Got it."));
     assert_eq!(harness.read("there.txt"), "found\n");
-    // OpenAI's dialects have no mark for errors. Events and history do.
+    // The OpenAI dialects cannot mark errors, so check events and history too.
     let mut failed: Vec<ToolErrorKind> = events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -477,7 +477,7 @@ async fn native_editing_format(dialect: Dialect) {
             tool = "edit_file"
             arguments = {{ file_path = "old.py", old_string = "import", new_string = "load" }}
             [[turn]]
-            text = "It stands in three places."
+            text = "It occurs three times."
             [[turn.expect]]
             call = 0
             is_error = true
