@@ -7,7 +7,7 @@ use std::time::Duration;
 use pintle_agent::{
     EventKind, Outcome, ProviderProfile, Session, SessionBuilder, SessionConfig, SessionEvent, SessionHandle,
 };
-use pintle_env::LocalEnvironment;
+use pintle_env::{ExecutionEnvironment, LocalEnvironment};
 use pintle_llm::{Client, RetryPolicy};
 use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions};
@@ -105,15 +105,37 @@ impl Harness {
         config: SessionConfig,
         change: impl FnOnce(SessionBuilder, Arc<LocalEnvironment>) -> SessionBuilder,
     ) -> Self {
-        let script = Script::parse(&format!("name = \"harness\"\n{turns}")).expect("the script parses");
-        let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
+        let shared_env = Arc::clone(&env);
+        Self::start(dialect, turns, config, directory, env, |builder| change(builder, shared_env)).await
+    }
+
+    /// Starts a session in an environment, which is made for the directory of the harness or ignores it.
+    pub(crate) async fn in_env(
+        dialect: Dialect,
+        turns: &str,
+        make_env: impl FnOnce(&Path) -> Arc<dyn ExecutionEnvironment>,
+    ) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let env = make_env(directory.path());
+        Self::start(dialect, turns, SessionConfig::default(), directory, env, |builder| builder).await
+    }
+
+    async fn start(
+        dialect: Dialect,
+        turns: &str,
+        config: SessionConfig,
+        directory: TempDir,
+        env: Arc<dyn ExecutionEnvironment>,
+        change: impl FnOnce(SessionBuilder) -> SessionBuilder,
+    ) -> Self {
+        let script = Script::parse(&format!("name = \"harness\"\n{turns}")).expect("the script parses");
+        let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
         let quick =
             RetryPolicy::default().with_base_delay(Duration::from_millis(1)).with_retry_timeouts(true);
-        let shared_env = Arc::clone(&env);
         let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), env);
-        let session = change(builder.config(config.with_retry(quick)), shared_env).build().unwrap();
+        let session = change(builder.config(config.with_retry(quick))).build().unwrap();
         let checked = CheckedEvents::of(&session);
         Self { dialect, server, directory, session, _checked: checked }
     }

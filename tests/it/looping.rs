@@ -1,5 +1,7 @@
 //! The loop specification, section 9, over real HTTP in each dialect.
 
+mod custom_environment;
+mod defaults;
 mod errors;
 mod extension;
 mod limits;

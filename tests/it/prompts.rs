@@ -8,18 +8,21 @@ use std::sync::Arc;
 use pintle_agent::{
     Clock, EventKind, LoadedProject, ProviderProfile, Session, SessionConfig, Timestamp, Toolset,
 };
-use pintle_env::LocalEnvironment;
+use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
 use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{KEY, client, in_each_dialect, profile};
+use crate::test_profile::offered;
 
 in_each_dialect![
     equal_sessions_send_the_same_bytes,
     another_day_changes_only_the_date,
     facts_of_the_tree_follow_the_stable_prompt,
     loaded_documents_are_reported,
+    every_layer_is_sent_in_order,
+    instructions_are_the_providers_own,
 ];
 
 /// Creates a repository with a document, a skill and a modified file.
@@ -203,4 +206,115 @@ async fn loaded_documents_are_reported(dialect: Dialect) {
     assert!(prompt.ends_with("# User instructions\n\nBe brief."), "{prompt}");
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(session(dialect, empty.path()).await.1, [], "nothing loaded, nothing told");
+}
+
+/// The five layers of section 6.1, and the skills between the documents and the user's instructions.
+async fn every_layer_is_sent_in_order(dialect: Dialect) {
+    let own: &[&str] = match dialect {
+        Dialect::OpenAiResponses => &["AGENTS.md", ".codex/instructions.md", "src/AGENTS.md"],
+        Dialect::AnthropicMessages => &["AGENTS.md", "CLAUDE.md", "src/AGENTS.md"],
+        Dialect::Gemini => &["AGENTS.md", "GEMINI.md", "src/AGENTS.md"],
+        Dialect::ChatCompletions => &["AGENTS.md", "src/AGENTS.md"],
+    };
+    let directory = repository();
+    for name in ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".codex/instructions.md", "src/AGENTS.md"] {
+        write(directory.path(), name, &format!("Rules of {name}.\n"));
+    }
+    let source = directory.path().join("src");
+    for toolset in TOOLSETS {
+        let profile = profile(dialect).with_toolset(toolset);
+        let (request, _) = session_at(MORNING, profile.clone(), dialect, &source).await;
+        let prompt = prompt(dialect, &request.body);
+        let rest =
+            prompt.strip_prefix(profile.base_instructions.trim()).expect("the instructions come first");
+        let rest = rest.strip_prefix("\n\n<environment>\n").expect("then the environment");
+        let (environment, rest) = rest.split_once("\n</environment>\n\n# Tools\n").expect("then the tools");
+        let (tools, rest) = rest.split_once("\n\n# Project instructions\n").expect("then the documents");
+        let (documents, rest) = rest.split_once("\n\n# Skills\n").expect("then the skills");
+        assert!(rest.ends_with("\n\n# User instructions\n\nBe brief."), "the user comes last: {rest}");
+        assert_eq!(prompt.matches("\n# User instructions\n").count(), 1);
+
+        assert_environment(environment, &profile, &source);
+        let listed: Vec<(&str, &str)> =
+            tools.lines().filter_map(|line| line.strip_prefix("- `")?.split_once("`: ")).collect();
+        let offered = offered(&request);
+        assert_eq!(listed.len(), offered.len(), "{toolset:?}: {tools}");
+        for ((name, text), (offered, description)) in listed.iter().zip(&offered) {
+            let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(name, offered, "{toolset:?}");
+            assert!(!text.is_empty() && description.starts_with(text), "{toolset:?}, {name}: {text}");
+        }
+        let loaded: Vec<String> = documents
+            .split("<project_document path=\"")
+            .skip(1)
+            .map(|block| block.replace(&format!("{}/", directory.path().display()), ""))
+            .collect();
+        let expected = own.iter().map(|name| format!("{name}\">\nRules of {name}.\n</project_document>"));
+        let trimmed: Vec<&str> = loaded.iter().map(|block| block.trim_end()).collect();
+        assert_eq!(trimmed, expected.collect::<Vec<_>>(), "{toolset:?}");
+    }
+}
+
+/// Panics unless the block of section 6.3 has all its lines.
+fn assert_environment(block: &str, profile: &ProviderProfile, directory: &Path) {
+    let system = LocalEnvironment::builder(directory).build().unwrap();
+    let facts = [
+        ("Working directory", directory.to_str()),
+        ("Is git repository", Some("true")),
+        ("Platform", Some(system.platform())),
+        ("OS version", Some(system.os_version())),
+        ("Today's date", Some("2026-11-21")),
+        ("Model", profile.display_name.as_deref().or(Some(&profile.model))),
+        ("Knowledge cutoff", profile.knowledge_cutoff.as_deref()),
+        ("Git branch", Some("main")),
+    ];
+    let lines: Vec<&str> = block.lines().collect();
+    for (name, value) in facts {
+        let found = lines.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        assert_eq!(found, value, "{name} in {block}");
+    }
+}
+
+/// The topics of section 6.2, in the words of each profile.
+async fn instructions_are_the_providers_own(dialect: Dialect) {
+    let topics = |dialect: Dialect| match dialect {
+        Dialect::OpenAiResponses => [
+            "You work in a real repository on the user's machine",
+            "# Editing with apply_patch",
+            "*** Begin Patch",
+            "\n# Code\n",
+            "A failure is information.",
+        ],
+        Dialect::AnthropicMessages => [
+            "You help with software work in the user's own repository",
+            "# Choosing a tool",
+            "Read a file before you edit or overwrite it.",
+            "**and must be unique in it**",
+            "\n# Writing code\n",
+        ],
+        Dialect::Gemini => [
+            "specialised in software engineering",
+            "`old_string` must stand in the file once.",
+            "`GEMINI.md`",
+            "# Workflow for software tasks",
+            "# Core mandates",
+        ],
+        Dialect::ChatCompletions => [
+            "You solve programming tasks in the user's repository by calling tools",
+            "# How a turn works",
+            "# The tools",
+            "# Rules for code",
+            "# The final answer",
+        ],
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let (request, _) = session(dialect, directory.path()).await;
+    let prompt = prompt(dialect, &request.body);
+    let (base, _) = prompt.split_once("\n\n<environment>\n").expect("the instructions come first");
+    assert!(base.starts_with("You are a coding agent run by Pintle"), "{base}");
+    for other in Dialect::ALL {
+        for topic in topics(other) {
+            assert_eq!(base.contains(topic), other == dialect, "{topic:?} of {other} in {base}");
+        }
+    }
 }

@@ -134,28 +134,42 @@ impl TestProfile {
 impl ScriptRun {
     /// Returns the results of all calls as the model sees them, in order.
     pub(crate) fn results(&self) -> Vec<String> {
-        let last = self.requests.last().expect("a session makes requests");
-        let body = &last.body;
-        match last.dialect.expect("the path is that of a dialect") {
-            Dialect::OpenAiResponses => {
-                each(&body["input"]).filter_map(|item| text(&item["output"])).collect()
-            }
-            Dialect::AnthropicMessages => each(&body["messages"])
-                .flat_map(|message| each(&message["content"]))
-                .filter(|block| block["type"] == "tool_result")
-                .filter_map(|block| text(&block["content"]))
-                .collect(),
-            Dialect::Gemini => each(&body["contents"])
-                .flat_map(|content| each(&content["parts"]))
-                .filter_map(|part| part["functionResponse"]["response"].as_object())
-                .filter_map(|response| response.values().find_map(text))
-                .collect(),
-            Dialect::ChatCompletions => each(&body["messages"])
-                .filter(|message| message["role"] == "tool")
-                .filter_map(|message| text(&message["content"]))
-                .collect(),
-        }
+        results(self.requests.last().expect("a session makes requests"))
     }
+}
+
+/// Returns the results of all calls in a request, in order.
+pub(crate) fn results(request: &RecordedRequest) -> Vec<String> {
+    let body = &request.body;
+    match request.dialect.expect("the path is that of a dialect") {
+        Dialect::OpenAiResponses => each(&body["input"]).filter_map(|item| text(&item["output"])).collect(),
+        Dialect::AnthropicMessages => each(&body["messages"])
+            .flat_map(|message| each(&message["content"]))
+            .filter(|block| block["type"] == "tool_result")
+            .filter_map(|block| text(&block["content"]))
+            .collect(),
+        Dialect::Gemini => each(&body["contents"])
+            .flat_map(|content| each(&content["parts"]))
+            .filter_map(|part| part["functionResponse"]["response"].as_object())
+            .filter_map(|response| response.values().find_map(text))
+            .collect(),
+        Dialect::ChatCompletions => each(&body["messages"])
+            .filter(|message| message["role"] == "tool")
+            .filter_map(|message| text(&message["content"]))
+            .collect(),
+    }
+}
+
+/// Returns the name and description of each tool that a request offers, in order.
+pub(crate) fn offered(request: &RecordedRequest) -> Vec<(String, String)> {
+    let tools = &request.body["tools"];
+    let definitions: Vec<&Value> = match request.dialect.expect("the path is that of a dialect") {
+        Dialect::OpenAiResponses | Dialect::AnthropicMessages => each(tools).collect(),
+        Dialect::Gemini => each(tools).flat_map(|tool| each(&tool["functionDeclarations"])).collect(),
+        Dialect::ChatCompletions => each(tools).map(|tool| &tool["function"]).collect(),
+    };
+    let field = |tool: &Value, name: &str| tool[name].as_str().expect("a text").to_owned();
+    definitions.into_iter().map(|tool| (field(tool, "name"), field(tool, "description"))).collect()
 }
 
 fn each(list: &Value) -> impl Iterator<Item = &Value> {

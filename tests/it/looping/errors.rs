@@ -1,13 +1,16 @@
 //! Provider failures over HTTP (section 9.11).
 
-use pintle_agent::{EventKind, OutcomeStatus, SessionState};
+use pintle_agent::{EventKind, OutcomeStatus, SessionEvent, SessionState};
 use pintle_llm::ErrorKind;
 use pintle_testkit::Dialect;
 
-use crate::harness::{Harness, KEY, in_each_dialect, kinds};
+use crate::harness::{Harness, KEY, in_each_dialect, kinds, profile};
+use crate::stability::continues_to_the_byte;
 
 in_each_dialect![
     transient_failures_are_retried,
+    every_transient_status_is_retried,
+    a_full_context_window_warns_and_compacts_nothing,
     a_truncated_stream_is_retried,
     a_wrong_key_closes_the_session,
     a_refused_request_leaves_the_session_usable,
@@ -30,6 +33,83 @@ async fn transient_failures_are_retried(dialect: Dialect) {
     let (events, outcome) = harness.run("Hello").await;
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Here I am."));
     assert_eq!(kinds(&events).iter().filter(|kind| *kind == "WARNING").count(), 2, "each retry is told");
+    harness.finish().await;
+}
+
+async fn every_transient_status_is_retried(dialect: Dialect) {
+    for status in [429, 500, 502, 503] {
+        let turns = format!("[[turn]]\ntext = \"Here I am.\"\n[[turn.failure]]\nstatus = {status}\n");
+        let harness = Harness::new(dialect, &turns).await;
+        let (events, outcome) = harness.run("Hello").await;
+        assert_eq!(outcome.text, "Here I am.", "{status}");
+        let warnings: Vec<&str> = events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                EventKind::Warning { message } => Some(message.as_str()),
+                _ => None,
+            })
+            .collect();
+        let [warning] = warnings.as_slice() else { panic!("{status}: {warnings:?}") };
+        assert!(warning.starts_with("model call failed, retry 1 in "), "{status}: {warning}");
+        harness.finish().await;
+    }
+}
+
+/// Checks the warning of the estimate, then that of the provider's error. Every request continues the one before it to
+/// the byte.
+async fn a_full_context_window_warns_and_compacts_nothing(dialect: Dialect) {
+    let turns = r#"
+        [[turn]]
+        text = "one"
+        [[turn]]
+        text = "two"
+        [[turn]]
+        text = "three"
+        [[turn.failure]]
+        status = 413
+        "#;
+    let harness = Harness::new(dialect, turns).await;
+    let mut small = profile(dialect);
+    small.context_window_size = 100_000;
+    harness.session.handle().set_profile(small).unwrap();
+    let warnings = |events: &[SessionEvent]| -> Vec<String> {
+        let warnings = events.iter().filter_map(|event| match &event.kind {
+            EventKind::Warning { message } => Some(message.clone()),
+            _ => None,
+        });
+        warnings.collect()
+    };
+    // 82,500 tokens by the estimate of four characters to one, without the prompt.
+    let (events, outcome) = harness.run(&"abc ".repeat(82_500)).await;
+    let warned = warnings(&events);
+    let share = |text: &str| {
+        text.strip_prefix("Context usage at ~")?.strip_suffix("% of context window")?.parse().ok()
+    };
+    let [Some(share)] = warned.iter().map(|text| share(text)).collect::<Vec<Option<u32>>>()[..] else {
+        panic!("{warned:?}")
+    };
+    assert!((83..95).contains(&share), "{share}");
+    assert_eq!(outcome.text, "one");
+    assert_eq!(harness.run("more").await.1.text, "two");
+
+    let mut run = harness.session.submit("still more");
+    let mut events = Vec::new();
+    while let Some(event) = run.next().await {
+        events.push(event);
+    }
+    let outcome = run.await.unwrap();
+    assert_eq!(
+        (outcome.status, outcome.error.unwrap().kind),
+        (OutcomeStatus::Failed, ErrorKind::ContextLength)
+    );
+    assert_eq!(warnings(&events).len(), 1, "{:?}", warnings(&events));
+    assert_eq!(harness.session.state(), SessionState::Idle, "the session continues");
+    assert_eq!(harness.run("once more").await.1.text, "three");
+    let requests = harness.requests();
+    assert_eq!(requests.len(), 4);
+    for pair in requests.windows(2) {
+        continues_to_the_byte(dialect, &pair[0].raw_body, &pair[1].raw_body);
+    }
     harness.finish().await;
 }
 
@@ -68,9 +148,7 @@ async fn a_wrong_key_closes_the_session(dialect: Dialect) {
     let client = crate::harness::client(&harness.server, dialect, "sk-wrong-secret");
     let env = pintle_env::LocalEnvironment::builder(harness.directory.path()).build().unwrap();
     let session =
-        pintle_agent::Session::builder(client, crate::harness::profile(dialect), std::sync::Arc::new(env))
-            .build()
-            .unwrap();
+        pintle_agent::Session::builder(client, profile(dialect), std::sync::Arc::new(env)).build().unwrap();
     let outcome = session.submit("Hello").await.unwrap();
     let error = outcome.error.unwrap();
     assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::Authentication), "{error}");

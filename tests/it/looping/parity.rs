@@ -1,13 +1,12 @@
 //! The cross-provider matrix (section 9.12), also for the compatible dialect.
 
-use std::time::Duration;
-
-use pintle_agent::{EventKind, OutcomeStatus, SessionConfig, SessionHandle, TurnKind};
+use pintle_agent::{EventKind, OutcomeStatus, SessionHandle, TurnKind};
 use pintle_llm::{ReasoningEffort, Segment};
 use pintle_testkit::Dialect;
-use pintle_tools::CommandTimeouts;
+use pintle_tools::ToolErrorKind;
 
 use crate::harness::{Harness, WAITING_TURN, edit, in_each_dialect, kinds, outputs};
+use crate::test_profile::offered;
 
 in_each_dialect![
     simple_file_creation,
@@ -140,7 +139,7 @@ async fn shell_command(dialect: Dialect) {
 }
 
 async fn shell_timeout(dialect: Dialect) {
-    let harness = Harness::configured(
+    let harness = Harness::new(
         dialect,
         r#"
         [[turn]]
@@ -157,13 +156,9 @@ async fn shell_timeout(dialect: Dialect) {
         call = 0
         contains = "[ERROR: Command timed out after 300ms. Partial output is shown above.\nYou can retry with a longer timeout by setting the timeout_ms parameter.]"
         "#,
-        SessionConfig::default().with_command_timeouts(CommandTimeouts {
-            default: Duration::from_secs(10),
-            max: Duration::from_secs(600),
-        }),
     )
     .await;
-    harness.run("Run 'sleep 600'").await;
+    assert_eq!(harness.run("Run 'sleep 600'").await.1.text, "It took too long.");
     harness.finish().await;
 }
 
@@ -316,16 +311,16 @@ async fn steering_mid_task(dialect: Dialect) {
 }
 
 async fn reasoning_effort_change(dialect: Dialect) {
-    let harness = Harness::new(
-        dialect,
-        "[[turn]]\ntext = \"one\"\n[[turn]]\ntext = \"two\"\n[[turn]]\ntext = \"three\"\n",
-    )
-    .await;
-    harness.run("a").await;
-    harness.session.handle().set_reasoning_effort(Some(ReasoningEffort::High)).unwrap();
-    harness.run("b").await;
-    harness.session.handle().set_reasoning_effort(None).unwrap();
-    harness.run("c").await;
+    use ReasoningEffort::{High, Low, Medium};
+    let efforts = [None, Some(Low), Some(Medium), Some(High), None];
+    let harness = Harness::new(dialect, &"[[turn]]\ntext = \"Done.\"\n".repeat(efforts.len())).await;
+    for (turn, effort) in efforts.into_iter().enumerate() {
+        // The first turn has the default of the code.
+        if turn > 0 {
+            harness.session.handle().set_reasoning_effort(effort).unwrap();
+        }
+        harness.run(&format!("Task {turn}")).await;
+    }
     let pointer = match dialect {
         Dialect::OpenAiResponses => "/reasoning/effort",
         Dialect::AnthropicMessages => "/output_config/effort",
@@ -337,7 +332,10 @@ async fn reasoning_effort_change(dialect: Dialect) {
         .iter()
         .map(|request| request.body.pointer(pointer).and_then(|value| value.as_str()).map(str::to_lowercase))
         .collect();
-    assert_eq!(sent, [None, Some("high".to_owned()), None]);
+    assert_eq!(
+        sent,
+        [None, Some("low"), Some("medium"), Some("high"), None].map(|effort| effort.map(str::to_owned))
+    );
     harness.finish().await;
 }
 
@@ -350,6 +348,7 @@ async fn loop_detection(dialect: Dialect) {
     harness.finish().await;
 }
 
+/// Makes the mistakes of the table in appendix B, then the corrected calls.
 async fn error_recovery(dialect: Dialect) {
     // Gemini sends arguments as JSON values, so they cannot be malformed.
     let broken =
@@ -368,6 +367,10 @@ async fn error_recovery(dialect: Dialect) {
         [[turn.call]]
         tool = "read_file"
         BROKEN
+        CONFLICT
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "echo begun; sleep 600", timeout_ms = 200 }
         [[turn]]
         text = "I'll correct that."
         [[turn.expect]]
@@ -389,20 +392,52 @@ async fn error_recovery(dialect: Dialect) {
         call = 3
         is_error = true
         contains = "Invalid arguments for tool: read_file"
+        [[turn.expect]]
+        call = 4
+        is_error = true
+        contains = "there.txt"
+        [[turn.expect]]
+        call = 5
+        is_error = true
+        contains = "[ERROR: Command timed out after 200ms."
         [[turn.call]]
         tool = "read_file"
         arguments = { file_path = "there.txt" }
+        CORRECTED
         [[turn]]
         text = "Got it."
         [[turn.expect]]
         call = 0
         is_error = false
         contains = "1 | here"
+        [[turn.expect]]
+        call = 1
+        is_error = false
         "#;
-    let harness = Harness::new(dialect, &turns.replace("BROKEN", broken)).await;
+    let turns = turns
+        .replace("BROKEN", broken)
+        .replace("CONFLICT", &edit(dialect, "there.txt", "nowhere", "found"))
+        .replace("CORRECTED", &edit(dialect, "there.txt", "here", "found"));
+    let harness = Harness::new(dialect, &turns).await;
     harness.write("there.txt", "here\n");
-    let (_, outcome) = harness.run("Read it").await;
-    assert_eq!(outcome.status, OutcomeStatus::Completed);
+    let (events, outcome) = harness.run("Read it").await;
+    assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Got it."));
+    assert_eq!(harness.read("there.txt"), "found\n");
+    // The OpenAI dialects cannot mark errors, so check events and history too.
+    let mut failed: Vec<ToolErrorKind> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ToolCallEnd { error, .. } => *error,
+            _ => None,
+        })
+        .collect();
+    failed.sort_by_key(|kind| format!("{kind:?}"));
+    use ToolErrorKind::{EditConflict, InvalidArguments, NotFound, TimedOut, UnknownTool};
+    assert_eq!(failed, [EditConflict, InvalidArguments, InvalidArguments, NotFound, TimedOut, UnknownTool]);
+    let history = harness.session.history();
+    let marked: Vec<bool> =
+        history.iter().flat_map(|turn| turn.item.results()).map(|result| result.is_error).collect();
+    assert_eq!(marked, [true, true, true, true, true, true, false, false]);
     harness.finish().await;
 }
 
@@ -440,30 +475,56 @@ async fn native_editing_format(dialect: Dialect) {
             [[turn]]
             [[turn.call]]
             tool = "edit_file"
-            arguments = {{ file_path = "old.py", old_string = "import", new_string = "IMPORT" }}
+            arguments = {{ file_path = "old.py", old_string = "import", new_string = "load" }}
             [[turn]]
-            text = "It stands in three places."
+            text = "It occurs three times."
             [[turn.expect]]
             call = 0
             is_error = true
             contains = "3"
             {}
             [[turn]]
+            text = "All of them are meant."
+            [[turn.expect]]
+            call = 0
+            is_error = false
+            [[turn.call]]
+            tool = "edit_file"
+            arguments = {{ file_path = "old.py", old_string = "import", new_string = "load", {} }}
+            [[turn]]
             text = "Edited."
             [[turn.expect]]
             call = 0
             is_error = false
             "#,
-            edit(dialect, "old.py", "import old_dep", "import new_dep")
+            edit(dialect, "old.py", "import old_dep", "import new_dep"),
+            if dialect == Dialect::Gemini {
+                "expected_replacements = 3, instruction = 'Load them.'"
+            } else {
+                "replace_all = true"
+            }
         ),
     };
     let harness = Harness::new(dialect, &turns).await;
     harness.write("old.py", "import os\nimport sys\nimport old_dep\n");
     harness.write("gone.txt", "bye\n");
     harness.run("Edit").await;
-    let edited = if dialect == Dialect::OpenAiResponses { "moved.py" } else { "old.py" };
-    assert_eq!(harness.read(edited), "import os\nimport sys\nimport new_dep\n");
-    assert_eq!(harness.path("gone.txt").exists(), dialect != Dialect::OpenAiResponses);
+    if dialect == Dialect::OpenAiResponses {
+        assert_eq!(harness.read("moved.py"), "import os\nimport sys\nimport new_dep\n");
+        assert_eq!(harness.read("new.txt"), "new\n");
+        assert!(!harness.path("gone.txt").exists() && !harness.path("old.py").exists());
+    } else {
+        assert_eq!(harness.read("old.py"), "load os\nload sys\nload new_dep\n");
+    }
+    // The model is offered this format, and no other provider's.
+    let request = &harness.requests()[0];
+    let tools: Vec<String> = offered(request).into_iter().map(|(name, _)| name).collect();
+    let is_offered = |tool: &str| tools.iter().any(|name| name == tool);
+    let patches = dialect == Dialect::OpenAiResponses;
+    assert_eq!((is_offered("apply_patch"), is_offered("edit_file")), (patches, !patches), "{tools:?}");
+    let schemas = request.body["tools"].to_string();
+    assert_eq!(schemas.contains("\"old_string\""), !patches, "{schemas}");
+    assert_eq!(schemas.contains("\"expected_replacements\""), dialect == Dialect::Gemini, "{schemas}");
     harness.finish().await;
 }
 

@@ -49,6 +49,39 @@ async fn command_timeouts_change_between_turns() {
     assert_eq!(limits, [2_000, 5_000]);
 }
 
+/// Neither the session nor the call sets a time-out. Two minutes is the default of Claude's profile (specification,
+/// section 3.5).
+#[tokio::test(start_paused = true)]
+async fn a_command_times_out_after_its_profiles_default() {
+    let cases = [
+        (ProviderProfile::openai("m"), 10_000),
+        (ProviderProfile::anthropic("m"), 120_000),
+        (ProviderProfile::gemini("m"), 10_000),
+        (ProviderProfile::openai_compatible("m"), 10_000),
+    ];
+    for (profile, timeout) in cases {
+        let id = profile.id.clone();
+        let call = calling(&[("shell", json!({"command": "sleep 1000"}))]);
+        let client = Client::builder()
+            .provider(FakeAdapter::new(&id).message(call).answer("Too long."))
+            .build()
+            .unwrap();
+        let session = Session::builder(client, profile, env_with_sleep()).build().unwrap();
+        let started = tokio::time::Instant::now();
+        let mut run = session.submit("go");
+        let ended = until(&mut run, "TOOL_CALL_END").await;
+        let EventKind::ToolCallEnd { timeout_ms, .. } = ended.kind else { panic!("{ended:?}") };
+        assert_eq!(timeout_ms, Some(timeout), "{id}");
+        let waited = started.elapsed().as_millis();
+        assert!((u128::from(timeout)..u128::from(timeout) + 5_000).contains(&waited), "{id}: {waited} ms");
+        assert_eq!(run.await.unwrap().text, "Too long.", "{id}: the session continues");
+        let history = session.history();
+        let result = history[2].item.results().next().unwrap();
+        let told = format!("[ERROR: Command timed out after {timeout}ms. Partial output is shown above.");
+        assert!(result.is_error && result.text().contains(&told), "{id}: {}", result.text());
+    }
+}
+
 #[tokio::test]
 async fn retry_policy_changes_between_turns() {
     let overloaded = || Error::new(ErrorKind::Server, "overloaded");

@@ -69,6 +69,28 @@ async fn subagents_nest_up_to_the_depth_limit() {
     assert_eq!(ends, [2, 1, 0], "the deepest session ends first");
 }
 
+/// The default of the specification, section 5.2, with the beginning and the end of the text.
+#[tokio::test]
+async fn a_long_result_is_cut_for_the_parents_model() {
+    let parent = model().message(calls(&[spawn("Look.")])).message(calls(&[wait("agent_1")])).answer("ok");
+    let said = format!("first{}last", "x".repeat(29_991));
+    let harness = Harness::new(ModelsByTask::new(parent).subagent("Look", model().answer(said.clone())));
+    let mut run = harness.session.submit("go");
+    let mut outputs = Vec::new();
+    while let Some(event) = run.next().await {
+        if let EventKind::ToolCallEnd { output, .. } = event.kind {
+            outputs.push(output.to_text_lossy().unwrap());
+        }
+    }
+    assert!(outputs[1].ends_with(&said), "the event has all of it");
+    let shown = &harness.results()[1];
+    let (head, rest) = shown.split_once("\n\n[WARNING: Tool output was truncated. ").unwrap();
+    let (marker, tail) = rest.split_once("]\n\n").unwrap();
+    assert_eq!((head.chars().count(), tail.chars().count()), (10_000, 10_000));
+    let removed = format!("{} characters were removed from the middle.", outputs[1].chars().count() - 20_000);
+    assert!(marker.starts_with(&removed) && tail.ends_with("last"), "{marker}");
+}
+
 #[tokio::test]
 async fn depth_zero_removes_the_tools() {
     let parent = model().message(calls(&[spawn("x")])).answer("ok");
