@@ -77,7 +77,7 @@ pub(crate) struct Driver {
     initialized: Arc<OnceCell<()>>,
     /// Description of the environment, gathered once so that the prompt stays the same.
     environment: Arc<OnceCell<EnvironmentContext>>,
-    /// Tools of the newest request, whatever has become of the profile since.
+    /// Tools of the newest request, regardless of later changes of the profile.
     tools: ToolRegistry,
     config: SessionConfig,
     gates: Arc<[Arc<dyn Gate>]>,
@@ -161,7 +161,7 @@ impl Driver {
         }
     }
 
-    /// Drives the session until it is closed, or until nobody can reach it any more.
+    /// Drives the session until it is closed, or until all of its handles are dropped.
     ///
     /// The driver is boxed, since a future stores both its arguments and what it moves them into.
     pub(crate) async fn run(self: Box<Self>, commands: mpsc::Receiver<Command>) {

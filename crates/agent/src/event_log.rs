@@ -238,7 +238,10 @@ impl EventLog {
         let count = usize::try_from(keep_from - inner.forgotten).unwrap_or(usize::MAX);
         let freed: Vec<Entry> = inner.entries.drain(..count).collect();
         inner.forgotten = keep_from;
-        inner.arguments = inner.arguments.split_off(&keep_from);
+        // Only with the end event: a reader past the start has not necessarily read the arguments.
+        for ended in freed.iter().filter_map(|entry| entry.ends.as_ref()) {
+            inner.arguments.remove(&ended.start.seq);
+        }
         let ended: Vec<SessionId> = freed.iter().filter_map(ended_subagent).cloned().collect();
         inner.open_subagents.extend(freed.iter().filter_map(spawned_subagent).cloned());
         if !ended.is_empty() {

@@ -44,35 +44,35 @@ impl ToolContext {
         }
     }
 
-    /// With a token that cancels the call.
+    /// Sets the token that cancels the call.
     #[must_use]
     pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// With these time-outs.
+    /// Sets the time-outs.
     #[must_use]
     pub fn with_timeouts(mut self, timeouts: CommandTimeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// With a sink for output while the call runs.
+    /// Sets the sink for output while the call runs.
     #[must_use]
     pub fn with_on_output(mut self, sink: OutputSink) -> Self {
         self.on_output = Some(sink);
         self
     }
 
-    /// With the background commands that the calls of a session share.
+    /// Sets the background commands that the calls of a session share.
     #[must_use]
     pub fn with_background(mut self, background: BackgroundCommands) -> Self {
         self.background = background;
         self
     }
 
-    /// With the known files that the calls of a session share.
+    /// Sets the known files that the calls of a session share.
     #[must_use]
     pub fn with_files(mut self, files: KnownFiles) -> Self {
         self.files = files;

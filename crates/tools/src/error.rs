@@ -66,7 +66,7 @@ impl ToolError {
         self.kind == ToolErrorKind::EnvironmentLost
     }
 
-    /// With the cause.
+    /// Sets the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());

@@ -56,14 +56,16 @@ impl ToolForm {
     /// A name that no provider would accept.
     pub(crate) fn shared<T: Tool>(tool: &T) -> Result<Arc<Self>, DefinitionError> {
         static FORMS: LazyLock<Mutex<HashMap<TypeId, Arc<ToolForm>>>> = LazyLock::new(Mutex::default);
-        let mut forms = FORMS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(form) = forms.get(&TypeId::of::<T>()).filter(|form| form.is_of(tool)) {
-            return Ok(Arc::clone(form));
+        let forms = || FORMS.lock().unwrap_or_else(PoisonError::into_inner);
+        // The lock is not held while the tool is asked, since the code of the tool may register others.
+        let known = forms().get(&TypeId::of::<T>()).cloned();
+        if let Some(form) = known.filter(|form| form.is_of(tool)) {
+            return Ok(form);
         }
         let base = tool::definition_with(tool, json!({"type": "object"}))?;
         let form = Arc::new(Self::uncompiled(tool, base, Some(schema::parameters_of::<T::Input>)));
         // The first of several wordings is kept; the others are not shared.
-        forms.entry(TypeId::of::<T>()).or_insert_with(|| Arc::clone(&form));
+        forms().entry(TypeId::of::<T>()).or_insert_with(|| Arc::clone(&form));
         Ok(form)
     }
 

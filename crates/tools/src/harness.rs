@@ -1,4 +1,4 @@
-//! A test harness: calls through the whole pipeline, in a temporary directory.
+//! Test harness that runs calls through the pipeline in a temporary directory.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -97,7 +97,7 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// What the model should read to do better.
+    /// A message from which the model can correct the call.
     fn check(&self, input: &Self::Input) -> Result<(), ToolError> {
         let _ = input;
         Ok(())
@@ -125,7 +125,8 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// What the model should read to do better; only [`ToolErrorKind::EnvironmentLost`] ends the session's turn.
+    /// A message from which the model can correct the call; only [`ToolErrorKind::EnvironmentLost`] ends the session's
+    /// turn.
     fn call(
         &self,
         input: Self::Input,
@@ -177,12 +178,12 @@ pub trait DynTool: Send + Sync + 'static {
         false
     }
 
-    /// Parses and checks arguments that fit the schema, and names the files of the call. Called once for each call,
-    /// before any gate judges it. By default the arguments stay JSON and no file is named.
+    /// Parses and checks arguments that fit the schema, and names the files of the call. Called before any gate judges
+    /// the call, and again for each dry run. By default the arguments stay JSON and no file is named.
     ///
     /// # Errors
     ///
-    /// What the model should read to do better.
+    /// A message from which the model can correct the call.
     fn parse(&self, arguments: &Value) -> Result<ToolInput, ToolError> {
         Ok(ToolInput::new(arguments.clone()))
     }

@@ -82,7 +82,7 @@ struct PanickingApprover;
 #[async_trait]
 impl Approver for PanickingApprover {
     async fn decide(&self, _request: &ApprovalRequest) -> Decision {
-        panic!("no idea")
+        panic!("scripted")
     }
 }
 
@@ -100,7 +100,7 @@ impl Approver for EagerlyPanickingApprover {
         'r: 'd,
         Self: 'd,
     {
-        panic!("no idea at all")
+        panic!("scripted")
     }
 }
 
@@ -148,7 +148,7 @@ fn results(session: &Session) -> Vec<String> {
         .collect()
 }
 
-/// How often the model's command ran. The session runs other commands for its prompt.
+/// Returns the number of times that the model's command ran. The session runs other commands for its prompt.
 fn make_runs(env: &MemoryEnvironment) -> usize {
     let is_make = |command: &Command| matches!(&command.program, Program::Shell(line) if line == "make");
     env.commands().iter().filter(|command| is_make(command)).count()

@@ -44,7 +44,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Change of the part of the configuration that the driver applies by itself.
+/// Change of the part of the configuration that the driver applies, without the machine.
 #[derive(Clone, Debug)]
 pub(crate) enum ConfigChange {
     CommandTimeouts(CommandTimeouts),

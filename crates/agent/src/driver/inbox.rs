@@ -7,7 +7,7 @@ use super::{Command, Report};
 /// Message to the driver.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Command; `None` once nobody can reach the session any more.
+    /// Command; `None` once all handles of the session are dropped.
     Command(Option<Command>),
     /// Report of a task.
     Report(Report),

@@ -178,7 +178,7 @@ fn not_run(key: CallKey) -> InputKind {
     finished(key, turn::not_run())
 }
 
-/// Returns the result of a call that ended by itself; `None` means that it panicked.
+/// Returns the result of a call whose execution ended within the grace period; `None` means that it panicked.
 fn result_of(
     key: CallKey,
     call: &PreparedCall,

@@ -174,10 +174,10 @@ fn only_read_events_are_freed() {
     assert!(matches!(slow.find(), Found::Event(_)));
     assert_eq!((log.forget(4).0, kept(&log)), (1, vec![1, 2, 3]), "one event was read");
     assert_eq!(drain(&mut slow).last().unwrap().2, "end:b", "unread events are kept");
-    assert_eq!((log.forget(3).0, kept(&log)), (3, vec![3]), "no more than was asked for");
+    assert_eq!((log.forget(3).0, kept(&log)), (3, vec![3]), "no more than requested");
     drop(slow);
     assert_eq!((log.forget(u64::MAX).0, kept(&log)), (4, Vec::new()), "a dropped reader keeps no events");
-    assert_eq!((log.forget(0).0, log.next_seq()), (4, 4), "numbers go on");
+    assert_eq!((log.forget(0).0, log.next_seq()), (4, 4), "numbering continues");
     assert_eq!((log.append(NOW(), EventKind::AssistantTextStart {}), kept(&log)), (4, vec![4]));
 }
 
@@ -266,7 +266,14 @@ fn arguments_are_deltas_and_kept_for_the_newest_calls() {
     let mut later = Cursor::new(Arc::clone(&log), 0);
     assert_eq!(read(&mut later)[..6], ["start", "gap 17", "end", "start", "{}", "end"]);
     assert_eq!(log.lock().arguments.len(), KEPT_ARGUMENTS);
+    let mut slow = Cursor::new(Arc::clone(&log), log.next_seq());
+    let last = start("c");
+    assert_eq!(read(&mut slow), ["start"]);
+    log.delta(NOW(), last, "{}");
+    log.append_end(NOW(), last, end("c"));
     drop((prompt, late, later));
-    log.forget(log.next_seq());
+    assert_eq!(log.forget(u64::MAX).0, last + 1);
+    assert_eq!(read(&mut slow), ["{}", "end"], "unread arguments are kept");
+    log.forget(u64::MAX);
     assert!(log.lock().arguments.is_empty());
 }

@@ -248,7 +248,7 @@ fn only_the_reference_disambiguates_by_trailing_empty_lines() {
         ("x\nz\nx \n\nw\n", "@@\n-x\n+y\n", Expected::Ambiguous, Expected::Is("x\nz\ny\n\nw\n")),
         ("x\n \nz\n", "@@\n-x\n+y\n", Expected::Is("y\n \nz\n"), Expected::Is("y\n \nz\n")),
         ("f\na\n", "@@\n@@ f\n-a\n+b", Expected::Is("f\nb\n"), Expected::Refused),
-        // The reference drops an empty line at the apply of the new lines along with that of the old lines.
+        // The reference drops an empty line at the end of the new lines along with that of the old lines.
         ("\nb\n", "@@\n \n-", Expected::NotFound, Expected::Is("b\n")),
         ("a\nb\n", "@@\n-a\n-\n+", Expected::NotFound, Expected::Is("b\n")),
         ("a\nb\n", "@@\n a\n-", Expected::NotFound, Expected::Is("a\nb\n")),

@@ -2,11 +2,11 @@
 //!
 //! A directory is called `NNN-name` and holds:
 //!
-//! * `input/`: the files before; without it the tree is empty, for git keeps no empty directory.
+//! * `input/`: the files before; omitted for an empty tree, since git keeps no empty directory.
 //! * `patch.txt`: the patch.
 //! * `expected/`: the files after, or `error.txt`: the first lines of the message.
-//! * `diagnostics.txt`, beside `expected/`: what is diagnostics_of, one a line; without it, nothing is.
-//! * `reference`, an empty file, where the patch is planned as the reference would.
+//! * `diagnostics.txt`, beside `expected/`: the expected diagnostics, one per line; none are expected without it.
+//! * `reference`, an empty file: the patch is planned with the reference options.
 
 #![expect(clippy::disallowed_methods, reason = "the scenarios are files of the repository")]
 
@@ -229,7 +229,7 @@ fn text(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", name(file)))
 }
 
-/// Reads a file that must expected with a newline.
+/// Reads a file that must end with a newline.
 fn lines(file: &Path) -> Result<String, String> {
     let text = text(file)?;
     match text.ends_with('\n') {

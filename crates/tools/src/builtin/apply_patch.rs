@@ -54,7 +54,7 @@ impl ApplyPatch {
         Self::default()
     }
 
-    /// With this matching policy.
+    /// Sets the matching policy.
     #[must_use]
     pub fn with_options(mut self, options: ApplyOptions) -> Self {
         self.options = options;

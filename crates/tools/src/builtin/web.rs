@@ -111,7 +111,7 @@ impl WebPage {
         Self { url, status, media_type, text, cut_at: None }
     }
 
-    /// With the number of bytes after which reading stopped.
+    /// Sets the number of bytes after which reading stopped.
     #[must_use]
     pub fn with_cut_at(mut self, bytes: Option<u64>) -> Self {
         self.cut_at = bytes;
@@ -132,7 +132,7 @@ impl WebError {
         self.kind
     }
 
-    /// With the cause.
+    /// Sets the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());

@@ -13,7 +13,7 @@ use crate::registry::ToolRegistry;
 use crate::tool::{Effect, ToolOutput};
 use crate::truncate::TruncationMode;
 
-/// How often the schema of [`Counted`] was derived.
+/// Number of times that the schema of [`Counted`] was derived.
 static DERIVED: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Deserialize)]
@@ -193,4 +193,35 @@ fn the_form_of_another_tool_fails_verification() {
     registry.verify_definitions().unwrap();
     registry.insert_with(ToolForm::shared(&other).unwrap(), Arc::new(plain()));
     assert!(registry.verify_definitions().is_err());
+}
+
+/// A tool that registers another while its own description is read.
+struct Registering;
+
+impl Tool for Registering {
+    type Input = Counted;
+
+    fn name(&self) -> &str {
+        "registering"
+    }
+
+    fn description(&self) -> &str {
+        ToolRegistry::new().register_static(Configurable::<InvalidSchema>::new()).unwrap();
+        "Does nothing."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, _: Counted, _: &ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::default())
+    }
+}
+
+#[test]
+fn a_tool_may_register_others_while_it_is_registered() {
+    for _ in 0..2 {
+        ToolRegistry::new().register_static(Registering).unwrap();
+    }
 }

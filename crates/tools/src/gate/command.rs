@@ -53,7 +53,7 @@ impl CommandGate {
         Self { rules: Vec::new(), otherwise: Permission::Ask }
     }
 
-    /// With this permission for commands that match this pattern.
+    /// Sets the permission of commands that match this pattern.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl CommandGate {
         Ok(self)
     }
 
-    /// With this permission for commands without a rule.
+    /// Sets the permission of commands without a rule.
     #[must_use]
     pub fn otherwise(mut self, permission: Permission) -> Self {
         self.otherwise = permission;

@@ -27,7 +27,7 @@ impl EffectGate {
         }
     }
 
-    /// With this permission for calls with this effect.
+    /// Sets the permission of calls with this effect.
     #[must_use]
     pub fn with(mut self, effect: Effect, permission: Permission) -> Self {
         *match effect {

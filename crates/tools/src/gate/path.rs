@@ -31,7 +31,7 @@ impl PathGate {
         Self { env, roots: vec![root], reads: true, outside: Permission::Deny }
     }
 
-    /// With one more root; a relative path starts at the working directory.
+    /// Adds a root; a relative path starts at the working directory.
     #[must_use]
     pub fn with_root(mut self, root: impl Into<PathBuf>) -> Self {
         self.roots.push(root.into());
@@ -45,7 +45,7 @@ impl PathGate {
         self
     }
 
-    /// With another permission for paths outside of the roots.
+    /// Sets the permission of paths outside of the roots.
     #[must_use]
     pub fn outside(mut self, permission: Permission) -> Self {
         self.outside = permission;

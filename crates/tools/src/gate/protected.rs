@@ -30,7 +30,7 @@ impl ProtectedDirectoryGate {
         Self { env, names, permission: Permission::Ask }
     }
 
-    /// With another permission for those changes.
+    /// Sets the permission of those changes.
     #[must_use]
     pub fn permission(mut self, permission: Permission) -> Self {
         self.permission = permission;

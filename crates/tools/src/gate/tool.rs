@@ -24,14 +24,14 @@ impl ToolGate {
         Self { rules: BTreeMap::new(), otherwise: Permission::Allow }
     }
 
-    /// With this permission for the tool with this name or kind.
+    /// Sets the permission of the tool with this name or kind.
     #[must_use]
     pub fn with(mut self, tool: impl Into<String>, permission: Permission) -> Self {
         self.rules.insert(tool.into(), permission);
         self
     }
 
-    /// With this permission for tools without a rule.
+    /// Sets the permission of tools without a rule.
     #[must_use]
     pub fn otherwise(mut self, permission: Permission) -> Self {
         self.otherwise = permission;

@@ -29,7 +29,7 @@ impl DryRun {
         Self { changes, failure: None }
     }
 
-    /// With the failure that the call would meet, if any.
+    /// Sets the failure of the call, if it would fail.
     #[must_use]
     pub fn with_failure(mut self, failure: Option<String>) -> Self {
         self.failure = failure;

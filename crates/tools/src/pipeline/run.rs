@@ -25,27 +25,27 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Options without gates.
+    /// Creates options without gates.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more gate.
+    /// Adds a gate.
     #[must_use]
     pub fn with_gate(mut self, gate: impl Gate + 'static) -> Self {
         self.gates.push(Arc::new(gate));
         self
     }
 
-    /// With these limits on the output that the model reads.
+    /// Sets the limits on the output that the model reads.
     #[must_use]
     pub fn with_limits(mut self, limits: TruncationLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// With a function that decides on calls that a gate asks about; its second argument is the reason. Without one,
+    /// Sets the function that decides on calls that a gate asks about; its second argument is the reason. Without one,
     /// such calls are denied.
     #[must_use]
     pub fn with_approval<F, Fut>(mut self, approve: F) -> Self
@@ -68,7 +68,7 @@ impl fmt::Debug for RunOptions {
     }
 }
 
-/// Prepares, gates and executes one call. There is always a result: that of a call that must not run says why.
+/// Prepares, gates and executes one call. A call that must not run has a result as well, which is the reason.
 ///
 /// One [`ToolContext`] may serve many calls; its [`call_id`](ToolContext::call_id) is replaced by that of the call.
 /// Dropping the future stops the call.

@@ -14,7 +14,7 @@ use super::*;
 use crate::error::DefinitionError;
 use crate::tool::{DynTool, Effect, Tool, tool_fn};
 
-/// A tool that repeats its text, or fails as the text says.
+/// A tool that repeats its text, or fails in the way that the text names.
 #[derive(Clone)]
 struct Echo {
     name: &'static str,
@@ -50,7 +50,7 @@ impl Tool for Echo {
 
     async fn call(&self, input: EchoInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         match input.text.as_str() {
-            "panic" => panic!("out of {}", "tune"),
+            "panic" => panic!("scripted {}", "panic"),
             "fail" => Err(ToolError::new(ToolErrorKind::NotFound, "nothing there")),
             "refuse" => Ok(ToolOutput::new("no").with_error(true)),
             text => {
@@ -288,7 +288,7 @@ async fn every_call_has_a_result() {
         (
             "panic",
             Some(ToolErrorKind::Failed),
-            "Tool error (echo): the tool itself is broken: it panicked (out of tune)",
+            "Tool error (echo): the tool itself is broken: it panicked (scripted panic)",
         ),
     ];
     for (text, error, expected) in cases {

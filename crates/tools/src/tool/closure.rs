@@ -11,7 +11,7 @@ use super::{Effect, Tool, ToolOutput};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 
-/// Makes a tool from a closure. The fields of `I` are the parameters, and their doc comments the descriptions.
+/// Creates a tool from a closure. The fields of `I` are the parameters, and their doc comments the descriptions.
 ///
 /// The tool has [`Effect::Execute`], which assumes the worst; [`FnTool::with_effect`] sets another. For a tool that
 /// names the files it touches, implement [`Tool`].
@@ -53,7 +53,7 @@ pub struct FnTool<I, F> {
 }
 
 impl<I, F> FnTool<I, F> {
-    /// With this side effect. A tool with [`Effect::Read`] runs in parallel with others and is repeatable.
+    /// Sets the side effect. A tool with [`Effect::Read`] runs in parallel with others and is repeatable.
     #[must_use]
     pub fn with_effect(mut self, effect: Effect) -> Self {
         self.effect = effect;

@@ -14,20 +14,20 @@ pub struct ToolInput {
 }
 
 impl ToolInput {
-    /// An input that names no files.
+    /// Creates an input that names no files.
     #[must_use]
     pub fn new(value: impl Any + Send) -> Self {
         Self { value: Box::new(value), reads: Vec::new(), writes: Vec::new() }
     }
 
-    /// With the files and directories that the call reads.
+    /// Sets the files and directories that the call reads.
     #[must_use]
     pub fn with_reads(mut self, reads: Vec<PathBuf>) -> Self {
         self.reads = reads;
         self
     }
 
-    /// With the files that the call may change.
+    /// Sets the files that the call may change.
     #[must_use]
     pub fn with_writes(mut self, writes: Vec<PathBuf>) -> Self {
         self.writes = writes;

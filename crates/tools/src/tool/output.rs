@@ -19,13 +19,13 @@ pub struct ToolOutput {
     /// A few lines that only the model reads, before the text, such as an exit code. The output limits do not apply to
     /// them, but more than 2,000 characters are cut.
     pub preface: String,
-    /// The most characters of the text that the call itself asked for. The output limits apply as well.
+    /// The maximum number of characters of the text that the call itself requested. The output limits apply as well.
     pub max_chars: Option<usize>,
     /// Images for the model.
     pub images: Vec<ImageData>,
     /// Whether the call failed. A command that exits with a non-zero code has not failed: the code is its result.
     pub is_error: bool,
-    /// The time-out that a command exceeded. The application is told of a failure; the text for the model is up to the
+    /// The time-out that a command exceeded. The application gets a failure; the text for the model is up to the
     /// tool.
     pub timed_out: Option<Duration>,
     /// The exit code of a command that exited. A non-zero one is a result and not a failure.
@@ -37,62 +37,62 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// A success with this text.
+    /// Creates a successful result with this text.
     #[must_use]
     pub fn new(text: impl Into<Output>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// With lines that the model reads before the text.
+    /// Sets the lines that the model reads before the text.
     #[must_use]
     pub fn with_preface(mut self, preface: impl Into<String>) -> Self {
         self.preface = preface.into();
         self
     }
 
-    /// With the most characters that the call asked for.
+    /// Sets the maximum number of characters that the call requested.
     #[must_use]
     pub fn with_max_chars(mut self, max_chars: Option<usize>) -> Self {
         self.max_chars = max_chars;
         self
     }
 
-    /// With an image.
+    /// Adds an image.
     #[must_use]
     pub fn with_image(mut self, image: ImageData) -> Self {
         self.images.push(image);
         self
     }
 
-    /// With this value of [`ToolOutput::is_error`].
+    /// Sets [`ToolOutput::is_error`].
     #[must_use]
     pub fn with_error(mut self, is_error: bool) -> Self {
         self.is_error = is_error;
         self
     }
 
-    /// With the time-out that a command exceeded, if it did.
+    /// Sets the time-out that a command exceeded, if it did.
     #[must_use]
     pub fn with_timed_out(mut self, limit: Option<Duration>) -> Self {
         self.timed_out = limit;
         self
     }
 
-    /// With the exit code of a command, if it exited.
+    /// Sets the exit code of a command, if it exited.
     #[must_use]
     pub fn with_exit_code(mut self, exit_code: Option<i32>) -> Self {
         self.exit_code = exit_code;
         self
     }
 
-    /// With a question to the user, which ends the run.
+    /// Sets a question to the user, which ends the run.
     #[must_use]
     pub fn with_question(mut self, question: impl Into<String>) -> Self {
         self.question = Some(question.into());
         self
     }
 
-    /// With a file that changed.
+    /// Adds a changed file.
     #[must_use]
     pub fn with_change(mut self, change: FileChange) -> Self {
         self.changes.push(change);

@@ -102,14 +102,14 @@ impl TruncationRule {
         }
     }
 
-    /// With this line limit.
+    /// Sets the line limit.
     #[must_use]
     pub const fn with_lines(mut self, lines: Option<usize>) -> Self {
         self.lines = lines;
         self
     }
 
-    /// With this marker.
+    /// Sets the marker.
     #[must_use]
     pub const fn with_marker(mut self, marker: TruncationMarker) -> Self {
         self.marker = marker;
@@ -124,14 +124,14 @@ impl TruncationLimits {
         Self::default()
     }
 
-    /// With a limit on characters for a tool.
+    /// Sets the limit on characters of a tool.
     #[must_use]
     pub fn with_chars(mut self, tool: impl Into<String>, limit: usize) -> Self {
         self.chars.insert(tool.into(), limit);
         self
     }
 
-    /// With a limit on lines for a tool.
+    /// Sets the limit on lines of a tool.
     #[must_use]
     pub fn with_lines(mut self, tool: impl Into<String>, limit: usize) -> Self {
         self.lines.insert(tool.into(), limit);

@@ -328,7 +328,7 @@ async fn closing_session_is_closed() {
     judge(&session.record().unwrap());
 }
 
-/// A run that had used three of its ten seconds has seven left, however long no process drove it.
+/// A run that has used three of its ten seconds has seven left, regardless of the downtime.
 #[test]
 fn downtime_between_processes_is_not_run_time() {
     let budget = Budget::default().with_wall_time(Duration::from_secs(10));

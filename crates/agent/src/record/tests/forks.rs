@@ -34,7 +34,7 @@ async fn fork_from_any_entry_sends_the_same_bytes() {
         assert_eq!(fork.record().unwrap().replay().unwrap().history, fork.history());
         fork.close().await;
     }
-    assert_eq!(session.history(), history, "the session that was forked is as it was");
+    assert_eq!(session.history(), history, "the original session is unchanged");
     assert_eq!(session.state(), SessionState::Idle);
     let after = harness.requests().len();
     session.submit("two").await.unwrap();

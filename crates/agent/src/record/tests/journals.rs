@@ -4,24 +4,24 @@ use std::io;
 
 use super::*;
 
-/// Writer that accepts a limited number of lines, and that a test can read.
+/// Writer that keeps its text for the test and fails after a number of lines.
 #[derive(Clone, Default)]
-struct Shelf {
+struct LimitedJournal {
     text: Arc<Mutex<Vec<u8>>>,
-    room: Option<usize>,
+    max_lines: Option<usize>,
 }
 
-impl Shelf {
+impl LimitedJournal {
     fn record(&self) -> Record {
         Record::read(self.text.lock().unwrap().as_slice()).unwrap()
     }
 }
 
-impl Write for Shelf {
+impl Write for LimitedJournal {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut text = self.text.lock().unwrap();
         let lines = text.iter().filter(|byte| **byte == b'\n').count();
-        if self.room.is_some_and(|room| lines >= room) {
+        if self.max_lines.is_some_and(|max| lines >= max) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         text.extend_from_slice(bytes);
@@ -36,8 +36,8 @@ impl Write for Shelf {
 #[tokio::test]
 async fn journal_equals_the_record_after_a_crash() {
     let harness = Harness::new(vec![calling(0, &["look", "hang"]), Message::assistant("done")]);
-    let shelf = Shelf::default();
-    let session = harness.builder().journal(shelf.clone()).build().unwrap();
+    let written = LimitedJournal::default();
+    let session = harness.builder().journal(written.clone()).build().unwrap();
     let handle = session.handle();
     let mut run = session.submit("go");
     // The start is in the journal before the call has its effect.
@@ -45,26 +45,26 @@ async fn journal_equals_the_record_after_a_crash() {
         run.next().await.unwrap();
         tokio::task::yield_now().await;
     }
-    let journal = shelf.record();
+    let journal = written.record();
     assert_eq!(journal, handle.record().unwrap());
     let is_start = |kind: &InputKind| matches!(kind, InputKind::ToolStarted { .. });
     assert_eq!(journal.entries.iter().filter(|entry| is_start(&entry.input.kind)).count(), 2);
     drop((run, session));
 
-    let mut session = harness.builder().journal(shelf.clone()).resume(journal).build().unwrap();
+    let mut session = harness.builder().journal(written.clone()).resume(journal).build().unwrap();
     assert_eq!(session.resumed().unwrap().await.unwrap().text, "done");
-    assert_eq!(shelf.record(), session.record().unwrap(), "new entries were appended");
+    assert_eq!(written.record(), session.record().unwrap(), "new entries were appended");
     assert_eq!(harness.effects(), ["t0c0_look", "t0c1_hang"]);
 }
 
 #[tokio::test]
 async fn journal_without_record_keeps_nothing_in_memory() {
     let harness = Harness::new(script());
-    let shelf = Shelf::default();
-    let session = harness.builder().record(false).journal(shelf.clone()).build().unwrap();
+    let written = LimitedJournal::default();
+    let session = harness.builder().record(false).journal(written.clone()).build().unwrap();
     session.submit("one").await.unwrap();
     assert!(session.record().is_err());
-    let replay = shelf.record().replay().unwrap();
+    let replay = written.record().replay().unwrap();
     assert_eq!(replay.history, session.history());
 }
 
@@ -72,30 +72,30 @@ async fn journal_without_record_keeps_nothing_in_memory() {
 #[tokio::test]
 async fn full_journal_ends_the_session() {
     let answers = [calling(0, &["note", "look"]), Message::assistant("done")];
-    let whole = {
+    let all = {
         let harness = Harness::new(answers.to_vec());
         let session = harness.builder().build().unwrap();
         session.submit("go").await.unwrap();
         session.record().unwrap().entries.len()
     };
-    for room in 2..=whole {
+    for max_lines in 2..=all {
         let harness = Harness::new(answers.to_vec());
-        let shelf = Shelf { room: Some(room), ..Shelf::default() };
-        let session = harness.builder().journal(shelf.clone()).build().unwrap();
+        let written = LimitedJournal { max_lines: Some(max_lines), ..LimitedJournal::default() };
+        let session = harness.builder().journal(written.clone()).build().unwrap();
         let mut events = session.events();
         let outcome = session.submit("go").await.unwrap();
-        let known = shelf.record();
+        let recorded = written.record();
         for call in harness.effects() {
-            let known = known.replay().unwrap().events;
+            let recorded = recorded.replay().unwrap().events;
             let is_start = |event: &SessionEvent| matches!(&event.kind, EventKind::ToolCallStart { call_id, .. } if *call_id == call);
-            assert!(known.iter().any(is_start), "{call} ran and is not in a journal of {room} lines");
+            assert!(recorded.iter().any(is_start), "{call} ran and is not in a journal of {max_lines} lines");
         }
         for result in session.history().iter().flat_map(|turn| turn.item.results()) {
             let ran = harness.effects().contains(&result.tool_call_id);
-            assert!(ran || result.text().starts_with("Not run"), "{room}: {}", result.text());
+            assert!(ran || result.text().starts_with("Not run"), "{max_lines}: {}", result.text());
         }
         if outcome.status == OutcomeStatus::Completed {
-            assert_eq!(room, whole, "only the last input of the run may fail unnoticed by it");
+            assert_eq!(max_lines, all, "a run does not notice only the loss of its last input");
             continue;
         }
         let error = outcome.error.unwrap().to_string();
@@ -103,7 +103,7 @@ async fn full_journal_ends_the_session() {
         while events.next().await.is_some() {}
         assert_eq!(session.state(), SessionState::Closed);
     }
-    let full = Shelf { room: Some(0), ..Shelf::default() };
+    let full = LimitedJournal { max_lines: Some(0), ..LimitedJournal::default() };
     let error = Harness::new(script()).builder().journal(full).build().unwrap_err();
     assert_eq!(error.to_string(), "the journal cannot be written");
 }

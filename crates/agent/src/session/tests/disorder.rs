@@ -113,11 +113,11 @@ async fn profile_of_an_unknown_provider_is_rejected() {
     assert_eq!(harness.session.submit("go").await.unwrap().text, "done");
 }
 
-/// Content of a response.
-type Answer = Box<dyn Fn() -> EventStream + Send + Sync>;
+/// Streams one response.
+type StreamResponse = Box<dyn Fn() -> EventStream + Send + Sync>;
 
 /// Adapter that streams a script, one entry per request, and repeats the last one.
-struct Streaming(Vec<Answer>, std::sync::atomic::AtomicUsize);
+struct Streaming(Vec<StreamResponse>, std::sync::atomic::AtomicUsize);
 
 impl std::fmt::Debug for Streaming {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -126,8 +126,8 @@ impl std::fmt::Debug for Streaming {
 }
 
 impl Streaming {
-    fn new(answers: Vec<Answer>) -> Self {
-        Self(answers, std::sync::atomic::AtomicUsize::new(0))
+    fn new(responses: Vec<StreamResponse>) -> Self {
+        Self(responses, std::sync::atomic::AtomicUsize::new(0))
     }
 }
 
@@ -219,7 +219,7 @@ async fn flood_of_text_can_be_stopped_at_any_time() {
 async fn panic_of_an_adapter_only_ends_the_run() {
     let panics: Answer = Box::new(|| {
         let events = stream::iter([Ok(text_start()), Ok(text_delta("half"))]);
-        let panics = stream::once(async { panic!("out of tune") });
+        let panics = stream::once(async { panic!("scripted") });
         Box::pin(events.chain(panics))
     });
     let whole: Answer = Box::new(|| {
@@ -381,7 +381,7 @@ async fn approval_after_its_time_out_is_rejected() {
     assert!(matches!(late, Err(SessionError::NoSuchApproval(_))), "{late:?}");
 }
 
-/// Approver that answers when it is notified.
+/// Adapter that responds when it is notified.
 #[derive(Debug)]
 struct Held {
     inner: FakeAdapter,
@@ -431,7 +431,7 @@ struct Panics;
 #[async_trait]
 impl Gate for Panics {
     async fn check(&self, _call: &PreparedCall) -> Verdict {
-        panic!("out of tune")
+        panic!("scripted")
     }
 }
 
@@ -444,20 +444,20 @@ async fn panic_of_a_gate_refuses_the_call() {
     assert!(result.contains("could not be prepared"), "{result}");
 }
 
-/// Gate that records the tasks that ask it, before and after it has waited, if it waits.
+/// Gate that records the tasks that poll it, before and after its wait, if it waits.
 #[derive(Clone, Debug, Default)]
-struct NotesTasks {
+struct TaskRecordingGate {
     waits: bool,
-    asked_by: Arc<Mutex<Vec<tokio::task::Id>>>,
+    polled_by: Arc<Mutex<Vec<tokio::task::Id>>>,
 }
 
 #[async_trait]
-impl Gate for NotesTasks {
+impl Gate for TaskRecordingGate {
     async fn check(&self, _call: &PreparedCall) -> Verdict {
-        self.asked_by.lock().unwrap().push(tokio::task::id());
+        self.polled_by.lock().unwrap().push(tokio::task::id());
         if self.waits {
             tokio::task::yield_now().await;
-            self.asked_by.lock().unwrap().push(tokio::task::id());
+            self.polled_by.lock().unwrap().push(tokio::task::id());
         }
         Verdict::Allow
     }
@@ -466,17 +466,17 @@ impl Gate for NotesTasks {
 #[tokio::test]
 async fn slow_preparation_moves_to_its_own_task() {
     for waits in [false, true] {
-        let gate = NotesTasks { waits, ..NotesTasks::default() };
-        let asked_by = Arc::clone(&gate.asked_by);
+        let gate = TaskRecordingGate { waits, ..TaskRecordingGate::default() };
+        let polled_by = Arc::clone(&gate.polled_by);
         let command = ("shell", json!({"command": "true"}));
         let adapter = anthropic().message(calling(&[command.clone(), command])).answer("done");
         let harness = harness_with(adapter, env(), |builder| builder.gate(gate));
         assert_eq!(harness.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
-        let asked_by = asked_by.lock().unwrap().clone();
+        let polled_by = polled_by.lock().unwrap().clone();
         // Each call is judged twice, the second time in the task that runs it.
-        let [one, other, rest @ ..] = &asked_by[..] else { panic!("{asked_by:?}") };
-        assert_eq!(one, other, "both are prepared by the session's own task as far as it goes at once");
-        assert!(!rest.contains(one), "{asked_by:?}");
+        let [one, other, rest @ ..] = &polled_by[..] else { panic!("{polled_by:?}") };
+        assert_eq!(one, other, "the session's own task polls both preparations first");
+        assert!(!rest.contains(one), "{polled_by:?}");
         assert_eq!(rest.len(), if waits { 6 } else { 2 });
     }
 }

@@ -14,7 +14,7 @@ fn patient(builder: SessionBuilder) -> SessionBuilder {
     builder.config(SessionConfig::default().with_retry(slow))
 }
 
-fn said(session: &Session) -> Vec<String> {
+fn assistant_texts(session: &Session) -> Vec<String> {
     let turns = session.history();
     turns.iter().filter(|turn| turn.kind == TurnKind::Assistant).map(|turn| turn.content()).collect()
 }
@@ -31,7 +31,7 @@ async fn text_of_a_failed_attempt_survives_a_stop() {
         if closes { handle.abort() } else { handle.interrupt() }.unwrap();
         let expected = if closes { OutcomeStatus::Aborted } else { OutcomeStatus::Interrupted };
         assert_eq!(run.await.unwrap().status, expected);
-        assert_eq!(said(&harness.session), ["I would rather"]);
+        assert_eq!(assistant_texts(&harness.session), ["I would rather"]);
         assert_eq!(harness.adapter.requests().len(), 1);
     }
 }
@@ -49,7 +49,7 @@ async fn newest_attempt_with_text_is_kept() {
         until(&mut run, "WARNING").await;
         harness.session.handle().interrupt().unwrap();
         assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
-        assert_eq!(said(&harness.session), [expected]);
+        assert_eq!(assistant_texts(&harness.session), [expected]);
     }
 }
 
@@ -57,5 +57,5 @@ async fn newest_attempt_with_text_is_kept() {
 async fn failed_attempt_is_not_part_of_the_response() {
     let harness = harness(anthropic().cut("One.", cut_off()).answer("Two."), env());
     assert_eq!(harness.session.submit("go").await.unwrap().text, "Two.");
-    assert_eq!(said(&harness.session), ["Two."]);
+    assert_eq!(assistant_texts(&harness.session), ["Two."]);
 }

@@ -206,7 +206,7 @@ fn assert_in_order(events: &[SessionEvent], ended: bool, when: &str) {
     }
 }
 
-/// Checks that no task is left and nobody holds the parts of the session.
+/// Checks that no task is left and that the parts of the session are released.
 async fn assert_all_ended(env: &Arc<MemoryEnvironment>, adapter: &Arc<FakeAdapter>, when: &str) {
     // Aborted tasks end with the next turn of the runtime.
     for _ in 0..100 {

@@ -318,24 +318,24 @@ async fn interrupt_stops_the_load_of_the_context() {
     let harness = harness(anthropic().answer("done"), place);
     let run = harness.session.submit("go");
     settle().await;
-    assert_eq!(harness.env.running(), 1, "git is asked");
+    assert_eq!(harness.env.running(), 1, "git is running");
     harness.session.handle().interrupt().unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
     settle().await;
-    assert_eq!(harness.env.running(), 0, "nobody waits any more");
+    assert_eq!(harness.env.running(), 0, "nothing waits for it");
 }
 
-/// Gate that takes its time when it judges a call again before it runs.
+/// Gate whose second check of a call, just before it runs, waits until it is notified.
 #[derive(Clone, Debug, Default)]
-struct LooksTwice {
-    looks: Arc<AtomicI64>,
+struct SlowSecondCheck {
+    checks: Arc<AtomicI64>,
     go: Arc<Notify>,
 }
 
 #[async_trait]
-impl Gate for LooksTwice {
+impl Gate for SlowSecondCheck {
     async fn check(&self, _call: &PreparedCall) -> Verdict {
-        if self.looks.fetch_add(1, Ordering::Relaxed) > 0 {
+        if self.checks.fetch_add(1, Ordering::Relaxed) > 0 {
             self.go.notified().await;
         }
         Verdict::Allow
@@ -346,18 +346,18 @@ impl Gate for LooksTwice {
 #[tokio::test(start_paused = true)]
 async fn call_stopped_before_its_effect_has_none() {
     for gate_ends in [true, false] {
-        let gate = LooksTwice::default();
-        let looking = gate.clone();
+        let gate = SlowSecondCheck::default();
+        let observed = gate.clone();
         let write = calling(&[("write_file", json!({"file_path": "/project/a", "content": "x"}))]);
         let harness = harness_with(anthropic().message(write), env(), |builder| builder.gate(gate));
         let mut run = harness.session.submit("go");
         until(&mut run, "TOOL_CALL_START").await;
         settle().await;
-        assert_eq!(looking.looks.load(Ordering::Relaxed), 2, "it is looked at again");
+        assert_eq!(observed.checks.load(Ordering::Relaxed), 2, "it is checked again");
         harness.session.handle().interrupt().unwrap();
         settle().await;
         if gate_ends {
-            looking.go.notify_one();
+            observed.go.notify_one();
         }
         assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
         assert!(harness.env.files().is_empty(), "nothing starts after the stop");

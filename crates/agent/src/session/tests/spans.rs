@@ -1,4 +1,4 @@
-//! Tracing spans: their tree, their fields, and the absence of anybody's text.
+//! Tracing spans: their tree, their fields, and the absence of message texts.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -14,18 +14,18 @@ use super::*;
 
 /// Subscriber that records everything on this thread. All tests here run on one thread.
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Seen>>);
+struct Spans(Arc<Mutex<Recorded>>);
 
 #[derive(Default)]
-struct Seen {
+struct Recorded {
     /// The span with id n is at index n - 1.
-    spans: Vec<OneSpan>,
+    spans: Vec<SpanRecord>,
     entered: Vec<u64>,
-    /// Everything that was recorded, for a search.
-    said: String,
+    /// All recorded fields as text, to be searched.
+    text: String,
 }
 
-struct OneSpan {
+struct SpanRecord {
     name: &'static str,
     parent: Option<u64>,
     fields: BTreeMap<&'static str, String>,
@@ -48,38 +48,37 @@ impl Visit for Fields {
 
 impl Spans {
     fn begin() -> (Self, DefaultGuard) {
-        // Without a subscriber in the process, another thread could disable a call site for good at this
-        // very moment.
-        static LISTENS: Once = Once::new();
-        LISTENS.call_once(|| tracing::subscriber::set_global_default(Attentive).unwrap());
+        // Without a subscriber in the process, another thread could disable a call site for good in the meantime.
+        static INSTALL: Once = Once::new();
+        INSTALL.call_once(|| tracing::subscriber::set_global_default(EnableAll).unwrap());
         let spans = Self::default();
         let guard = tracing::subscriber::set_default(spans.clone());
         (spans, guard)
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
-        look(&mut self.0.lock().unwrap())
+    fn with<T>(&self, read: impl FnOnce(&mut Recorded) -> T) -> T {
+        read(&mut self.0.lock().unwrap())
     }
 
     /// Returns each span below its parent, in order of creation, with the events inside.
     fn tree(&self) -> String {
-        self.with(|seen| {
+        self.with(|recorded| {
             let mut tree = String::new();
-            seen.branch(None, 0, &mut tree);
+            recorded.branch(None, 0, &mut tree);
             tree
         })
     }
 
     /// Returns the fields of the first span of this name, one per line.
     fn fields(&self, name: &str) -> String {
-        self.with(|seen| {
-            let span = seen.spans.iter().find(|span| span.name == name).expect("there is such a span");
+        self.with(|recorded| {
+            let span = recorded.spans.iter().find(|span| span.name == name).expect("there is such a span");
             span.fields.iter().map(|(field, value)| format!("{field} = {value}\n")).collect()
         })
     }
 }
 
-impl Seen {
+impl Recorded {
     fn branch(&self, parent: Option<u64>, depth: usize, tree: &mut String) {
         for (id, span) in (1..).zip(&self.spans).filter(|(_, span)| span.parent == parent) {
             let open = if span.handles > 0 { " (open)" } else { "" };
@@ -91,22 +90,22 @@ impl Seen {
         }
     }
 
-    fn span(&mut self, id: &Id) -> &mut OneSpan {
-        let place = usize::try_from(id.into_u64()).unwrap() - 1;
-        &mut self.spans[place]
+    fn span(&mut self, id: &Id) -> &mut SpanRecord {
+        let index = usize::try_from(id.into_u64()).unwrap() - 1;
+        &mut self.spans[index]
     }
 
-    fn hear(&mut self, fields: &Fields) {
+    fn record_text(&mut self, fields: &Fields) {
         for (field, value) in &fields.0 {
-            writeln!(self.said, "{field}={value}").unwrap();
+            writeln!(self.text, "{field}={value}").unwrap();
         }
     }
 }
 
 /// Subscriber that enables everything and records nothing.
-struct Attentive;
+struct EnableAll;
 
-impl Subscriber for Attentive {
+impl Subscriber for EnableAll {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -134,56 +133,62 @@ impl Subscriber for Spans {
     fn new_span(&self, span: &Attributes<'_>) -> Id {
         let mut fields = Fields::default();
         span.record(&mut fields);
-        self.with(|seen| {
-            seen.hear(&fields);
-            let around = span.is_contextual().then(|| seen.entered.last().copied()).flatten();
-            let parent = span.parent().map(Id::into_u64).or(around);
+        self.with(|recorded| {
+            recorded.record_text(&fields);
+            let current = span.is_contextual().then(|| recorded.entered.last().copied()).flatten();
+            let parent = span.parent().map(Id::into_u64).or(current);
             let name = span.metadata().name();
-            seen.spans.push(OneSpan { name, parent, fields: fields.0, handles: 1, events: Vec::new() });
-            Id::from_u64(seen.spans.len() as u64)
+            recorded.spans.push(SpanRecord {
+                name,
+                parent,
+                fields: fields.0,
+                handles: 1,
+                events: Vec::new(),
+            });
+            Id::from_u64(recorded.spans.len() as u64)
         })
     }
 
     fn record(&self, id: &Id, values: &Record<'_>) {
         let mut fields = Fields::default();
         values.record(&mut fields);
-        self.with(|seen| {
-            seen.hear(&fields);
-            seen.span(id).fields.extend(fields.0);
+        self.with(|recorded| {
+            recorded.record_text(&fields);
+            recorded.span(id).fields.extend(fields.0);
         });
     }
 
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        self.with(|seen| {
-            seen.hear(&fields);
-            if let Some(id) = seen.entered.last().copied() {
+        self.with(|recorded| {
+            recorded.record_text(&fields);
+            if let Some(id) = recorded.entered.last().copied() {
                 let message = fields.0.get("message").cloned().unwrap_or_default();
-                seen.span(&Id::from_u64(id)).events.push(message);
+                recorded.span(&Id::from_u64(id)).events.push(message);
             }
         });
     }
 
     fn enter(&self, id: &Id) {
-        self.with(|seen| seen.entered.push(id.into_u64()));
+        self.with(|recorded| recorded.entered.push(id.into_u64()));
     }
 
     fn exit(&self, id: &Id) {
-        self.with(|seen| {
-            let place = seen.entered.iter().rposition(|entered| *entered == id.into_u64()).unwrap();
-            seen.entered.remove(place);
+        self.with(|recorded| {
+            let index = recorded.entered.iter().rposition(|entered| *entered == id.into_u64()).unwrap();
+            recorded.entered.remove(index);
         });
     }
 
     fn clone_span(&self, id: &Id) -> Id {
-        self.with(|seen| seen.span(id).handles += 1);
+        self.with(|recorded| recorded.span(id).handles += 1);
         id.clone()
     }
 
     fn try_close(&self, id: Id) -> bool {
-        self.with(|seen| {
-            let span = seen.span(&id);
+        self.with(|recorded| {
+            let span = recorded.span(&id);
             span.handles -= 1;
             span.handles == 0
         })
@@ -295,8 +300,8 @@ async fn spans_of_calls_are_within_runs_and_sessions() {
     otel.kind = internal
     otel.name = execute_tool chatty
     "#);
-    let said = spans.with(|seen| seen.said.clone());
-    assert!(!said.contains("marker"), "{said}");
+    let text = spans.with(|recorded| recorded.text.clone());
+    assert!(!text.contains("marker"), "{text}");
 }
 
 #[tokio::test]
@@ -338,16 +343,16 @@ async fn spans_have_error_kinds_without_messages() {
     session.submit("go").await.unwrap();
     session.close().await;
     let of = |name: &str| {
-        let fields = spans.with(|seen| {
-            let span = seen.spans.iter().rfind(|span| span.name == name).unwrap();
+        let fields = spans.with(|recorded| {
+            let span = recorded.spans.iter().rfind(|span| span.name == name).unwrap();
             span.fields.clone()
         });
         ["otel.status_code", "error.type", "http.response.status_code", "pintle.run.outcome"]
             .map(|field| fields.get(field).cloned().unwrap_or_default())
     };
     assert_eq!(of("gen_ai.invoke_agent"), ["ERROR", "invalid_request", "", "failed"]);
-    let said = spans.with(|seen| seen.said.clone());
-    assert!(!said.contains("marker of"), "{said}");
+    let text = spans.with(|recorded| recorded.text.clone());
+    assert!(!text.contains("marker of"), "{text}");
 }
 
 #[tokio::test]
@@ -370,15 +375,15 @@ async fn span_of_a_subagent_is_within_its_parent() {
     };
     tokio::time::timeout(std::time::Duration::from_secs(20), worked).await.expect("the subagent works");
     session.close().await;
-    spans.with(|seen| {
-        let child = seen.spans.iter().rfind(|span| span.name == "session").unwrap();
-        let parent = seen.spans.iter().position(|span| span.name == "session").unwrap() as u64 + 1;
+    spans.with(|recorded| {
+        let child = recorded.spans.iter().rfind(|span| span.name == "session").unwrap();
+        let parent = recorded.spans.iter().position(|span| span.name == "session").unwrap() as u64 + 1;
         assert_eq!(child.parent, Some(parent));
         assert_eq!(
             (child.fields["pintle.session.parent"].as_str(), child.fields["pintle.session.depth"].as_str()),
             ("s-1", "1")
         );
-        assert!(!seen.said.contains("marker"), "{}", seen.said);
+        assert!(!recorded.text.contains("marker"), "{}", recorded.text);
     });
     assert!(!spans.tree().contains("open"), "{}", spans.tree());
 }

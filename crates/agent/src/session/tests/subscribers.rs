@@ -75,7 +75,7 @@ impl Received {
     }
 }
 
-/// Reads to the end and awaits `pause` after each event.
+/// Reads to the end and yields this often after each event.
 async fn read(mut events: Events, yields: usize) -> Received {
     let mut received = Received::default();
     while let Some(event) = events.next().await {
@@ -124,7 +124,7 @@ async fn a_thousand_subscribers_get_the_same_events() {
     assert_eq!(count, MANY);
     assert_eq!(read(never_read, 0).await, after_the_end, "everything was kept for the slow reader");
     let late = read(joined_late, 0).await;
-    assert_eq!(late.output, counted(), "the text so far is given to whoever joins in the middle");
+    assert_eq!(late.output, counted(), "a late subscriber gets the text so far");
     let after = usize::try_from(next).unwrap();
     assert_eq!(late.lifecycle, after_the_end.lifecycle[after..]);
 }
@@ -135,7 +135,7 @@ async fn read_events_can_be_freed() {
     let mut reader = harness.session.events();
     harness.session.submit("a").await.unwrap();
     let first = harness.session.log.next_seq();
-    assert_eq!(harness.session.forget_events(first), 0, "somebody has still to read them");
+    assert_eq!(harness.session.forget_events(first), 0, "a subscriber has not read them yet");
     while harness.session.forget_events(first) < first {
         timeout(TIMEOUT, reader.next()).await.unwrap().expect("the session continues");
     }

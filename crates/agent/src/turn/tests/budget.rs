@@ -57,7 +57,7 @@ fn each_limit_pauses_until_it_is_raised() {
             assert_eq!(
                 (harness.outcomes.len(), harness.requests.len()),
                 (2, 1),
-                "the limit stays met: {kind:?}"
+                "the limit is still reached: {kind:?}"
             );
         }
         let raised = Budget::default().with_tokens(100).with_cost_micros(100_000_000).with_wall_time(second);
@@ -294,7 +294,7 @@ fn subagent_gets_the_remaining_budget() {
         .with_wall_time(Duration::from_secs(1));
     let mut spent = Spent { input_tokens: 20, output_tokens: 5, cost_micros: Some(120), tool_calls: 1 };
     let expected = Budget::default().with_tokens(75).with_cost_micros(0).with_tool_calls(0);
-    assert_eq!(budget.left(&spent), expected, "time is not handed on");
+    assert_eq!(budget.left(&spent), expected, "time is not inherited");
     spent.cost_micros = None;
     assert_eq!(budget.left(&spent).cost_micros, Some(0), "an unknown cost leaves no budget");
     assert_eq!(Budget::default().left(&spent), Budget::default());

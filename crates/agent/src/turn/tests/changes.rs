@@ -83,7 +83,7 @@ fn limits_change_from_the_next_decision_on() {
     harness.round("c");
     harness.round("d");
     harness.round("e");
-    assert_eq!(harness.outcomes.len(), 1, "a limit that is raised does not stop any more");
+    assert_eq!(harness.outcomes.len(), 1, "a raised limit no longer stops the run");
 }
 
 #[test]

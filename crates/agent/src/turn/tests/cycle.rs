@@ -113,7 +113,7 @@ fn repeated_call_ids_are_made_unique() {
     harness.reply(calls(&[("", "d")]));
     harness.prepared(0, Effect::Read, &[]);
     harness.finish(0, "ok");
-    assert_eq!(harness.sent()[5..], ["calls call_4=d", "results call_4:ok"], "no id is none");
+    assert_eq!(harness.sent()[5..], ["calls call_4=d", "results call_4:ok"], "an empty id is replaced");
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn turn_limit_counts_over_all_inputs() {
         EventKind::TurnLimit { total_turns: Some(3), .. }
     ));
     harness.submit("three");
-    assert_eq!((harness.outcomes.len(), harness.requests.len()), (3, 3), "the limit stays met");
+    assert_eq!((harness.outcomes.len(), harness.requests.len()), (3, 3), "the limit is still reached");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn repeatedly_cut_off_calls_are_a_loop() {
 }
 
 #[test]
-fn context_warning_comes_above_the_share() {
+fn context_warning_is_above_the_share() {
     for (chars, is_warned) in [(3_200, false), (3_203, false), (3_204, true)] {
         let mut harness = Harness::new();
         harness.submit(&"x".repeat(chars - "system".len()));

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Progress of the only call of a round when its process died.
-fn told_to_run(effect: Effect) -> Harness {
+/// A round whose only call is starting. [`running`] has started it.
+fn starting(effect: Effect) -> Harness {
     let mut harness =
         Harness::with(TurnLimits { budget: Budget::default().with_tool_calls(1), ..TurnLimits::default() });
     harness.submit("go");
@@ -13,7 +13,7 @@ fn told_to_run(effect: Effect) -> Harness {
 }
 
 fn running(effect: Effect) -> Harness {
-    let mut harness = told_to_run(effect);
+    let mut harness = starting(effect);
     harness.tell(InputKind::ToolStarted { call: harness.key(0) });
     harness
 }
@@ -30,7 +30,7 @@ const HOST_GONE: &str = "results a0:Interrupted: the program that ran this call 
 
 #[test]
 fn repeated_call_counts_once() {
-    for (mut harness, repeated) in [(told_to_run(Effect::Read), 0), (running(Effect::Read), 1)] {
+    for (mut harness, repeated) in [(starting(Effect::Read), 0), (running(Effect::Read), 1)] {
         harness.tell(InputKind::Resumed);
         assert_eq!(resumed(&harness), (0, repeated));
         harness.wanted();
@@ -40,7 +40,7 @@ fn repeated_call_counts_once() {
         assert_eq!(harness.machine.spent().tool_calls, 1);
         assert_eq!(harness.sent()[2], "results a0:ok");
         let starts = harness.kinds().iter().filter(|kind| *kind == "TOOL_CALL_START").count();
-        assert_eq!(starts, 1, "it does not begin twice");
+        assert_eq!(starts, 1, "it does not start twice");
     }
 }
 
@@ -80,7 +80,7 @@ fn calls_of_a_stopping_turn_are_not_repeated() {
     let cases = [
         (running(Effect::Read), (1, 0), HOST_GONE),
         (running(Effect::Execute), (1, 0), HOST_GONE),
-        (told_to_run(Effect::Read), (0, 0), "results a0:Not run: the turn was stopped"),
+        (starting(Effect::Read), (0, 0), "results a0:Not run: the turn was stopped"),
     ];
     for (mut harness, expected, result) in cases {
         harness.tell(InputKind::Interrupt);

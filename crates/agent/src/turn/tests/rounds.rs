@@ -207,7 +207,7 @@ fn environment_lost_before_a_call_ends_the_turn() {
     assert_eq!(
         (harness.machine.history().len(), harness.requests.len()),
         (3, 1),
-        "no model is asked once more"
+        "the model is not called again"
     );
     harness.submit("again");
     harness.say("done");
@@ -241,7 +241,7 @@ fn call_runs_once_its_start_is_recorded() {
     harness.call(&["shell"]);
     harness.prepared(0, Effect::Execute, &[]);
     assert_eq!(harness.wanted().last().unwrap(), "start 0");
-    assert!(harness.ran.is_empty(), "its start is not on record");
+    assert!(harness.ran.is_empty(), "its start is not recorded yet");
     assert!(!harness.kinds().contains(&"TOOL_CALL_START".to_owned()));
     let call = harness.key(0);
     for _ in 0..2 {

@@ -140,7 +140,7 @@ fn follow_ups_survive_an_interrupt_and_a_failure() {
         } else {
             harness.failed(ErrorKind::Server, "");
         }
-        assert_eq!(harness.requests.len(), 1, "a turn that was stopped does not go on by itself");
+        assert_eq!(harness.requests.len(), 1, "a stopped turn stays stopped");
         harness.submit("again");
         harness.say("done");
         assert_eq!(harness.sent().last().unwrap(), "user later");

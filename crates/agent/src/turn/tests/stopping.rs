@@ -61,7 +61,7 @@ fn interrupt_in_a_round_answers_every_call() {
     harness.wanted();
     harness.tell(InputKind::Interrupt);
     assert_eq!(harness.wanted(), ["cancel 1"]);
-    assert!(harness.outcomes.is_empty(), "the running call has not answered yet");
+    assert!(harness.outcomes.is_empty(), "the running call has no result yet");
     harness.tell(InputKind::ToolLost { call: harness.key(1) });
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
     harness.submit("again");

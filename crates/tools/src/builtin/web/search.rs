@@ -43,7 +43,7 @@ impl SearchQuery {
         Self { query: query.into(), max_results, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
     }
 
-    /// With allowed and blocked domains.
+    /// Sets the allowed and blocked domains.
     #[must_use]
     pub fn with_domains(mut self, allowed: Vec<String>, blocked: Vec<String>) -> Self {
         (self.allowed_domains, self.blocked_domains) = (allowed, blocked);
@@ -71,7 +71,7 @@ impl SearchResults {
         Self { answer: None, hits }
     }
 
-    /// With the search engine's own answer.
+    /// Sets the search engine's own answer.
     #[must_use]
     pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
         self.answer = Some(answer.into());

@@ -162,7 +162,7 @@ async fn a_patch_is_free_text() {
     call.kind = ToolCallKind::Custom;
     call.arguments = Value::String(patch.to_owned()).into();
     let Preparation::Ready(call) = prepare(&registry, &[], harness.env.as_ref(), &call).await else {
-        panic!("it fits");
+        panic!("the call is valid");
     };
     assert_eq!(call.writes().len(), 4);
     let execution = execute(&call, &harness.context(), &TruncationLimits::new()).await;

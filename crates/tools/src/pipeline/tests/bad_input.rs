@@ -9,7 +9,7 @@ use super::*;
 use crate::context::CommandTimeouts;
 use crate::truncate::{TruncationMarker, TruncationMode};
 
-/// A tool that misbehaves as its argument says.
+/// A tool with the fault that its argument names.
 struct Faulty {
     waits: bool,
 }

@@ -37,14 +37,14 @@ async fn edit(notebook: &str, arguments: Value) -> (String, String) {
     harness.write("n.ipynb", notebook);
     let mut call = json!({"notebook_path": "n.ipynb", "new_source": ""});
     call.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
-    let told = harness.call(NotebookEdit::new(), &call.to_string()).await;
-    (told, harness.text("n.ipynb"))
+    let answer = harness.call(NotebookEdit::new(), &call.to_string()).await;
+    (answer, harness.text("n.ipynb"))
 }
 
 #[tokio::test]
 async fn replacing_a_cell_changes_nothing_else() {
-    let (told, after) = edit(NOTEBOOK, json!({"cell_id": "c1", "new_source": "y = 2\nprint(y)\n"})).await;
-    assert_eq!(told, "ok: Updated cell c1 in n.ipynb.");
+    let (answer, after) = edit(NOTEBOOK, json!({"cell_id": "c1", "new_source": "y = 2\nprint(y)\n"})).await;
+    assert_eq!(answer, "ok: Updated cell c1 in n.ipynb.");
     let (head, _) = NOTEBOOK.split_once("  {\n   \"cell_type\": \"code\"").unwrap();
     let (_, tail) = NOTEBOOK.split_once("\n ],\n").unwrap();
     let cell = after.strip_prefix(head).unwrap().strip_suffix(tail).unwrap();
@@ -82,11 +82,11 @@ async fn cells_are_inserted_at_the_given_position() {
         if let Some(after) = after {
             call["cell_id"] = after.into();
         }
-        let (told, text) = edit(NOTEBOOK, call).await;
+        let (answer, text) = edit(NOTEBOOK, call).await;
         assert!(
-            told.starts_with("ok: Inserted cell ")
-                && told.len() == "ok: Inserted cell 12345678 in n.ipynb.".len(),
-            "{told}"
+            answer.starts_with("ok: Inserted cell ")
+                && answer.len() == "ok: Inserted cell 12345678 in n.ipynb.".len(),
+            "{answer}"
         );
         assert_eq!(sources(&text), order);
         // The other cells are unchanged, byte for byte.
@@ -111,8 +111,8 @@ async fn inserting_and_deleting_restores_the_bytes() {
             let (_, with) = edit(notebook, call).await;
             assert_ne!(with, notebook);
             let number = if after.is_some() { "2" } else { "1" };
-            let (told, back) = edit(&with, json!({"edit_mode": "delete", "cell_id": number})).await;
-            assert!(told.starts_with("ok: Deleted cell "), "{told}");
+            let (answer, back) = edit(&with, json!({"edit_mode": "delete", "cell_id": number})).await;
+            assert!(answer.starts_with("ok: Deleted cell "), "{answer}");
             assert_eq!(back, notebook);
         }
     }
@@ -178,9 +178,9 @@ async fn failed_edits_explain_themselves_and_change_nothing() {
         ),
     ];
     for (notebook, arguments, expected) in cases {
-        let (told, after) = edit(notebook, arguments).await;
+        let (answer, after) = edit(notebook, arguments).await;
         assert_eq!(
-            (told.as_str(), after.as_str()),
+            (answer.as_str(), after.as_str()),
             (format!("error: Tool error (NotebookEdit): {expected}").as_str(), notebook)
         );
     }
