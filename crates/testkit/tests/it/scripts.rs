@@ -5,7 +5,7 @@ use pintle_testkit::{CallInput, Dialect, Script, ScriptedServer, ServerOptions};
 use crate::client::post;
 use crate::conversation::Conversation;
 
-const DEMO: &str = include_str!("../../../../examples/scripts/demo.toml");
+const DEMO: &str = include_str!("../../../cli/demo/script.toml");
 
 /// Returns shortened results of the real tools.
 fn result(tool: &str, arguments: &str, tests_run: &mut usize) -> String {
@@ -25,10 +25,10 @@ fn result(tool: &str, arguments: &str, tests_run: &mut usize) -> String {
         }
         "read_file" | "read_many_files" => {
             let files = [
-                ("Cargo.toml", include_str!("../../../../examples/roman/Cargo.toml")),
-                ("src/outline.rs", include_str!("../../../../examples/roman/src/outline.rs")),
-                ("src/parse.rs", include_str!("../../../../examples/roman/src/parse.rs")),
-                ("src/symbol.rs", include_str!("../../../../examples/roman/src/symbol.rs")),
+                ("Cargo.toml", include_str!("../../../cli/demo/roman/manifest.toml")),
+                ("src/outline.rs", include_str!("../../../cli/demo/roman/src/outline.rs")),
+                ("src/parse.rs", include_str!("../../../cli/demo/roman/src/parse.rs")),
+                ("src/symbol.rs", include_str!("../../../cli/demo/roman/src/symbol.rs")),
             ];
             files.into_iter().filter(|(path, _)| arguments.contains(path)).map(|(_, text)| text).collect()
         }
@@ -63,7 +63,7 @@ async fn demo_script_completes_in_every_dialect() {
 /// The edit of the demo must match the file that it edits.
 #[test]
 fn demo_script_edits_existing_text() {
-    let symbol = include_str!("../../../../examples/roman/src/symbol.rs");
+    let symbol = include_str!("../../../cli/demo/roman/src/symbol.rs");
     let script = Script::parse(DEMO).unwrap();
     let calls = || script.turns.iter().flat_map(|turn| &turn.calls);
     let arguments = |tool: &str, name: &str| -> String {

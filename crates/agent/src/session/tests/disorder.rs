@@ -191,7 +191,7 @@ fn texts_add_up(events: &[SessionEvent]) -> Vec<(String, bool)> {
 #[tokio::test]
 async fn flood_of_text_can_be_stopped_at_any_time() {
     for stop_after in [1, 2, 3, 200, 300, 1000] {
-        let flood: Answer = Box::new(move || {
+        let flood: StreamResponse = Box::new(move || {
             let texts = stream::iter(0..).flat_map(|number: u64| {
                 let text_end = StreamEvent::TextEnd { text_id: "0".into(), signature: None };
                 stream::iter([Ok(text_start()), Ok(text_delta(&number.to_string())), Ok(text_end)])
@@ -217,12 +217,12 @@ async fn flood_of_text_can_be_stopped_at_any_time() {
 
 #[tokio::test]
 async fn panic_of_an_adapter_only_ends_the_run() {
-    let panics: Answer = Box::new(|| {
+    let panics: StreamResponse = Box::new(|| {
         let events = stream::iter([Ok(text_start()), Ok(text_delta("half"))]);
         let panics = stream::once(async { panic!("scripted") });
         Box::pin(events.chain(panics))
     });
-    let whole: Answer = Box::new(|| {
+    let whole: StreamResponse = Box::new(|| {
         let response = Response::new("anthropic", "m", Message::assistant("whole"));
         let finish = StreamEvent::Finish {
             finish_reason: response.finish_reason.clone(),
@@ -246,7 +246,7 @@ async fn panic_of_an_adapter_only_ends_the_run() {
 /// Some streams of Gemini do so around a call.
 #[tokio::test]
 async fn empty_text_has_no_events() {
-    let empty: Answer = Box::new(|| {
+    let empty: StreamResponse = Box::new(|| {
         let response = Response::new("anthropic", "m", Message::assistant("whole"));
         let finish = StreamEvent::Finish {
             finish_reason: response.finish_reason.clone(),
@@ -484,7 +484,7 @@ async fn slow_preparation_moves_to_its_own_task() {
 /// A custom adapter may omit the end of a text before the end of the response.
 #[tokio::test]
 async fn response_ends_open_text() {
-    let short: Answer = Box::new(|| {
+    let short: StreamResponse = Box::new(|| {
         let response = Response::new("anthropic", "m", Message::assistant("whole"));
         let finish = StreamEvent::Finish {
             finish_reason: response.finish_reason.clone(),
