@@ -158,8 +158,8 @@ mod linux {
         let is_procfs =
             fstatfs(file.as_fd()).is_ok_and(|system| system.filesystem_type() == PROC_SUPER_MAGIC);
         // The table may belong to another namespace, with different ids.
-        let is_own_namespace =
-            fs::read_link("/proc/self").is_ok_and(|own| own == *std::process::id().to_string());
+        let is_own_namespace = fs::read_link("/proc/self")
+            .is_ok_and(|own| own.as_os_str() == std::process::id().to_string().as_str());
         let limit = fs::read_to_string("/proc/sys/kernel/pid_max").ok()?.trim().parse().ok();
         limit.filter(|_| is_procfs && is_own_namespace)
     }

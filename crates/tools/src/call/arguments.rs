@@ -86,20 +86,29 @@ fn object_of(
             Some(name) => Ok(object_with(name, text).into()),
             None => Err(invalid(&call.name, "- expected a JSON object with named arguments, got free text")),
         },
-        (Value::String(raw), ToolCallKind::Function) => match serde_json::from_str::<Value>(raw) {
-            Ok(Value::Object(map)) => Ok(Value::Object(map).into()),
-            Ok(Value::String(text)) if repair && let Some(map) = repair::object_in(&text) => {
-                repairs.push(ArgumentRepair::new("", RepairKind::JsonFromText));
-                Ok(Value::Object(map).into())
-            }
-            Ok(value) => {
-                let reason = format!("- expected a JSON object, got {}", json_kind(&value));
-                Err(invalid(&call.name, &reason))
-            }
-            Err(error) => Err(invalid(&call.name, &format!("- not valid JSON: {error}"))),
-        },
+        (Value::String(raw), ToolCallKind::Function) => object_in_json(call, raw, repair, repairs),
         _ => Ok(call.arguments.clone()),
     }
+}
+
+/// Parses JSON into an object.
+fn object_in_json(
+    call: &ToolCall,
+    json: &str,
+    repair: bool,
+    repairs: &mut Vec<ArgumentRepair>,
+) -> Result<CallArguments, ToolError> {
+    let value: Value = serde_json::from_str(json)
+        .map_err(|error| invalid(&call.name, &format!("- not valid JSON: {error}")))?;
+    if value.is_object() {
+        return Ok(value.into());
+    }
+    let Some(map) = value.as_str().filter(|_| repair).and_then(repair::object_in) else {
+        let reason = format!("- expected a JSON object, got {}", json_kind(&value));
+        return Err(invalid(&call.name, &reason));
+    };
+    repairs.push(ArgumentRepair::new("", RepairKind::JsonFromText));
+    Ok(Value::Object(map).into())
 }
 
 /// Returns the only required parameter of the tool, if the call's input is free text.
