@@ -4,9 +4,7 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 
-use pintle_agent::protocol::{
-    Action, CallPlan, Change, FinishedCall, Input, InputKind, Preparation, TurnContext,
-};
+use pintle_agent::protocol::{Action, CallPlan, Change, Input, InputKind, Preparation, TurnContext};
 use pintle_agent::turn::Machine;
 use pintle_agent::{CallKey, LoadId, ModelCallId, RunId, SessionState, Timestamp, TurnLimits};
 use pintle_env::Output;
@@ -15,6 +13,7 @@ use pintle_llm::{
     Role, ThinkingData, ToolCall, ToolResult,
 };
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions, Turn};
+use pintle_tools::pipeline::Execution;
 use pintle_tools::{Effect, ToolErrorKind};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -211,19 +210,15 @@ fn preparation(choice: usize) -> Preparation {
     })
 }
 
-fn finished(choice: usize) -> FinishedCall {
+fn finished(choice: usize) -> Execution {
     // A tool may return nothing, and any id.
     let text = ["ok", "", "\u{1F600} line\nline"][choice % 3];
     let error = choice.is_multiple_of(7).then_some(ToolErrorKind::Failed);
-    FinishedCall {
-        result: ToolResult::new("whatever", text, error.is_some()),
-        output: Output::from(text.to_owned()),
-        error,
-        timed_out: None,
-        exit_code: None,
-        changes: Vec::new(),
-        question: choice.is_multiple_of(11).then(|| "Which port?".to_owned()),
-    }
+    let result = ToolResult::new("whatever", text, error.is_some());
+    let mut finished = Execution::new(result, Output::from(text.to_owned()));
+    finished.error = error;
+    finished.question = choice.is_multiple_of(11).then(|| "Which port?".to_owned());
+    finished
 }
 
 async fn every_interleaving_sends_valid_requests(dialect: Dialect) {

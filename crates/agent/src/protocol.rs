@@ -23,7 +23,7 @@ mod timestamp;
 
 pub use self::action::Action;
 pub use self::budget::{Budget, BudgetKind, Spent};
-pub use self::call::{CallKind, CallPlan, FinishedCall, Preparation};
+pub use self::call::{CallKind, CallPlan, Preparation};
 pub use self::context::TurnContext;
 pub use self::decision::Decision;
 pub use self::event::{EventKind, ForkedFrom, SessionEvent, event_schema};

@@ -56,7 +56,7 @@ pub struct Execution {
     /// The files that changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
-    /// A question to the user, which ends the run until it is answered.
+    /// A question to the user: the run ends with this round, and the next input answers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
 }
@@ -204,18 +204,25 @@ impl PreparedCall {
 }
 
 impl Execution {
-    /// The result of a call that did not run or did not return, such as one that was refused.
+    /// Creates a result without a failure, a changed file or a question.
     #[must_use]
-    pub fn failed(call_id: impl Into<String>, error: &ToolError) -> Self {
+    pub fn new(result: ToolResult, output: Output) -> Self {
         Self {
-            result: ToolResult::new(call_id, error.for_model(), true),
-            output: Output::from(error.for_model()),
-            error: Some(error.kind()),
+            result,
+            output,
+            error: None,
             timed_out: None,
             exit_code: None,
             changes: Vec::new(),
             question: None,
         }
+    }
+
+    /// Creates the result of a call that did not run or did not return, such as one that was refused.
+    #[must_use]
+    pub fn failed(call_id: impl Into<String>, error: &ToolError) -> Self {
+        let result = ToolResult::new(call_id, error.for_model(), true);
+        Self { error: Some(error.kind()), ..Self::new(result, Output::from(error.for_model())) }
     }
 }
 

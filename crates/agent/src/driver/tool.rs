@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 use super::call_slots::{ReadyCall, preparation};
 use super::context::EnvironmentInit;
 use super::{Driver, Report, approval, output, trace};
-use crate::protocol::{CallKey, FinishedCall, InputKind, SubagentOrigin};
+use crate::protocol::{CallKey, InputKind, SubagentOrigin};
 use crate::turn;
 
 /// Grace period of a stopped call to finish what it is doing, such as writing a file, before it is dropped.
@@ -169,7 +169,7 @@ async fn grace_elapsed(cancel: &CancellationToken) {
     tokio::time::sleep(STOP_GRACE).await;
 }
 
-fn finished(key: CallKey, finished: FinishedCall) -> InputKind {
+fn finished(key: CallKey, finished: Execution) -> InputKind {
     InputKind::ToolFinished { call: key, finished: Box::new(finished) }
 }
 
@@ -190,21 +190,20 @@ fn result_of(
         Some(Execution { error: Some(ToolErrorKind::Cancelled), .. }) if was_stopped => {
             InputKind::ToolLost { call: key }
         }
-        Some(execution) => finished(key, execution.into()),
+        Some(execution) => finished(key, execution),
         None => finished(key, panicked(call)),
     }
 }
 
 /// Returns the result of a call that a gate refused when it was judged again.
-fn denied(call: &PreparedCall, reason: &str) -> FinishedCall {
-    let error = gate::denied(call.name(), reason);
-    FinishedCall::failed(call.call_id(), error.kind(), error.for_model())
+fn denied(call: &PreparedCall, reason: &str) -> Execution {
+    Execution::failed(call.call_id(), &gate::denied(call.name(), reason))
 }
 
 /// Returns the result of a call that panicked. The pipeline catches panics of the tool's call itself; this is for all
 /// other parts of a tool.
-fn panicked(call: &PreparedCall) -> FinishedCall {
+fn panicked(call: &PreparedCall) -> Execution {
     tracing::error!(tool = call.name(), "a tool panicked");
     let message = format!("Tool error ({}): the tool panicked", call.name());
-    FinishedCall::failed(call.call_id(), ToolErrorKind::Failed, message)
+    Execution::failed(call.call_id(), &ToolError::new(ToolErrorKind::Failed, message))
 }

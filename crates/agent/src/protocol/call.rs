@@ -1,12 +1,9 @@
-//! Tool calls: their kind, how they were prepared, and what they returned.
+//! Tool calls: their kind, and how they were prepared.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use pintle_env::Output;
-use pintle_llm::{Fingerprint, ToolResult};
-use pintle_tools::pipeline::Execution;
-use pintle_tools::{ArgumentRepair, Effect, FileChange, ToolErrorKind, ToolKind};
+use pintle_llm::Fingerprint;
+use pintle_tools::{ArgumentRepair, Effect, ToolErrorKind, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -93,61 +90,6 @@ pub struct CallPlan {
     /// Repairs of its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<ArgumentRepair>,
-}
-
-/// Result of a call that ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FinishedCall {
-    /// Result for the model, truncated.
-    pub result: ToolResult,
-    /// Complete output.
-    pub output: Output,
-    /// Kind of failure, if the call failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ToolErrorKind>,
-    /// Time limit that a command exceeded, if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timed_out: Option<Duration>,
-    /// Exit code of a command that exited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// Files that it changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<FileChange>,
-    /// Question to the user: the run ends with this round, and the next input answers it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<String>,
-}
-
-impl FinishedCall {
-    /// Creates the result of a call that failed with this message for the model.
-    #[must_use]
-    pub fn failed(call_id: impl Into<String>, error: ToolErrorKind, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self {
-            result: ToolResult::new(call_id, message.clone(), true),
-            output: Output::from(message),
-            error: Some(error),
-            timed_out: None,
-            exit_code: None,
-            changes: Vec::new(),
-            question: None,
-        }
-    }
-}
-
-impl From<Execution> for FinishedCall {
-    fn from(execution: Execution) -> Self {
-        Self {
-            result: execution.result,
-            output: execution.output,
-            error: execution.error,
-            timed_out: execution.timed_out,
-            exit_code: execution.exit_code,
-            changes: execution.changes,
-            question: execution.question,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use pintle_llm::{ErrorInfo, ReasoningEffort, Response};
+use pintle_tools::pipeline::Execution;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CallKey, FinishedCall, LoadId, ModelCallId, Preparation, RunId, SegmentId, SessionId, Spent,
-    SubagentStatus, Timestamp, TurnContext, TurnLimits,
+    CallKey, LoadId, ModelCallId, Preparation, RunId, SegmentId, SessionId, Spent, SubagentStatus, Timestamp,
+    TurnContext, TurnLimits,
 };
 
 /// Input of the turn machine, with the time at which the driver received it.
@@ -183,7 +184,7 @@ pub enum InputKind {
         /// Key of the call.
         call: CallKey,
         /// Result.
-        finished: Box<FinishedCall>,
+        finished: Box<Execution>,
     },
     /// A running call was stopped, and its effect is unknown.
     ToolLost {

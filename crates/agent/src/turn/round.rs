@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use pintle_env::Output;
 use pintle_llm::{Error, ErrorKind, Retry, ToolCall, ToolResult};
-use pintle_tools::{Effect, ToolErrorKind};
+use pintle_tools::pipeline::Execution;
+use pintle_tools::{Effect, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, CallKey, CallKind, CallPlan, EventKind, FinishedCall, ModelCallId, Preparation, Timer, Timestamp,
-    Turn,
+    Action, CallKey, CallKind, CallPlan, EventKind, ModelCallId, Preparation, Timer, Timestamp, Turn,
 };
 
 /// Calls of one response, in the model's order.
@@ -90,8 +90,8 @@ const LOST: &str =
 const HOST_GONE: &str = "Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again.";
 
 /// Returns the result of a call that was stopped before its tool ran. The machine fills in the id of the call.
-pub(crate) fn not_run() -> FinishedCall {
-    FinishedCall::failed("", ToolErrorKind::Cancelled, NotRun::Stopped.for_model())
+pub(crate) fn not_run() -> Execution {
+    Execution::failed("", &ToolError::new(ToolErrorKind::Cancelled, NotRun::Stopped.for_model()))
 }
 
 impl Round {
@@ -386,7 +386,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn tool_finished(&mut self, key: CallKey, finished: FinishedCall, out: &mut Vec<Action>) {
+    pub(super) fn tool_finished(&mut self, key: CallKey, finished: Execution, out: &mut Vec<Action>) {
         let now = self.now;
         let Phase::RunningTools(round) = &mut self.phase else { return };
         let Some(state) = round.get_mut(key) else { return };

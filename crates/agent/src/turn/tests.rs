@@ -20,14 +20,15 @@ use std::time::Duration;
 
 use pintle_env::Output;
 use pintle_llm::{
-    Error, ErrorInfo, ErrorKind, Finish, FinishReason, Message, ReasoningEffort, Request, Response, Role,
-    ToolCall, ToolResult, Usage,
+    Error, ErrorInfo, ErrorKind, Finish, FinishReason, ImageData, Message, ReasoningEffort, Request,
+    Response, Role, ToolCall, ToolResult, Usage,
 };
+use pintle_tools::pipeline::Execution;
 use pintle_tools::{Effect, ToolErrorKind};
 
 use self::harness::{Harness, calls};
 use super::*;
 use crate::protocol::{
-    Budget, BudgetKind, CallKey, CallPlan, FinishedCall, Outcome, OutcomeStatus, Preparation, SegmentId,
-    SegmentKind, Start, TurnKind,
+    Budget, BudgetKind, CallKey, CallPlan, Outcome, OutcomeStatus, Preparation, SegmentId, SegmentKind,
+    Start, TurnKind,
 };

@@ -175,32 +175,31 @@ impl Harness {
     }
 
     pub(super) fn finish_started(&mut self, index: usize, text: &str, error: Option<ToolErrorKind>) {
-        let finished = FinishedCall {
-            result: ToolResult::new("whatever", text, error.is_some()),
-            output: Output::from(text),
-            error,
-            timed_out: None,
-            exit_code: None,
-            changes: Vec::new(),
-            question: None,
-        };
-        self.tell(InputKind::ToolFinished { call: self.key(index), finished: Box::new(finished) });
+        let result = ToolResult::new("whatever", text, error.is_some());
+        let mut finished = Execution::new(result, Output::from(text));
+        finished.error = error;
+        self.finished(index, finished);
     }
 
     /// Finishes a call with a question to the user.
     pub(super) fn ask(&mut self, index: usize, question: &str) {
-        let call = self.key(index);
-        self.tell(InputKind::ToolStarted { call });
-        let finished = FinishedCall {
-            result: ToolResult::new("whatever", "asked", false),
-            output: Output::from("asked"),
-            error: None,
-            timed_out: None,
-            exit_code: None,
-            changes: Vec::new(),
-            question: Some(question.into()),
-        };
-        self.tell(InputKind::ToolFinished { call, finished: Box::new(finished) });
+        self.tell(InputKind::ToolStarted { call: self.key(index) });
+        let result = ToolResult::new("whatever", "asked", false);
+        let mut finished = Execution::new(result, Output::from("asked"));
+        finished.question = Some(question.into());
+        self.finished(index, finished);
+    }
+
+    /// Finishes a call with an image that is not one.
+    pub(super) fn finish_with_image(&mut self, index: usize, text: &str) {
+        self.tell(InputKind::ToolStarted { call: self.key(index) });
+        let image = ImageData::data(b"not an image".to_vec(), "image/png");
+        let result = ToolResult::new("whatever", text, false).with_image(image);
+        self.finished(index, Execution::new(result, Output::from(text)));
+    }
+
+    fn finished(&mut self, index: usize, finished: Execution) {
+        self.tell(InputKind::ToolFinished { call: self.key(index), finished: Box::new(finished) });
     }
 
     /// Handles a round with one reading call.

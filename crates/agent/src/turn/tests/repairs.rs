@@ -1,6 +1,6 @@
 //! Repairs of the history after a refused request.
 
-use pintle_llm::{ContentPart, ImageData};
+use pintle_llm::ContentPart;
 
 use super::*;
 
@@ -8,19 +8,7 @@ use super::*;
 fn look(harness: &mut Harness, text: &str) {
     harness.call(&["look"]);
     harness.prepared(0, Effect::Read, &[]);
-    let call = harness.key(0);
-    harness.tell(InputKind::ToolStarted { call });
-    let image = ImageData::data(b"not an image".to_vec(), "image/png");
-    let finished = FinishedCall {
-        result: ToolResult::new("whatever", text, false).with_image(image),
-        output: Output::from(text),
-        error: None,
-        timed_out: None,
-        exit_code: None,
-        changes: Vec::new(),
-        question: None,
-    };
-    harness.tell(InputKind::ToolFinished { call, finished: Box::new(finished) });
+    harness.finish_with_image(0, text);
 }
 
 fn repairs(harness: &Harness) -> usize {
@@ -119,19 +107,7 @@ fn content_beside_an_image_is_kept() {
     harness.prepared(0, Effect::Read, &[]);
     harness.prepared(1, Effect::Read, &[]);
     harness.finish(1, "plain");
-    let call = harness.key(0);
-    harness.tell(InputKind::ToolStarted { call });
-    let image = ImageData::data(b"not an image".to_vec(), "image/png");
-    let finished = FinishedCall {
-        result: ToolResult::new("whatever", "", false).with_image(image),
-        output: Output::from(""),
-        error: None,
-        timed_out: None,
-        exit_code: None,
-        changes: Vec::new(),
-        question: None,
-    };
-    harness.tell(InputKind::ToolFinished { call, finished: Box::new(finished) });
+    harness.finish_with_image(0, "");
     harness.load_this(TurnContext::new("p", "blind", "system", 1_000));
     harness.failed(ErrorKind::InvalidRequest, "");
     assert_eq!(harness.sent()[2], "results a0:ok");
