@@ -50,7 +50,8 @@ fn follow(event: &StreamEvent, open: &mut BTreeMap<String, String>) -> Option<St
             grow(open, &format!("call {}", tool_call.id), delta)
         }
         StreamEvent::ToolCallEnd { tool_call } => {
-            end(open, &format!("call {}", tool_call.id), tool_call.raw_arguments.as_deref())
+            let text = tool_call.raw_arguments.as_deref().or(tool_call.arguments.as_str());
+            end(open, &format!("call {}", tool_call.id), text)
         }
         _ => None,
     }

@@ -246,13 +246,9 @@ fn judge_call(kind: Kind, expected: &ExpectedCall, call: &ToolCall) -> Vec<Diffe
     if expected.valid_json && expected.arguments != call.arguments {
         found.push(Difference::new("the arguments of a call", &expected.arguments, &call.arguments));
     }
-    if expected.arguments_raw.is_some() && expected.arguments_raw.as_deref() != call.raw_arguments.as_deref()
-    {
-        found.push(Difference::new(
-            "the arguments of a call as text",
-            &expected.arguments_raw,
-            &call.raw_arguments,
-        ));
+    let text = call.raw_arguments.as_deref().or(call.arguments.as_str());
+    if expected.arguments_raw.is_some() && expected.arguments_raw.as_deref() != text {
+        found.push(Difference::new("the arguments of a call as text", &expected.arguments_raw, text));
     }
     found
 }

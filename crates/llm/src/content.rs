@@ -104,7 +104,8 @@ pub struct ToolCall {
     pub name: String,
     /// Parsed arguments; a string if they are free text or not a JSON object.
     pub arguments: CallArguments,
-    /// Arguments as the model wrote them, if received as text.
+    /// Arguments as the model wrote them, if received as JSON text. `None` for free text, which `arguments` has as the
+    /// model wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_arguments: Option<Arc<str>>,
     /// Function or custom.
@@ -147,12 +148,8 @@ impl ToolCall {
         let mut input = input.into();
         // Streamed into a growing buffer, and kept as long as the history.
         input.shrink_to_fit();
-        Self {
-            raw_arguments: Some(input.as_str().into()),
-            arguments: Value::String(input).into(),
-            kind: ToolCallKind::Custom,
-            ..Self::new(id, name, Map::new())
-        }
+        let arguments = Value::String(input).into();
+        Self { arguments, kind: ToolCallKind::Custom, ..Self::new(id, name, Map::new()) }
     }
 
     /// Sets the opaque signature.
@@ -162,12 +159,13 @@ impl ToolCall {
         self
     }
 
-    /// Returns the arguments as JSON text: as the model wrote them, if known.
+    /// Returns the arguments as text: free text as it is, JSON as the model wrote it, if known.
     #[must_use]
     pub fn arguments_text(&self) -> Cow<'_, str> {
-        match &self.raw_arguments {
-            Some(raw) if !raw.trim().is_empty() => Cow::Borrowed(raw),
-            Some(_) | None => Cow::Owned(self.arguments.to_string()),
+        match (&self.raw_arguments, &*self.arguments) {
+            (_, Value::String(text)) if self.kind == ToolCallKind::Custom => Cow::Borrowed(text),
+            (Some(raw), _) if !raw.trim().is_empty() => Cow::Borrowed(raw),
+            _ => Cow::Owned(self.arguments.to_string()),
         }
     }
 
@@ -450,6 +448,13 @@ mod tests {
         }
         assert_eq!(ToolCall::from_raw("i", "n", "").arguments_text(), "{}");
         assert_eq!(ToolCall::from_raw("i", "n", r#"{"a": 1}"#).arguments_text(), r#"{"a": 1}"#);
+    }
+
+    #[test]
+    fn free_text_is_kept_once() {
+        let call = ToolCall::custom("i", "n", "line\n\"quoted\"");
+        assert_eq!(call.arguments_text(), "line\n\"quoted\"");
+        assert_eq!((call.arguments.as_str(), call.raw_arguments), (Some("line\n\"quoted\""), None));
     }
 
     #[test]

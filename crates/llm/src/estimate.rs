@@ -4,6 +4,7 @@
 //! audio clip and a document count as 1,000 tokens each, whatever their size.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::content::ContentPart;
 use crate::message::Message;
@@ -74,9 +75,10 @@ fn part_bytes(part: &ContentPart) -> usize {
     match part {
         ContentPart::Text(data) => data.text.len(),
         ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => MEDIUM,
-        ContentPart::ToolCall(call) => match &call.raw_arguments {
-            Some(raw) => raw.len(),
-            None => json_bytes(&call.arguments),
+        ContentPart::ToolCall(call) => match (&call.raw_arguments, &*call.arguments) {
+            (Some(raw), _) => raw.len(),
+            (None, Value::String(text)) => text.len(),
+            (None, arguments) => json_bytes(arguments),
         },
         ContentPart::ToolResult(result) => {
             let text = result.content.as_str().map_or_else(|| json_bytes(&result.content), str::len);

@@ -228,8 +228,8 @@ fn call_item(call: &ToolCall) -> CallItem<'_> {
             CallItem { arguments, call_id, input: None, name, kind: "function_call" }
         }
         ToolCallKind::Custom => {
-            let input = call.arguments.as_str().map_or_else(|| call.arguments_text(), Cow::Borrowed);
-            CallItem { arguments: None, call_id, input: Some(input), name, kind: "custom_tool_call" }
+            let input = Some(call.arguments_text());
+            CallItem { arguments: None, call_id, input, name, kind: "custom_tool_call" }
         }
     }
 }

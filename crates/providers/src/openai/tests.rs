@@ -578,7 +578,7 @@ fn long_arguments_are_taken_from_the_final_item() {
                     panic!("the call ends")
                 };
                 assert_eq!((tool_call.id.as_str(), tool_call.name.as_str()), ("c", "t"));
-                assert!(tool_call.raw_arguments.as_deref() == Some(expected), "{kind}");
+                assert!(tool_call.arguments_text() == **expected, "{kind}");
             }
         }
     }

@@ -156,7 +156,7 @@ fn custom_tools_with_grammar() {
     {"tool_call":{"id":"c1","name":"apply_patch"},"type":"TOOL_CALL_START"}
     {"delta":"*** ","tool_call":{"id":"c1","name":"apply_patch"},"type":"TOOL_CALL_DELTA"}
     {"delta":"Begin\n","tool_call":{"id":"c1","name":"apply_patch"},"type":"TOOL_CALL_DELTA"}
-    {"tool_call":{"arguments":"*** Begin\n","id":"c1","name":"apply_patch","raw_arguments":"*** Begin\n","type":"custom"},"type":"TOOL_CALL_END"}
+    {"tool_call":{"arguments":"*** Begin\n","id":"c1","name":"apply_patch","type":"custom"},"type":"TOOL_CALL_END"}
     {"finish_reason":{"raw":"completed","reason":"tool_calls"},"type":"FINISH","usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0}}
     "#);
     let results = vec![ToolResult::new("c1", "done", false)];
