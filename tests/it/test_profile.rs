@@ -59,9 +59,9 @@ impl TestProfile {
     pub(crate) fn patch(self, patch: &str) -> Call {
         match (self.toolset, self.dialect) {
             (Toolset::Spec, _) => Call::new("apply_patch", json!({ "patch": patch })),
-            (Toolset::Native, Dialect::OpenAiResponses) => Call::freeform("apply_patch", patch),
+            (_, Dialect::OpenAiResponses) => Call::freeform("apply_patch", patch),
             // Other dialects have no free-form tools; there the patch is an argument.
-            (Toolset::Native, _) => Call::new("apply_patch", json!({ "input": patch })),
+            _ => Call::new("apply_patch", json!({ "input": patch })),
         }
     }
 

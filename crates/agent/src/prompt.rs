@@ -25,6 +25,7 @@ pub struct PromptLayer {
 /// Kinds of layers, in the order of the prompt (loop specification, section 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum LayerKind {
     /// Base instructions of the profile (section 6.2).
     BaseInstructions,

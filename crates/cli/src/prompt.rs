@@ -130,5 +130,6 @@ fn layer_title(kind: LayerKind) -> &'static str {
         LayerKind::ProjectDocuments => "project documents",
         LayerKind::Skills => "skills",
         LayerKind::UserInstructions => "user instructions",
+        _ => "other",
     }
 }

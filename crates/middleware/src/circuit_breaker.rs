@@ -74,6 +74,7 @@ pub struct CircuitBreakerBuilder {
 
 /// State of a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CircuitState {
     /// Lets calls through.
     Closed,

@@ -48,6 +48,7 @@ pub struct BackgroundStatus {
 
 /// The state of a background command.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BackgroundState {
     /// The command runs.
     Running,

@@ -27,6 +27,7 @@ pub struct ArgumentRepair {
 /// The kind of an [`ArgumentRepair`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum RepairKind {
     /// A string contained the number.
     NumberFromText,

@@ -9,6 +9,7 @@ use super::{ProviderProfile, anthropic, compatible, gemini, openai};
 
 /// Model family with a built-in profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum ModelFamily {
     /// OpenAI's models.
     #[serde(rename = "openai")]

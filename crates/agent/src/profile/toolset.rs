@@ -12,6 +12,7 @@ use crate::prompt::base::BasePrompt;
 /// Both toolsets do the same; names, parameters and the form of results differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Toolset {
     /// Tools of the loop specification. A tool that several families have is the same in all of them. The library's
     /// default.

@@ -34,6 +34,7 @@ pub struct Budget {
 /// Names one limit of a [`Budget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum BudgetKind {
     /// Input and output tokens.
     Tokens,

@@ -55,6 +55,7 @@ impl CallKind {
 /// Result of preparing a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Preparation {
     /// The call may run.
     Ready(CallPlan),

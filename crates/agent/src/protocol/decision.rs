@@ -2,6 +2,7 @@
 
 /// Decision of a person, or of an [`Approver`](crate::Approver), on one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Decision {
     /// Let it run, once.
     Approve,

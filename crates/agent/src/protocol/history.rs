@@ -30,6 +30,7 @@ pub struct Turn {
 /// Kind of a history entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TurnKind {
     /// Input of the user.
     User,

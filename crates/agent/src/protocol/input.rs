@@ -244,6 +244,7 @@ pub enum Change {
 /// Kind of a streamed segment of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SegmentKind {
     /// Text for the user.
     Text,
@@ -254,6 +255,7 @@ pub enum SegmentKind {
 /// Subject of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Timer {
     /// Time limit for the approval of a call.
     Approval(CallKey),

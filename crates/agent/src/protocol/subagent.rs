@@ -10,6 +10,7 @@ use super::SessionId;
 /// State of a subagent (loop specification, section 7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
 pub enum SubagentStatus {
     /// Working on a message.
     Running,

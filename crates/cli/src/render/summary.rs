@@ -119,6 +119,7 @@ pub(super) fn budget(budget: BudgetKind, limit: u64, spent: u64) -> String {
         BudgetKind::ToolCalls => {
             format!("{} made, the limit is {}", plural(spent, "tool call"), count(limit))
         }
+        _ => format!("{} used, the limit is {}", count(spent), count(limit)),
     }
 }
 

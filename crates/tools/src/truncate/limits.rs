@@ -23,6 +23,7 @@ pub enum TruncationMode {
 /// Models know the marker of the agent that they were trained with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TruncationMarker {
     /// The warning of the loop specification, section 5.1.
     Warning,
