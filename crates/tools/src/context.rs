@@ -1,5 +1,6 @@
 //! The context of a call.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use pintle_env::{ExecutionEnvironment, OutputSink};
 use tokio_util::sync::CancellationToken;
 
 use crate::background::BackgroundCommands;
+use crate::error::{ToolError, ToolErrorKind};
 use crate::known_files::KnownFiles;
 
 /// The resources of a call besides its arguments.
@@ -77,6 +79,23 @@ impl ToolContext {
     pub fn with_files(mut self, files: KnownFiles) -> Self {
         self.files = files;
         self
+    }
+
+    /// Runs `work` until it ends or the call is cancelled, in which case `work` is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolErrorKind::Cancelled`] with this message, otherwise the error of `work`.
+    pub(crate) async fn until_cancelled<T, E: Into<ToolError>>(
+        &self,
+        message: &str,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ToolError> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(ToolError::new(ToolErrorKind::Cancelled, message)),
+            result = work => result.map_err(Into::into),
+        }
     }
 }
 

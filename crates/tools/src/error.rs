@@ -4,10 +4,11 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use pintle_env::EnvError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The kind of a [`ToolError`] (loop specification, appendix B).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The kind of a failed call (loop specification, appendix B).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolErrorKind {

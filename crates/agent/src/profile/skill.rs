@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment};
-use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput};
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, tool_properties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -39,21 +39,12 @@ pub(super) struct SkillInput {
 impl Tool for Skill {
     type Input = SkillInput;
 
-    fn name(&self) -> &str {
-        "Skill"
-    }
-
-    fn description(&self) -> &str {
-        "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind that a skill in the \
-         list of skills describes, and follow what it says."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        "read_file"
+    tool_properties! {
+        name: "Skill",
+        description: "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind \
+         that a skill in the list of skills describes, and follow what it says.",
+        effect: Effect::Read,
+        kind: "read_file",
     }
 
     async fn call(&self, input: SkillInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -75,21 +66,12 @@ pub(super) struct ActivateSkillInput {
 impl Tool for ActivateSkill {
     type Input = ActivateSkillInput;
 
-    fn name(&self) -> &str {
-        "activate_skill"
-    }
-
-    fn description(&self) -> &str {
-        "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind that a skill in the \
-         list of skills describes, and follow what it says."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        "read_file"
+    tool_properties! {
+        name: "activate_skill",
+        description: "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind \
+         that a skill in the list of skills describes, and follow what it says.",
+        effect: Effect::Read,
+        kind: "read_file",
     }
 
     async fn call(&self, input: ActivateSkillInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

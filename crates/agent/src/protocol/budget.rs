@@ -31,7 +31,7 @@ pub struct Budget {
     pub tool_calls: Option<u64>,
 }
 
-/// Names one limit of a [`Budget`].
+/// Names one limit of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetKind {

@@ -23,6 +23,7 @@ use super::path::{display_path, suggestion};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::known_files::Comparison;
+use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The longest path, in bytes; no system supports longer ones.
@@ -65,16 +66,11 @@ impl ApplyPatch {
 impl Tool for ApplyPatch {
     type Input = ApplyPatchInput;
 
-    fn name(&self) -> &str {
-        "apply_patch"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("apply_patch.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
+    tool_properties! {
+        name: "apply_patch",
+        description: include_str!("apply_patch.md"),
+        effect: Effect::Write,
+        supports_dry_run: true,
     }
 
     fn check(&self, input: &ApplyPatchInput) -> Result<(), ToolError> {
@@ -83,10 +79,6 @@ impl Tool for ApplyPatch {
 
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
         written_by(&input.patch)
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

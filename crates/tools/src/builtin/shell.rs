@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::context::{CommandTimeouts, ToolContext};
 use crate::error::{ToolError, ToolErrorKind};
+use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The bytes of one read when a spooled output is copied.
@@ -70,30 +71,18 @@ impl Shell {
 impl Tool for Shell {
     type Input = ShellInput;
 
-    fn name(&self) -> &str {
-        "shell"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("shell.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Execute
+    tool_properties! {
+        name: "shell",
+        description: include_str!("shell.md"),
+        effect: Effect::Execute,
     }
 
     async fn call(&self, input: ShellInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let timeout = self.timeout(input.timeout_ms, cx.timeouts);
         let mut request = ExecRequest::new(input.command).with_timeout(timeout.granted);
         request.on_output = cx.on_output.clone();
-        let result = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
-                let message = "the command was stopped, with all that it had started";
-                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
-            }
-            result = cx.env.exec_command(request) => result?,
-        };
+        let stopped = "the command was stopped, with all that it had started";
+        let result = cx.until_cancelled(stopped, cx.env.exec_command(request)).await?;
         let report = report(&result, &timeout);
         let text = append(result.output.clone(), report, cx.env.output_limits()).await?;
         let timed_out = result.timed_out.then_some(timeout.granted);

@@ -5,16 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most steps of a plan.
 const MAX_STEPS: usize = 50;
 
-/// Takes the model's plan. Each call holds the complete plan and replaces the previous one.
-///
-/// The tool stores nothing. An application that shows plans reads the arguments of the call from the events.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct UpdatePlan(());
+stateless_tool! {
+    /// Takes the model's plan. Each call holds the complete plan and replaces the previous one.
+    ///
+    /// The tool stores nothing. An application that shows plans reads the arguments of the call from the events.
+    pub struct UpdatePlan;
+}
 
 /// The arguments of `update_plan`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -50,30 +52,16 @@ pub enum PlanStatus {
     Completed,
 }
 
-impl UpdatePlan {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for UpdatePlan {
     type Input = UpdatePlanInput;
 
-    fn name(&self) -> &str {
-        "update_plan"
-    }
-
-    fn description(&self) -> &str {
-        "Writes down the steps of a task and how far each one is, so that the user can follow. Give all steps each \
-         time: the plan replaces the one before. Keep one step in progress, and mark a step as completed as soon as \
-         it is. Use it for work of several steps, not for a single change or a question."
-    }
-
-    /// A plan has no side effect.
-    fn effect(&self) -> Effect {
-        Effect::Read
+    tool_properties! {
+        name: "update_plan",
+        description: "Writes down the steps of a task and how far each one is, so that the user can follow. Give all \
+         steps each time: the plan replaces the one before. Keep one step in progress, and mark a step as completed \
+         as soon as it is. Use it for work of several steps, not for a single change or a question.",
+        // A plan has no side effect.
+        effect: Effect::Read,
     }
 
     async fn call(&self, input: UpdatePlanInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pintle_env::Output;
 use pintle_llm::ImageData;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::truncate::ShortenedText;
@@ -120,7 +121,7 @@ impl From<ShortenedText> for ToolOutput {
 }
 
 /// One file that a call changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct FileChange {
     /// The path as the call named it.
@@ -139,8 +140,8 @@ impl FileChange {
     }
 }
 
-/// The kind of a [`FileChange`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The kind of a change to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// The file is new.

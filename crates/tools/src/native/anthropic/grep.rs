@@ -13,17 +13,19 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::kind::ToolKind;
 use crate::native::number::count;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most results that are requested from the environment. Without a limit in the call, the output limits apply.
 const MAX_RESULTS: usize = 10_000;
 
-/// Searches the content of files.
-///
-/// Paths inside of the working directory are relative. Long lines are cut like those of
-/// [`builtin::Grep`](crate::builtin::Grep).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Grep(());
+stateless_tool! {
+    /// Searches the content of files.
+    ///
+    /// Paths inside of the working directory are relative. Long lines are cut like those of
+    /// [`builtin::Grep`](crate::builtin::Grep).
+    pub struct Grep;
+}
 
 /// The arguments of `Grep`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -79,31 +81,14 @@ pub enum GrepOutputMode {
     Count,
 }
 
-impl Grep {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for Grep {
     type Input = GrepInput;
 
-    fn name(&self) -> &str {
-        "Grep"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("grep.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Grep.as_str()
+    tool_properties! {
+        name: "Grep",
+        description: include_str!("grep.md"),
+        effect: Effect::Read,
+        kind: ToolKind::Grep.as_str(),
     }
 
     fn reads(&self, input: &GrepInput) -> Vec<PathBuf> {

@@ -12,13 +12,15 @@ use crate::builtin::{file_change, unreadable, write_edited};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Replaces, inserts or deletes one cell of a notebook. Every byte outside of the cell stays unchanged.
-///
-/// A changed code cell loses its outputs and its execution count, which belong to the old code.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NotebookEdit(());
+stateless_tool! {
+    /// Replaces, inserts or deletes one cell of a notebook. Every byte outside of the cell stays unchanged.
+    ///
+    /// A changed code cell loses its outputs and its execution count, which belong to the old code.
+    pub struct NotebookEdit;
+}
 
 /// The arguments of `NotebookEdit`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -64,41 +66,21 @@ pub enum NotebookEditMode {
     Delete,
 }
 
-impl NotebookEdit {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for NotebookEdit {
     type Input = NotebookEditInput;
 
-    fn name(&self) -> &str {
-        "NotebookEdit"
-    }
-
-    fn description(&self) -> &str {
-        "Changes one cell of a Jupyter notebook (.ipynb): `replace` gives it a new content, `insert` adds a cell after \
-         it, `delete` removes it. Read the notebook first. A code cell that changes loses its outputs until it is run \
-         again."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::EditFile.as_str()
+    tool_properties! {
+        name: "NotebookEdit",
+        description: "Changes one cell of a Jupyter notebook (.ipynb): `replace` gives it a new content, `insert` \
+         adds a cell after it, `delete` removes it. Read the notebook first. A code cell that changes loses its \
+         outputs until it is run again.",
+        effect: Effect::Write,
+        kind: ToolKind::EditFile.as_str(),
+        supports_dry_run: true,
     }
 
     fn writes(&self, input: &NotebookEditInput) -> Vec<PathBuf> {
         vec![PathBuf::from(&input.notebook_path)]
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: NotebookEditInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

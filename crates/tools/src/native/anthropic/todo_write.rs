@@ -5,12 +5,14 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Takes the complete list of tasks. The tool stores nothing: the model reads the list in the conversation, and
-/// applications in the arguments of the call.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TodoWrite(());
+stateless_tool! {
+    /// Takes the complete list of tasks. The tool stores nothing: the model reads the list in the conversation, and
+    /// applications in the arguments of the call.
+    pub struct TodoWrite;
+}
 
 /// The arguments of `TodoWrite`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -49,28 +51,14 @@ pub enum TodoStatus {
     Completed,
 }
 
-impl TodoWrite {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for TodoWrite {
     type Input = TodoWriteInput;
 
-    fn name(&self) -> &str {
-        "TodoWrite"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("todo_write.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
+    tool_properties! {
+        name: "TodoWrite",
+        description: include_str!("todo_write.md"),
         // The list has no side effect.
-        Effect::Read
+        effect: Effect::Read,
     }
 
     async fn call(&self, input: TodoWriteInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
