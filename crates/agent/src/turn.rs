@@ -34,7 +34,7 @@ use crate::protocol::{
 };
 
 /// State machine of one session.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
     limits: TurnLimits,
     reasoning_effort: Option<ReasoningEffort>,
@@ -125,42 +125,7 @@ impl Machine {
     /// Creates a machine that waits for [`InputKind::Opened`].
     #[must_use]
     pub fn new(limits: TurnLimits, reasoning_effort: Option<ReasoningEffort>) -> Self {
-        Self {
-            limits,
-            reasoning_effort,
-            state: SessionState::Idle,
-            phase: Phase::Resting,
-            progress: None,
-            ending: None,
-            waiting: None,
-            history: Vec::new(),
-            context: None,
-            context_is_current: false,
-            system: None,
-            messages: MessageList::default(),
-            system_chars: 0,
-            steering: VecDeque::new(),
-            follow_ups: VecDeque::new(),
-            accepted: 0,
-            repairs: 0,
-            turns: 0,
-            model_calls: 0,
-            loads: 0,
-            call_ids: BTreeSet::new(),
-            calls: LoopWindow::default(),
-            chars: 0,
-            context_warned: false,
-            last_chain: None,
-            chain_is_current: false,
-            environment_lost: false,
-            question: None,
-            over_budget: None,
-            counted_prompt: None,
-            spent: Spent::default(),
-            forked_from: None,
-            children: Children::default(),
-            now: Timestamp::from_millis(0),
-        }
+        Self { limits, reasoning_effort, ..Self::default() }
     }
 
     /// Returns the conversation so far.
@@ -204,14 +169,7 @@ impl Machine {
         self.now = last.max(input.at);
         match input.kind {
             InputKind::Opened { provider, model, working_directory } => {
-                let forked_from = self.forked_from.clone();
-                out.push(Action::emit(EventKind::SessionStart {
-                    provider,
-                    model,
-                    working_directory,
-                    forked_from,
-                }));
-                self.opened(&mut out);
+                self.opened(provider, model, working_directory, &mut out);
             }
             InputKind::Submit { run, text } => self.submit(run, text, &mut out),
             InputKind::Steer { text } => self.steer(text, &mut out),
@@ -244,11 +202,7 @@ impl Machine {
             InputKind::ModelFailed { model_call, error, partial } => {
                 self.model_failed(model_call, error, partial, &mut out);
             }
-            InputKind::TimerFired { timer: Timer::Approval(call) } => {
-                let reason = "nobody decided in time".to_owned();
-                self.approval_decided(call, false, Some(reason), &mut out);
-            }
-            InputKind::TimerFired { timer: Timer::Run(run) } => self.run_timed_out(run, &mut out),
+            InputKind::TimerFired { timer } => self.timer_fired(timer, &mut out),
             InputKind::CallPrepared { call, preparation } => self.call_prepared(call, preparation, &mut out),
             InputKind::ToolStarted { call } => self.tool_started(call, &mut out),
             InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, &mut out),
@@ -265,6 +219,15 @@ impl Machine {
             InputKind::Resumed => self.resumed(last, &mut out),
         }
         out
+    }
+
+    fn timer_fired(&mut self, timer: Timer, out: &mut Vec<Action>) {
+        match timer {
+            Timer::Approval(call) => {
+                self.approval_decided(call, false, Some("nobody decided in time".to_owned()), out);
+            }
+            Timer::Run(run) => self.run_timed_out(run, out),
+        }
     }
 
     fn submit(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {

@@ -16,7 +16,7 @@ use crate::{
 };
 use crate::{
     command::{Command, ExecRequest, ExecResult},
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, expect_directory},
     error::EnvError,
     file::{DirEntry, Metadata},
     output::OutputLimits,
@@ -138,9 +138,7 @@ impl ExecutionEnvironment for Confined {
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
         for root in &self.roots {
-            if !self.metadata(root).await?.is_dir() {
-                return Err(EnvError::NotADirectory { path: root.clone() });
-            }
+            expect_directory(self, root).await?;
         }
         Ok(())
     }

@@ -37,6 +37,7 @@ mod remote;
 mod sandboxed;
 mod search;
 mod secret;
+mod setters;
 #[cfg(feature = "ssh")]
 mod ssh;
 mod variables;

@@ -16,7 +16,7 @@ use self::kernel::Rules;
 use crate::{
     blocking::blocking,
     command::Command,
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, expect_directory},
     error::EnvError,
     file::{DirEntry, Metadata},
     local::{Launcher, LocalEnvironment},
@@ -86,6 +86,7 @@ pub enum Protection {
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct Sandboxed {
     inner: LocalEnvironment,
     rules: Arc<Rules>,
@@ -168,9 +169,7 @@ impl ExecutionEnvironment for Sandboxed {
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
         for root in &self.rules.writable {
-            if !self.inner.metadata(root).await?.is_dir() {
-                return Err(EnvError::NotADirectory { path: root.clone() });
-            }
+            expect_directory(&self.inner, root).await?;
         }
         let unenforced = self.unenforced().await?;
         let missing: Vec<_> =
@@ -248,12 +247,6 @@ impl fmt::Display for Protection {
             Self::Signals => "signals to processes outside",
             Self::Sockets => "sockets",
         })
-    }
-}
-
-impl fmt::Debug for Sandboxed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sandboxed").field("inner", &self.inner).field("rules", &self.rules).finish()
     }
 }
 

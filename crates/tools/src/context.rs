@@ -1,5 +1,6 @@
 //! The context of a call.
 
+use pintle_env::setters;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,39 +47,17 @@ impl ToolContext {
         }
     }
 
-    /// Sets the token that cancels the call.
-    #[must_use]
-    pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
-        self.cancel = cancel;
-        self
-    }
-
-    /// Sets the time-outs.
-    #[must_use]
-    pub fn with_timeouts(mut self, timeouts: CommandTimeouts) -> Self {
-        self.timeouts = timeouts;
-        self
-    }
-
-    /// Sets the sink for output while the call runs.
-    #[must_use]
-    pub fn with_on_output(mut self, sink: OutputSink) -> Self {
-        self.on_output = Some(sink);
-        self
-    }
-
-    /// Sets the background commands that the calls of a session share.
-    #[must_use]
-    pub fn with_background(mut self, background: BackgroundCommands) -> Self {
-        self.background = background;
-        self
-    }
-
-    /// Sets the known files that the calls of a session share.
-    #[must_use]
-    pub fn with_files(mut self, files: KnownFiles) -> Self {
-        self.files = files;
-        self
+    setters! {
+        /// Sets the token that cancels the call.
+        with_cancel(cancel: CancellationToken) => cancel = cancel;
+        /// Sets the time-outs.
+        with_timeouts(timeouts: CommandTimeouts) => timeouts = timeouts;
+        /// Sets the sink for output while the call runs.
+        with_on_output(sink: OutputSink) => on_output = Some(sink);
+        /// Sets the background commands that the calls of a session share.
+        with_background(background: BackgroundCommands) => background = background;
+        /// Sets the known files that the calls of a session share.
+        with_files(files: KnownFiles) => files = files;
     }
 
     /// Runs `work` until it ends or the call is cancelled, in which case `work` is dropped.

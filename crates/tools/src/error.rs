@@ -49,6 +49,18 @@ impl ToolError {
         Self { kind, message: message.into(), source: None }
     }
 
+    /// An error of kind [`ToolErrorKind::Failed`].
+    #[must_use]
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::Failed, message)
+    }
+
+    /// An error of kind [`ToolErrorKind::InvalidArguments`].
+    #[must_use]
+    pub fn invalid_arguments(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::InvalidArguments, message)
+    }
+
     /// Returns the message for the model.
     #[must_use]
     pub fn for_model(&self) -> &str {

@@ -75,5 +75,25 @@ macro_rules! stateless_tool {
     };
 }
 
+/// Declares a tool that needs a client of the embedding application, with its constructor.
+macro_rules! client_tool {
+    ($(#[$doc:meta])* pub struct $Tool:ident($Client:ty);) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $Tool {
+            client: $Client,
+        }
+
+        impl $Tool {
+            /// The tool with this client.
+            #[must_use]
+            pub fn new(client: $Client) -> Self {
+                Self { client }
+            }
+        }
+    };
+}
+
+pub(crate) use client_tool;
 pub(crate) use stateless_tool;
 pub(crate) use tool_properties;

@@ -13,6 +13,10 @@ use crate::protocol::Skill as SkillInfo;
 /// Maximum number of directories that are searched for the root of the project.
 const MAX_DEPTH: usize = 64;
 
+/// Description of both tools.
+const DESCRIPTION: &str = "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind \
+                           that a skill in the list of skills describes, and follow what it says.";
+
 /// Creates Claude Code's tool for skills in these directories.
 pub(super) fn claude_skill(skill_dirs: &[String]) -> Skill {
     Skill { skill_dirs: skill_dirs.to_vec() }
@@ -41,8 +45,7 @@ impl Tool for Skill {
 
     tool_properties! {
         name: "Skill",
-        description: "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind \
-         that a skill in the list of skills describes, and follow what it says.",
+        description: DESCRIPTION,
         effect: Effect::Read,
         kind: "read_file",
     }
@@ -68,8 +71,7 @@ impl Tool for ActivateSkill {
 
     tool_properties! {
         name: "activate_skill",
-        description: "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind \
-         that a skill in the list of skills describes, and follow what it says.",
+        description: DESCRIPTION,
         effect: Effect::Read,
         kind: "read_file",
     }

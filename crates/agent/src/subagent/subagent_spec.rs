@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_env::EnvError;
 use pintle_llm::Catalog;
 use pintle_tools::gate::{EffectGate, Permission};
-use pintle_tools::{Effect, ToolError, ToolErrorKind};
+use pintle_tools::{Effect, ToolError};
 
 use super::prompt;
 use super::request::{Role, SpawnRequest};
@@ -77,7 +77,7 @@ fn unreachable_provider(model: &str, provider: &str, default: &str) -> ToolError
     let message = format!(
         "the model {model:?} is one of {provider}, which this session cannot reach; leave model out to have {default}"
     );
-    ToolError::new(ToolErrorKind::InvalidArguments, message)
+    ToolError::invalid_arguments(message)
 }
 
 fn unusable_directory(error: EnvError) -> ToolError {

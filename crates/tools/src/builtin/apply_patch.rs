@@ -122,7 +122,7 @@ pub(crate) fn check_patch(patch: &str) -> Result<(), ToolError> {
 }
 
 fn invalid_patch(error: ParseError) -> ToolError {
-    ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
+    ToolError::invalid_arguments(error.to_string()).with_source(error)
 }
 
 /// Returns the files that a patch names; none if it is invalid.
@@ -173,13 +173,12 @@ fn canonical(env: &dyn ExecutionEnvironment, path: &str) -> Result<String, ToolE
     if path.len() > MAX_PATH {
         let start: String = path.chars().take(MAX_SHOWN).collect();
         let message = format!("{start}… has {} bytes: a path has at most {MAX_PATH}", path.len());
-        return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        return Err(ToolError::invalid_arguments(message));
     }
     let shown = display_path(env, &env.resolve(Path::new(path)));
     // If the working directory is not UTF-8, paths outside of it have no name.
     if shown.contains(char::REPLACEMENT_CHARACTER) && !path.contains(char::REPLACEMENT_CHARACTER) {
-        let message = format!("{path} leads out of a directory whose name is not UTF-8");
-        return Err(ToolError::new(ToolErrorKind::Failed, message));
+        return Err(ToolError::failed(format!("{path} leads out of a directory whose name is not UTF-8")));
     }
     Ok(shown)
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
@@ -45,7 +45,7 @@ impl Tool for AskUser {
 
     async fn call(&self, input: AskUserInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let options = input.options.unwrap_or_default();
-        let invalid = |message: &str| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        let invalid = |message: &str| Err(ToolError::invalid_arguments(message));
         if input.question.trim().is_empty() {
             return invalid("question is empty; say what the user should decide or tell");
         }

@@ -15,7 +15,7 @@ use self::replace::{Replaced, fold, list_lines, replace};
 use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::known_files::Comparison;
 use crate::properties::tool_properties;
 use crate::tool::{Effect, FileChange, Tool, ToolOutput};
@@ -236,7 +236,7 @@ fn check(edit: &Edit<'_>) -> Result<(), ToolError> {
     } else {
         return Ok(());
     };
-    Err(ToolError::new(ToolErrorKind::InvalidArguments, message))
+    Err(ToolError::invalid_arguments(message))
 }
 
 #[cfg(test)]

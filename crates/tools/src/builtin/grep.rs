@@ -49,13 +49,10 @@ pub struct GrepInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum GrepOutputMode {
-    // Doc comments would turn the list of names in the schema into a list of objects.
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     Content,
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     FilesWithMatches,
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     Count,
 }
 

@@ -13,7 +13,7 @@ use super::content_kind::{ContentKind, SAMPLE};
 use super::notebook::{self, MAX_NOTEBOOK};
 use super::path::unreadable;
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
@@ -112,7 +112,7 @@ pub(crate) async fn read_file(
     if metadata.is_dir() {
         let message =
             format!("{path} is a directory, not a file; list it, or find the files in it with a glob");
-        return Err(ToolError::new(ToolErrorKind::Failed, message));
+        return Err(ToolError::failed(message));
     }
     let sample = env.read(file, Some(0..SAMPLE)).await?;
     let (first, limit) = (offset.unwrap_or(1).max(1), limit.unwrap_or(DEFAULT_LIMIT));
@@ -178,7 +178,7 @@ async fn image(
             "{path} is an image ({media_type}) of {size} bytes; models take at most {MAX_IMAGE}. \
              Make a smaller copy and read that"
         );
-        return Err(ToolError::new(ToolErrorKind::Failed, message));
+        return Err(ToolError::failed(message));
     }
     let bytes = env.read(Path::new(path), None).await?;
     let text = format!("[{path}: {media_type}, {size} bytes, shown as an image]");
@@ -190,7 +190,7 @@ fn binary(path: &str, kind: &str, metadata: &Metadata) -> ToolError {
     let message = format!(
         "{path} is no text: {kind}, {size} bytes. Convert it or extract text from it with a command, and read the result"
     );
-    ToolError::new(ToolErrorKind::Failed, message)
+    ToolError::failed(message)
 }
 
 /// Handles an offset without lines: the file is empty, or shorter.
@@ -209,7 +209,7 @@ async fn past_the_end(
 
 fn offset_past_end(path: &str, offset: usize, lines: usize) -> ToolError {
     let message = format!("offset {offset} is past the end of {path}, which has {lines} lines");
-    ToolError::new(ToolErrorKind::InvalidArguments, message).with_source(OffsetPastEnd { lines })
+    ToolError::invalid_arguments(message).with_source(OffsetPastEnd { lines })
 }
 
 /// An offset past the last line, for tools that report it in their own words.

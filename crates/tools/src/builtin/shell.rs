@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::{CommandTimeouts, ToolContext};
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
 
@@ -164,8 +164,7 @@ async fn append(output: Output, report: String, limits: OutputLimits) -> Result<
     }
     let copy = tokio::task::spawn_blocking(move || copy_with(&output, &report, limits));
     copy.await.map_err(|error| {
-        ToolError::new(ToolErrorKind::Failed, "the command has run, but its output was lost")
-            .with_source(error)
+        ToolError::failed("the command has run, but its output was lost").with_source(error)
     })?
 }
 
@@ -181,7 +180,7 @@ fn copy_with(output: &Output, report: &str, limits: OutputLimits) -> Result<Outp
         if copy.len() == before {
             let message =
                 format!("the command has run, but there is no room on the disk for its output\n{report}");
-            return Err(ToolError::new(ToolErrorKind::Failed, message));
+            return Err(ToolError::failed(message));
         }
     }
     copy.push(separator(last.as_ref()).as_bytes());
@@ -198,7 +197,7 @@ fn separator(last: Option<&u8>) -> &'static str {
 
 fn unreadable(error: std::io::Error) -> ToolError {
     let message = format!("the command has run, but its output cannot be read back: {error}");
-    ToolError::new(ToolErrorKind::Failed, message).with_source(error)
+    ToolError::failed(message).with_source(error)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
@@ -42,13 +42,10 @@ pub struct PlanStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum PlanStatus {
-    // Doc comments would turn the list of names in the schema into a list of objects.
-    #[expect(missing_docs, reason = "see above")]
     Pending,
-    #[expect(missing_docs, reason = "see above")]
     InProgress,
-    #[expect(missing_docs, reason = "see above")]
     Completed,
 }
 
@@ -65,7 +62,7 @@ impl Tool for UpdatePlan {
     }
 
     async fn call(&self, input: UpdatePlanInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let invalid = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        let invalid = |message: String| Err(ToolError::invalid_arguments(message));
         let steps = input.plan.len();
         if steps == 0 {
             return invalid(

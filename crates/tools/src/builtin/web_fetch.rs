@@ -9,15 +9,14 @@ use serde::Deserialize;
 use super::web::{FetchRequest, WebClient, WebPage};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::properties::tool_properties;
+use crate::properties::{client_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Fetches a page through a [`WebClient`], which limits addresses and time.
-///
-/// The result has the URL and the status, followed by the text. A status of 400 or above counts as an error.
-#[derive(Clone, Debug)]
-pub struct WebFetch {
-    client: Arc<dyn WebClient>,
+client_tool! {
+    /// Fetches a page through a [`WebClient`], which limits addresses and time.
+    ///
+    /// The result has the URL and the status, followed by the text. A status of 400 or above counts as an error.
+    pub struct WebFetch(Arc<dyn WebClient>);
 }
 
 /// The arguments of `web_fetch`.
@@ -26,14 +25,6 @@ pub struct WebFetch {
 pub struct WebFetchInput {
     /// The address, with `https://` or `http://`.
     pub url: String,
-}
-
-impl WebFetch {
-    /// The tool with this client.
-    #[must_use]
-    pub fn new(client: Arc<dyn WebClient>) -> Self {
-        Self { client }
-    }
 }
 
 impl Tool for WebFetch {

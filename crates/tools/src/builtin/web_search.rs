@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::web::{SearchHit, SearchQuery, SearchResults, WebSearchClient};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
-use crate::properties::tool_properties;
+use crate::error::ToolError;
+use crate::properties::{client_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The default number of hits.
@@ -21,10 +21,9 @@ const MAX_RESULTS: usize = 20;
 const MAX_TITLE: usize = 200;
 const MAX_SNIPPET: usize = 500;
 
-/// Searches the web through a [`WebSearchClient`].
-#[derive(Clone, Debug)]
-pub struct WebSearch {
-    client: Arc<dyn WebSearchClient>,
+client_tool! {
+    /// Searches the web through a [`WebSearchClient`].
+    pub struct WebSearch(Arc<dyn WebSearchClient>);
 }
 
 /// The arguments of `web_search`.
@@ -36,14 +35,6 @@ pub struct WebSearchInput {
     /// The most hits to return, up to 20. Default: 8.
     #[schemars(range(min = 1))]
     pub max_results: Option<usize>,
-}
-
-impl WebSearch {
-    /// The tool with this client.
-    #[must_use]
-    pub fn new(client: Arc<dyn WebSearchClient>) -> Self {
-        Self { client }
-    }
 }
 
 impl Tool for WebSearch {
@@ -78,8 +69,7 @@ pub(crate) async fn search(
     cx: &ToolContext,
 ) -> Result<Vec<String>, ToolError> {
     if query.query.is_empty() {
-        let message = "query is empty; give the words to search for";
-        return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        return Err(ToolError::invalid_arguments("query is empty; give the words to search for"));
     }
     let results = cx.until_cancelled("the search was stopped", client.search(query.clone()));
     let SearchResults { answer, hits } = results.await?;

@@ -145,10 +145,7 @@ impl Tool for Wait {
         let agents: Vec<SubagentHandle> =
             input.ids.iter().map(|id| self.0.find(id)).collect::<Result<_, _>>()?;
         if agents.is_empty() {
-            return Err(ToolError::new(
-                ToolErrorKind::InvalidArguments,
-                "ids is empty; name one agent at least",
-            ));
+            return Err(ToolError::invalid_arguments("ids is empty; name one agent at least"));
         }
         let (min, max) = WAIT_MS;
         let timeout_ms = input.timeout_ms.unwrap_or(DEFAULT_WAIT_MS).clamp(min, max);

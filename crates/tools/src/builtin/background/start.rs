@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
@@ -49,8 +49,7 @@ impl Tool for ShellStart {
 
     async fn call(&self, input: ShellStartInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         if input.command.trim().is_empty() {
-            let message = "command is empty, so there is nothing to start";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments("command is empty, so there is nothing to start"));
         }
         let starting = cx.background.start(cx.env.as_ref(), &input.command);
         let id = cx.until_cancelled(NOT_STARTED, starting).await?;

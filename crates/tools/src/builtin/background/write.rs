@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
@@ -41,7 +41,7 @@ impl Tool for ShellWrite {
         let close = input.close.unwrap_or(false);
         if input.text.is_empty() && !close {
             let message = "text is empty and close is not set, so there is nothing to do";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments(message));
         }
         let stopped = "the writing was stopped; the command may have read a part";
         cx.until_cancelled(stopped, cx.background.write(input.id, input.text.as_bytes(), close)).await?;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use self::render::Page;
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::number::count;
 use crate::properties::{stateless_tool, tool_properties};
@@ -70,14 +70,11 @@ pub struct GrepInput {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum GrepOutputMode {
-    // Doc comments would turn the list of names in the schema into a list of objects.
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     Content,
     #[default]
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     FilesWithMatches,
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     Count,
 }
 
@@ -116,7 +113,7 @@ fn request(input: GrepInput, page: Page) -> Result<GrepRequest, ToolError> {
     let filter = match (input.glob, input.file_type) {
         (Some(_), Some(_)) => {
             let message = "glob and type exclude each other: give the one that says it best";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments(message));
         }
         (glob, None) => glob,
         (None, Some(file_type)) => Some(glob_of_type(&file_type)),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::task_id::parse_task_id;
 use crate::builtin::{BackgroundState, stop};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
@@ -41,8 +41,7 @@ impl Tool for TaskStop {
 
     async fn call(&self, input: TaskStopInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Some(task_id) = input.task_id.or(input.shell_id) else {
-            let message = "`task_id`: required, but missing";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments("`task_id`: required, but missing"));
         };
         let id = parse_task_id(&task_id)?;
         let output = stop(id, cx).await?;

@@ -8,14 +8,13 @@ use serde::Deserialize;
 use crate::builtin::{WebClient, fetch, page_text};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::properties::tool_properties;
+use crate::properties::{client_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Fetches a page, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the page itself; no second
-/// model answers the `prompt`.
-#[derive(Clone, Debug)]
-pub struct WebFetch {
-    client: Arc<dyn WebClient>,
+client_tool! {
+    /// Fetches a page, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the page itself; no second
+    /// model answers the `prompt`.
+    pub struct WebFetch(Arc<dyn WebClient>);
 }
 
 /// The arguments of `WebFetch`.
@@ -26,14 +25,6 @@ pub struct WebFetchInput {
     pub url: String,
     /// What you look for on the page, for people who follow along. You get the whole page.
     pub prompt: String,
-}
-
-impl WebFetch {
-    /// The tool with this client.
-    #[must_use]
-    pub fn new(client: Arc<dyn WebClient>) -> Self {
-        Self { client }
-    }
 }
 
 impl Tool for WebFetch {

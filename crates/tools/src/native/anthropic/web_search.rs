@@ -7,17 +7,16 @@ use serde::Deserialize;
 
 use crate::builtin::{SearchQuery, WebSearchClient, search};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
-use crate::properties::tool_properties;
+use crate::error::ToolError;
+use crate::properties::{client_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most hits that are shown.
 const MAX_HITS: usize = 10;
 
-/// Searches the web, like [`WebSearch`](crate::builtin::WebSearch).
-#[derive(Clone, Debug)]
-pub struct WebSearch {
-    client: Arc<dyn WebSearchClient>,
+client_tool! {
+    /// Searches the web, like [`WebSearch`](crate::builtin::WebSearch).
+    pub struct WebSearch(Arc<dyn WebSearchClient>);
 }
 
 /// The arguments of `WebSearch`.
@@ -31,14 +30,6 @@ pub struct WebSearchInput {
     pub allowed_domains: Option<Vec<String>>,
     /// No pages of these domains.
     pub blocked_domains: Option<Vec<String>>,
-}
-
-impl WebSearch {
-    /// The tool with this client.
-    #[must_use]
-    pub fn new(client: Arc<dyn WebSearchClient>) -> Self {
-        Self { client }
-    }
 }
 
 impl Tool for WebSearch {
@@ -60,7 +51,7 @@ impl Tool for WebSearch {
         let blocked = input.blocked_domains.unwrap_or_default();
         if !allowed.is_empty() && !blocked.is_empty() {
             let message = "give either `allowed_domains` or `blocked_domains`, not both";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments(message));
         }
         let query = SearchQuery::new(input.query.trim(), MAX_HITS).with_domains(allowed, blocked);
         let found = search(self.client.as_ref(), &query, cx).await?;

@@ -8,16 +8,15 @@ use serde::Deserialize;
 use crate::builtin::{SearchQuery, WebSearchClient, search};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::properties::tool_properties;
+use crate::properties::{client_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most hits that are shown.
 const MAX_HITS: usize = 10;
 
-/// Searches the web, like [`WebSearch`](crate::builtin::WebSearch).
-#[derive(Clone, Debug)]
-pub struct GoogleWebSearch {
-    client: Arc<dyn WebSearchClient>,
+client_tool! {
+    /// Searches the web, like [`WebSearch`](crate::builtin::WebSearch).
+    pub struct GoogleWebSearch(Arc<dyn WebSearchClient>);
 }
 
 /// The arguments of `google_web_search`.
@@ -26,14 +25,6 @@ pub struct GoogleWebSearch {
 pub struct GoogleWebSearchInput {
     /// The words to search for.
     pub query: String,
-}
-
-impl GoogleWebSearch {
-    /// The tool with this client.
-    #[must_use]
-    pub fn new(client: Arc<dyn WebSearchClient>) -> Self {
-        Self { client }
-    }
 }
 
 impl Tool for GoogleWebSearch {

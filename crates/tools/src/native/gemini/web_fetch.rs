@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 
 use crate::builtin::{WebClient, WebPage, fetch, page_text};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
-use crate::properties::tool_properties;
+use crate::error::ToolError;
+use crate::properties::{client_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule, truncate_to};
 
@@ -22,11 +22,10 @@ const MAX_CHARS: usize = 100_000;
 /// The most additional characters per page, for its URL, truncation marker and separator.
 const OVERHEAD: usize = 1_000;
 
-/// Fetches every page that the prompt names, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the
-/// pages itself; no second model summarizes them.
-#[derive(Clone, Debug)]
-pub struct WebFetch {
-    client: Arc<dyn WebClient>,
+client_tool! {
+    /// Fetches every page that the prompt names, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the
+    /// pages itself; no second model summarizes them.
+    pub struct WebFetch(Arc<dyn WebClient>);
 }
 
 /// The arguments of `web_fetch`.
@@ -35,14 +34,6 @@ pub struct WebFetch {
 pub struct WebFetchInput {
     /// A text that holds the addresses, up to 20, each with `https://` or `http://`, and says what you want of them.
     pub prompt: String,
-}
-
-impl WebFetch {
-    /// The tool with this client.
-    #[must_use]
-    pub fn new(client: Arc<dyn WebClient>) -> Self {
-        Self { client }
-    }
 }
 
 impl Tool for WebFetch {
@@ -67,7 +58,7 @@ impl Tool for WebFetch {
             let message = format!(
                 "`prompt`: expected 1 to {MAX_PAGES} addresses that begin with https:// or http://, found {found}"
             );
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments(message));
         }
         let pages = self.fetch_all(&addresses, cx).await?;
         let part = TruncationRule::new(MAX_CHARS / pages.len().max(1), TruncationMode::HeadTail);
@@ -105,9 +96,9 @@ impl WebFetch {
         }
         let mut pages = Vec::new();
         while let Some(ended) = fetches.join_next().await {
-            pages.push(ended.map_err(|error| {
-                ToolError::new(ToolErrorKind::Failed, "the web client panicked").with_source(error)
-            })?);
+            pages.push(
+                ended.map_err(|error| ToolError::failed("the web client panicked").with_source(error))?,
+            );
         }
         pages.sort_by_key(|(at, _)| *at);
         Ok(pages.into_iter().map(|(_, page)| page).collect())

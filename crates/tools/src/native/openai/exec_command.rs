@@ -94,7 +94,7 @@ async fn start(
         tokio::time::timeout(wait.max(START_LIMIT), starting).await.unwrap_or_else(|_elapsed| {
             let message = "the command was not started: too many commands run already; end one of them, or wait \
                 for its end";
-            Err(ToolError::new(ToolErrorKind::Failed, message))
+            Err(ToolError::failed(message))
         })
     };
     cx.until_cancelled(NOT_STARTED, starting).await

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::builtin::{ReadFile, ReadFileInput};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
@@ -46,7 +46,7 @@ impl Tool for ViewImage {
         let output = ReadFile::new().call(request, cx).await?;
         if output.images.is_empty() {
             let message = format!("{} is no image: expected PNG, JPEG, GIF or WebP", input.path);
-            return Err(ToolError::new(ToolErrorKind::Failed, message));
+            return Err(ToolError::failed(message));
         }
         Ok(output)
     }
