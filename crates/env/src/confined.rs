@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use crate::{
     blocking::{Cancelled, blocking},
     file::MAX_ENTRIES,
+    forward::forward,
     host_files::beneath::{self, Beneath},
 };
 use crate::{
@@ -19,7 +20,6 @@ use crate::{
     environment::{ExecutionEnvironment, expect_directory},
     error::EnvError,
     file::{DirEntry, Metadata},
-    output::OutputLimits,
     path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
@@ -123,17 +123,7 @@ impl Confined {
 
 #[async_trait]
 impl ExecutionEnvironment for Confined {
-    fn working_directory(&self) -> &Path {
-        self.inner.working_directory()
-    }
-
-    fn platform(&self) -> &str {
-        self.inner.platform()
-    }
-
-    fn os_version(&self) -> &str {
-        self.inner.os_version()
-    }
+    forward! { inner: working_directory, platform, os_version, cleanup, output_limits }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
@@ -141,14 +131,6 @@ impl ExecutionEnvironment for Confined {
             expect_directory(self, root).await?;
         }
         Ok(())
-    }
-
-    async fn cleanup(&self) -> Result<(), EnvError> {
-        self.inner.cleanup().await
-    }
-
-    fn output_limits(&self) -> OutputLimits {
-        self.inner.output_limits()
     }
 
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {

@@ -16,7 +16,7 @@ pub use self::image::{ContainerImage, Mount};
 use crate::{
     error::EnvError,
     output::OutputLimits,
-    remote::{Remote, Settings, delegate_to_remote},
+    remote::{Remote, Settings, forward_to_remote},
     setters::setters,
     variables::EnvPolicy,
 };
@@ -148,4 +148,4 @@ impl DockerEnvironmentBuilder {
     }
 }
 
-delegate_to_remote!(DockerEnvironment);
+forward_to_remote!(DockerEnvironment);

@@ -6,7 +6,7 @@ use super::{Connection, transport::SshTransport};
 use crate::{
     error::EnvError,
     output::OutputLimits,
-    remote::{Remote, Settings, delegate_to_remote},
+    remote::{Remote, Settings, forward_to_remote},
     setters::setters,
     variables::EnvPolicy,
 };
@@ -120,4 +120,4 @@ impl SshEnvironmentBuilder {
     }
 }
 
-delegate_to_remote!(SshEnvironment);
+forward_to_remote!(SshEnvironment);
