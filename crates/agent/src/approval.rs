@@ -76,11 +76,11 @@ impl ApprovalRequest {
 
     setters! {
         /// Sets the reason why a decision is needed.
-        with_reason(reason: impl Into<String>) => reason = reason.into();
+        pub fn with_reason(reason: impl Into<String>) => reason = reason.into();
         /// Sets the result of the dry run.
-        with_dry_run(dry_run: Option<DryRun>) => dry_run = dry_run;
+        pub fn with_dry_run(dry_run: Option<DryRun>) => dry_run = dry_run;
         /// Sets the subagent that makes the call.
-        with_origin(origin: Option<SubagentOrigin>) => origin = origin;
+        pub fn with_origin(origin: Option<SubagentOrigin>) => origin = origin;
     }
 }
 

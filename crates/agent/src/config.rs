@@ -36,33 +36,33 @@ pub struct SessionConfig {
 impl SessionConfig {
     setters! {
         /// Sets the limits of the turn machine.
-        with_limits(limits: TurnLimits) => limits = limits;
+        pub fn with_limits(limits: TurnLimits) => limits = limits;
         /// Sets the limit on assistant turns over the session; 0 is unlimited.
-        with_max_turns(max_turns: u64) => limits.max_turns = max_turns;
+        pub fn with_max_turns(max_turns: u64) => limits.max_turns = max_turns;
         /// Sets the limit on tool rounds per input; 0 is unlimited.
-        with_max_tool_rounds(max_rounds: u64) => limits.max_tool_rounds_per_input = max_rounds;
+        pub fn with_max_tool_rounds(max_rounds: u64) => limits.max_tool_rounds_per_input = max_rounds;
         /// Sets the spending limits of the session and its subagents.
-        with_budget(budget: Budget) => limits.budget = budget;
+        pub fn with_budget(budget: Budget) => limits.budget = budget;
         /// Sets the reasoning effort.
-        with_reasoning_effort(effort: Option<ReasoningEffort>) => reasoning_effort = effort;
+        pub fn with_reasoning_effort(effort: Option<ReasoningEffort>) => reasoning_effort = effort;
         /// Sets the time limits of commands.
-        with_command_timeouts(timeouts: CommandTimeouts) => command_timeouts = timeouts;
+        pub fn with_command_timeouts(timeouts: CommandTimeouts) => command_timeouts = timeouts;
         /// Sets the limits on the part of a tool's output that the model gets.
-        with_tool_output(limits: TruncationLimits) => tool_output = limits;
+        pub fn with_tool_output(limits: TruncationLimits) => tool_output = limits;
         /// Sets the retry policy of model calls.
-        with_retry(policy: RetryPolicy) => retry = SessionRetry(policy);
+        pub fn with_retry(policy: RetryPolicy) => retry = SessionRetry(policy);
         /// Sets the time limits of model calls.
-        with_model_timeout(timeout: AdapterTimeout) => model_timeout = ModelTimeout(timeout);
+        pub fn with_model_timeout(timeout: AdapterTimeout) => model_timeout = ModelTimeout(timeout);
         /// Sets the maximum number of commands in the background.
-        with_background_commands(max: usize) => background_commands = BackgroundLimit(max);
+        pub fn with_background_commands(max: usize) => background_commands = BackgroundLimit(max);
         /// Sets the maximum nesting depth of subagents. With 0 the model has no tools for subagents.
-        with_max_subagent_depth(depth: u32) => subagents.max_depth = depth;
+        pub fn with_max_subagent_depth(depth: u32) => subagents.max_depth = depth;
         /// Sets the maximum number of open subagents.
-        with_max_subagents(max: usize) => subagents.max_open = max;
+        pub fn with_max_subagents(max: usize) => subagents.max_open = max;
         /// Sets the maximum size of a model response, in bytes.
-        with_response_limit(bytes: u64) => response_limit = ResponseLimit(bytes);
+        pub fn with_response_limit(bytes: u64) => response_limit = ResponseLimit(bytes);
         /// Sets the instructions of the user, which end the system prompt.
-        with_user_instructions(text: impl Into<String>) => user_instructions = Some(text.into());
+        pub fn with_user_instructions(text: impl Into<String>) => user_instructions = Some(text.into());
     }
 }
 

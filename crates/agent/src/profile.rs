@@ -268,13 +268,14 @@ impl ProviderProfile {
 
     setters! {
         /// Sets the forms of tool calls that are recognised in the model's text.
-        with_text_tool_calls(forms: impl IntoIterator<Item = TextToolCallForm>) => text_tool_calls = forms.into_iter().collect();
+        pub fn with_text_tool_calls(forms: impl IntoIterator<Item = TextToolCallForm>)
+            => text_tool_calls = forms.into_iter().collect();
         /// Sets the context window in tokens, overriding the catalog.
-        with_context_window(tokens: u64) => context_window_size = tokens;
+        pub fn with_context_window(tokens: u64) => context_window_size = tokens;
         /// Sets the name of the client's provider that requests are sent to.
-        with_provider(provider: impl Into<String>) => provider = provider.into();
+        pub fn with_provider(provider: impl Into<String>) => provider = provider.into();
         /// Sets the base instructions, the first layer of the prompt.
-        with_base_instructions(markdown: impl Into<Arc<str>>) => base_instructions = markdown.into();
+        pub fn with_base_instructions(markdown: impl Into<Arc<str>>) => base_instructions = markdown.into();
     }
 
     /// Adds a tool, or replaces the one of the same name (section 3.7).

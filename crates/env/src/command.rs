@@ -265,13 +265,13 @@ impl ExecResult {
 
     setters! {
         /// Sets whether the command was terminated at the time-out.
-        with_timed_out(timed_out: bool) => timed_out = timed_out;
+        pub fn with_timed_out(timed_out: bool) => timed_out = timed_out;
         /// Sets the duration of the command.
-        with_duration(duration: Duration) => duration = duration;
+        pub fn with_duration(duration: Duration) => duration = duration;
         /// Sets the number of jobs terminated after the command had exited.
-        with_ended_jobs(ended_jobs: usize) => ended_jobs = ended_jobs;
+        pub fn with_ended_jobs(ended_jobs: usize) => ended_jobs = ended_jobs;
         /// Sets the id of a process that could not be killed.
-        with_stuck(stuck: Option<u32>) => stuck = stuck;
+        pub fn with_stuck(stuck: Option<u32>) => stuck = stuck;
     }
 
     /// Returns true if the command exited with 0 in time and left no stuck process.

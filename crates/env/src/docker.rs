@@ -109,16 +109,17 @@ impl DockerEnvironmentBuilder {
 
     setters! {
         /// Sets the client program, as a path or a name in `PATH`; default `docker`, else `podman`.
-        program(program: impl Into<PathBuf>) => program = Some(program.into());
+        pub fn program(program: impl Into<PathBuf>) => program = Some(program.into());
         /// Sets the user that commands run as: name or number, optionally followed by `:` and a group;
         /// default the container's user.
-        user(user: impl Into<String>) => user = Some(user.into());
+        pub fn user(user: impl Into<String>) => user = Some(user.into());
         /// Sets the directory in which commands start and relative paths begin, absolute; default the
         /// container's working directory.
-        working_directory(directory: impl AsRef<Path>) => settings.working_directory = Some(directory.as_ref().to_path_buf());
+        pub fn working_directory(directory: impl AsRef<Path>)
+            => settings.working_directory = Some(directory.as_ref().to_path_buf());
         /// Sets which of the container's variables commands inherit; default
         /// [`EnvPolicy::InheritFiltered`]. Variables of the embedding application are not passed on.
-        env_policy(policy: EnvPolicy) => settings.policy = policy;
+        pub fn env_policy(policy: EnvPolicy) => settings.policy = policy;
     }
 
     /// Adds a variable for every command, regardless of the policy.

@@ -217,13 +217,13 @@ impl LocalEnvironmentBuilder {
 
     setters! {
         /// Sets the shell, which must support `-c`; default `/bin/bash`, else `/bin/sh`.
-        shell(shell: impl Into<PathBuf>) => shell = Some(shell.into());
+        pub fn shell(shell: impl Into<PathBuf>) => shell = Some(shell.into());
         /// Sets the limits on captured output; default [`OutputLimits::default`] with spool files in
         /// the embedding application's `TMPDIR`.
-        output_limits(limits: OutputLimits) => output_limits = Some(limits);
+        pub fn output_limits(limits: OutputLimits) => output_limits = Some(limits);
         /// Sets whether commands are terminated when the embedding process dies, by a `/bin/sh` that
         /// runs beside them; default true. Commands fail to start if that shell does.
-        lifeline(has_lifeline: bool) => has_lifeline = has_lifeline;
+        pub fn lifeline(has_lifeline: bool) => has_lifeline = has_lifeline;
     }
 
     /// Builds the environment without touching the file system;

@@ -80,15 +80,15 @@ impl GrepRequest {
 
     setters! {
         /// Sets the file or directory to search.
-        with_path(path: impl Into<PathBuf>) => path = Some(path.into());
+        pub fn with_path(path: impl Into<PathBuf>) => path = Some(path.into());
         /// Restricts the search to files that match `glob`.
-        with_glob_filter(glob: impl Into<String>) => glob_filter = Some(glob.into());
+        pub fn with_glob_filter(glob: impl Into<String>) => glob_filter = Some(glob.into());
         /// Sets whether case is ignored.
-        with_case_insensitive(case_insensitive: bool) => case_insensitive = case_insensitive;
+        pub fn with_case_insensitive(case_insensitive: bool) => case_insensitive = case_insensitive;
         /// Sets the maximum number of results.
-        with_max_results(max_results: usize) => max_results = max_results;
+        pub fn with_max_results(max_results: usize) => max_results = max_results;
         /// Sets the kind of results.
-        with_output_mode(mode: GrepMode) => output_mode = mode;
+        pub fn with_output_mode(mode: GrepMode) => output_mode = mode;
     }
 
     /// Sets the number of context lines before and after each match.

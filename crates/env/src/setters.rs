@@ -5,13 +5,13 @@
 /// ```ignore
 /// setters! {
 ///     /// Sets the directory to search.
-///     with_path(path: impl Into<PathBuf>) => path = Some(path.into());
+///     pub fn with_path(path: impl Into<PathBuf>) => path = Some(path.into());
 /// }
 /// ```
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setters {
-    ($($(#[$doc:meta])* $setter:ident($argument:ident: $type:ty) => $($field:ident).+ = $value:expr;)+) => {
+    ($($(#[$doc:meta])* pub fn $setter:ident($argument:ident: $type:ty) => $($field:ident).+ = $value:expr;)+) => {
         $(
             $(#[$doc])*
             #[must_use = "a setter returns the changed value"]

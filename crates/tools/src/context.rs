@@ -49,15 +49,15 @@ impl ToolContext {
 
     setters! {
         /// Sets the token that cancels the call.
-        with_cancel(cancel: CancellationToken) => cancel = cancel;
+        pub fn with_cancel(cancel: CancellationToken) => cancel = cancel;
         /// Sets the time-outs.
-        with_timeouts(timeouts: CommandTimeouts) => timeouts = timeouts;
+        pub fn with_timeouts(timeouts: CommandTimeouts) => timeouts = timeouts;
         /// Sets the sink for output while the call runs.
-        with_on_output(sink: OutputSink) => on_output = Some(sink);
+        pub fn with_on_output(sink: OutputSink) => on_output = Some(sink);
         /// Sets the background commands that the calls of a session share.
-        with_background(background: BackgroundCommands) => background = background;
+        pub fn with_background(background: BackgroundCommands) => background = background;
         /// Sets the known files that the calls of a session share.
-        with_files(files: KnownFiles) => files = files;
+        pub fn with_files(files: KnownFiles) => files = files;
     }
 
     /// Runs `work` until it ends or the call is cancelled, in which case `work` is dropped.

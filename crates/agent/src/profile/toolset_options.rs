@@ -57,15 +57,15 @@ impl ToolsetOptions {
 
     setters! {
         /// Sets the client that fetches web pages.
-        with_web(client: Arc<dyn WebClient>) => web = Some(client);
+        pub fn with_web(client: Arc<dyn WebClient>) => web = Some(client);
         /// Sets the backend of web searches.
-        with_search(search: SearchBy) => search = Some(search);
+        pub fn with_search(search: SearchBy) => search = Some(search);
         /// Sets whether the model may ask the user questions.
-        with_questions(answered: bool) => questions = answered;
+        pub fn with_questions(answered: bool) => questions = answered;
         /// Sets whether the model may keep a plan.
-        with_plan(plan: bool) => plan = plan;
+        pub fn with_plan(plan: bool) => plan = plan;
         /// Sets whether commands may keep running between calls.
-        with_background(background: bool) => background = background;
+        pub fn with_background(background: bool) => background = background;
     }
 
     /// Returns the search engine of the embedding application, if searches use one.

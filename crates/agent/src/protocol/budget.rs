@@ -49,13 +49,13 @@ pub enum BudgetKind {
 impl Budget {
     setters! {
         /// Sets the limit on input and output tokens over the session.
-        with_tokens(tokens: u64) => tokens = Some(tokens);
+        pub fn with_tokens(tokens: u64) => tokens = Some(tokens);
         /// Sets the limit on cost over the session, in millionths of a US dollar.
-        with_cost_micros(micros: u64) => cost_micros = Some(micros);
+        pub fn with_cost_micros(micros: u64) => cost_micros = Some(micros);
         /// Sets the time limit of each run.
-        with_wall_time(time: Duration) => wall_time = Some(time);
+        pub fn with_wall_time(time: Duration) => wall_time = Some(time);
         /// Sets the limit on tool calls over the session.
-        with_tool_calls(calls: u64) => tool_calls = Some(calls);
+        pub fn with_tool_calls(calls: u64) => tool_calls = Some(calls);
     }
 
     /// Returns the remaining budget after `spent`, for a subagent.

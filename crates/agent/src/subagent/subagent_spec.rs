@@ -13,8 +13,8 @@ use super::subdirectory::Subdirectory;
 use crate::driver::Parts;
 use crate::profile::{ModelFamily, ProviderProfile, SubagentTools, Toolset};
 
-/// State that a parent passes on to a subagent when the spawning call begins, including changes that were made after the
-/// model was asked.
+/// State that a parent passes on to a subagent when the spawning call begins, including changes that were made after
+/// the model was asked.
 #[derive(Clone, Debug)]
 pub(crate) struct SubagentSpec {
     /// The parent's parts. The profile is without its tools for subagents.

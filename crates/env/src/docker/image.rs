@@ -65,15 +65,15 @@ impl ContainerImage {
 
     setters! {
         /// Sets the user the container runs as.
-        with_user(user: impl Into<String>) => user = Some(user.into());
+        pub fn with_user(user: impl Into<String>) => user = Some(user.into());
         /// Sets the network.
-        with_network(network: impl Into<String>) => network = Some(network.into());
+        pub fn with_network(network: impl Into<String>) => network = Some(network.into());
         /// Limits the memory, in bytes.
-        with_memory(bytes: u64) => memory = Some(bytes);
+        pub fn with_memory(bytes: u64) => memory = Some(bytes);
         /// Limits the number of processors.
-        with_cpus(cpus: f64) => cpus = Some(cpus);
+        pub fn with_cpus(cpus: f64) => cpus = Some(cpus);
         /// Limits the number of processes.
-        with_pids(pids: u32) => pids = Some(pids);
+        pub fn with_pids(pids: u32) => pids = Some(pids);
     }
 
     /// Returns the options in the engine's syntax, without the image.

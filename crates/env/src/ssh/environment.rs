@@ -72,28 +72,28 @@ impl SshEnvironmentBuilder {
     setters! {
         /// Sets the remote directory in which commands start and relative paths begin, absolute;
         /// default the login directory.
-        working_directory(directory: impl Into<PathBuf>) => settings.working_directory = Some(directory.into());
+        pub fn working_directory(directory: impl Into<PathBuf>) => settings.working_directory = Some(directory.into());
         /// Sets the port; default from the ssh configuration, else 22.
-        port(port: u16) => connection.port = Some(port);
+        pub fn port(port: u16) => connection.port = Some(port);
         /// Sets the ssh configuration file to use instead of the user's and the system's.
-        config_file(file: impl Into<PathBuf>) => connection.config_file = Some(file.into());
+        pub fn config_file(file: impl Into<PathBuf>) => connection.config_file = Some(file.into());
         /// Sets the ssh client, OpenSSH or a compatible one; default `ssh` from `PATH`.
-        program(program: impl Into<PathBuf>) => connection.program = program.into();
+        pub fn program(program: impl Into<PathBuf>) => connection.program = program.into();
         /// Sets the time-out for connecting, jump hosts included; default 15 seconds.
-        connect_timeout(timeout: Duration) => connection.connect_timeout = timeout;
+        pub fn connect_timeout(timeout: Duration) => connection.connect_timeout = timeout;
         /// Sets the time of silence after which the remote host is probed, in whole seconds; default 5.
         /// Two probes may remain unanswered: the connection is lost after three times this interval.
-        alive_interval(interval: Duration) => connection.alive_interval = interval;
+        pub fn alive_interval(interval: Duration) => connection.alive_interval = interval;
         /// Sets the maximum number of concurrent commands, at least one; default 8. Together with the
         /// supervisor and one line for helper scripts per eight commands, that uses the ten sessions
         /// that servers allow by default.
-        max_commands(commands: usize) => connection.commands = commands.max(1);
+        pub fn max_commands(commands: usize) => connection.commands = commands.max(1);
         /// Sets the local parent of the private socket directory; default `/tmp`. Socket paths are
         /// limited to some 100 bytes.
-        socket_directory(directory: impl Into<PathBuf>) => connection.socket_directory = directory.into();
+        pub fn socket_directory(directory: impl Into<PathBuf>) => connection.socket_directory = directory.into();
         /// Sets which variables of the remote login reach commands; default
         /// [`EnvPolicy::InheritFiltered`]. Local variables are not passed on.
-        env_policy(policy: EnvPolicy) => settings.policy = policy;
+        pub fn env_policy(policy: EnvPolicy) => settings.policy = policy;
     }
 
     /// Adds a variable for every command, regardless of the policy.

@@ -68,13 +68,13 @@ impl ToolOutput {
 
     setters! {
         /// Sets [`ToolOutput::is_error`].
-        with_error(is_error: bool) => is_error = is_error;
+        pub fn with_error(is_error: bool) => is_error = is_error;
         /// Sets the time-out that a command exceeded, if it did.
-        with_timed_out(limit: Option<Duration>) => timed_out = limit;
+        pub fn with_timed_out(limit: Option<Duration>) => timed_out = limit;
         /// Sets the exit code of a command, if it exited.
-        with_exit_code(exit_code: Option<i32>) => exit_code = exit_code;
+        pub fn with_exit_code(exit_code: Option<i32>) => exit_code = exit_code;
         /// Sets a question to the user, which ends the run.
-        with_question(question: impl Into<String>) => question = Some(question.into());
+        pub fn with_question(question: impl Into<String>) => question = Some(question.into());
     }
 
     /// Adds a changed file.

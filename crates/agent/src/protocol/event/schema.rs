@@ -1,6 +1,7 @@
 //! JSON Schema of events, for clients in other languages and for validating recordings.
 //!
-//! It is derived from the types. The few that are serialised by hand are described here. The workspace tests validate every event of every session against it, so that a difference is detected.
+//! It is derived from the types. The few that are serialised by hand are described here. The workspace tests validate
+//! every event of every session against it, so that a difference is detected.
 
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema};

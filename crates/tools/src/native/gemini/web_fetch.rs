@@ -23,8 +23,8 @@ const MAX_CHARS: usize = 100_000;
 const OVERHEAD: usize = 1_000;
 
 client_tool! {
-    /// Fetches every page that the prompt names, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the
-    /// pages itself; no second model summarizes them.
+    /// Fetches every page that the prompt names, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads
+    /// the pages itself; no second model summarizes them.
     pub struct WebFetch(Arc<dyn WebClient>);
 }
 
