@@ -1,6 +1,7 @@
 //! Approval of tool calls (design, sections 4 and 7).
 
 use crate::protocol::{Decision, SubagentOrigin};
+use pintle_env::setters;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -73,25 +74,13 @@ impl ApprovalRequest {
         request
     }
 
-    /// Sets the reason why a decision is needed.
-    #[must_use]
-    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
-        self.reason = reason.into();
-        self
-    }
-
-    /// Sets the result of the dry run.
-    #[must_use]
-    pub fn with_dry_run(mut self, dry_run: Option<DryRun>) -> Self {
-        self.dry_run = dry_run;
-        self
-    }
-
-    /// Sets the subagent that makes the call.
-    #[must_use]
-    pub fn with_origin(mut self, origin: Option<SubagentOrigin>) -> Self {
-        self.origin = origin;
-        self
+    setters! {
+        /// Sets the reason why a decision is needed.
+        pub fn with_reason(reason: impl Into<String>) => reason = reason.into();
+        /// Sets the result of the dry run.
+        pub fn with_dry_run(dry_run: Option<DryRun>) => dry_run = dry_run;
+        /// Sets the subagent that makes the call.
+        pub fn with_origin(origin: Option<SubagentOrigin>) => origin = origin;
     }
 }
 

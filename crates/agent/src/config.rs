@@ -1,5 +1,6 @@
 //! Configuration of a session, with every limit in one value (loop specification, section 2.2; design, section 9).
 
+use pintle_env::setters;
 use pintle_llm::{AdapterTimeout, ReasoningEffort, RetryPolicy};
 use pintle_tools::{CommandTimeouts, TruncationLimits};
 
@@ -33,102 +34,35 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// Sets the limits of the turn machine.
-    #[must_use]
-    pub fn with_limits(mut self, limits: TurnLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets the limit on assistant turns over the session; 0 is unlimited.
-    #[must_use]
-    pub fn with_max_turns(mut self, max_turns: u64) -> Self {
-        self.limits.max_turns = max_turns;
-        self
-    }
-
-    /// Sets the limit on tool rounds per input; 0 is unlimited.
-    #[must_use]
-    pub fn with_max_tool_rounds(mut self, max_rounds: u64) -> Self {
-        self.limits.max_tool_rounds_per_input = max_rounds;
-        self
-    }
-
-    /// Sets the spending limits of the session and its subagents.
-    #[must_use]
-    pub fn with_budget(mut self, budget: Budget) -> Self {
-        self.limits.budget = budget;
-        self
-    }
-
-    /// Sets the reasoning effort.
-    #[must_use]
-    pub fn with_reasoning_effort(mut self, effort: Option<ReasoningEffort>) -> Self {
-        self.reasoning_effort = effort;
-        self
-    }
-
-    /// Sets the time limits of commands.
-    #[must_use]
-    pub fn with_command_timeouts(mut self, timeouts: CommandTimeouts) -> Self {
-        self.command_timeouts = timeouts;
-        self
-    }
-
-    /// Sets the limits on the part of a tool's output that the model gets.
-    #[must_use]
-    pub fn with_tool_output(mut self, limits: TruncationLimits) -> Self {
-        self.tool_output = limits;
-        self
-    }
-
-    /// Sets the retry policy of model calls.
-    #[must_use]
-    pub fn with_retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = SessionRetry(policy);
-        self
-    }
-
-    /// Sets the time limits of model calls.
-    #[must_use]
-    pub fn with_model_timeout(mut self, timeout: AdapterTimeout) -> Self {
-        self.model_timeout = ModelTimeout(timeout);
-        self
-    }
-
-    /// Sets the maximum number of commands in the background.
-    #[must_use]
-    pub fn with_background_commands(mut self, max: usize) -> Self {
-        self.background_commands = BackgroundLimit(max);
-        self
-    }
-
-    /// Sets the maximum nesting depth of subagents. With 0 the model has no tools for subagents.
-    #[must_use]
-    pub fn with_max_subagent_depth(mut self, depth: u32) -> Self {
-        self.subagents.max_depth = depth;
-        self
-    }
-
-    /// Sets the maximum number of open subagents.
-    #[must_use]
-    pub fn with_max_subagents(mut self, max: usize) -> Self {
-        self.subagents.max_open = max;
-        self
-    }
-
-    /// Sets the maximum size of a model response, in bytes.
-    #[must_use]
-    pub fn with_response_limit(mut self, bytes: u64) -> Self {
-        self.response_limit = ResponseLimit(bytes);
-        self
-    }
-
-    /// Sets the instructions of the user, which end the system prompt.
-    #[must_use]
-    pub fn with_user_instructions(mut self, text: impl Into<String>) -> Self {
-        self.user_instructions = Some(text.into());
-        self
+    setters! {
+        /// Sets the limits of the turn machine.
+        pub fn with_limits(limits: TurnLimits) => limits = limits;
+        /// Sets the limit on assistant turns over the session; 0 is unlimited.
+        pub fn with_max_turns(max_turns: u64) => limits.max_turns = max_turns;
+        /// Sets the limit on tool rounds per input; 0 is unlimited.
+        pub fn with_max_tool_rounds(max_rounds: u64) => limits.max_tool_rounds_per_input = max_rounds;
+        /// Sets the spending limits of the session and its subagents.
+        pub fn with_budget(budget: Budget) => limits.budget = budget;
+        /// Sets the reasoning effort.
+        pub fn with_reasoning_effort(effort: Option<ReasoningEffort>) => reasoning_effort = effort;
+        /// Sets the time limits of commands.
+        pub fn with_command_timeouts(timeouts: CommandTimeouts) => command_timeouts = timeouts;
+        /// Sets the limits on the part of a tool's output that the model gets.
+        pub fn with_tool_output(limits: TruncationLimits) => tool_output = limits;
+        /// Sets the retry policy of model calls.
+        pub fn with_retry(policy: RetryPolicy) => retry = SessionRetry(policy);
+        /// Sets the time limits of model calls.
+        pub fn with_model_timeout(timeout: AdapterTimeout) => model_timeout = ModelTimeout(timeout);
+        /// Sets the maximum number of commands in the background.
+        pub fn with_background_commands(max: usize) => background_commands = BackgroundLimit(max);
+        /// Sets the maximum nesting depth of subagents. With 0 the model has no tools for subagents.
+        pub fn with_max_subagent_depth(depth: u32) => subagents.max_depth = depth;
+        /// Sets the maximum number of open subagents.
+        pub fn with_max_subagents(max: usize) => subagents.max_open = max;
+        /// Sets the maximum size of a model response, in bytes.
+        pub fn with_response_limit(bytes: u64) => response_limit = ResponseLimit(bytes);
+        /// Sets the instructions of the user, which end the system prompt.
+        pub fn with_user_instructions(text: impl Into<String>) => user_instructions = Some(text.into());
     }
 }
 

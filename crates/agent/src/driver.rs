@@ -116,8 +116,16 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// Creates an idle driver.
-    pub(crate) fn new(parts: Parts, log: Arc<EventLog>, shared: watch::Sender<Shared>) -> Self {
-        let Parts { client, profile, env, config, gates, approver, clock, keep_environment, lineage } = parts;
+    ///
+    /// With `keep_environment`, the owner of the environment initialises it and cleans it up, rather than the session.
+    pub(crate) fn new(
+        parts: Parts,
+        lineage: Lineage,
+        keep_environment: bool,
+        log: Arc<EventLog>,
+        shared: watch::Sender<Shared>,
+    ) -> Self {
+        let Parts { client, profile, env, config, gates, approver, clock } = parts;
         let subagents = Subagents::new(log.session_id().clone(), lineage.clone(), config.subagents);
         let (reports, report_receiver) = mpsc::channel(MAX_REPORTS);
         let background = BackgroundCommands::with_max_running(config.background_commands.0);

@@ -12,6 +12,7 @@ mod subagent_tools;
 mod toolset;
 mod toolset_options;
 
+use pintle_env::setters;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -265,32 +266,16 @@ impl ProviderProfile {
         self
     }
 
-    /// Sets the forms of tool calls that are recognised in the model's text.
-    #[must_use]
-    pub fn with_text_tool_calls(mut self, forms: impl IntoIterator<Item = TextToolCallForm>) -> Self {
-        self.text_tool_calls = forms.into_iter().collect();
-        self
-    }
-
-    /// Sets the context window in tokens, overriding the catalog.
-    #[must_use]
-    pub fn with_context_window(mut self, tokens: u64) -> Self {
-        self.context_window_size = tokens;
-        self
-    }
-
-    /// Sets the name of the client's provider that requests are sent to.
-    #[must_use]
-    pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
-        self.provider = provider.into();
-        self
-    }
-
-    /// Sets the base instructions, the first layer of the prompt.
-    #[must_use]
-    pub fn with_base_instructions(mut self, markdown: impl Into<Arc<str>>) -> Self {
-        self.base_instructions = markdown.into();
-        self
+    setters! {
+        /// Sets the forms of tool calls that are recognised in the model's text.
+        pub fn with_text_tool_calls(forms: impl IntoIterator<Item = TextToolCallForm>)
+            => text_tool_calls = forms.into_iter().collect();
+        /// Sets the context window in tokens, overriding the catalog.
+        pub fn with_context_window(tokens: u64) => context_window_size = tokens;
+        /// Sets the name of the client's provider that requests are sent to.
+        pub fn with_provider(provider: impl Into<String>) => provider = provider.into();
+        /// Sets the base instructions, the first layer of the prompt.
+        pub fn with_base_instructions(markdown: impl Into<Arc<str>>) => base_instructions = markdown.into();
     }
 
     /// Adds a tool, or replaces the one of the same name (section 3.7).

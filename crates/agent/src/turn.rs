@@ -34,7 +34,7 @@ use crate::protocol::{
 };
 
 /// State machine of one session.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
     limits: TurnLimits,
     reasoning_effort: Option<ReasoningEffort>,
@@ -125,42 +125,7 @@ impl Machine {
     /// Creates a machine that waits for [`InputKind::Opened`].
     #[must_use]
     pub fn new(limits: TurnLimits, reasoning_effort: Option<ReasoningEffort>) -> Self {
-        Self {
-            limits,
-            reasoning_effort,
-            state: SessionState::Idle,
-            phase: Phase::Resting,
-            progress: None,
-            ending: None,
-            waiting: None,
-            history: Vec::new(),
-            context: None,
-            context_is_current: false,
-            system: None,
-            messages: MessageList::default(),
-            system_chars: 0,
-            steering: VecDeque::new(),
-            follow_ups: VecDeque::new(),
-            accepted: 0,
-            repairs: 0,
-            turns: 0,
-            model_calls: 0,
-            loads: 0,
-            call_ids: BTreeSet::new(),
-            calls: LoopWindow::default(),
-            chars: 0,
-            context_warned: false,
-            last_chain: None,
-            chain_is_current: false,
-            environment_lost: false,
-            question: None,
-            over_budget: None,
-            counted_prompt: None,
-            spent: Spent::default(),
-            forked_from: None,
-            children: Children::default(),
-            now: Timestamp::from_millis(0),
-        }
+        Self { limits, reasoning_effort, ..Self::default() }
     }
 
     /// Returns the conversation so far.
@@ -198,73 +163,72 @@ impl Machine {
 
     /// Takes one input and returns the actions that follow, in order. Inputs that arrive too late change nothing.
     pub fn step(&mut self, input: Input) -> Vec<Action> {
-        let mut out = Vec::new();
         // The history must not run backwards when the clock jumps back.
         let last = self.now;
         self.now = last.max(input.at);
-        match input.kind {
+        let mut out = Vec::new();
+        self.handle(input.kind, last, &mut out);
+        out
+    }
+
+    /// Handles an input; `last` is the time of the one before.
+    fn handle(&mut self, kind: InputKind, last: Timestamp, out: &mut Vec<Action>) {
+        match kind {
             InputKind::Opened { provider, model, working_directory } => {
-                let forked_from = self.forked_from.clone();
-                out.push(Action::emit(EventKind::SessionStart {
-                    provider,
-                    model,
-                    working_directory,
-                    forked_from,
-                }));
-                self.opened(&mut out);
+                self.opened(provider, model, working_directory, out);
             }
-            InputKind::Submit { run, text } => self.submit(run, text, &mut out),
-            InputKind::Steer { text } => self.steer(text, &mut out),
-            InputKind::FollowUp { text } => self.follow_up(text, &mut out),
-            InputKind::Interrupt => self.stop(Ending::Interrupt, &mut out),
-            InputKind::Abort => self.stop(Ending::Abort, &mut out),
-            InputKind::Close => self.stop(Ending::Close, &mut out),
-            InputKind::Configure { change } => self.configure(change, &mut out),
+            InputKind::Submit { run, text } => self.submit(run, text, out),
+            InputKind::Steer { text } => self.steer(text, out),
+            InputKind::FollowUp { text } => self.follow_up(text, out),
+            InputKind::Interrupt => self.stop(Ending::Interrupt, out),
+            InputKind::Abort => self.stop(Ending::Abort, out),
+            InputKind::Close => self.stop(Ending::Close, out),
+            InputKind::Configure { change } => self.configure(change, out),
             InputKind::ApprovalDecided { call, approved, reason } => {
-                self.approval_decided(call, approved, reason, &mut out);
+                self.approval_decided(call, approved, reason, out);
             }
-            InputKind::ContextLoaded { load, context } => {
-                self.context_loaded(load, *context, &mut out);
-            }
-            InputKind::ContextFailed { load, error } => self.context_failed(load, error, &mut out),
-            InputKind::SegmentOpened { kind, .. } => self.segment_opened(kind, &mut out),
+            InputKind::ContextLoaded { load, context } => self.context_loaded(load, *context, out),
+            InputKind::ContextFailed { load, error } => self.context_failed(load, error, out),
+            InputKind::SegmentOpened { kind, .. } => self.segment_opened(kind, out),
             InputKind::SegmentClosed { kind, text, interrupted, .. } => {
-                self.segment_closed(kind, text, interrupted, &mut out);
+                self.segment_closed(kind, text, interrupted, out);
             }
             InputKind::ArgumentsOpened { call_id, tool_name, .. } => {
-                self.arguments_opened(call_id, tool_name, &mut out);
+                self.arguments_opened(call_id, tool_name, out);
             }
             InputKind::ArgumentsClosed { call_id, interrupted, .. } => {
-                self.arguments_closed(call_id, interrupted, &mut out);
+                self.arguments_closed(call_id, interrupted, out);
             }
             InputKind::ModelRetrying { model_call, attempt, delay, error } => {
-                self.model_retrying(model_call, attempt, delay, &error, &mut out);
+                self.model_retrying(model_call, attempt, delay, &error, out);
             }
-            InputKind::ModelReplied { model_call, response } => self.replied(model_call, *response, &mut out),
+            InputKind::ModelReplied { model_call, response } => self.replied(model_call, *response, out),
             InputKind::ModelFailed { model_call, error, partial } => {
-                self.model_failed(model_call, error, partial, &mut out);
+                self.model_failed(model_call, error, partial, out);
             }
-            InputKind::TimerFired { timer: Timer::Approval(call) } => {
-                let reason = "nobody decided in time".to_owned();
-                self.approval_decided(call, false, Some(reason), &mut out);
-            }
-            InputKind::TimerFired { timer: Timer::Run(run) } => self.run_timed_out(run, &mut out),
-            InputKind::CallPrepared { call, preparation } => self.call_prepared(call, preparation, &mut out),
-            InputKind::ToolStarted { call } => self.tool_started(call, &mut out),
-            InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, &mut out),
-            InputKind::ToolLost { call } => self.tool_lost(call, &mut out),
-            InputKind::ChildSpawned { agent, session, task } => {
-                self.child_spawned(agent, session, task, &mut out);
-            }
-            InputKind::ChildSpent { agent, spent } => self.child_spent(&agent, spent, &mut out),
+            InputKind::TimerFired { timer } => self.timer_fired(timer, out),
+            InputKind::CallPrepared { call, preparation } => self.call_prepared(call, preparation, out),
+            InputKind::ToolStarted { call } => self.tool_started(call, out),
+            InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, out),
+            InputKind::ToolLost { call } => self.tool_lost(call, out),
+            InputKind::ChildSpawned { agent, session, task } => self.child_spawned(agent, session, task, out),
+            InputKind::ChildSpent { agent, spent } => self.child_spent(&agent, spent, out),
             InputKind::ChildEnded { agent, status, turns_used } => {
-                self.child_ended(&agent, status, turns_used, &mut out);
+                self.child_ended(&agent, status, turns_used, out);
             }
-            InputKind::CleanedUp => self.cleaned_up(&mut out),
-            InputKind::Unrecorded { error } => self.unrecorded(error, &mut out),
-            InputKind::Resumed => self.resumed(last, &mut out),
+            InputKind::CleanedUp => self.cleaned_up(out),
+            InputKind::Unrecorded { error } => self.unrecorded(error, out),
+            InputKind::Resumed => self.resumed(last, out),
         }
-        out
+    }
+
+    fn timer_fired(&mut self, timer: Timer, out: &mut Vec<Action>) {
+        match timer {
+            Timer::Approval(call) => {
+                self.approval_decided(call, false, Some("nobody decided in time".to_owned()), out);
+            }
+            Timer::Run(run) => self.run_timed_out(run, out),
+        }
     }
 
     fn submit(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {

@@ -14,7 +14,7 @@ use crate::args::{DemoArgs, OutputFormat};
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::explain;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::follow::{Task, follow};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
@@ -46,7 +46,7 @@ pub(crate) async fn demo(args: DemoArgs, process_env: &ProcessEnv) -> Result<Exi
     let result = run_agent(&args, &directory, &env, process_env, &interrupts).await;
     let closed = env.cleanup().await;
     let exit = result?;
-    closed.map_err(|error| Failure::failed("a command may still be running").caused_by(&error))?;
+    closed.or_failed("a command may still be running")?;
     Ok(exit)
 }
 
@@ -65,7 +65,7 @@ async fn prepare(
         .variable("CARGO_TARGET_DIR", directory.join("target"))
         .variable("CARGO_TERM_COLOR", "never")
         .build()
-        .map_err(|error| Failure::usage("cannot use --dir").caused_by(&error))?;
+        .or_usage("cannot use --dir")?;
     match env.list(&directory).await {
         Ok(entries) if entries.is_empty() => {}
         Err(EnvError::NotFound { .. }) => {}
@@ -77,8 +77,7 @@ async fn prepare(
         }
         Err(error) => return Err(Failure::usage("cannot use --dir").caused_by(&error)),
     }
-    let copied = project::copy_to(&env).await;
-    copied.map_err(|error| Failure::failed("cannot copy the example project").caused_by(&error))?;
+    project::copy_to(&env).await.or_failed("cannot copy the example project")?;
     Ok((directory, Arc::new(env)))
 }
 
@@ -105,7 +104,7 @@ fn temporary_directory() -> Result<PathBuf, Failure> {
         .prefix("pintle-demo-")
         .tempdir()
         .map(tempfile::TempDir::keep)
-        .map_err(|error| Failure::failed("cannot create a temporary directory").caused_by(&error))
+        .or_failed("cannot create a temporary directory")
 }
 
 async fn run_agent(
@@ -115,13 +114,12 @@ async fn run_agent(
     process_env: &ProcessEnv,
     interrupts: &Interrupts,
 ) -> Result<Exit, Failure> {
-    let script = Script::parse(project::SCRIPT)
-        .map_err(|error| Failure::failed("the demo script is invalid").caused_by(&error))?;
+    let script = Script::parse(project::SCRIPT).or_failed("the demo script is invalid")?;
     let model = Model::scripted(script, args.dialect).await?;
     let session = Session::builder(model.client.clone(), model.profile(), Arc::clone(env))
         .shared_environment()
         .build()
-        .map_err(|error| Failure::failed("cannot start the session").caused_by(&error))?;
+        .or_failed("cannot start the session")?;
     let mut view = View::new(args.output, Detail::Normal, console::style(process_env));
     let mut console = Console::new();
     if args.output == OutputFormat::Text {
@@ -164,9 +162,10 @@ fn introduction(args: &DemoArgs, directory: &Path) -> String {
 
 /// Runs the tests and compares the directory with the example project.
 async fn verify(directory: &Path, env: &LocalEnvironment) -> Result<DemoResult, Failure> {
-    let failed = |error: EnvError| Failure::failed("cannot check the result").caused_by(&error);
-    let result = env.exec_command(ExecRequest::new(TEST).with_timeout(TEST_TIMEOUT)).await.map_err(failed)?;
-    let diff = project::diff(env).await.map_err(failed)?;
+    let problem = "cannot check the result";
+    let request = ExecRequest::new(TEST).with_timeout(TEST_TIMEOUT);
+    let result = env.exec_command(request).await.or_failed(problem)?;
+    let diff = project::diff(env).await.or_failed(problem)?;
     let test_output = result.output.tail_text_lossy(64 << 10).unwrap_or_default();
     Ok(DemoResult { directory: directory.to_path_buf(), passed: result.success(), test_output, diff })
 }

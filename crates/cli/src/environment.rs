@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use self::confinement::ConfinedLocal;
 use crate::args::{ConfinementArgs, EnvArgs};
 use crate::env_spec::{EnvSpec, SshHost};
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 
@@ -176,8 +176,7 @@ impl EnvSession {
     ///
     /// A failure if a command may still be running.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
-        let closed = self.environment.cleanup().await;
-        closed.map_err(|error| Failure::failed("a command may still be running").caused_by(&error))
+        self.environment.cleanup().await.or_failed("a command may still be running")
     }
 }
 

@@ -23,6 +23,25 @@ pub(crate) struct Failure {
     details: String,
 }
 
+/// Conversion of any error into the cause of a failure.
+pub(crate) trait OrFailure<T> {
+    /// Converts the error into a [`Failure::failed`] with this message.
+    fn or_failed(self, message: &str) -> Result<T, Failure>;
+
+    /// Converts the error into a [`Failure::usage`] with this message.
+    fn or_usage(self, message: &str) -> Result<T, Failure>;
+}
+
+impl<T, E: Error> OrFailure<T> for Result<T, E> {
+    fn or_failed(self, message: &str) -> Result<T, Failure> {
+        self.map_err(|error| Failure::failed(message).caused_by(&error))
+    }
+
+    fn or_usage(self, message: &str) -> Result<T, Failure> {
+        self.map_err(|error| Failure::usage(message).caused_by(&error))
+    }
+}
+
 impl Failure {
     /// Creates a failure. The message starts in lower case and has no final period.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {

@@ -16,7 +16,7 @@ use crate::approve::Prompter;
 use crate::console::{self, Console};
 use crate::cost::CostTracker;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::render::{Footer, Frame, Header, SubagentTotals, TICK, View};
@@ -134,8 +134,7 @@ pub(crate) async fn follow(
         never = abort_on_signal(interrupts, &handle) => match never {},
     };
     printed?;
-    let outcome =
-        outcome.map_err(|error| Failure::failed("the session ended unexpectedly").caused_by(&error))?;
+    let outcome = outcome.or_failed("the session ended unexpectedly")?;
     let question_abandoned = outcome.status == OutcomeStatus::AwaitingInput && interrupts.is_interrupted();
     let EventPrinter { started, cost, subagents, .. } = printer;
     let (duration, cost) = (started.elapsed(), cost.total());

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::console;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 
 /// How long the second signal waits for killed processes to exit. Reached only if a process hangs in the kernel or the
 /// machine is overloaded; a supervisor then kills the rest.
@@ -47,8 +47,7 @@ impl Interrupts {
     ///
     /// A failure if the handlers cannot be installed.
     pub(crate) fn listen() -> Result<Self, Failure> {
-        let failed = |error| Failure::failed("cannot install signal handlers").caused_by(&error);
-        let signals = Signals::install().map_err(failed)?;
+        let signals = Signals::install().or_failed("cannot install signal handlers")?;
         let first = CancellationToken::new();
         let kill_hook = KillHook::default();
         let mut listener = JoinSet::new();

@@ -41,7 +41,7 @@ use std::time::Duration;
 use crate::args::{Arguments, Command, MockCommand};
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 
 /// One thread drives the work; the other stays free for signals.
@@ -73,7 +73,7 @@ fn execute(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, Failu
         .worker_threads(WORKERS)
         .enable_all()
         .build()
-        .map_err(|error| Failure::failed("cannot start the runtime").caused_by(&error))?;
+        .or_failed("cannot start the runtime")?;
     let is_interactive = matches!(arguments.command, Command::Run(_) | Command::Ask(_) | Command::Demo(_));
     let result = runtime.block_on(run_and_report(arguments.command, process_env));
     if is_interactive {

@@ -5,7 +5,7 @@ use pintle_testkit::{Dialect, ScriptedServer, ServerOptions};
 use crate::args::ServeArgs;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::read_script;
 
@@ -22,9 +22,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     if let Some(key) = args.api_key {
         options = options.with_api_key(key);
     }
-    let server = ScriptedServer::start(script, options)
-        .await
-        .map_err(|error| Failure::failed("cannot start the server").caused_by(&error))?;
+    let server = ScriptedServer::start(script, options).await.or_failed("cannot start the server")?;
     let lines = Dialect::ALL.map(|dialect| format!("{:<18} {}\n", dialect.name(), server.base_url(dialect)));
     Console::new().write(&lines.concat()).await?;
     interrupts.first_signal().await;

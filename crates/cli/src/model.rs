@@ -8,7 +8,7 @@ use pintle_llm::{Catalog, Client, ModelInfo};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 
 use crate::args::ModelArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::models;
 use crate::process_env::{self, ProcessEnv};
 use crate::profile_file::ProfileFile;
@@ -82,7 +82,7 @@ impl Model {
         let model = model.unwrap_or_else(|| SCRIPTED_MODEL.to_owned());
         let server = ScriptedServer::start(script, ServerOptions::new())
             .await
-            .map_err(|error| Failure::failed("cannot start the scripted server").caused_by(&error))?;
+            .or_failed("cannot start the scripted server")?;
         let route = Route::to_script(provider, model, server.base_url(provider.dialect()));
         let client = route.client(Client::builder())?;
         let catalog = Cow::Borrowed(Catalog::built_in());

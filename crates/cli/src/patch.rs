@@ -13,7 +13,7 @@ use self::root::Root;
 use crate::args::{PatchArgs, PatchCommand, PatchInput, ReportFormat};
 use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::process_env::{self, ProcessEnv};
 use crate::render;
@@ -40,9 +40,7 @@ pub(crate) async fn patch(args: PatchArgs, process_env: &ProcessEnv) -> Result<E
     if writes {
         // A signal may have arrived while the plan was made.
         interrupts.race(async { Ok(()) }).await?;
-        apply_plan(&env, &plan)
-            .await
-            .map_err(|error| Failure::failed("cannot apply the patch").caused_by(&error))?;
+        apply_plan(&env, &plan).await.or_failed("cannot apply the patch")?;
     }
     report(&plan, input.output, process_env).await?;
     Ok(Exit::Done)
@@ -68,9 +66,7 @@ async fn make_plan(
 ) -> Result<Plan, Failure> {
     let patch = parse(text).map_err(|error| Failure::multi_line(Exit::Failed, &error.to_string()))?;
     let patch = patch.resolve_paths(|path| root.canonical_name(path, env))?;
-    let files = read_files(env, &patch)
-        .await
-        .map_err(|error| Failure::failed("cannot read a file named in the patch").caused_by(&error))?;
+    let files = read_files(env, &patch).await.or_failed("cannot read a file named in the patch")?;
     let options = if input.reference { ApplyOptions::reference() } else { ApplyOptions::default() };
     plan(&patch, &files, &options).map_err(|error| Failure::multi_line(Exit::Failed, &error.to_string()))
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 
 /// Maximum size of a text read from a file or standard input: 8 MiB.
 const MAX_TEXT: u64 = 8 << 20;
@@ -49,8 +49,7 @@ impl ProcessEnv {
     /// A usage failure if it does not exist or is not a directory.
     pub(crate) fn directory(&self, named: Option<&Path>) -> Result<PathBuf, Failure> {
         let Some(named) = named else {
-            return std::env::current_dir()
-                .map_err(|error| Failure::usage("cannot use the current directory").caused_by(&error));
+            return std::env::current_dir().or_usage("cannot use the current directory");
         };
         let refused = |why: &str| {
             Failure::usage(format!("--dir {}: {why}; expected an existing directory", named.display()))
@@ -75,7 +74,7 @@ impl ProcessEnv {
     /// A failure if commands cannot run in the directory.
     pub(crate) fn local_environment(&self, directory: &Path) -> Result<LocalEnvironment, Failure> {
         LocalEnvironment::with_host_env(directory, self.variables())
-            .map_err(|error| Failure::failed("cannot use the execution environment").caused_by(&error))
+            .or_failed("cannot use the execution environment")
     }
 }
 

@@ -12,7 +12,7 @@ use crate::console::{self, Console};
 use crate::environment::{EnvSession, EnvTarget};
 use crate::exit::Exit;
 use crate::explain;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::follow::{Task, User, follow};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
@@ -109,7 +109,7 @@ fn session(
     if args.confinement.read_before_write {
         builder = builder.gate(ReadBeforeWrite::new(environment));
     }
-    builder.build().map_err(|error| Failure::failed("cannot start the session").caused_by(&error))
+    builder.build().or_failed("cannot start the session")
 }
 
 fn detail(args: &RunArgs) -> Detail {

@@ -1,14 +1,14 @@
 //! `pintle tools`: lists the tools offered to a model.
 
 use pintle_agent::{ProviderProfile, SubagentLimits};
-use pintle_llm::{Client, Error, Message, Request, ToolDefinition};
+use pintle_llm::{Client, Message, Request, ToolDefinition};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions, Turn};
 use serde_json::Value;
 
 use crate::args::{ListFormat, ToolsArgs};
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 use crate::render;
@@ -40,18 +40,17 @@ pub(crate) async fn tools(args: &ToolsArgs, process_env: &ProcessEnv) -> Result<
 
 /// Returns the tools as serialised in a request, by sending one to a server in this process.
 async fn wire_tools(provider: Provider, profile: &ProviderProfile) -> Result<Value, Failure> {
-    let failed = |error: &Error| Failure::failed("cannot serialise the tools").caused_by(error);
     let script = Script::new("tools").with_turn(Turn::text("Thank you."));
     let server = ScriptedServer::start(script, ServerOptions::new())
         .await
-        .map_err(|error| Failure::failed("cannot start the scripted server").caused_by(&error))?;
+        .or_failed("cannot start the scripted server")?;
     let route = Route::to_script(provider, profile.model.clone(), server.base_url(provider.dialect()));
     let client = route.client(Client::builder())?;
     let mut request = Request::new(&profile.model, vec![Message::user("Which tools are there?")])
         .with_provider(&profile.provider)
         .with_tools(profile.tools());
     request.provider_options.clone_from(&profile.provider_options);
-    client.complete(request).await.map_err(|error| failed(&error))?;
+    client.complete(request).await.or_failed("cannot serialise the tools")?;
     let requests = server.requests();
     let tools = requests.first().and_then(|request| request.body.get("tools"));
     Ok(tools.cloned().unwrap_or_else(|| Value::Array(Vec::new())))

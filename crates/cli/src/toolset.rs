@@ -7,7 +7,7 @@ use pintle_llm::Client;
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
 
 use crate::args::{ApproveName, RunArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
 use crate::provider::Provider;
 
@@ -61,9 +61,7 @@ pub(crate) fn for_display(
     toolset: Toolset,
     names_tools: bool,
 ) -> Result<ToolsetOptions, Failure> {
-    let client = Client::builder()
-        .build()
-        .map_err(|error| Failure::failed("cannot list the tools").caused_by(&error))?;
+    let client = Client::builder().build().or_failed("cannot list the tools")?;
     let fits_window = names_tools || fits_extra_tools(profile);
     let extra = ExtraTools { fits_window, ungated_search: true, questions: false, network: true };
     Ok(options(profile, toolset, Some(&client), extra))

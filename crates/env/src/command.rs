@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use crate::output::{Output, OutputChunk};
+use crate::{
+    output::{Output, OutputChunk},
+    setters::setters,
+};
 
 /// Time-out of a command that does not set one (loop specification, section 5.4).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -260,32 +263,15 @@ impl ExecResult {
         self
     }
 
-    /// Sets whether the command was terminated at the time-out.
-    #[must_use]
-    pub fn with_timed_out(mut self, timed_out: bool) -> Self {
-        self.timed_out = timed_out;
-        self
-    }
-
-    /// Sets the duration of the command.
-    #[must_use]
-    pub fn with_duration(mut self, duration: Duration) -> Self {
-        self.duration = duration;
-        self
-    }
-
-    /// Sets the number of jobs terminated after the command had exited.
-    #[must_use]
-    pub fn with_ended_jobs(mut self, ended_jobs: usize) -> Self {
-        self.ended_jobs = ended_jobs;
-        self
-    }
-
-    /// Sets the id of a process that could not be killed.
-    #[must_use]
-    pub fn with_stuck(mut self, stuck: Option<u32>) -> Self {
-        self.stuck = stuck;
-        self
+    setters! {
+        /// Sets whether the command was terminated at the time-out.
+        pub fn with_timed_out(timed_out: bool) => timed_out = timed_out;
+        /// Sets the duration of the command.
+        pub fn with_duration(duration: Duration) => duration = duration;
+        /// Sets the number of jobs terminated after the command had exited.
+        pub fn with_ended_jobs(ended_jobs: usize) => ended_jobs = ended_jobs;
+        /// Sets the id of a process that could not be killed.
+        pub fn with_stuck(stuck: Option<u32>) => stuck = stuck;
     }
 
     /// Returns true if the command exited with 0 in time and left no stuck process.

@@ -12,14 +12,14 @@ use async_trait::async_trait;
 use crate::{
     blocking::{Cancelled, blocking},
     file::MAX_ENTRIES,
+    forward::forward,
     host_files::beneath::{self, Beneath},
 };
 use crate::{
     command::{Command, ExecRequest, ExecResult},
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, expect_directory},
     error::EnvError,
     file::{DirEntry, Metadata},
-    output::OutputLimits,
     path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
@@ -123,34 +123,14 @@ impl Confined {
 
 #[async_trait]
 impl ExecutionEnvironment for Confined {
-    fn working_directory(&self) -> &Path {
-        self.inner.working_directory()
-    }
-
-    fn platform(&self) -> &str {
-        self.inner.platform()
-    }
-
-    fn os_version(&self) -> &str {
-        self.inner.os_version()
-    }
+    forward! { inner: working_directory, platform, os_version, cleanup, output_limits }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
         for root in &self.roots {
-            if !self.metadata(root).await?.is_dir() {
-                return Err(EnvError::NotADirectory { path: root.clone() });
-            }
+            expect_directory(self, root).await?;
         }
         Ok(())
-    }
-
-    async fn cleanup(&self) -> Result<(), EnvError> {
-        self.inner.cleanup().await
-    }
-
-    fn output_limits(&self) -> OutputLimits {
-        self.inner.output_limits()
     }
 
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {

@@ -16,7 +16,8 @@ pub use self::image::{ContainerImage, Mount};
 use crate::{
     error::EnvError,
     output::OutputLimits,
-    remote::{Remote, Settings, delegate_to_remote},
+    remote::{Remote, Settings, forward_to_remote},
+    setters::setters,
     variables::EnvPolicy,
 };
 
@@ -106,31 +107,19 @@ impl DockerEnvironmentBuilder {
         Self { target, program: None, user: None, settings: Settings::default() }
     }
 
-    /// Sets the client program, as a path or a name in `PATH`; default `docker`, else `podman`.
-    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
-        self.program = Some(program.into());
-        self
-    }
-
-    /// Sets the user that commands run as: name or number, optionally followed by `:` and a group;
-    /// default the container's user.
-    pub fn user(mut self, user: impl Into<String>) -> Self {
-        self.user = Some(user.into());
-        self
-    }
-
-    /// Sets the directory in which commands start and relative paths begin, absolute; default the
-    /// container's working directory.
-    pub fn working_directory(mut self, directory: impl AsRef<Path>) -> Self {
-        self.settings.working_directory = Some(directory.as_ref().to_path_buf());
-        self
-    }
-
-    /// Sets which of the container's variables commands inherit; default
-    /// [`EnvPolicy::InheritFiltered`]. Variables of the embedding application are not passed on.
-    pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
-        self.settings.policy = policy;
-        self
+    setters! {
+        /// Sets the client program, as a path or a name in `PATH`; default `docker`, else `podman`.
+        pub fn program(program: impl Into<PathBuf>) => program = Some(program.into());
+        /// Sets the user that commands run as: name or number, optionally followed by `:` and a group;
+        /// default the container's user.
+        pub fn user(user: impl Into<String>) => user = Some(user.into());
+        /// Sets the directory in which commands start and relative paths begin, absolute; default the
+        /// container's working directory.
+        pub fn working_directory(directory: impl AsRef<Path>)
+            => settings.working_directory = Some(directory.as_ref().to_path_buf());
+        /// Sets which of the container's variables commands inherit; default
+        /// [`EnvPolicy::InheritFiltered`]. Variables of the embedding application are not passed on.
+        pub fn env_policy(policy: EnvPolicy) => settings.policy = policy;
     }
 
     /// Adds a variable for every command, regardless of the policy.
@@ -160,4 +149,4 @@ impl DockerEnvironmentBuilder {
     }
 }
 
-delegate_to_remote!(DockerEnvironment);
+forward_to_remote!(DockerEnvironment);

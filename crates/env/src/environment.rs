@@ -276,6 +276,14 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     }
 }
 
+/// Returns an error unless the path is a directory.
+pub(crate) async fn expect_directory(env: &dyn ExecutionEnvironment, path: &Path) -> Result<(), EnvError> {
+    if env.metadata(path).await?.is_dir() {
+        return Ok(());
+    }
+    Err(EnvError::NotADirectory { path: path.to_path_buf() })
+}
+
 // Environments are used as trait objects only.
 const _: fn(&dyn ExecutionEnvironment) = |_| {};
 

@@ -20,6 +20,7 @@ mod environment;
 mod error;
 mod exec;
 mod file;
+mod forward;
 #[cfg(any(target_os = "linux", feature = "local"))]
 mod host_files;
 #[cfg(feature = "local")]
@@ -37,6 +38,7 @@ mod remote;
 mod sandboxed;
 mod search;
 mod secret;
+mod setters;
 #[cfg(feature = "ssh")]
 mod ssh;
 mod variables;

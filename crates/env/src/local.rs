@@ -38,6 +38,7 @@ use crate::{
     path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest},
+    setters::setters,
     variables::{EnvPolicy, TAG_VARIABLE},
 };
 
@@ -214,24 +215,15 @@ impl LocalEnvironmentBuilder {
         self
     }
 
-    /// Sets the shell, which must support `-c`; default `/bin/bash`, else `/bin/sh`.
-    pub fn shell(mut self, shell: impl Into<PathBuf>) -> Self {
-        self.shell = Some(shell.into());
-        self
-    }
-
-    /// Sets the limits on captured output; default [`OutputLimits::default`] with spool files in
-    /// the embedding application's `TMPDIR`.
-    pub fn output_limits(mut self, limits: OutputLimits) -> Self {
-        self.output_limits = Some(limits);
-        self
-    }
-
-    /// Sets whether commands are terminated when the embedding process dies, by a `/bin/sh` that
-    /// runs beside them; default true. Commands fail to start if that shell does.
-    pub fn lifeline(mut self, has_lifeline: bool) -> Self {
-        self.has_lifeline = has_lifeline;
-        self
+    setters! {
+        /// Sets the shell, which must support `-c`; default `/bin/bash`, else `/bin/sh`.
+        pub fn shell(shell: impl Into<PathBuf>) => shell = Some(shell.into());
+        /// Sets the limits on captured output; default [`OutputLimits::default`] with spool files in
+        /// the embedding application's `TMPDIR`.
+        pub fn output_limits(limits: OutputLimits) => output_limits = Some(limits);
+        /// Sets whether commands are terminated when the embedding process dies, by a `/bin/sh` that
+        /// runs beside them; default true. Commands fail to start if that shell does.
+        pub fn lifeline(has_lifeline: bool) => has_lifeline = has_lifeline;
     }
 
     /// Builds the environment without touching the file system;

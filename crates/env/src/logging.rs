@@ -19,7 +19,7 @@ use crate::{
     environment::ExecutionEnvironment,
     error::EnvError,
     file::{DirEntry, Metadata},
-    output::OutputLimits,
+    forward::forward,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest},
 };
@@ -81,17 +81,7 @@ impl Logging {
 
 #[async_trait]
 impl ExecutionEnvironment for Logging {
-    fn working_directory(&self) -> &Path {
-        self.inner.working_directory()
-    }
-
-    fn platform(&self) -> &str {
-        self.inner.platform()
-    }
-
-    fn os_version(&self) -> &str {
-        self.inner.os_version()
-    }
+    forward! { inner: working_directory, platform, os_version, output_limits, resolve }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         let entry = Entry::start("initialize", self.working_directory().display().to_string());
@@ -101,10 +91,6 @@ impl ExecutionEnvironment for Logging {
     async fn cleanup(&self) -> Result<(), EnvError> {
         let entry = Entry::start("cleanup", self.working_directory().display().to_string());
         entry.finish(self.inner.cleanup().await, |()| String::new())
-    }
-
-    fn output_limits(&self) -> OutputLimits {
-        self.inner.output_limits()
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
@@ -208,10 +194,6 @@ impl ExecutionEnvironment for Logging {
         let path = request.path.as_deref().unwrap_or(Path::new(""));
         let entry = Entry::start("grep", self.search_subject(&request.pattern, path));
         entry.finish(self.inner.grep(request).await, |output| format!("{} files", output.files.len()))
-    }
-
-    fn resolve(&self, path: &Path) -> PathBuf {
-        self.inner.resolve(path)
     }
 }
 

@@ -1,11 +1,6 @@
 //! The read-only wrapper.
 
-use std::{
-    fmt,
-    ops::Range,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fmt, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 
@@ -13,10 +8,8 @@ use crate::{
     command::{Command, ExecRequest, ExecResult},
     environment::ExecutionEnvironment,
     error::EnvError,
-    file::{DirEntry, Metadata},
-    output::OutputLimits,
+    forward::forward,
     process::Process,
-    search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
 /// Decides whether a command may run; `Err` refuses it with the reason.
@@ -99,28 +92,10 @@ impl ReadOnly {
 
 #[async_trait]
 impl ExecutionEnvironment for ReadOnly {
-    fn working_directory(&self) -> &Path {
-        self.inner.working_directory()
-    }
-
-    fn platform(&self) -> &str {
-        self.inner.platform()
-    }
-
-    fn os_version(&self) -> &str {
-        self.inner.os_version()
-    }
-
-    async fn initialize(&self) -> Result<(), EnvError> {
-        self.inner.initialize().await
-    }
-
-    async fn cleanup(&self) -> Result<(), EnvError> {
-        self.inner.cleanup().await
-    }
-
-    fn output_limits(&self) -> OutputLimits {
-        self.inner.output_limits()
+    forward! {
+        inner:
+        working_directory, platform, os_version, initialize, cleanup, output_limits, read, metadata, list,
+        canonicalize, read_file, file_exists, list_directory, find_files, grep, resolve,
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
@@ -128,20 +103,8 @@ impl ExecutionEnvironment for ReadOnly {
         self.inner.spawn(command).await
     }
 
-    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
-        self.inner.read(path, range).await
-    }
-
     async fn write(&self, path: &Path, _bytes: &[u8]) -> Result<(), EnvError> {
         Err(self.refuse("writing", path))
-    }
-
-    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        self.inner.metadata(path).await
-    }
-
-    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
-        self.inner.list(path).await
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {
@@ -152,42 +115,9 @@ impl ExecutionEnvironment for ReadOnly {
         Err(self.refuse("renaming", from))
     }
 
-    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
-        self.inner.canonicalize(path).await
-    }
-
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
         self.check_command(&Command::from(&request))?;
         self.inner.exec_command(request).await
-    }
-
-    async fn read_file(
-        &self,
-        path: &Path,
-        offset: Option<usize>,
-        limit: Option<usize>,
-    ) -> Result<String, EnvError> {
-        self.inner.read_file(path, offset, limit).await
-    }
-
-    async fn file_exists(&self, path: &Path) -> Result<bool, EnvError> {
-        self.inner.file_exists(path).await
-    }
-
-    async fn list_directory(&self, path: &Path, depth: usize) -> Result<Vec<DirEntry>, EnvError> {
-        self.inner.list_directory(path, depth).await
-    }
-
-    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
-        self.inner.find_files(request).await
-    }
-
-    async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
-        self.inner.grep(request).await
-    }
-
-    fn resolve(&self, path: &Path) -> PathBuf {
-        self.inner.resolve(path)
     }
 }
 
@@ -205,7 +135,7 @@ impl fmt::Debug for ReadOnly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandScript, MemoryEnvironment, Program};
+    use crate::{CommandScript, GrepRequest, MemoryEnvironment, Program};
 
     fn memory() -> MemoryEnvironment {
         MemoryEnvironment::new("/project")

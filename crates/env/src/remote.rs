@@ -305,103 +305,17 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Implements the environment for a public type by delegating to the `Remote` in its field
-/// `remote`.
-macro_rules! delegate_to_remote {
+/// Implements the environment for a public type by forwarding to the `Remote` in its field `remote`.
+macro_rules! forward_to_remote {
     ($environment:ty) => {
         #[async_trait::async_trait]
         impl $crate::ExecutionEnvironment for $environment {
-            fn working_directory(&self) -> &std::path::Path {
-                self.remote.working_directory()
-            }
-
-            fn platform(&self) -> &str {
-                self.remote.platform()
-            }
-
-            fn os_version(&self) -> &str {
-                self.remote.os_version()
-            }
-
-            async fn initialize(&self) -> Result<(), $crate::EnvError> {
-                self.remote.initialize().await
-            }
-
-            async fn cleanup(&self) -> Result<(), $crate::EnvError> {
-                self.remote.cleanup().await
-            }
-
-            fn output_limits(&self) -> $crate::OutputLimits {
-                self.remote.output_limits()
-            }
-
-            async fn spawn(
-                &self,
-                command: $crate::Command,
-            ) -> Result<Box<dyn $crate::Process>, $crate::EnvError> {
-                self.remote.spawn(command).await
-            }
-
-            async fn read(
-                &self,
-                path: &std::path::Path,
-                range: Option<std::ops::Range<u64>>,
-            ) -> Result<Vec<u8>, $crate::EnvError> {
-                self.remote.read(path, range).await
-            }
-
-            async fn write(&self, path: &std::path::Path, bytes: &[u8]) -> Result<(), $crate::EnvError> {
-                self.remote.write(path, bytes).await
-            }
-
-            async fn metadata(&self, path: &std::path::Path) -> Result<$crate::Metadata, $crate::EnvError> {
-                self.remote.metadata(path).await
-            }
-
-            async fn list(&self, path: &std::path::Path) -> Result<Vec<$crate::DirEntry>, $crate::EnvError> {
-                self.remote.list(path).await
-            }
-
-            async fn remove(&self, path: &std::path::Path) -> Result<(), $crate::EnvError> {
-                self.remote.remove(path).await
-            }
-
-            async fn rename(
-                &self,
-                from: &std::path::Path,
-                to: &std::path::Path,
-            ) -> Result<(), $crate::EnvError> {
-                self.remote.rename(from, to).await
-            }
-
-            async fn canonicalize(
-                &self,
-                path: &std::path::Path,
-            ) -> Result<std::path::PathBuf, $crate::EnvError> {
-                self.remote.canonicalize(path).await
-            }
-
-            async fn exec_command(
-                &self,
-                request: $crate::ExecRequest,
-            ) -> Result<$crate::ExecResult, $crate::EnvError> {
-                self.remote.exec_command(request).await
-            }
-
-            async fn find_files(
-                &self,
-                request: &$crate::GlobRequest,
-            ) -> Result<Vec<std::path::PathBuf>, $crate::EnvError> {
-                self.remote.find_files(request).await
-            }
-
-            async fn grep(
-                &self,
-                request: &$crate::GrepRequest,
-            ) -> Result<$crate::GrepOutput, $crate::EnvError> {
-                self.remote.grep(request).await
+            $crate::forward! {
+                remote:
+                working_directory, platform, os_version, output_limits, initialize, cleanup, spawn, exec_command,
+                read, write, metadata, list, remove, rename, canonicalize, find_files, grep,
             }
         }
     };
 }
-pub(crate) use delegate_to_remote;
+pub(crate) use forward_to_remote;

@@ -2,13 +2,7 @@
 
 mod kernel;
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    ops::Range,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 
@@ -16,13 +10,11 @@ use self::kernel::Rules;
 use crate::{
     blocking::blocking,
     command::Command,
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, expect_directory},
     error::EnvError,
-    file::{DirEntry, Metadata},
+    forward::forward,
     local::{Launcher, LocalEnvironment},
-    output::OutputLimits,
     process::Process,
-    search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
 /// A restriction that the kernel enforces on sandboxed commands.
@@ -86,6 +78,7 @@ pub enum Protection {
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct Sandboxed {
     inner: LocalEnvironment,
     rules: Arc<Rules>,
@@ -153,24 +146,16 @@ impl Sandboxed {
 
 #[async_trait]
 impl ExecutionEnvironment for Sandboxed {
-    fn working_directory(&self) -> &Path {
-        self.inner.working_directory()
-    }
-
-    fn platform(&self) -> &str {
-        self.inner.platform()
-    }
-
-    fn os_version(&self) -> &str {
-        self.inner.os_version()
+    forward! {
+        inner:
+        working_directory, platform, os_version, cleanup, output_limits, read, write, metadata, list,
+        remove, rename, canonicalize, shares_host_files, find_files, grep,
     }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
         for root in &self.rules.writable {
-            if !self.inner.metadata(root).await?.is_dir() {
-                return Err(EnvError::NotADirectory { path: root.clone() });
-            }
+            expect_directory(&self.inner, root).await?;
         }
         let unenforced = self.unenforced().await?;
         let missing: Vec<_> =
@@ -185,58 +170,10 @@ impl ExecutionEnvironment for Sandboxed {
         blocking(move || kernel::dry_run(&rules)).await?.map_err(sandbox_failed)
     }
 
-    async fn cleanup(&self) -> Result<(), EnvError> {
-        self.inner.cleanup().await
-    }
-
-    fn output_limits(&self) -> OutputLimits {
-        self.inner.output_limits()
-    }
-
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
         let rules = Arc::clone(&self.rules);
         let launch = move |command| kernel::spawn(&rules, command);
         self.inner.spawn_by(command, Launcher::With(Arc::new(launch))).await
-    }
-
-    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
-        self.inner.read(path, range).await
-    }
-
-    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
-        self.inner.write(path, bytes).await
-    }
-
-    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        self.inner.metadata(path).await
-    }
-
-    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
-        self.inner.list(path).await
-    }
-
-    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
-        self.inner.remove(path).await
-    }
-
-    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
-        self.inner.rename(from, to).await
-    }
-
-    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
-        self.inner.canonicalize(path).await
-    }
-
-    fn shares_host_files(&self) -> bool {
-        self.inner.shares_host_files()
-    }
-
-    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
-        self.inner.find_files(request).await
-    }
-
-    async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
-        self.inner.grep(request).await
     }
 }
 
@@ -248,12 +185,6 @@ impl fmt::Display for Protection {
             Self::Signals => "signals to processes outside",
             Self::Sockets => "sockets",
         })
-    }
-}
-
-impl fmt::Debug for Sandboxed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sandboxed").field("inner", &self.inner).field("rules", &self.rules).finish()
     }
 }
 

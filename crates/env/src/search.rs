@@ -17,6 +17,7 @@ use std::{
 };
 
 pub use self::scope::SearchScope;
+use crate::setters::setters;
 
 /// Maximum number of results if the request sets none (loop specification, section 3.3).
 pub const DEFAULT_MAX_RESULTS: usize = 100;
@@ -77,39 +78,17 @@ impl GrepRequest {
         }
     }
 
-    /// Sets the file or directory to search.
-    #[must_use]
-    pub fn with_path(mut self, path: impl Into<PathBuf>) -> Self {
-        self.path = Some(path.into());
-        self
-    }
-
-    /// Restricts the search to files that match `glob`.
-    #[must_use]
-    pub fn with_glob_filter(mut self, glob: impl Into<String>) -> Self {
-        self.glob_filter = Some(glob.into());
-        self
-    }
-
-    /// Sets whether case is ignored.
-    #[must_use]
-    pub fn with_case_insensitive(mut self, case_insensitive: bool) -> Self {
-        self.case_insensitive = case_insensitive;
-        self
-    }
-
-    /// Sets the maximum number of results.
-    #[must_use]
-    pub fn with_max_results(mut self, max_results: usize) -> Self {
-        self.max_results = max_results;
-        self
-    }
-
-    /// Sets the kind of results.
-    #[must_use]
-    pub fn with_output_mode(mut self, mode: GrepMode) -> Self {
-        self.output_mode = mode;
-        self
+    setters! {
+        /// Sets the file or directory to search.
+        pub fn with_path(path: impl Into<PathBuf>) => path = Some(path.into());
+        /// Restricts the search to files that match `glob`.
+        pub fn with_glob_filter(glob: impl Into<String>) => glob_filter = Some(glob.into());
+        /// Sets whether case is ignored.
+        pub fn with_case_insensitive(case_insensitive: bool) => case_insensitive = case_insensitive;
+        /// Sets the maximum number of results.
+        pub fn with_max_results(max_results: usize) => max_results = max_results;
+        /// Sets the kind of results.
+        pub fn with_output_mode(mode: GrepMode) => output_mode = mode;
     }
 
     /// Sets the number of context lines before and after each match.

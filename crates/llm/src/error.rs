@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,8 +13,8 @@ use crate::usage::Usage;
 
 /// Kind of failure, in the terms of the client specification (section 6.1).
 ///
-/// The kind says what happened. Whether a retry may help is a separate fact ([`Error::retry`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The kind says what happened. Whether a retry may help is a separate fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -117,7 +118,7 @@ impl ErrorKind {
 ///
 /// Serialised as `"never"` or as `{"after_ms": …}` in milliseconds, `null` without a delay. Records of earlier versions
 /// (`{"after": {"secs": …, "nanos": …}}`) can still be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "RetryRecord", into = "RetryRecord")]
 pub enum Retry {
     /// The same request will fail again.
@@ -126,7 +127,7 @@ pub enum Retry {
     After(Option<Duration>),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum RetryRecord {
     Never,
@@ -158,8 +159,8 @@ impl From<RetryRecord> for Retry {
     }
 }
 
-/// The data of an [`Error`] without its source, for journals and events.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The data of an error without its source, for journals and events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ErrorInfo {
     /// Kind of failure.
@@ -189,7 +190,7 @@ pub struct ErrorInfo {
     /// The provider's error body, bounded in size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
-    /// Messages of the [`source`](StdError::source) chain, nearest first.
+    /// Messages of the causes, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
 }

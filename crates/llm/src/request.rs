@@ -10,6 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -281,14 +282,14 @@ impl PrefixChain {
 }
 
 /// Segment of the prompt, for prompt caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Segment {
     /// Tool definitions.
     Tools,
     /// System prompt: all system and developer messages.
     System,
-    /// Message at this index of [`Request::messages`], system messages included.
+    /// Message at this index of the request, system messages included.
     Message(usize),
 }
 

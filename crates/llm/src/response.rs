@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -86,7 +87,7 @@ impl Response {
 }
 
 /// Unified finish reason (section 3.8). Exhaustive: `Other` covers the reasons of individual providers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     /// The model finished.
@@ -104,7 +105,7 @@ pub enum Finish {
 }
 
 /// Finish reason, unified and in the spelling of the provider.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FinishReason {
     /// Unified reason.
     pub reason: Finish,

@@ -2,6 +2,7 @@
 
 use std::ops::{Add, AddAssign};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 ///
 /// The counts have the same meaning for every provider: `input_tokens` is the complete input, including tokens read from
 /// or written to a cache. Adapters convert different counts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Usage {
     /// All input tokens, cached or not.

@@ -237,7 +237,7 @@ impl BackgroundCommands {
             let message = format!(
                 "{running} background commands run already, which is the most; stop one, or wait for its end"
             );
-            return Err(ToolError::new(ToolErrorKind::Failed, message));
+            return Err(ToolError::failed(message));
         }
         state.starting += 1;
         Ok(Reservation { shared: &self.shared })
@@ -324,7 +324,7 @@ impl Drop for Reservation<'_> {
 }
 
 fn closed() -> ToolError {
-    ToolError::new(ToolErrorKind::Failed, "the session is ending, so no background command can be started")
+    ToolError::failed("the session is ending, so no background command can be started")
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ pub use apply_patch::{
 };
 pub(crate) use apply_patch::{check_patch, output_of, written_by};
 pub use ask_user::{AskUser, AskUserInput};
+pub(crate) use background::{NOT_STARTED, follow, stop};
 pub use background::{
     ShellList, ShellListInput, ShellRead, ShellReadInput, ShellStart, ShellStartInput, ShellStop,
     ShellStopInput, ShellWrite, ShellWriteInput, register_background,

@@ -1,5 +1,7 @@
 //! The context of a call.
 
+use pintle_env::setters;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use pintle_env::{ExecutionEnvironment, OutputSink};
 use tokio_util::sync::CancellationToken;
 
 use crate::background::BackgroundCommands;
+use crate::error::{ToolError, ToolErrorKind};
 use crate::known_files::KnownFiles;
 
 /// The resources of a call besides its arguments.
@@ -44,39 +47,34 @@ impl ToolContext {
         }
     }
 
-    /// Sets the token that cancels the call.
-    #[must_use]
-    pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
-        self.cancel = cancel;
-        self
+    setters! {
+        /// Sets the token that cancels the call.
+        pub fn with_cancel(cancel: CancellationToken) => cancel = cancel;
+        /// Sets the time-outs.
+        pub fn with_timeouts(timeouts: CommandTimeouts) => timeouts = timeouts;
+        /// Sets the sink for output while the call runs.
+        pub fn with_on_output(sink: OutputSink) => on_output = Some(sink);
+        /// Sets the background commands that the calls of a session share.
+        pub fn with_background(background: BackgroundCommands) => background = background;
+        /// Sets the known files that the calls of a session share.
+        pub fn with_files(files: KnownFiles) => files = files;
     }
 
-    /// Sets the time-outs.
-    #[must_use]
-    pub fn with_timeouts(mut self, timeouts: CommandTimeouts) -> Self {
-        self.timeouts = timeouts;
-        self
-    }
-
-    /// Sets the sink for output while the call runs.
-    #[must_use]
-    pub fn with_on_output(mut self, sink: OutputSink) -> Self {
-        self.on_output = Some(sink);
-        self
-    }
-
-    /// Sets the background commands that the calls of a session share.
-    #[must_use]
-    pub fn with_background(mut self, background: BackgroundCommands) -> Self {
-        self.background = background;
-        self
-    }
-
-    /// Sets the known files that the calls of a session share.
-    #[must_use]
-    pub fn with_files(mut self, files: KnownFiles) -> Self {
-        self.files = files;
-        self
+    /// Runs `work` until it ends or the call is cancelled, in which case `work` is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolErrorKind::Cancelled`] with this message, otherwise the error of `work`.
+    pub(crate) async fn until_cancelled<T, E: Into<ToolError>>(
+        &self,
+        message: &str,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ToolError> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(ToolError::new(ToolErrorKind::Cancelled, message)),
+            result = work => result.map_err(Into::into),
+        }
     }
 }
 

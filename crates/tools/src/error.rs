@@ -4,10 +4,11 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use pintle_env::EnvError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The kind of a [`ToolError`] (loop specification, appendix B).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The kind of a failed call (loop specification, appendix B).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolErrorKind {
@@ -46,6 +47,18 @@ impl ToolError {
     #[must_use]
     pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
+    }
+
+    /// An error of kind [`ToolErrorKind::Failed`].
+    #[must_use]
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::Failed, message)
+    }
+
+    /// An error of kind [`ToolErrorKind::InvalidArguments`].
+    #[must_use]
+    pub fn invalid_arguments(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorKind::InvalidArguments, message)
     }
 
     /// Returns the message for the model.

@@ -9,7 +9,7 @@ use jsonschema::Validator;
 use pintle_llm::{ToolDefinition, ToolItem};
 use serde_json::{Value, json};
 
-use crate::error::{DefinitionError, ToolError, ToolErrorKind};
+use crate::error::{DefinitionError, ToolError};
 use crate::schema;
 use crate::tool::{self, DynTool, Tool};
 use crate::truncate::TruncationRule;
@@ -127,7 +127,7 @@ impl ToolForm {
                 "tool `{}` cannot be called: the schema of its arguments is wrong: {why}",
                 self.name()
             );
-            ToolError::new(ToolErrorKind::Failed, text)
+            ToolError::failed(text)
         })
     }
 

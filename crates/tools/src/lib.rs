@@ -14,6 +14,7 @@ mod kind;
 mod known_files;
 pub mod native;
 pub mod pipeline;
+mod properties;
 mod recent_files;
 mod registry;
 mod repair;

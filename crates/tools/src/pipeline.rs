@@ -129,7 +129,7 @@ fn panicked(payload: &(dyn Any + Send)) -> ToolError {
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     let text = schema::shortened(text.to_owned(), MAX_MESSAGE);
     tracing::error!(message = text, "a tool panicked");
-    ToolError::new(ToolErrorKind::Failed, format!("the tool itself is broken: it panicked ({text})"))
+    ToolError::failed(format!("the tool itself is broken: it panicked ({text})"))
 }
 
 /// Moves an output that is too large for memory to a spool file. It stays in memory if the disk is full.

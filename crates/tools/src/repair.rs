@@ -11,11 +11,12 @@ use std::fmt;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, Validator};
 use pintle_llm::CallArguments;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
 /// One repair of the arguments of a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ArgumentRepair {
     /// The path of the argument, with dots between the names; empty for the arguments as a whole.
@@ -24,8 +25,8 @@ pub struct ArgumentRepair {
     pub kind: RepairKind,
 }
 
-/// The kind of an [`ArgumentRepair`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The kind of a repair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RepairKind {

@@ -18,7 +18,7 @@ pub use self::closure::{FnTool, tool_fn};
 pub use self::input::ToolInput;
 pub use self::output::{ChangeKind, FileChange, ToolOutput};
 use crate::context::ToolContext;
-use crate::error::{DefinitionError, ToolError, ToolErrorKind};
+use crate::error::{DefinitionError, ToolError};
 use crate::schema;
 use crate::truncate::TruncationRule;
 
@@ -125,8 +125,8 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// A message from which the model can correct the call; only [`ToolErrorKind::EnvironmentLost`] ends the session's
-    /// turn.
+    /// A message from which the model can correct the call; only
+    /// [`EnvironmentLost`](crate::ToolErrorKind::EnvironmentLost) ends the session's turn.
     fn call(
         &self,
         input: Self::Input,
@@ -238,8 +238,7 @@ impl<T: Tool> DynTool for T {
     fn parse(&self, arguments: &Value) -> Result<ToolInput, ToolError> {
         // The schema is coarser than the type, so this may still fail.
         let input = T::Input::deserialize(arguments).map_err(|source| {
-            ToolError::new(ToolErrorKind::InvalidArguments, format!("the arguments do not fit: {source}"))
-                .with_source(source)
+            ToolError::invalid_arguments(format!("the arguments do not fit: {source}")).with_source(source)
         })?;
         self.check(&input)?;
         let (reads, writes) = (self.reads(&input), self.writes(&input));

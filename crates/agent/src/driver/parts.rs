@@ -10,10 +10,9 @@ use crate::approval::Approver;
 use crate::clock::Clock;
 use crate::config::SessionConfig;
 use crate::profile::ProviderProfile;
-use crate::subagent::Lineage;
 
-/// Parts that a builder collects and a driver takes over.
-#[derive(Debug)]
+/// Parts that a builder collects and a driver takes over. A session passes its own on to its subagents.
+#[derive(Clone, Debug)]
 pub(crate) struct Parts {
     pub(crate) client: Client,
     pub(crate) profile: ProviderProfile,
@@ -22,7 +21,4 @@ pub(crate) struct Parts {
     pub(crate) gates: Vec<Arc<dyn Gate>>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Whether the owner of the environment initialises it and cleans it up, rather than the session.
-    pub(crate) keep_environment: bool,
-    pub(crate) lineage: Lineage,
 }

@@ -3,7 +3,7 @@
 use pintle_tools::ToolKind;
 use pintle_tools::pipeline::PreparedCall;
 
-use super::Driver;
+use super::{Driver, Parts};
 use crate::profile::ProviderProfile;
 use crate::protocol::Spent;
 use crate::subagent::SubagentSpec;
@@ -41,7 +41,7 @@ impl Driver {
             let mut config = self.config.clone();
             config.limits = self.machine.subagent_limits();
             config.reasoning_effort = self.machine.reasoning_effort().cloned();
-            let spec = SubagentSpec {
+            let parts = Parts {
                 client: self.client.clone(),
                 profile: self.base_profile.clone(),
                 env: self.env.clone(),
@@ -49,10 +49,9 @@ impl Driver {
                 gates: self.gates.to_vec(),
                 approver: self.approver.clone(),
                 clock: self.clock.clone(),
-                record: self.recording.is_kept(),
-                span: self.trace.session(),
             };
-            self.subagents.reserve(call.call_id(), spec);
+            let (record, span) = (self.recording.is_kept(), self.trace.session());
+            self.subagents.reserve(call.call_id(), SubagentSpec { parts, record, span });
         }
     }
 }

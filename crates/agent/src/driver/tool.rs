@@ -142,7 +142,7 @@ impl CallPreparation {
             let message = format!(
                 "The call of {name} could not be prepared: the tool itself, or a gate before it, is broken"
             );
-            Err(ToolError::new(ToolErrorKind::Failed, message))
+            Err(ToolError::failed(message))
         })
     }
 
@@ -205,5 +205,5 @@ fn denied(call: &PreparedCall, reason: &str) -> Execution {
 fn panicked(call: &PreparedCall) -> Execution {
     tracing::error!(tool = call.name(), "a tool panicked");
     let message = format!("Tool error ({}): the tool panicked", call.name());
-    Execution::failed(call.call_id(), &ToolError::new(ToolErrorKind::Failed, message))
+    Execution::failed(call.call_id(), &ToolError::failed(message))
 }

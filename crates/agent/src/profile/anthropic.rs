@@ -9,7 +9,7 @@ use super::built_in::BuiltInTools;
 use super::skill::claude_skill;
 use super::toolset::{Toolset, ToolsetParts};
 use super::toolset_options::{ToolsetOptions, anthropic_search};
-use super::{ModelDefaults, ProviderProfile, SubagentTools};
+use super::{ModelDefaults, ProviderProfile};
 use crate::prompt::base::{ANTHROPIC_NATIVE, ANTHROPIC_SPEC};
 
 pub(super) const ID: &str = "anthropic";
@@ -21,17 +21,10 @@ pub(super) const UNKNOWN_MODEL: ModelDefaults =
 const SHELL_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) fn profile(model: String) -> ProviderProfile {
-    let ToolsetParts { tools, instructions, .. } =
-        toolset_parts(Toolset::Spec, &ToolsetOptions::default(), &[]);
-    ProviderProfile {
-        base_instructions: instructions.into(),
-        tool_registry: tools,
-        subagent_tools: Some(SubagentTools::Spec),
-        supports_parallel_tool_calls: true,
-        ..ProviderProfile::new(ID, model)
-    }
-    .with_doc_files(["AGENTS.md", "CLAUDE.md"])
-    .with_skill_dirs([".agents/skills", ".claude/skills"])
+    ProviderProfile { supports_parallel_tool_calls: true, ..ProviderProfile::new(ID, model) }
+        .with_doc_files(["AGENTS.md", "CLAUDE.md"])
+        .with_skill_dirs([".agents/skills", ".claude/skills"])
+        .with_toolset(Toolset::Spec)
 }
 
 pub(super) fn toolset_parts(

@@ -3,9 +3,9 @@
 use pintle_tools::builtin::{EditFile, Glob, Grep, ReadFile, Shell, WriteFile};
 
 use super::built_in::BuiltInTools;
-use super::toolset::ToolsetParts;
+use super::toolset::{Toolset, ToolsetParts};
 use super::toolset_options::ToolsetOptions;
-use super::{ModelDefaults, ProviderProfile, SubagentTools};
+use super::{ModelDefaults, ProviderProfile};
 use crate::prompt::base::COMPATIBLE;
 
 pub(super) const ID: &str = "openai-compatible";
@@ -15,13 +15,7 @@ pub(super) const UNKNOWN_MODEL: ModelDefaults =
     ModelDefaults { context_window_size: 32_768, supports_reasoning: false };
 
 pub(super) fn profile(model: String) -> ProviderProfile {
-    let ToolsetParts { tools, instructions, .. } = toolset_parts(&ToolsetOptions::default());
-    ProviderProfile {
-        base_instructions: instructions.into(),
-        tool_registry: tools,
-        subagent_tools: Some(SubagentTools::Spec),
-        ..ProviderProfile::new(ID, model)
-    }
+    ProviderProfile::new(ID, model).with_toolset(Toolset::Spec)
 }
 
 /// Returns the tools of both toolsets, which are the same: these models were not trained on the tools of any agent.

@@ -7,7 +7,7 @@ use super::built_in::BuiltInTools;
 use super::skill::gemini_skill;
 use super::toolset::{Toolset, ToolsetParts};
 use super::toolset_options::ToolsetOptions;
-use super::{ModelDefaults, ProviderProfile, SubagentTools};
+use super::{ModelDefaults, ProviderProfile};
 use crate::prompt::base::{GEMINI_NATIVE, GEMINI_SPEC};
 
 pub(super) const ID: &str = "gemini";
@@ -16,17 +16,10 @@ pub(super) const UNKNOWN_MODEL: ModelDefaults =
     ModelDefaults { context_window_size: 1_048_576, supports_reasoning: true };
 
 pub(super) fn profile(model: String) -> ProviderProfile {
-    let ToolsetParts { tools, instructions, .. } =
-        toolset_parts(Toolset::Spec, &ToolsetOptions::default(), &[]);
-    ProviderProfile {
-        base_instructions: instructions.into(),
-        tool_registry: tools,
-        subagent_tools: Some(SubagentTools::Spec),
-        supports_parallel_tool_calls: true,
-        ..ProviderProfile::new(ID, model)
-    }
-    .with_doc_files(["AGENTS.md", "GEMINI.md"])
-    .with_skill_dirs([".agents/skills", ".gemini/skills"])
+    ProviderProfile { supports_parallel_tool_calls: true, ..ProviderProfile::new(ID, model) }
+        .with_doc_files(["AGENTS.md", "GEMINI.md"])
+        .with_skill_dirs([".agents/skills", ".gemini/skills"])
+        .with_toolset(Toolset::Spec)
 }
 
 pub(super) fn toolset_parts(

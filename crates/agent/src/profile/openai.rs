@@ -6,7 +6,7 @@ use pintle_tools::native::openai;
 use super::built_in::BuiltInTools;
 use super::toolset::{Toolset, ToolsetParts};
 use super::toolset_options::{ToolsetOptions, openai_search};
-use super::{ModelDefaults, ProviderProfile, SubagentTools};
+use super::{ModelDefaults, ProviderProfile};
 use crate::prompt::base::{OPENAI_NATIVE, OPENAI_SPEC};
 
 pub(super) const ID: &str = "openai";
@@ -15,16 +15,10 @@ pub(super) const UNKNOWN_MODEL: ModelDefaults =
     ModelDefaults { context_window_size: 128_000, supports_reasoning: true };
 
 pub(super) fn profile(model: String) -> ProviderProfile {
-    let ToolsetParts { tools, instructions, .. } = toolset_parts(Toolset::Spec, &ToolsetOptions::default());
-    ProviderProfile {
-        base_instructions: instructions.into(),
-        tool_registry: tools,
-        subagent_tools: Some(SubagentTools::Spec),
-        supports_parallel_tool_calls: true,
-        ..ProviderProfile::new(ID, model)
-    }
-    .with_doc_files(["AGENTS.md", ".codex/instructions.md"])
-    .with_skill_dirs([".agents/skills", ".codex/skills"])
+    ProviderProfile { supports_parallel_tool_calls: true, ..ProviderProfile::new(ID, model) }
+        .with_doc_files(["AGENTS.md", ".codex/instructions.md"])
+        .with_skill_dirs([".agents/skills", ".codex/skills"])
+        .with_toolset(Toolset::Spec)
 }
 
 pub(super) fn toolset_parts(toolset: Toolset, options: &ToolsetOptions) -> ToolsetParts {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment};
-use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput};
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, tool_properties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -12,6 +12,10 @@ use crate::protocol::Skill as SkillInfo;
 
 /// Maximum number of directories that are searched for the root of the project.
 const MAX_DEPTH: usize = 64;
+
+/// Description of both tools.
+const DESCRIPTION: &str = "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind \
+                           that a skill in the list of skills describes, and follow what it says.";
 
 /// Creates Claude Code's tool for skills in these directories.
 pub(super) fn claude_skill(skill_dirs: &[String]) -> Skill {
@@ -39,21 +43,11 @@ pub(super) struct SkillInput {
 impl Tool for Skill {
     type Input = SkillInput;
 
-    fn name(&self) -> &str {
-        "Skill"
-    }
-
-    fn description(&self) -> &str {
-        "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind that a skill in the \
-         list of skills describes, and follow what it says."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        "read_file"
+    tool_properties! {
+        name: "Skill",
+        description: DESCRIPTION,
+        effect: Effect::Read,
+        kind: "read_file",
     }
 
     async fn call(&self, input: SkillInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -75,21 +69,11 @@ pub(super) struct ActivateSkillInput {
 impl Tool for ActivateSkill {
     type Input = ActivateSkillInput;
 
-    fn name(&self) -> &str {
-        "activate_skill"
-    }
-
-    fn description(&self) -> &str {
-        "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind that a skill in the \
-         list of skills describes, and follow what it says."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        "read_file"
+    tool_properties! {
+        name: "activate_skill",
+        description: DESCRIPTION,
+        effect: Effect::Read,
+        kind: "read_file",
     }
 
     async fn call(&self, input: ActivateSkillInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -1,5 +1,6 @@
 //! Optional tools of a toolset.
 
+use pintle_env::setters;
 use std::sync::Arc;
 
 use pintle_tools::builtin::{
@@ -54,39 +55,17 @@ impl ToolsetOptions {
         Self::default()
     }
 
-    /// Sets the client that fetches web pages.
-    #[must_use]
-    pub fn with_web(mut self, client: Arc<dyn WebClient>) -> Self {
-        self.web = Some(client);
-        self
-    }
-
-    /// Sets the backend of web searches.
-    #[must_use]
-    pub fn with_search(mut self, search: SearchBy) -> Self {
-        self.search = Some(search);
-        self
-    }
-
-    /// Sets whether the model may ask the user questions.
-    #[must_use]
-    pub fn with_questions(mut self, answered: bool) -> Self {
-        self.questions = answered;
-        self
-    }
-
-    /// Sets whether the model may keep a plan.
-    #[must_use]
-    pub fn with_plan(mut self, plan: bool) -> Self {
-        self.plan = plan;
-        self
-    }
-
-    /// Sets whether commands may keep running between calls.
-    #[must_use]
-    pub fn with_background(mut self, background: bool) -> Self {
-        self.background = background;
-        self
+    setters! {
+        /// Sets the client that fetches web pages.
+        pub fn with_web(client: Arc<dyn WebClient>) => web = Some(client);
+        /// Sets the backend of web searches.
+        pub fn with_search(search: SearchBy) => search = Some(search);
+        /// Sets whether the model may ask the user questions.
+        pub fn with_questions(answered: bool) => questions = answered;
+        /// Sets whether the model may keep a plan.
+        pub fn with_plan(plan: bool) => plan = plan;
+        /// Sets whether commands may keep running between calls.
+        pub fn with_background(background: bool) => background = background;
     }
 
     /// Returns the search engine of the embedding application, if searches use one.

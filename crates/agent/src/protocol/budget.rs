@@ -1,5 +1,6 @@
 //! Spending limits, and what has been spent.
 
+use pintle_env::setters;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -31,7 +32,7 @@ pub struct Budget {
     pub tool_calls: Option<u64>,
 }
 
-/// Names one limit of a [`Budget`].
+/// Names one limit of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -47,32 +48,15 @@ pub enum BudgetKind {
 }
 
 impl Budget {
-    /// Sets the limit on input and output tokens over the session.
-    #[must_use]
-    pub fn with_tokens(mut self, tokens: u64) -> Self {
-        self.tokens = Some(tokens);
-        self
-    }
-
-    /// Sets the limit on cost over the session, in millionths of a US dollar.
-    #[must_use]
-    pub fn with_cost_micros(mut self, micros: u64) -> Self {
-        self.cost_micros = Some(micros);
-        self
-    }
-
-    /// Sets the time limit of each run.
-    #[must_use]
-    pub fn with_wall_time(mut self, time: Duration) -> Self {
-        self.wall_time = Some(time);
-        self
-    }
-
-    /// Sets the limit on tool calls over the session.
-    #[must_use]
-    pub fn with_tool_calls(mut self, calls: u64) -> Self {
-        self.tool_calls = Some(calls);
-        self
+    setters! {
+        /// Sets the limit on input and output tokens over the session.
+        pub fn with_tokens(tokens: u64) => tokens = Some(tokens);
+        /// Sets the limit on cost over the session, in millionths of a US dollar.
+        pub fn with_cost_micros(micros: u64) => cost_micros = Some(micros);
+        /// Sets the time limit of each run.
+        pub fn with_wall_time(time: Duration) => wall_time = Some(time);
+        /// Sets the limit on tool calls over the session.
+        pub fn with_tool_calls(calls: u64) => tool_calls = Some(calls);
     }
 
     /// Returns the remaining budget after `spent`, for a subagent.

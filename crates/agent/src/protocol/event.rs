@@ -27,14 +27,13 @@ pub struct SessionEvent {
     #[schemars(schema_with = "schema::timestamp")]
     pub timestamp: Timestamp,
     /// Id of the session.
-    #[schemars(with = "String")]
     pub session_id: SessionId,
     /// Nesting depth: 0 for a session that the embedding application built, 1 for its subagents.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
     /// Id of the session that spawned this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(with = "SessionId")]
     pub parent: Option<SessionId>,
     /// Kind and data.
     #[serde(flatten)]
@@ -45,7 +44,6 @@ pub struct SessionEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForkedFrom {
     /// Id of the forked session.
-    #[schemars(with = "String")]
     pub session_id: SessionId,
     /// Number of history entries that the fork took over.
     pub turns: usize,
@@ -114,7 +112,7 @@ pub enum EventKind {
         messages: usize,
         /// First segment that differs from the previous request, which explains a cache miss.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schemars(schema_with = "schema::segment")]
+        #[schemars(with = "Segment")]
         moved: Option<Segment>,
     },
     /// The model began to write text.
@@ -180,10 +178,8 @@ pub enum EventKind {
         /// Model that responded.
         model: String,
         /// Reason why the model stopped.
-        #[schemars(schema_with = "schema::finish_reason")]
         finish_reason: FinishReason,
         /// Tokens of this call.
-        #[schemars(schema_with = "schema::usage")]
         usage: Usage,
     },
     /// Simple mistakes in the arguments of a call were repaired before it was judged. The other events of the call have
@@ -194,7 +190,6 @@ pub enum EventKind {
         /// Name of the tool.
         tool_name: String,
         /// Repairs.
-        #[schemars(schema_with = "schema::repairs")]
         repairs: Vec<ArgumentRepair>,
     },
     /// A tool call started, or is answered without running.
@@ -228,7 +223,7 @@ pub enum EventKind {
         output: Output,
         /// Kind of failure, if the call failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schemars(schema_with = "schema::tool_error_kind")]
+        #[schemars(with = "ToolErrorKind")]
         error: Option<ToolErrorKind>,
         /// Time limit that a command exceeded, in milliseconds, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -240,7 +235,6 @@ pub enum EventKind {
         duration_ms: u64,
         /// Files that the call changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        #[schemars(schema_with = "schema::changes")]
         changes: Vec<FileChange>,
     },
     /// A call needs the approval of a person.
@@ -277,7 +271,6 @@ pub enum EventKind {
         /// Name among the subagents of this session.
         agent_id: String,
         /// Id of its session.
-        #[schemars(with = "String")]
         child: SessionId,
         /// Task.
         task: String,
@@ -288,7 +281,6 @@ pub enum EventKind {
         /// Name among the subagents of this session.
         agent_id: String,
         /// Id of its session.
-        #[schemars(with = "String")]
         child: SessionId,
         /// Result of its last message; failed if it was closed while it worked.
         status: SubagentStatus,
@@ -338,7 +330,6 @@ pub enum EventKind {
     /// An error that stopped the turn.
     Error {
         /// The error.
-        #[schemars(schema_with = "schema::error_info")]
         error: ErrorInfo,
     },
     /// Deltas were skipped, because the subscriber lagged or came late. The end event of the segment has the complete

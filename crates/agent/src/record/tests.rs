@@ -14,7 +14,7 @@ use pintle_llm::{
     Client, Error, EventStream, Message, ProviderAdapter, Request, Response, Role, ToolCall, ToolList,
 };
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
-use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolRegistry};
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolOutput, ToolRegistry};
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -82,7 +82,7 @@ impl Tool for Counting {
         self.effects.lock().unwrap().push(cx.call_id.clone());
         match self.name {
             "hang" => std::future::pending().await,
-            "fail" => Err(ToolError::new(ToolErrorKind::Failed, "it does not work")),
+            "fail" => Err(ToolError::failed("it does not work")),
             name => Ok(ToolOutput::new(format!("{name} did {}", cx.call_id))),
         }
     }

@@ -27,6 +27,9 @@ use crate::subagent::{Lineage, Member, SubagentSpec};
 #[derive(Debug)]
 pub struct SessionBuilder {
     parts: Parts,
+    lineage: Lineage,
+    /// Whether the embedding application initialises the environment and cleans it up.
+    keep_environment: bool,
     id: Option<SessionId>,
     options: StartOptions,
 }
@@ -41,10 +44,9 @@ impl SessionBuilder {
             gates: Vec::new(),
             approver: None,
             clock: Arc::new(SystemClock),
-            keep_environment: false,
-            lineage: Lineage::root(),
         };
-        Self { parts, id: None, options: StartOptions::default() }
+        let options = StartOptions::default();
+        Self { parts, lineage: Lineage::root(), keep_environment: false, id: None, options }
     }
 
     /// Sets the configuration.
@@ -86,7 +88,7 @@ impl SessionBuilder {
     /// Leaves `initialize` and `cleanup` of the environment to the embedding application, which shares it with others.
     #[must_use]
     pub fn shared_environment(mut self) -> Self {
-        self.parts.keep_environment = true;
+        self.keep_environment = true;
         self
     }
 
@@ -135,12 +137,10 @@ impl SessionBuilder {
 
     /// Creates a builder of a subagent's session, in the environment of its parent.
     pub(crate) fn subagent(spec: SubagentSpec, lineage: Lineage) -> Self {
-        let SubagentSpec { client, profile, env, config, gates, approver, clock, record, span: _ } = spec;
+        let SubagentSpec { parts, record, span: _ } = spec;
         let id = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
-        let keep_environment = true;
-        let parts = Parts { client, profile, env, config, gates, approver, clock, keep_environment, lineage };
         let options = StartOptions { record, ..StartOptions::default() };
-        Self { parts, id, options }
+        Self { parts, lineage, keep_environment: true, id, options }
     }
 
     pub(crate) fn share(
@@ -169,14 +169,13 @@ impl SessionBuilder {
 
     /// Builds the session, its driver and the driver's command receiver.
     pub(super) fn assemble(self) -> Result<(Session, Driver, mpsc::Receiver<Command>), SessionError> {
-        let Self { mut parts, id, mut options } = self;
+        let Self { parts, mut lineage, keep_environment, id, mut options } = self;
         parts.client.adapter(Some(&parts.profile.provider)).map_err(SessionError::Build)?;
         let resumed_id = options.resume.as_ref().map(|record| record.header.session_id.clone());
         let id = resumed_id.or(id).unwrap_or_else(SessionId::generate);
         if let Some(record) = &options.resume {
-            parts.lineage = Lineage::of_record(record.header.subagent.clone());
+            lineage = Lineage::of_record(record.header.subagent.clone());
         }
-        let lineage = &parts.lineage;
         let identity = Identity { session_id: id.clone(), depth: lineage.depth(), parent: lineage.parent() };
         let log = Arc::new(EventLog::new(identity));
         let (sender, commands) = mpsc::channel(MAX_COMMANDS);
@@ -185,7 +184,7 @@ impl SessionBuilder {
         options.start.reasoning_effort.clone_from(&parts.config.reasoning_effort);
         let (client, tree) = (parts.client.clone(), Arc::clone(&lineage.tree));
         let origin = lineage.origin.clone();
-        let mut driver = Driver::new(parts, Arc::clone(&log), shared);
+        let mut driver = Driver::new(parts, lineage, keep_environment, Arc::clone(&log), shared);
         let ResumedRuns { count, unfinished } = options.apply(&mut driver, &log, origin)?;
         let recorder = driver.recorder();
         let handle = SessionHandle { commands: sender, shared: shared_receiver, client, recorder, tree };

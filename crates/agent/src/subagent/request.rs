@@ -1,6 +1,6 @@
 //! Request of a tool call to spawn a subagent.
 
-use pintle_tools::{ToolError, ToolErrorKind};
+use pintle_tools::ToolError;
 
 /// Arguments of a spawning call, independent of the tool's own parameters.
 #[derive(Clone, Debug)]
@@ -37,10 +37,7 @@ impl SpawnRequest {
     /// A blank task, in words for the model.
     pub(super) fn validate(&self) -> Result<(), ToolError> {
         if self.task.trim().is_empty() {
-            return Err(ToolError::new(
-                ToolErrorKind::InvalidArguments,
-                "the task is empty; say what the subagent should do",
-            ));
+            return Err(ToolError::invalid_arguments("the task is empty; say what the subagent should do"));
         }
         Ok(())
     }

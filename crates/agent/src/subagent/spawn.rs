@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_tools::{ToolError, ToolErrorKind};
+use pintle_tools::ToolError;
 
 use super::mailbox::Mailbox;
 use super::request::SpawnRequest;
@@ -28,7 +28,7 @@ impl Roster {
         request.validate()?;
         let reservation = self.lock().take_reservation(call_id);
         let Reservation { name, spec } =
-            reservation.ok_or_else(|| failed("no subagent can be spawned here"))?;
+            reservation.ok_or_else(|| ToolError::failed("no subagent can be spawned here"))?;
         let spec = spec.adapt_to(&request).await?;
 
         let mut state = self.lock();
@@ -84,7 +84,7 @@ impl State {
     /// Makes room for one more subagent: discards old closed ones and, at the limit, closes an idle one.
     fn make_room(&mut self, max_open: usize) -> Result<(), ToolError> {
         if self.is_closed {
-            return Err(failed("the session is closing"));
+            return Err(ToolError::failed("the session is closing"));
         }
         while self.tasks.try_join_next().is_some() {}
         self.discard_old_closed();
@@ -94,7 +94,7 @@ impl State {
         }
         let idle = open.iter().find(|handle| !handle.mailbox.borrow().is_running());
         let idle = idle.ok_or_else(|| {
-            failed(format!(
+            ToolError::failed(format!(
                 "{} subagents run already, which is the most at a time; wait for one, or close one",
                 open.len()
             ))
@@ -112,8 +112,4 @@ impl State {
             keep
         });
     }
-}
-
-fn failed(message: impl Into<String>) -> ToolError {
-    ToolError::new(ToolErrorKind::Failed, message)
 }

@@ -2,32 +2,23 @@
 
 use std::sync::Arc;
 
-use pintle_env::{EnvError, ExecutionEnvironment};
-use pintle_llm::{Catalog, Client};
+use pintle_env::EnvError;
+use pintle_llm::Catalog;
 use pintle_tools::gate::{EffectGate, Permission};
-use pintle_tools::pipeline::Gate;
-use pintle_tools::{Effect, ToolError, ToolErrorKind};
+use pintle_tools::{Effect, ToolError};
 
 use super::prompt;
 use super::request::{Role, SpawnRequest};
 use super::subdirectory::Subdirectory;
-use crate::approval::Approver;
-use crate::clock::Clock;
-use crate::config::SessionConfig;
+use crate::driver::Parts;
 use crate::profile::{ModelFamily, ProviderProfile, SubagentTools, Toolset};
 
-/// State that a parent passes on to a subagent: its configuration when the spawning call begins, including changes that were
-/// made after the model was asked.
+/// State that a parent passes on to a subagent when the spawning call begins, including changes that were made after
+/// the model was asked.
 #[derive(Clone, Debug)]
 pub(crate) struct SubagentSpec {
-    pub(crate) client: Client,
-    /// The parent's profile, without its tools for subagents.
-    pub(crate) profile: ProviderProfile,
-    pub(crate) env: Arc<dyn ExecutionEnvironment>,
-    pub(crate) config: SessionConfig,
-    pub(crate) gates: Vec<Arc<dyn Gate>>,
-    pub(crate) approver: Option<Arc<dyn Approver>>,
-    pub(crate) clock: Arc<dyn Clock>,
+    /// The parent's parts. The profile is without its tools for subagents.
+    pub(crate) parts: Parts,
     /// Whether the parent is recorded in memory.
     pub(crate) record: bool,
     /// Span of the parent's session, which outlives the subagent.
@@ -41,42 +32,40 @@ impl SubagentSpec {
     ///
     /// A directory or a model that is not available, in words for the model.
     pub(super) async fn adapt_to(mut self, request: &SpawnRequest) -> Result<Self, ToolError> {
+        let parts = &mut self.parts;
         if let Some(directory) = &request.working_dir {
-            let parent = Arc::clone(&self.env);
-            self.env = Subdirectory::enter(parent, directory).await.map_err(unusable_directory)?;
+            let parent = Arc::clone(&parts.env);
+            parts.env = Subdirectory::enter(parent, directory).await.map_err(unusable_directory)?;
         }
         if let Some(model) = &request.model {
-            self.profile = self.profile_for(model)?;
+            parts.profile = profile_for(model, parts)?;
         }
-        self.config.limits.max_turns = request.max_turns;
-        let instructions = prompt::instructions(&self.profile.base_instructions, request.role);
-        self.profile = self.profile.with_base_instructions(instructions);
-        match request.role {
-            Role::Worker => {}
-            Role::Explorer => {
-                self.gates.push(Arc::new(EffectGate::new().with(Effect::Write, Permission::Deny)));
-            }
+        parts.config.limits.max_turns = request.max_turns;
+        let instructions = prompt::instructions(&parts.profile.base_instructions, request.role);
+        parts.profile.base_instructions = instructions.into();
+        if request.role == Role::Explorer {
+            parts.gates.push(Arc::new(EffectGate::new().with(Effect::Write, Permission::Deny)));
         }
         Ok(self)
     }
+}
 
-    /// Returns the profile for another model. A model of another provider that the client reaches brings the profile of
-    /// its own family, in the same toolset.
-    fn profile_for(&self, model: &str) -> Result<ProviderProfile, ToolError> {
-        let ours = &self.profile;
-        let provider = match Catalog::built_in().get(model) {
-            // Chat Completions servers and custom providers may serve any model under any name.
-            Some(info) if info.provider != ours.id && family_with_own_models(&ours.id).is_some() => {
-                &info.provider
-            }
-            Some(_) | None => return Ok(ours.clone().with_model(model)),
-        };
-        let family = family_with_own_models(provider)
-            .filter(|_| self.client.adapter(Some(provider)).is_ok())
-            .ok_or_else(|| unreachable_provider(model, provider, &ours.model))?;
-        let toolset = ours.subagent_tools.map_or_else(Toolset::default, SubagentTools::toolset);
-        Ok(family.profile(model).with_toolset(toolset))
-    }
+/// Returns the profile for another model. A model of another provider that the client reaches brings the profile of its
+/// own family, in the same toolset.
+fn profile_for(model: &str, parent: &Parts) -> Result<ProviderProfile, ToolError> {
+    let ours = &parent.profile;
+    let provider = match Catalog::built_in().get(model) {
+        // Chat Completions servers and custom providers may serve any model under any name.
+        Some(info) if info.provider != ours.id && family_with_own_models(&ours.id).is_some() => {
+            &info.provider
+        }
+        Some(_) | None => return Ok(ours.clone().with_model(model)),
+    };
+    let family = family_with_own_models(provider)
+        .filter(|_| parent.client.adapter(Some(provider)).is_ok())
+        .ok_or_else(|| unreachable_provider(model, provider, &ours.model))?;
+    let toolset = ours.subagent_tools.map_or_else(Toolset::default, SubagentTools::toolset);
+    Ok(family.profile(model).with_toolset(toolset))
 }
 
 /// Returns the family of this name if its model names are its own.
@@ -88,7 +77,7 @@ fn unreachable_provider(model: &str, provider: &str, default: &str) -> ToolError
     let message = format!(
         "the model {model:?} is one of {provider}, which this session cannot reach; leave model out to have {default}"
     );
-    ToolError::new(ToolErrorKind::InvalidArguments, message)
+    ToolError::invalid_arguments(message)
 }
 
 fn unusable_directory(error: EnvError) -> ToolError {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_env::{
     Command, DirEntry, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, GlobRequest, GrepOutput,
-    GrepRequest, Metadata, OutputLimits, Process,
+    GrepRequest, Metadata, Process, forward,
 };
 
 /// The parent's environment with another working directory, from which relative paths are resolved. Files and processes
@@ -56,28 +56,10 @@ async fn canonical(env: &dyn ExecutionEnvironment, path: &Path) -> Result<PathBu
 
 #[async_trait]
 impl ExecutionEnvironment for Subdirectory {
+    forward! { inner: platform, os_version, initialize, cleanup, output_limits }
+
     fn working_directory(&self) -> &Path {
         &self.directory
-    }
-
-    fn platform(&self) -> &str {
-        self.inner.platform()
-    }
-
-    fn os_version(&self) -> &str {
-        self.inner.os_version()
-    }
-
-    async fn initialize(&self) -> Result<(), EnvError> {
-        self.inner.initialize().await
-    }
-
-    async fn cleanup(&self) -> Result<(), EnvError> {
-        self.inner.cleanup().await
-    }
-
-    fn output_limits(&self) -> OutputLimits {
-        self.inner.output_limits()
     }
 
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {

@@ -54,10 +54,7 @@ async fn wait_until_idle(agent: &SubagentHandle, cx: &ToolContext) -> Result<Rep
 /// Sends a message that is not blank; with `interrupt`, the current run is interrupted first.
 fn send(agent: &SubagentHandle, message: String, interrupt: bool) -> Result<(), ToolError> {
     if message.trim().is_empty() {
-        return Err(ToolError::new(
-            ToolErrorKind::InvalidArguments,
-            "the message is empty; expected some text",
-        ));
+        return Err(ToolError::invalid_arguments("the message is empty; expected some text"));
     }
     agent.post(message, interrupt).map_err(|error| {
         let text = if let SessionError::Full(waiting) = error {
@@ -65,7 +62,7 @@ fn send(agent: &SubagentHandle, message: String, interrupt: bool) -> Result<(), 
         } else {
             format!("{} is closed", agent.id())
         };
-        ToolError::new(ToolErrorKind::Failed, text)
+        ToolError::failed(text)
     })
 }
 

@@ -1,12 +1,12 @@
 //! Events of a whole tree of sessions in one stream.
 
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use futures_util::future::select_all;
+use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 
 use super::Tree;
@@ -24,13 +24,7 @@ use crate::protocol::{EventKind, SessionEvent, SessionId};
 /// [`SubagentEnded`](EventKind::SubagentEnded) of its parent. The stream ends after the session's last event and, like
 /// [`Events`](crate::Events), never delays the session.
 pub struct TreeEvents {
-    state: State,
-}
-
-enum State {
-    Ready(Box<Merge>),
-    Waiting(Pin<Box<dyn Future<Output = Box<Merge>> + Send>>),
-    Done,
+    events: BoxStream<'static, SessionEvent>,
 }
 
 impl TreeEvents {
@@ -42,12 +36,14 @@ impl TreeEvents {
         // Their `SubagentSpawned` was forgotten. Logs of subagents never forget events.
         let announced = cursor.open_subagents();
         let readers = vec![Reader::new(root, cursor)];
-        Self { state: State::Ready(Box::new(Merge { _tree: tree, joined, unread, readers, announced })) }
+        let merge = Box::new(Merge { _tree: tree, joined, unread, readers, announced });
+        let next = |mut merge: Box<Merge>| async move { Some((merge.next().await?, merge)) };
+        Self { events: stream::unfold(merge, next).fuse().boxed() }
     }
 
     /// Returns the next event; `None` after the last one. Cancel safe.
     pub async fn next(&mut self) -> Option<SessionEvent> {
-        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+        self.events.next().await
     }
 }
 
@@ -55,31 +51,7 @@ impl Stream for TreeEvents {
     type Item = SessionEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
-        loop {
-            match std::mem::replace(&mut self.state, State::Done) {
-                State::Done => return Poll::Ready(None),
-                State::Ready(mut merge) => {
-                    if let Some(event) = merge.next() {
-                        self.state = State::Ready(merge);
-                        return Poll::Ready(Some(event));
-                    }
-                    if merge.readers.is_empty() {
-                        return Poll::Ready(None);
-                    }
-                    self.state = State::Waiting(Box::pin(async move {
-                        merge.changed().await;
-                        merge
-                    }));
-                }
-                State::Waiting(mut future) => match future.as_mut().poll(cx) {
-                    Poll::Ready(merge) => self.state = State::Ready(merge),
-                    Poll::Pending => {
-                        self.state = State::Waiting(future);
-                        return Poll::Pending;
-                    }
-                },
-            }
-        }
+        self.events.poll_next_unpin(cx)
     }
 }
 
@@ -125,8 +97,19 @@ impl Reader {
 }
 
 impl Merge {
+    /// Waits for the next event; `None` after the last one. Cancel safe.
+    async fn next(&mut self) -> Option<SessionEvent> {
+        loop {
+            let oldest = self.take_oldest();
+            if oldest.is_some() || self.readers.is_empty() {
+                return oldest;
+            }
+            self.changed().await;
+        }
+    }
+
     /// Returns the oldest event that can be delivered now.
-    fn next(&mut self) -> Option<SessionEvent> {
+    fn take_oldest(&mut self) -> Option<SessionEvent> {
         self.joined.mark_unchanged();
         self.readers.iter_mut().for_each(Reader::read);
         // After the heads were read: a subagent joins before its end is logged, so no end is delivered before its

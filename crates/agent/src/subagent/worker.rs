@@ -249,17 +249,7 @@ impl Worker {
 
 /// Returns whether a run ended with an answer, so that another message can follow.
 fn is_answered(outcome: &Outcome) -> bool {
-    match outcome.status {
-        OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => true,
-        OutcomeStatus::Refused
-        | OutcomeStatus::RoundLimit
-        | OutcomeStatus::TurnLimit
-        | OutcomeStatus::Budget
-        | OutcomeStatus::ContextFull
-        | OutcomeStatus::Interrupted
-        | OutcomeStatus::Aborted
-        | OutcomeStatus::Failed => false,
-    }
+    matches!(outcome.status, OutcomeStatus::Completed | OutcomeStatus::AwaitingInput)
 }
 
 /// Closes the mailbox and reports the end to the parent when the worker is dropped, even by a panic.

@@ -107,18 +107,8 @@ impl Machine {
     pub(super) fn rest(&mut self, status: OutcomeStatus, error: Option<ErrorInfo>, out: &mut Vec<Action>) {
         self.phase = Phase::Resting;
         self.ending = None;
-        self.state = match status {
-            OutcomeStatus::AwaitingInput => SessionState::AwaitingInput,
-            OutcomeStatus::Completed
-            | OutcomeStatus::Refused
-            | OutcomeStatus::RoundLimit
-            | OutcomeStatus::TurnLimit
-            | OutcomeStatus::Budget
-            | OutcomeStatus::ContextFull
-            | OutcomeStatus::Interrupted
-            | OutcomeStatus::Aborted
-            | OutcomeStatus::Failed => SessionState::Idle,
-        };
+        let awaits_input = status == OutcomeStatus::AwaitingInput;
+        self.state = if awaits_input { SessionState::AwaitingInput } else { SessionState::Idle };
         out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
         self.finish_run(status, error, out);
         if let Some((run, text)) = self.waiting.take() {

@@ -66,7 +66,16 @@ impl Machine {
         self.context.as_ref()
     }
 
-    pub(super) fn opened(&self, out: &mut Vec<Action>) {
+    pub(super) fn opened(
+        &self,
+        provider: String,
+        model: String,
+        working_directory: String,
+        out: &mut Vec<Action>,
+    ) {
+        let forked_from = self.forked_from.clone();
+        let start = EventKind::SessionStart { provider, model, working_directory, forked_from };
+        out.push(Action::emit(start));
         let project = self.context.as_ref().map(|context| &context.project);
         if let Some(project) = project.filter(|project| !project.is_empty()) {
             out.push(Action::emit(EventKind::ProjectLoaded(project.clone())));

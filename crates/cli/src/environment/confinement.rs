@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_env::{Confined, EnvError, ExecutionEnvironment, LocalEnvironmentBuilder};
+use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder};
 use tempfile::TempDir;
 
 use crate::args::{ConfinementArgs, SandboxName};
 use crate::env_spec::EnvSpec;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
+
+/// Message for an environment that cannot be set up.
+const UNUSABLE: &str = "cannot use the execution environment";
 
 /// Local environment with its limits applied.
 pub(super) struct ConfinedLocal {
@@ -47,7 +50,7 @@ pub(super) async fn local(
     if args.sandbox != SandboxName::Off {
         return sandboxed(args, builder).await;
     }
-    let local = Arc::new(builder.build().map_err(|error| unusable(&error))?);
+    let local = Arc::new(builder.build().or_failed(UNUSABLE)?);
     let killed = Arc::clone(&local);
     Ok(ConfinedLocal {
         environment: confine(args, local, []),
@@ -85,14 +88,14 @@ async fn sandboxed(
     let temporary = tempfile::Builder::new()
         .prefix("pintle-")
         .tempdir()
-        .map_err(|error| Failure::failed("cannot create a temporary directory").caused_by(&error))?;
-    let local = builder.variable("TMPDIR", temporary.path()).build().map_err(|error| unusable(&error))?;
+        .or_failed("cannot create a temporary directory")?;
+    let local = builder.variable("TMPDIR", temporary.path()).build().or_failed(UNUSABLE)?;
     let workspace = local.working_directory().to_path_buf();
     let mut sandbox = Sandboxed::new(local).with_network(args.has_network()).with_writable(temporary.path());
     if args.sandbox == SandboxName::Workspace {
         sandbox = sandbox.with_writable(workspace);
     }
-    let unenforced = sandbox.unenforced().await.map_err(|error| unusable(&error))?;
+    let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
     for protection in OPTIONAL {
         if unenforced.contains(&protection) {
             console::notice(&format!("this kernel cannot block {protection}"));
@@ -118,8 +121,4 @@ async fn sandboxed(
     _builder: LocalEnvironmentBuilder,
 ) -> Result<ConfinedLocal, Failure> {
     Err(Failure::usage("--sandbox requires Linux"))
-}
-
-fn unusable(error: &EnvError) -> Failure {
-    Failure::failed("cannot use the execution environment").caused_by(error)
 }

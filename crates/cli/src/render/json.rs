@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::sanitize::is_safe;
 use super::{DemoResult, Footer, Header, SubagentTotals};
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 
 /// Serialises a value as one line of JSON without control or invisible characters.
 ///
@@ -17,8 +17,7 @@ use crate::failure::Failure;
 ///
 /// A failure if serialisation fails, for example because a spool file cannot be read back.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(value)
-        .map_err(|error| Failure::failed("cannot serialise an event as JSON").caused_by(&error))?;
+    let text = serde_json::to_string(value).or_failed("cannot serialise an event as JSON")?;
     let mut text = escape(&text).into_owned();
     text.push('\n');
     Ok(text)

@@ -6,6 +6,8 @@ use std::{
     path::PathBuf,
 };
 
+use crate::setters::setters;
+
 /// An image and the options of the container to start from it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -61,39 +63,17 @@ impl ContainerImage {
         self
     }
 
-    /// Sets the user the container runs as.
-    #[must_use]
-    pub fn with_user(mut self, user: impl Into<String>) -> Self {
-        self.user = Some(user.into());
-        self
-    }
-
-    /// Sets the network.
-    #[must_use]
-    pub fn with_network(mut self, network: impl Into<String>) -> Self {
-        self.network = Some(network.into());
-        self
-    }
-
-    /// Limits the memory, in bytes.
-    #[must_use]
-    pub fn with_memory(mut self, bytes: u64) -> Self {
-        self.memory = Some(bytes);
-        self
-    }
-
-    /// Limits the number of processors.
-    #[must_use]
-    pub fn with_cpus(mut self, cpus: f64) -> Self {
-        self.cpus = Some(cpus);
-        self
-    }
-
-    /// Limits the number of processes.
-    #[must_use]
-    pub fn with_pids(mut self, pids: u32) -> Self {
-        self.pids = Some(pids);
-        self
+    setters! {
+        /// Sets the user the container runs as.
+        pub fn with_user(user: impl Into<String>) => user = Some(user.into());
+        /// Sets the network.
+        pub fn with_network(network: impl Into<String>) => network = Some(network.into());
+        /// Limits the memory, in bytes.
+        pub fn with_memory(bytes: u64) => memory = Some(bytes);
+        /// Limits the number of processors.
+        pub fn with_cpus(cpus: f64) => cpus = Some(cpus);
+        /// Limits the number of processes.
+        pub fn with_pids(pids: u32) => pids = Some(pids);
     }
 
     /// Returns the options in the engine's syntax, without the image.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use self::walk::Walk;
 use crate::{
-    blocking::{Cancelled, blocking},
     environment::ExecutionEnvironment,
     error::EnvError,
     search::{
@@ -53,7 +52,7 @@ pub(crate) async fn grep<E: ExecutionEnvironment + ?Sized>(
     let mut results = Results::new(request);
     if env.metadata(&root).await?.is_file() {
         let bytes = env.read(&root, None).await?;
-        results.add(root.clone(), search_bytes(&query, root, bytes).await?);
+        results.add(root.clone(), query.search_bytes(root, bytes).await?);
         return Ok(results.finish());
     }
     let mut walk = Walk::new(env, &root, None, request.scope).await?;
@@ -62,20 +61,13 @@ pub(crate) async fn grep<E: ExecutionEnvironment + ?Sized>(
             continue;
         }
         let outcome = match env.read(&file.path, None).await {
-            Ok(bytes) => search_bytes(&query, file.path.clone(), bytes).await?,
+            Ok(bytes) => query.search_bytes(file.path.clone(), bytes).await?,
             Err(lost) if lost.is_environment_failure() => return Err(lost),
             Err(_unreadable) => FileOutcome::Unreadable,
         };
         results.add(file.path, outcome);
     }
     Ok(results.finish())
-}
-
-async fn search_bytes(query: &Query, path: PathBuf, bytes: Vec<u8>) -> Result<FileOutcome, EnvError> {
-    let query = query.clone();
-    let cancelled = Cancelled::default();
-    let _guard = cancelled.on_drop();
-    blocking(move || query.search(path, bytes.as_slice(), &cancelled)).await
 }
 
 #[cfg(test)]

@@ -24,7 +24,6 @@ use super::{
     transport::Transport,
 };
 use crate::{
-    blocking::{Cancelled, blocking},
     environment::ExecutionEnvironment,
     error::EnvError,
     file::{FileKind, MAX_READ},
@@ -110,7 +109,7 @@ impl<T: Transport> Remote<T> {
         let mut results = Results::new(request);
         if self.stat(root).await?.is_file() {
             let bytes = self.read_bytes(root, None).await?;
-            results.add(root.to_path_buf(), search_bytes(&query, root.to_path_buf(), bytes).await?);
+            results.add(root.to_path_buf(), query.search_bytes(root.to_path_buf(), bytes).await?);
             return Ok(results.finish());
         }
         let listing = self.listing(root, None, request.scope).await?;
@@ -156,7 +155,7 @@ impl<T: Transport> Remote<T> {
             for (path, content) in self.contents(paths).await? {
                 let outcome = match content {
                     Content::File(bytes) if bytes.len() as u64 <= MAX_READ => {
-                        search_bytes(query, path.clone(), bytes).await?
+                        query.search_bytes(path.clone(), bytes).await?
                     }
                     Content::File(_) | Content::Directory | Content::Missing | Content::Unreadable => {
                         FileOutcome::Unreadable
@@ -345,13 +344,6 @@ fn batches(paths: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
         }
     }
     batches
-}
-
-async fn search_bytes(query: &Query, path: PathBuf, bytes: Vec<u8>) -> Result<FileOutcome, EnvError> {
-    let query = query.clone();
-    let cancelled = Cancelled::default();
-    let _guard = cancelled.on_drop();
-    blocking(move || query.search(path, bytes.as_slice(), &cancelled)).await
 }
 
 #[cfg(test)]

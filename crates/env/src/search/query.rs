@@ -12,7 +12,10 @@ use grep_searcher::{
 };
 
 use super::{GrepFile, GrepLine, GrepMode, GrepRequest, pattern::FileFilter};
-use crate::{blocking::Cancelled, error::EnvError};
+use crate::{
+    blocking::{Cancelled, blocking},
+    error::EnvError,
+};
 
 /// Maximum length of a reported line, in bytes.
 const MAX_LINE: usize = 64 << 10;
@@ -69,6 +72,14 @@ impl Query {
     /// Searches `content`, the content of the file at `path`.
     pub(crate) fn search(&self, path: PathBuf, content: impl Read, cancelled: &Cancelled) -> FileOutcome {
         FileSearch::new(self).search(path, content, cancelled)
+    }
+
+    /// Searches the content of a file off the runtime's threads. Dropping the future ends the search.
+    pub(crate) async fn search_bytes(&self, path: PathBuf, bytes: Vec<u8>) -> Result<FileOutcome, EnvError> {
+        let query = self.clone();
+        let cancelled = Cancelled::default();
+        let _guard = cancelled.on_drop();
+        blocking(move || query.search(path, bytes.as_slice(), &cancelled)).await
     }
 
     fn searcher(&self) -> Searcher {

@@ -1,12 +1,13 @@
 //! The ssh environment and its builder.
 
-use std::{ffi::OsString, fmt, path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use super::{Connection, transport::SshTransport};
 use crate::{
     error::EnvError,
     output::OutputLimits,
-    remote::{Remote, Settings, delegate_to_remote},
+    remote::{Remote, Settings, forward_to_remote},
+    setters::setters,
     variables::EnvPolicy,
 };
 
@@ -46,6 +47,7 @@ use crate::{
 /// A supervisor on the remote host terminates what runs there: at once when it sees the connection
 /// closed, otherwise after 30 seconds without a heartbeat. Commands then have two seconds before
 /// they are killed. The same happens when the embedding application is killed.
+#[derive(Debug)]
 pub struct SshEnvironment {
     remote: Remote<SshTransport>,
 }
@@ -67,64 +69,31 @@ impl SshEnvironment {
 }
 
 impl SshEnvironmentBuilder {
-    /// Sets the remote directory in which commands start and relative paths begin, absolute;
-    /// default the login directory.
-    pub fn working_directory(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.settings.working_directory = Some(directory.into());
-        self
-    }
-
-    /// Sets the port; default from the ssh configuration, else 22.
-    pub fn port(mut self, port: u16) -> Self {
-        self.connection.port = Some(port);
-        self
-    }
-
-    /// Sets the ssh configuration file to use instead of the user's and the system's.
-    pub fn config_file(mut self, file: impl Into<PathBuf>) -> Self {
-        self.connection.config_file = Some(file.into());
-        self
-    }
-
-    /// Sets the ssh client, OpenSSH or a compatible one; default `ssh` from `PATH`.
-    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
-        self.connection.program = program.into();
-        self
-    }
-
-    /// Sets the time-out for connecting, jump hosts included; default 15 seconds.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connection.connect_timeout = timeout;
-        self
-    }
-
-    /// Sets the time of silence after which the remote host is probed, in whole seconds; default 5.
-    /// Two probes may remain unanswered: the connection is lost after three times this interval.
-    pub fn alive_interval(mut self, interval: Duration) -> Self {
-        self.connection.alive_interval = interval;
-        self
-    }
-
-    /// Sets the maximum number of concurrent commands, at least one; default 8. Together with the
-    /// supervisor and one line for helper scripts per eight commands, that uses the ten sessions
-    /// that servers allow by default.
-    pub fn max_commands(mut self, commands: usize) -> Self {
-        self.connection.commands = commands.max(1);
-        self
-    }
-
-    /// Sets the local parent of the private socket directory; default `/tmp`. Socket paths are
-    /// limited to some 100 bytes.
-    pub fn socket_directory(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.connection.socket_directory = directory.into();
-        self
-    }
-
-    /// Sets which variables of the remote login reach commands; default
-    /// [`EnvPolicy::InheritFiltered`]. Local variables are not passed on.
-    pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
-        self.settings.policy = policy;
-        self
+    setters! {
+        /// Sets the remote directory in which commands start and relative paths begin, absolute;
+        /// default the login directory.
+        pub fn working_directory(directory: impl Into<PathBuf>) => settings.working_directory = Some(directory.into());
+        /// Sets the port; default from the ssh configuration, else 22.
+        pub fn port(port: u16) => connection.port = Some(port);
+        /// Sets the ssh configuration file to use instead of the user's and the system's.
+        pub fn config_file(file: impl Into<PathBuf>) => connection.config_file = Some(file.into());
+        /// Sets the ssh client, OpenSSH or a compatible one; default `ssh` from `PATH`.
+        pub fn program(program: impl Into<PathBuf>) => connection.program = program.into();
+        /// Sets the time-out for connecting, jump hosts included; default 15 seconds.
+        pub fn connect_timeout(timeout: Duration) => connection.connect_timeout = timeout;
+        /// Sets the time of silence after which the remote host is probed, in whole seconds; default 5.
+        /// Two probes may remain unanswered: the connection is lost after three times this interval.
+        pub fn alive_interval(interval: Duration) => connection.alive_interval = interval;
+        /// Sets the maximum number of concurrent commands, at least one; default 8. Together with the
+        /// supervisor and one line for helper scripts per eight commands, that uses the ten sessions
+        /// that servers allow by default.
+        pub fn max_commands(commands: usize) => connection.commands = commands.max(1);
+        /// Sets the local parent of the private socket directory; default `/tmp`. Socket paths are
+        /// limited to some 100 bytes.
+        pub fn socket_directory(directory: impl Into<PathBuf>) => connection.socket_directory = directory.into();
+        /// Sets which variables of the remote login reach commands; default
+        /// [`EnvPolicy::InheritFiltered`]. Local variables are not passed on.
+        pub fn env_policy(policy: EnvPolicy) => settings.policy = policy;
     }
 
     /// Adds a variable for every command, regardless of the policy.
@@ -151,10 +120,4 @@ impl SshEnvironmentBuilder {
     }
 }
 
-delegate_to_remote!(SshEnvironment);
-
-impl fmt::Debug for SshEnvironment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SshEnvironment").field("remote", &self.remote).finish()
-    }
-}
+forward_to_remote!(SshEnvironment);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{BackgroundOutput, BackgroundState, BackgroundStatus};
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 
 /// The most bytes of unread output.
 const MAX_UNREAD: usize = 1 << 20;
@@ -154,7 +154,7 @@ impl Entry {
         let mut input = self.input.lock().await;
         let failed = |reason: &str| {
             let message = format!("cannot write to background command {}: {reason}", self.id);
-            ToolError::new(ToolErrorKind::Failed, message)
+            ToolError::failed(message)
         };
         let state = self.lock().state.clone();
         if state != BackgroundState::Running {

@@ -23,6 +23,7 @@ use super::path::{display_path, suggestion};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::known_files::Comparison;
+use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The longest path, in bytes; no system supports longer ones.
@@ -65,16 +66,11 @@ impl ApplyPatch {
 impl Tool for ApplyPatch {
     type Input = ApplyPatchInput;
 
-    fn name(&self) -> &str {
-        "apply_patch"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("apply_patch.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
+    tool_properties! {
+        name: "apply_patch",
+        description: include_str!("apply_patch.md"),
+        effect: Effect::Write,
+        supports_dry_run: true,
     }
 
     fn check(&self, input: &ApplyPatchInput) -> Result<(), ToolError> {
@@ -83,10 +79,6 @@ impl Tool for ApplyPatch {
 
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
         written_by(&input.patch)
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -130,7 +122,7 @@ pub(crate) fn check_patch(patch: &str) -> Result<(), ToolError> {
 }
 
 fn invalid_patch(error: ParseError) -> ToolError {
-    ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
+    ToolError::invalid_arguments(error.to_string()).with_source(error)
 }
 
 /// Returns the files that a patch names; none if it is invalid.
@@ -181,13 +173,12 @@ fn canonical(env: &dyn ExecutionEnvironment, path: &str) -> Result<String, ToolE
     if path.len() > MAX_PATH {
         let start: String = path.chars().take(MAX_SHOWN).collect();
         let message = format!("{start}… has {} bytes: a path has at most {MAX_PATH}", path.len());
-        return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        return Err(ToolError::invalid_arguments(message));
     }
     let shown = display_path(env, &env.resolve(Path::new(path)));
     // If the working directory is not UTF-8, paths outside of it have no name.
     if shown.contains(char::REPLACEMENT_CHARACTER) && !path.contains(char::REPLACEMENT_CHARACTER) {
-        let message = format!("{path} leads out of a directory whose name is not UTF-8");
-        return Err(ToolError::new(ToolErrorKind::Failed, message));
+        return Err(ToolError::failed(format!("{path} leads out of a directory whose name is not UTF-8")));
     }
     Ok(shown)
 }

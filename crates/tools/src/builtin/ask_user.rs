@@ -4,18 +4,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most proposed answers.
 const MAX_OPTIONS: usize = 10;
 
-/// Asks the user a question and ends the run.
-///
-/// The call returns at once with [`ToolOutput::question`] set. The session is then in the state `AWAITING_INPUT`, and
-/// the next submitted message is the answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AskUser(());
+stateless_tool! {
+    /// Asks the user a question and ends the run.
+    ///
+    /// The call returns at once with [`ToolOutput::question`] set. The session is then in the state `AWAITING_INPUT`,
+    /// and the next submitted message is the answer.
+    pub struct AskUser;
+}
 
 /// The arguments of `ask_user`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -27,40 +29,23 @@ pub struct AskUserInput {
     pub options: Option<Vec<String>>,
 }
 
-impl AskUser {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for AskUser {
     type Input = AskUserInput;
 
-    fn name(&self) -> &str {
-        "ask_user"
-    }
-
-    fn description(&self) -> &str {
-        "Asks the user a question and ends your turn; the answer comes as the next message of the user. Use it when \
-         you cannot go on without a decision or a fact that only the user has, and neither the files nor a sensible \
-         assumption can settle it. Ask one question at a time, and make no other call beside it."
-    }
-
-    /// A question has no side effect.
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    /// The user should not be asked twice.
-    fn repeatable(&self) -> bool {
-        false
+    tool_properties! {
+        name: "ask_user",
+        description: "Asks the user a question and ends your turn; the answer comes as the next message of the user. \
+         Use it when you cannot go on without a decision or a fact that only the user has, and neither the files nor \
+         a sensible assumption can settle it. Ask one question at a time, and make no other call beside it.",
+        // A question has no side effect.
+        effect: Effect::Read,
+        // The user should not be asked twice.
+        repeatable: false,
     }
 
     async fn call(&self, input: AskUserInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let options = input.options.unwrap_or_default();
-        let invalid = |message: &str| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        let invalid = |message: &str| Err(ToolError::invalid_arguments(message));
         if input.question.trim().is_empty() {
             return invalid("question is empty; say what the user should decide or tell");
         }

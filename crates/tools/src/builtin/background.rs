@@ -7,8 +7,11 @@ mod stop;
 mod write;
 
 pub use self::list::{ShellList, ShellListInput};
+pub(crate) use self::read::follow;
 pub use self::read::{ShellRead, ShellReadInput};
+pub(crate) use self::start::NOT_STARTED;
 pub use self::start::{ShellStart, ShellStartInput};
+pub(crate) use self::stop::stop;
 pub use self::stop::{ShellStop, ShellStopInput};
 pub use self::write::{ShellWrite, ShellWriteInput};
 use crate::error::DefinitionError;

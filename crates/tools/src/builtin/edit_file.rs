@@ -15,8 +15,9 @@ use self::replace::{Replaced, fold, list_lines, replace};
 use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::known_files::Comparison;
+use crate::properties::tool_properties;
 use crate::tool::{Effect, FileChange, Tool, ToolOutput};
 
 /// Replaces an exact text in a file (loop specification, section 3.3).
@@ -104,24 +105,15 @@ impl EditFile<GeminiEditFileInput> {
 impl<I: EditRequest> Tool for EditFile<I> {
     type Input = I;
 
-    fn name(&self) -> &str {
-        "edit_file"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("edit_file.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
+    tool_properties! {
+        name: "edit_file",
+        description: include_str!("edit_file.md"),
+        effect: Effect::Write,
+        supports_dry_run: true,
     }
 
     fn writes(&self, input: &I) -> Vec<PathBuf> {
         vec![PathBuf::from(input.file_path())]
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: I, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -244,7 +236,7 @@ fn check(edit: &Edit<'_>) -> Result<(), ToolError> {
     } else {
         return Ok(());
     };
-    Err(ToolError::new(ToolErrorKind::InvalidArguments, message))
+    Err(ToolError::invalid_arguments(message))
 }
 
 #[cfg(test)]

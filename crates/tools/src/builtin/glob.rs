@@ -8,13 +8,15 @@ use serde::Deserialize;
 use super::path::{display_path, search_base};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Finds files by a pattern, the newest first (loop specification, section 3.3).
-///
-/// Paths inside of the working directory are relative.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Glob(());
+stateless_tool! {
+    /// Finds files by a pattern, the newest first (loop specification, section 3.3).
+    ///
+    /// Paths inside of the working directory are relative.
+    pub struct Glob;
+}
 
 /// The arguments of `glob`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -26,27 +28,13 @@ pub struct GlobInput {
     pub path: Option<String>,
 }
 
-impl Glob {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for Glob {
     type Input = GlobInput;
 
-    fn name(&self) -> &str {
-        "glob"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("glob.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
+    tool_properties! {
+        name: "glob",
+        description: include_str!("glob.md"),
+        effect: Effect::Read,
     }
 
     fn reads(&self, input: &GlobInput) -> Vec<PathBuf> {

@@ -11,16 +11,19 @@ use serde::Deserialize;
 use super::path::display_path;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most characters of a line that are shown, so that lines of minified files do not crowd out the others.
 const LINE_LIMIT: usize = 1000;
 
-/// Searches the content of files (loop specification, section 3.3, with the output modes of 3.5).
-///
-/// Paths inside of the working directory are relative. Lines are cut after 1,000 characters, with a count of the rest.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Grep(());
+stateless_tool! {
+    /// Searches the content of files (loop specification, section 3.3, with the output modes of 3.5).
+    ///
+    /// Paths inside of the working directory are relative. Lines are cut after 1,000 characters, with a count of the
+    /// rest.
+    pub struct Grep;
+}
 
 /// The arguments of `grep`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -46,37 +49,20 @@ pub struct GrepInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum GrepOutputMode {
-    // Doc comments would turn the list of names in the schema into a list of objects.
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     Content,
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     FilesWithMatches,
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     Count,
-}
-
-impl Grep {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
 }
 
 impl Tool for Grep {
     type Input = GrepInput;
 
-    fn name(&self) -> &str {
-        "grep"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("grep.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
+    tool_properties! {
+        name: "grep",
+        description: include_str!("grep.md"),
+        effect: Effect::Read,
     }
 
     fn reads(&self, input: &GrepInput) -> Vec<PathBuf> {

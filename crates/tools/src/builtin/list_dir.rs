@@ -9,11 +9,13 @@ use serde::Deserialize;
 use super::path::unreadable;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Lists a directory to a given depth (loop specification, section 3.6).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ListDir(());
+stateless_tool! {
+    /// Lists a directory to a given depth (loop specification, section 3.6).
+    pub struct ListDir;
+}
 
 /// The arguments of `list_dir`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -26,27 +28,13 @@ pub struct ListDirInput {
     pub depth: Option<usize>,
 }
 
-impl ListDir {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ListDir {
     type Input = ListDirInput;
 
-    fn name(&self) -> &str {
-        "list_dir"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("list_dir.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
+    tool_properties! {
+        name: "list_dir",
+        description: include_str!("list_dir.md"),
+        effect: Effect::Read,
     }
 
     fn reads(&self, input: &ListDirInput) -> Vec<PathBuf> {

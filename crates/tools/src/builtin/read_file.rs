@@ -13,7 +13,8 @@ use super::content_kind::{ContentKind, SAMPLE};
 use super::notebook::{self, MAX_NOTEBOOK};
 use super::path::unreadable;
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
 
@@ -26,16 +27,17 @@ const MAX_LINE: usize = 2000;
 /// The largest image in bytes. In base64 it has 5 MB, which every provider accepts.
 const MAX_IMAGE: u64 = 3_750_000;
 
-/// Reads a file (loop specification, section 3.3).
-///
-/// A line has the form `12 | text`, with its number right-aligned to the width of the last one, and without its line
-/// end and byte-order mark. Invalid UTF-8 is replaced by U+FFFD. If the file continues, the last line tells at which
-/// `offset`. If several lines are read, the model gets at most 2,000 characters of each, and a hint how to read a long
-/// line completely; events carry the complete lines. PNG, JPEG, GIF and WebP files up to 3.75 MB are returned as
-/// images. A notebook (`.ipynb`) is shown as the text of its cells and their outputs. Other binary files are refused
-/// with their kind and size.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReadFile(());
+stateless_tool! {
+    /// Reads a file (loop specification, section 3.3).
+    ///
+    /// A line has the form `12 | text`, with its number right-aligned to the width of the last one, and without its
+    /// line end and byte-order mark. Invalid UTF-8 is replaced by U+FFFD. If the file continues, the last line tells at
+    /// which `offset`. If several lines are read, the model gets at most 2,000 characters of each, and a hint how to
+    /// read a long line completely; events carry the complete lines. PNG, JPEG, GIF and WebP files up to 3.75 MB are
+    /// returned as images. A notebook (`.ipynb`) is shown as the text of its cells and their outputs. Other binary
+    /// files are refused with their kind and size.
+    pub struct ReadFile;
+}
 
 /// The arguments of `read_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -50,27 +52,13 @@ pub struct ReadFileInput {
     pub limit: Option<usize>,
 }
 
-impl ReadFile {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ReadFile {
     type Input = ReadFileInput;
 
-    fn name(&self) -> &str {
-        "read_file"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("read_file.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
+    tool_properties! {
+        name: "read_file",
+        description: include_str!("read_file.md"),
+        effect: Effect::Read,
     }
 
     fn reads(&self, input: &ReadFileInput) -> Vec<PathBuf> {
@@ -124,7 +112,7 @@ pub(crate) async fn read_file(
     if metadata.is_dir() {
         let message =
             format!("{path} is a directory, not a file; list it, or find the files in it with a glob");
-        return Err(ToolError::new(ToolErrorKind::Failed, message));
+        return Err(ToolError::failed(message));
     }
     let sample = env.read(file, Some(0..SAMPLE)).await?;
     let (first, limit) = (offset.unwrap_or(1).max(1), limit.unwrap_or(DEFAULT_LIMIT));
@@ -190,7 +178,7 @@ async fn image(
             "{path} is an image ({media_type}) of {size} bytes; models take at most {MAX_IMAGE}. \
              Make a smaller copy and read that"
         );
-        return Err(ToolError::new(ToolErrorKind::Failed, message));
+        return Err(ToolError::failed(message));
     }
     let bytes = env.read(Path::new(path), None).await?;
     let text = format!("[{path}: {media_type}, {size} bytes, shown as an image]");
@@ -202,7 +190,7 @@ fn binary(path: &str, kind: &str, metadata: &Metadata) -> ToolError {
     let message = format!(
         "{path} is no text: {kind}, {size} bytes. Convert it or extract text from it with a command, and read the result"
     );
-    ToolError::new(ToolErrorKind::Failed, message)
+    ToolError::failed(message)
 }
 
 /// Handles an offset without lines: the file is empty, or shorter.
@@ -221,7 +209,7 @@ async fn past_the_end(
 
 fn offset_past_end(path: &str, offset: usize, lines: usize) -> ToolError {
     let message = format!("offset {offset} is past the end of {path}, which has {lines} lines");
-    ToolError::new(ToolErrorKind::InvalidArguments, message).with_source(OffsetPastEnd { lines })
+    ToolError::invalid_arguments(message).with_source(OffsetPastEnd { lines })
 }
 
 /// An offset past the last line, for tools that report it in their own words.

@@ -13,6 +13,7 @@ use super::read_file::{FileView, read_file};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::known_files::canonical_path;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
 
@@ -22,14 +23,15 @@ const MAX_FILES: usize = 100;
 /// The number of bytes, including images, after which no further file is read.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Reads several files, each like `read_file` (loop specification, section 3.6).
-///
-/// An entry with a wildcard is a glob, unless a file has that name. A link that a glob finds is followed only to
-/// targets below the glob's base or the working directory, since gates do not see others. At most 100 files are read,
-/// and none after 8 MiB. A file that cannot be read has an error in its section. The call fails only if no file can be
-/// read, or if the environment is lost.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReadManyFiles(());
+stateless_tool! {
+    /// Reads several files, each like `read_file` (loop specification, section 3.6).
+    ///
+    /// An entry with a wildcard is a glob, unless a file has that name. A link that a glob finds is followed only to
+    /// targets below the glob's base or the working directory, since gates do not see others. At most 100 files are
+    /// read, and none after 8 MiB. A file that cannot be read has an error in its section. The call fails only if no
+    /// file can be read, or if the environment is lost.
+    pub struct ReadManyFiles;
+}
 
 /// The arguments of `read_many_files`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -40,31 +42,14 @@ pub struct ReadManyFilesInput {
     pub paths: Vec<String>,
 }
 
-impl ReadManyFiles {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ReadManyFiles {
     type Input = ReadManyFilesInput;
 
-    fn name(&self) -> &str {
-        "read_many_files"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("read_many_files.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        "read_file"
+    tool_properties! {
+        name: "read_many_files",
+        description: include_str!("read_many_files.md"),
+        effect: Effect::Read,
+        kind: "read_file",
     }
 
     fn reads(&self, input: &ReadManyFilesInput) -> Vec<PathBuf> {

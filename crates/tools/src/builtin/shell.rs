@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::{CommandTimeouts, ToolContext};
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
+use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The bytes of one read when a spooled output is copied.
@@ -70,30 +71,18 @@ impl Shell {
 impl Tool for Shell {
     type Input = ShellInput;
 
-    fn name(&self) -> &str {
-        "shell"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("shell.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Execute
+    tool_properties! {
+        name: "shell",
+        description: include_str!("shell.md"),
+        effect: Effect::Execute,
     }
 
     async fn call(&self, input: ShellInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let timeout = self.timeout(input.timeout_ms, cx.timeouts);
         let mut request = ExecRequest::new(input.command).with_timeout(timeout.granted);
         request.on_output = cx.on_output.clone();
-        let result = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
-                let message = "the command was stopped, with all that it had started";
-                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
-            }
-            result = cx.env.exec_command(request) => result?,
-        };
+        let stopped = "the command was stopped, with all that it had started";
+        let result = cx.until_cancelled(stopped, cx.env.exec_command(request)).await?;
         let report = report(&result, &timeout);
         let text = append(result.output.clone(), report, cx.env.output_limits()).await?;
         let timed_out = result.timed_out.then_some(timeout.granted);
@@ -175,8 +164,7 @@ async fn append(output: Output, report: String, limits: OutputLimits) -> Result<
     }
     let copy = tokio::task::spawn_blocking(move || copy_with(&output, &report, limits));
     copy.await.map_err(|error| {
-        ToolError::new(ToolErrorKind::Failed, "the command has run, but its output was lost")
-            .with_source(error)
+        ToolError::failed("the command has run, but its output was lost").with_source(error)
     })?
 }
 
@@ -192,7 +180,7 @@ fn copy_with(output: &Output, report: &str, limits: OutputLimits) -> Result<Outp
         if copy.len() == before {
             let message =
                 format!("the command has run, but there is no room on the disk for its output\n{report}");
-            return Err(ToolError::new(ToolErrorKind::Failed, message));
+            return Err(ToolError::failed(message));
         }
     }
     copy.push(separator(last.as_ref()).as_bytes());
@@ -209,7 +197,7 @@ fn separator(last: Option<&u8>) -> &'static str {
 
 fn unreadable(error: std::io::Error) -> ToolError {
     let message = format!("the command has run, but its output cannot be read back: {error}");
-    ToolError::new(ToolErrorKind::Failed, message).with_source(error)
+    ToolError::failed(message).with_source(error)
 }
 
 #[cfg(test)]

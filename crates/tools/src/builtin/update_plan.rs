@@ -4,17 +4,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most steps of a plan.
 const MAX_STEPS: usize = 50;
 
-/// Takes the model's plan. Each call holds the complete plan and replaces the previous one.
-///
-/// The tool stores nothing. An application that shows plans reads the arguments of the call from the events.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct UpdatePlan(());
+stateless_tool! {
+    /// Takes the model's plan. Each call holds the complete plan and replaces the previous one.
+    ///
+    /// The tool stores nothing. An application that shows plans reads the arguments of the call from the events.
+    pub struct UpdatePlan;
+}
 
 /// The arguments of `update_plan`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -40,44 +42,27 @@ pub struct PlanStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum PlanStatus {
-    // Doc comments would turn the list of names in the schema into a list of objects.
-    #[expect(missing_docs, reason = "see above")]
     Pending,
-    #[expect(missing_docs, reason = "see above")]
     InProgress,
-    #[expect(missing_docs, reason = "see above")]
     Completed,
-}
-
-impl UpdatePlan {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
 }
 
 impl Tool for UpdatePlan {
     type Input = UpdatePlanInput;
 
-    fn name(&self) -> &str {
-        "update_plan"
-    }
-
-    fn description(&self) -> &str {
-        "Writes down the steps of a task and how far each one is, so that the user can follow. Give all steps each \
-         time: the plan replaces the one before. Keep one step in progress, and mark a step as completed as soon as \
-         it is. Use it for work of several steps, not for a single change or a question."
-    }
-
-    /// A plan has no side effect.
-    fn effect(&self) -> Effect {
-        Effect::Read
+    tool_properties! {
+        name: "update_plan",
+        description: "Writes down the steps of a task and how far each one is, so that the user can follow. Give all \
+         steps each time: the plan replaces the one before. Keep one step in progress, and mark a step as completed \
+         as soon as it is. Use it for work of several steps, not for a single change or a question.",
+        // A plan has no side effect.
+        effect: Effect::Read,
     }
 
     async fn call(&self, input: UpdatePlanInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let invalid = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        let invalid = |message: String| Err(ToolError::invalid_arguments(message));
         let steps = input.plan.len();
         if steps == 0 {
             return invalid(

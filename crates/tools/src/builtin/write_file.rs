@@ -10,18 +10,20 @@ use super::diff::file_change;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::known_files::Comparison;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
 
 /// The most bytes of lost lines in a note. By default this tool's output is truncated at 1,000 characters.
 const MAX_LOST: usize = 500;
 
-/// Creates or replaces a file (loop specification, section 3.3).
-///
-/// Parent directories are created. The content is written as given; the line ends of a replaced file do not matter. If
-/// others have modified the file since a call of the session read or wrote it, the result says so and shows the lost
-/// lines.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WriteFile(());
+stateless_tool! {
+    /// Creates or replaces a file (loop specification, section 3.3).
+    ///
+    /// Parent directories are created. The content is written as given; the line ends of a replaced file do not matter.
+    /// If others have modified the file since a call of the session read or wrote it, the result says so and shows the
+    /// lost lines.
+    pub struct WriteFile;
+}
 
 /// The arguments of `write_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -33,40 +35,20 @@ pub struct WriteFileInput {
     pub content: String,
 }
 
-impl WriteFile {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for WriteFile {
     type Input = WriteFileInput;
 
-    fn name(&self) -> &str {
-        "write_file"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("write_file.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
-    }
-
-    /// Writing the same content twice does no harm.
-    fn repeatable(&self) -> bool {
-        true
+    tool_properties! {
+        name: "write_file",
+        description: include_str!("write_file.md"),
+        effect: Effect::Write,
+        // Writing the same content twice does no harm.
+        repeatable: true,
+        supports_dry_run: true,
     }
 
     fn writes(&self, input: &WriteFileInput) -> Vec<PathBuf> {
         vec![PathBuf::from(&input.file_path)]
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use pintle_llm::{CallArguments, ToolCall, ToolCallKind};
 use serde_json::{Map, Value};
 
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::registry::RegisteredTool;
 use crate::repair::{self, ArgumentRepair, RepairKind};
 use crate::schema;
@@ -134,5 +134,5 @@ fn json_kind(value: &Value) -> &'static str {
 }
 
 fn invalid(name: &str, reasons: &str) -> ToolError {
-    ToolError::new(ToolErrorKind::InvalidArguments, format!("Invalid arguments for tool: {name}\n{reasons}"))
+    ToolError::invalid_arguments(format!("Invalid arguments for tool: {name}\n{reasons}"))
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::context::ToolContext;
+use crate::error::ToolErrorKind;
 use crate::pipeline::{Preparation, prepare};
 use crate::registry::ToolRegistry;
 use crate::tool::{Effect, ToolOutput};

@@ -5,20 +5,14 @@ use std::time::Duration;
 use pintle_env::{ExecRequest, ExecResult};
 
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 
 /// Runs a command and streams its output. The command is terminated when the call is cancelled.
 pub(super) async fn run(mut request: ExecRequest, cx: &ToolContext) -> Result<ExecResult, ToolError> {
     request.timeout = request.timeout.min(cx.timeouts.max);
     request.on_output = cx.on_output.clone();
-    tokio::select! {
-        biased;
-        () = cx.cancel.cancelled() => {
-            let message = "the command was stopped, with all that it had started";
-            Err(ToolError::new(ToolErrorKind::Cancelled, message))
-        }
-        result = cx.env.exec_command(request) => Ok(result?),
-    }
+    let stopped = "the command was stopped, with all that it had started";
+    cx.until_cancelled(stopped, cx.env.exec_command(request)).await
 }
 
 /// Returns notes for the model besides output and exit code.

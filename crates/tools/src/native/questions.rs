@@ -1,6 +1,6 @@
 //! Questions to the user.
 
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::tool::ToolOutput;
 
 /// A question with proposed answers.
@@ -14,7 +14,7 @@ pub(super) struct Question<'a> {
 
 /// Returns the result that asks the questions and ends the run.
 pub(super) fn ask(questions: &[Question<'_>]) -> Result<ToolOutput, ToolError> {
-    let invalid = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+    let invalid = |message: String| Err(ToolError::invalid_arguments(message));
     if questions.is_empty() {
         return invalid("questions is empty; give at least one".to_owned());
     }

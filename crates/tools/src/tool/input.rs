@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 
 /// The arguments of one call in the tool's own type, with the files that the call names.
 pub struct ToolInput {
@@ -38,10 +38,11 @@ impl ToolInput {
     ///
     /// # Errors
     ///
-    /// [`ToolErrorKind::Failed`] if the value has another type, as when the input belongs to another tool.
+    /// [`Failed`](crate::ToolErrorKind::Failed) if the value has another type, as when the input belongs to another
+    /// tool.
     pub fn into_value<T: Any>(self) -> Result<T, ToolError> {
         let value = self.value.downcast::<T>().map_err(|_other_type| {
-            ToolError::new(ToolErrorKind::Failed, "the tool itself is broken: its input has another type")
+            ToolError::failed("the tool itself is broken: its input has another type")
         })?;
         Ok(*value)
     }

@@ -1,9 +1,11 @@
 //! The result of one call, before truncation.
 
+use pintle_env::setters;
 use std::time::Duration;
 
 use pintle_env::Output;
 use pintle_llm::ImageData;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::truncate::ShortenedText;
@@ -64,32 +66,15 @@ impl ToolOutput {
         self
     }
 
-    /// Sets [`ToolOutput::is_error`].
-    #[must_use]
-    pub fn with_error(mut self, is_error: bool) -> Self {
-        self.is_error = is_error;
-        self
-    }
-
-    /// Sets the time-out that a command exceeded, if it did.
-    #[must_use]
-    pub fn with_timed_out(mut self, limit: Option<Duration>) -> Self {
-        self.timed_out = limit;
-        self
-    }
-
-    /// Sets the exit code of a command, if it exited.
-    #[must_use]
-    pub fn with_exit_code(mut self, exit_code: Option<i32>) -> Self {
-        self.exit_code = exit_code;
-        self
-    }
-
-    /// Sets a question to the user, which ends the run.
-    #[must_use]
-    pub fn with_question(mut self, question: impl Into<String>) -> Self {
-        self.question = Some(question.into());
-        self
+    setters! {
+        /// Sets [`ToolOutput::is_error`].
+        pub fn with_error(is_error: bool) => is_error = is_error;
+        /// Sets the time-out that a command exceeded, if it did.
+        pub fn with_timed_out(limit: Option<Duration>) => timed_out = limit;
+        /// Sets the exit code of a command, if it exited.
+        pub fn with_exit_code(exit_code: Option<i32>) => exit_code = exit_code;
+        /// Sets a question to the user, which ends the run.
+        pub fn with_question(question: impl Into<String>) => question = Some(question.into());
     }
 
     /// Adds a changed file.
@@ -120,7 +105,7 @@ impl From<ShortenedText> for ToolOutput {
 }
 
 /// One file that a call changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct FileChange {
     /// The path as the call named it.
@@ -139,8 +124,8 @@ impl FileChange {
     }
 }
 
-/// The kind of a [`FileChange`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The kind of a change to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// The file is new.

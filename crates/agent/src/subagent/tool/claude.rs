@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput};
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput, tool_properties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -60,32 +60,17 @@ impl Model {
 impl Tool for Task {
     type Input = TaskInput;
 
-    fn name(&self) -> &str {
-        "Task"
-    }
-
-    fn description(&self) -> &str {
-        "Has another agent do a task, with the same files and tools and a conversation of its own, and gives its last \
-         message. Use it for work that takes many steps and of which you need only the result, such as a search through \
-         a large tree. Several of these calls in one answer run side by side; give no two of them the same files to \
-         change. Do not use it to read a file whose path you know."
-    }
-
-    // The gates check each call of the agent separately.
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn repeatable(&self) -> bool {
-        false
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::SpawnAgent.as_str()
-    }
-
-    fn waits(&self) -> bool {
-        true
+    tool_properties! {
+        name: "Task",
+        description: "Has another agent do a task, with the same files and tools and a conversation of its own, and \
+         gives its last message. Use it for work that takes many steps and of which you need only the result, such \
+         as a search through a large tree. Several of these calls in one answer run side by side; give no two of \
+         them the same files to change. Do not use it to read a file whose path you know.",
+        // The gates check each call of the agent separately.
+        effect: Effect::Read,
+        repeatable: false,
+        kind: ToolKind::SpawnAgent.as_str(),
+        waits: true,
     }
 
     async fn call(&self, input: TaskInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::select_all;
 use pintle_tools::{
     Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolKind, ToolOutput, TruncationRule,
+    tool_properties,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,23 +65,14 @@ enum AgentType {
 impl Tool for SpawnAgent {
     type Input = SpawnAgentInput;
 
-    fn name(&self) -> &str {
-        "spawn_agent"
-    }
-
-    fn description(&self) -> &str {
-        "Starts another agent, which works on a task by itself, with the same files and tools and a conversation of its \
-         own, and returns its id at once. Several of them work side by side; give no two of them the same files to \
-         change. wait gives what they answer."
-    }
-
-    // The gates check each call of the agent separately.
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn repeatable(&self) -> bool {
-        false
+    tool_properties! {
+        name: "spawn_agent",
+        description: "Starts another agent, which works on a task by itself, with the same files and tools and a \
+         conversation of its own, and returns its id at once. Several of them work side by side; give no two of them \
+         the same files to change. wait gives what they answer.",
+        // The gates check each call of the agent separately.
+        effect: Effect::Read,
+        repeatable: false,
     }
 
     async fn call(&self, input: SpawnAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -111,20 +103,12 @@ struct SendInputInput {
 impl Tool for SendInput {
     type Input = SendInputInput;
 
-    fn name(&self) -> &str {
-        "send_input"
-    }
-
-    fn description(&self) -> &str {
-        "Sends a message to an agent. One that has finished goes to work again with it, in the same conversation."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn repeatable(&self) -> bool {
-        false
+    tool_properties! {
+        name: "send_input",
+        description: "Sends a message to an agent. One that has finished goes to work again with it, in the same \
+         conversation.",
+        effect: Effect::Read,
+        repeatable: false,
     }
 
     async fn call(&self, input: SendInputInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -148,35 +132,20 @@ struct WaitInput {
 impl Tool for Wait {
     type Input = WaitInput;
 
-    fn name(&self) -> &str {
-        "wait"
-    }
-
-    fn description(&self) -> &str {
-        "Waits until one of these agents has finished and gives the state of each that has, with what it answered. It is \
-         empty when none has in time; then wait again, or go on with work of your own."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn truncation(&self) -> TruncationRule {
-        TruncationRule::of_kind(ToolKind::SpawnAgent.as_str())
-    }
-
-    fn waits(&self) -> bool {
-        true
+    tool_properties! {
+        name: "wait",
+        description: "Waits until one of these agents has finished and gives the state of each that has, with what \
+         it answered. It is empty when none has in time; then wait again, or go on with work of your own.",
+        effect: Effect::Read,
+        truncation: TruncationRule::of_kind(ToolKind::SpawnAgent.as_str()),
+        waits: true,
     }
 
     async fn call(&self, input: WaitInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let agents: Vec<SubagentHandle> =
             input.ids.iter().map(|id| self.0.find(id)).collect::<Result<_, _>>()?;
         if agents.is_empty() {
-            return Err(ToolError::new(
-                ToolErrorKind::InvalidArguments,
-                "ids is empty; name one agent at least",
-            ));
+            return Err(ToolError::invalid_arguments("ids is empty; name one agent at least"));
         }
         let (min, max) = WAIT_MS;
         let timeout_ms = input.timeout_ms.unwrap_or(DEFAULT_WAIT_MS).clamp(min, max);
@@ -208,20 +177,12 @@ struct CloseAgentInput {
 impl Tool for CloseAgent {
     type Input = CloseAgentInput;
 
-    fn name(&self) -> &str {
-        "close_agent"
-    }
-
-    fn description(&self) -> &str {
-        "Ends an agent that is not needed any more and gives its last state. It takes no message afterwards."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn truncation(&self) -> TruncationRule {
-        TruncationRule::of_kind(ToolKind::SpawnAgent.as_str())
+    tool_properties! {
+        name: "close_agent",
+        description: "Ends an agent that is not needed any more and gives its last state. It takes no message \
+         afterwards.",
+        effect: Effect::Read,
+        truncation: TruncationRule::of_kind(ToolKind::SpawnAgent.as_str()),
     }
 
     async fn call(&self, input: CloseAgentInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput};
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput, tool_properties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -35,31 +35,16 @@ enum AgentName {
 impl Tool for InvokeAgent {
     type Input = InvokeAgentInput;
 
-    fn name(&self) -> &str {
-        "invoke_agent"
-    }
-
-    fn description(&self) -> &str {
-        "Has another agent do a task, with the same files and tools and a conversation of its own, and gives its last \
-         message. Use it for work that takes many steps and of which you need only the result. Several of these calls \
-         in one answer run side by side; give no two of them the same files to change."
-    }
-
-    // The gates check each call of the agent separately.
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn repeatable(&self) -> bool {
-        false
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::SpawnAgent.as_str()
-    }
-
-    fn waits(&self) -> bool {
-        true
+    tool_properties! {
+        name: "invoke_agent",
+        description: "Has another agent do a task, with the same files and tools and a conversation of its own, and \
+         gives its last message. Use it for work that takes many steps and of which you need only the result. \
+         Several of these calls in one answer run side by side; give no two of them the same files to change.",
+        // The gates check each call of the agent separately.
+        effect: Effect::Read,
+        repeatable: false,
+        kind: ToolKind::SpawnAgent.as_str(),
+        waits: true,
     }
 
     async fn call(&self, input: InvokeAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput, TruncationRule};
+use pintle_tools::{
+    Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput, TruncationRule, tool_properties,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -34,23 +36,15 @@ struct SpawnAgentInput {
 impl Tool for SpawnAgent {
     type Input = SpawnAgentInput;
 
-    fn name(&self) -> &str {
-        "spawn_agent"
-    }
-
-    fn description(&self) -> &str {
-        "Starts a subagent, which works on a task by itself, with the same files and tools and a conversation of its own, \
-         and returns its id at once. Several of them work side by side. Use it for a part of the work that can be \
-         described completely and done apart; give no two of them the same files to change. wait gives the result."
-    }
-
-    // The gates check each call of the subagent separately.
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn repeatable(&self) -> bool {
-        false
+    tool_properties! {
+        name: "spawn_agent",
+        description: "Starts a subagent, which works on a task by itself, with the same files and tools and a \
+         conversation of its own, and returns its id at once. Several of them work side by side. Use it for a part \
+         of the work that can be described completely and done apart; give no two of them the same files to change. \
+         wait gives the result.",
+        // The gates check each call of the subagent separately.
+        effect: Effect::Read,
+        repeatable: false,
     }
 
     async fn call(&self, input: SpawnAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -77,21 +71,12 @@ struct SendInputInput {
 impl Tool for SendInput {
     type Input = SendInputInput;
 
-    fn name(&self) -> &str {
-        "send_input"
-    }
-
-    fn description(&self) -> &str {
-        "Sends a message to a subagent. One that works reads it after the calls that it is making; one that has \
-         finished goes to work again with it, in the same conversation."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn repeatable(&self) -> bool {
-        false
+    tool_properties! {
+        name: "send_input",
+        description: "Sends a message to a subagent. One that works reads it after the calls that it is making; one \
+         that has finished goes to work again with it, in the same conversation.",
+        effect: Effect::Read,
+        repeatable: false,
     }
 
     async fn call(&self, input: SendInputInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -113,25 +98,13 @@ struct WaitInput {
 impl Tool for Wait {
     type Input = WaitInput;
 
-    fn name(&self) -> &str {
-        "wait"
-    }
-
-    fn description(&self) -> &str {
-        "Waits until a subagent has finished and gives its result: whether it succeeded, how many turns it used, and its \
-         last message; of one that failed, what it had said by then."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn truncation(&self) -> TruncationRule {
-        TruncationRule::of_kind(ToolKind::SpawnAgent.as_str())
-    }
-
-    fn waits(&self) -> bool {
-        true
+    tool_properties! {
+        name: "wait",
+        description: "Waits until a subagent has finished and gives its result: whether it succeeded, how many turns \
+         it used, and its last message; of one that failed, what it had said by then.",
+        effect: Effect::Read,
+        truncation: TruncationRule::of_kind(ToolKind::SpawnAgent.as_str()),
+        waits: true,
     }
 
     async fn call(&self, input: WaitInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -152,16 +125,10 @@ struct CloseAgentInput {
 impl Tool for CloseAgent {
     type Input = CloseAgentInput;
 
-    fn name(&self) -> &str {
-        "close_agent"
-    }
-
-    fn description(&self) -> &str {
-        "Ends a subagent, at work or not, and gives its final status. It takes no message afterwards."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
+    tool_properties! {
+        name: "close_agent",
+        description: "Ends a subagent, at work or not, and gives its final status. It takes no message afterwards.",
+        effect: Effect::Read,
     }
 
     async fn call(&self, input: CloseAgentInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {

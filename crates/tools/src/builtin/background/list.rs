@@ -6,42 +6,30 @@ use serde::Deserialize;
 use crate::background::BackgroundStatus;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most characters of a command line that are listed.
 const MAX_COMMAND: usize = 120;
 
-/// Lists the background commands of the session.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ShellList(());
+stateless_tool! {
+    /// Lists the background commands of the session.
+    pub struct ShellList;
+}
 
 /// The arguments of `shell_list`, which has none.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ShellListInput {}
 
-impl ShellList {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ShellList {
     type Input = ShellListInput;
 
-    fn name(&self) -> &str {
-        "shell_list"
-    }
-
-    fn description(&self) -> &str {
-        "Lists the background commands of this session, the oldest first: number, state, age in seconds, bytes of \
-         output that were not read yet, and the command line."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
+    tool_properties! {
+        name: "shell_list",
+        description: "Lists the background commands of this session, the oldest first: number, state, age in \
+         seconds, bytes of output that were not read yet, and the command line.",
+        effect: Effect::Read,
     }
 
     async fn call(&self, _input: ShellListInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

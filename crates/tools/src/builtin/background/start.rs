@@ -6,17 +6,23 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The time to wait for the first output or an immediate failure.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// Starts a command in the background, in the [`BackgroundCommands`](crate::builtin::BackgroundCommands) of the call.
-///
-/// The result has its id, and its output and state after a quarter of a second.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ShellStart(());
+/// The error of a call that was cancelled before its command started.
+pub(crate) const NOT_STARTED: &str = "the command was not started: the call was stopped before";
+
+stateless_tool! {
+    /// Starts a command in the background, in the [`BackgroundCommands`](crate::builtin::BackgroundCommands) of the
+    /// call.
+    ///
+    /// The result has its id, and its output and state after a quarter of a second.
+    pub struct ShellStart;
+}
 
 /// The arguments of `shell_start`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -28,49 +34,25 @@ pub struct ShellStartInput {
     pub description: Option<String>,
 }
 
-impl ShellStart {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ShellStart {
     type Input = ShellStartInput;
 
-    fn name(&self) -> &str {
-        "shell_start"
-    }
-
-    fn description(&self) -> &str {
-        "Starts a command line in the background and returns its number at once, for what runs long or until it is \
-         stopped: servers, watchers, long builds. Read its output with shell_read, write to its standard input with \
-         shell_write, end it with shell_stop. Everything that still runs is ended with the session. A command that \
-         ends soon is better run with shell."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Execute
-    }
-
-    fn kind(&self) -> &str {
-        "shell"
+    tool_properties! {
+        name: "shell_start",
+        description: "Starts a command line in the background and returns its number at once, for what runs long or \
+         until it is stopped: servers, watchers, long builds. Read its output with shell_read, write to its standard \
+         input with shell_write, end it with shell_stop. Everything that still runs is ended with the session. A \
+         command that ends soon is better run with shell.",
+        effect: Effect::Execute,
+        kind: "shell",
     }
 
     async fn call(&self, input: ShellStartInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         if input.command.trim().is_empty() {
-            let message = "command is empty, so there is nothing to start";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments("command is empty, so there is nothing to start"));
         }
-        let id = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
-                let message = "the command was not started: the call was stopped before";
-                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
-            }
-            id = cx.background.start(cx.env.as_ref(), &input.command) => id?,
-        };
+        let starting = cx.background.start(cx.env.as_ref(), &input.command);
+        let id = cx.until_cancelled(NOT_STARTED, starting).await?;
         let output = tokio::select! {
             biased;
             // The command was started, and the model must know its id.

@@ -4,12 +4,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Writes to the standard input of a background command.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ShellWrite(());
+stateless_tool! {
+    /// Writes to the standard input of a background command.
+    pub struct ShellWrite;
+}
 
 /// The arguments of `shell_write`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -23,49 +25,26 @@ pub struct ShellWriteInput {
     pub close: Option<bool>,
 }
 
-impl ShellWrite {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ShellWrite {
     type Input = ShellWriteInput;
 
-    fn name(&self) -> &str {
-        "shell_write"
-    }
-
-    fn description(&self) -> &str {
-        "Writes text to the standard input of a background command, exactly as given: end a line with a line feed. \
-         With close the input ends afterwards, which many programs wait for. There is no terminal, so control \
-         characters have no effect; use shell_stop to end a command."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Execute
-    }
-
-    fn kind(&self) -> &str {
-        "shell"
+    tool_properties! {
+        name: "shell_write",
+        description: "Writes text to the standard input of a background command, exactly as given: end a line with a \
+         line feed. With close the input ends afterwards, which many programs wait for. There is no terminal, so \
+         control characters have no effect; use shell_stop to end a command.",
+        effect: Effect::Execute,
+        kind: "shell",
     }
 
     async fn call(&self, input: ShellWriteInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let close = input.close.unwrap_or(false);
         if input.text.is_empty() && !close {
             let message = "text is empty and close is not set, so there is nothing to do";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments(message));
         }
-        tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
-                let message = "the writing was stopped; the command may have read a part";
-                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
-            }
-            written = cx.background.write(input.id, input.text.as_bytes(), close) => written?,
-        }
+        let stopped = "the writing was stopped; the command may have read a part";
+        cx.until_cancelled(stopped, cx.background.write(input.id, input.text.as_bytes(), close)).await?;
         let closed = if close { " and closed its input" } else { "" };
         let (count, id) = (input.text.len(), input.id);
         Ok(ToolOutput::new(format!("Wrote {count} bytes to background command {id}{closed}.")))

@@ -4,6 +4,7 @@ use pintle_env::OutputSink;
 use serde_json::json;
 
 use super::*;
+use crate::error::ToolErrorKind;
 use crate::harness::Harness;
 
 /// Returns what the model reads, without the duration.

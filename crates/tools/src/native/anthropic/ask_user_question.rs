@@ -6,11 +6,13 @@ use serde::Deserialize;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::native::questions::{Question, ask};
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Asks the user and ends the run, like [`AskUser`](crate::builtin::AskUser).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AskUserQuestion(());
+stateless_tool! {
+    /// Asks the user and ends the run, like [`AskUser`](crate::builtin::AskUser).
+    pub struct AskUserQuestion;
+}
 
 /// The arguments of `AskUserQuestion`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -48,35 +50,19 @@ pub struct QuestionOption {
     pub description: String,
 }
 
-impl AskUserQuestion {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for AskUserQuestion {
     type Input = AskUserQuestionInput;
 
-    fn name(&self) -> &str {
-        "AskUserQuestion"
-    }
-
-    fn description(&self) -> &str {
-        "Asks the user and ends your turn; the answers come as the next message of the user. Use it when you cannot go \
-         on without a decision or a fact that only the user has, and neither the files nor a sensible assumption can \
-         settle it. Put all that you need to know into one call, and make no other call beside it."
-    }
-
-    /// A question has no side effect.
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    /// The user should not be asked twice.
-    fn repeatable(&self) -> bool {
-        false
+    tool_properties! {
+        name: "AskUserQuestion",
+        description: "Asks the user and ends your turn; the answers come as the next message of the user. Use it \
+         when you cannot go on without a decision or a fact that only the user has, and neither the files nor a \
+         sensible assumption can settle it. Put all that you need to know into one call, and make no other call \
+         beside it.",
+        // A question has no side effect.
+        effect: Effect::Read,
+        // The user should not be asked twice.
+        repeatable: false,
     }
 
     async fn call(&self, input: AskUserQuestionInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -6,12 +6,13 @@ use pintle_env::{Command, ExecRequest, Stdin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::BackgroundState;
+use crate::builtin::{BackgroundState, NOT_STARTED};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::command::{notes, run};
 use crate::native::number::milliseconds;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The default time-out.
@@ -23,15 +24,16 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// The time to wait for the first output or an immediate failure of a background command.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// Runs a command in the system's shell.
-///
-/// With `run_in_background` the call returns at once, with an ID for [`TaskOutput`](super::TaskOutput) and
-/// [`TaskStop`](super::TaskStop). The command ends with the session at the latest.
-///
-/// Otherwise the result is the output of both streams, in order of arrival, after `Exit code N` if that is not zero. A
-/// non-zero exit code is a result, not a failure of the call; a time-out is a failure.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Bash(());
+stateless_tool! {
+    /// Runs a command in the system's shell.
+    ///
+    /// With `run_in_background` the call returns at once, with an ID for [`TaskOutput`](super::TaskOutput) and
+    /// [`TaskStop`](super::TaskStop). The command ends with the session at the latest.
+    ///
+    /// Otherwise the result is the output of both streams, in order of arrival, after `Exit code N` if that is not
+    /// zero. A non-zero exit code is a result, not a failure of the call; a time-out is a failure.
+    pub struct Bash;
+}
 
 /// The arguments of `Bash`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -47,31 +49,14 @@ pub struct BashInput {
     pub run_in_background: Option<bool>,
 }
 
-impl Bash {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for Bash {
     type Input = BashInput;
 
-    fn name(&self) -> &str {
-        "Bash"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("bash.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Execute
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Shell.as_str()
+    tool_properties! {
+        name: "Bash",
+        description: include_str!("bash.md"),
+        effect: Effect::Execute,
+        kind: ToolKind::Shell.as_str(),
     }
 
     async fn call(&self, input: BashInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -108,14 +93,8 @@ impl Tool for Bash {
 async fn start(command: &str, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
     // Programs such as `rg` would wait for input from a pipe.
     let line = Command::shell(command).with_stdin(Stdin::Null);
-    let id = tokio::select! {
-        biased;
-        () = cx.cancel.cancelled() => {
-            let message = "the command was not started: the call was stopped before";
-            return Err(ToolError::new(ToolErrorKind::Cancelled, message));
-        }
-        id = cx.background.start_command(cx.env.as_ref(), command, line) => id?,
-    };
+    let starting = cx.background.start_command(cx.env.as_ref(), command, line);
+    let id = cx.until_cancelled(NOT_STARTED, starting).await?;
     let wait = if cx.cancel.is_cancelled() { Duration::ZERO } else { FIRST_WAIT };
     let output = cx.background.follow(id, wait, cx.on_output.clone()).await?;
     let failed = matches!(output.status.state, BackgroundState::Stopped | BackgroundState::Lost(_));

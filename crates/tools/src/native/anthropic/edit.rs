@@ -9,11 +9,13 @@ use crate::builtin;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Replaces an exact text in a file, like [`EditFile`](builtin::EditFile).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Edit(());
+stateless_tool! {
+    /// Replaces an exact text in a file, like [`EditFile`](builtin::EditFile).
+    pub struct Edit;
+}
 
 /// The arguments of `Edit`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -30,39 +32,19 @@ pub struct EditInput {
     pub replace_all: bool,
 }
 
-impl Edit {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for Edit {
     type Input = EditInput;
 
-    fn name(&self) -> &str {
-        "Edit"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("edit.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::EditFile.as_str()
+    tool_properties! {
+        name: "Edit",
+        description: include_str!("edit.md"),
+        effect: Effect::Write,
+        kind: ToolKind::EditFile.as_str(),
+        supports_dry_run: true,
     }
 
     fn writes(&self, input: &EditInput) -> Vec<PathBuf> {
         vec![PathBuf::from(&input.file_path)]
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: EditInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -9,11 +9,13 @@ use crate::builtin::search_base;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Finds files by a pattern. Returns absolute paths, the newest last.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Glob(());
+stateless_tool! {
+    /// Finds files by a pattern. Returns absolute paths, the newest last.
+    pub struct Glob;
+}
 
 /// The arguments of `Glob`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -25,31 +27,14 @@ pub struct GlobInput {
     pub path: Option<String>,
 }
 
-impl Glob {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for Glob {
     type Input = GlobInput;
 
-    fn name(&self) -> &str {
-        "Glob"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("glob.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Glob.as_str()
+    tool_properties! {
+        name: "Glob",
+        description: include_str!("glob.md"),
+        effect: Effect::Read,
+        kind: ToolKind::Glob.as_str(),
     }
 
     fn reads(&self, input: &GlobInput) -> Vec<PathBuf> {

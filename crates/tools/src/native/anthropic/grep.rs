@@ -10,20 +10,22 @@ use serde::Deserialize;
 
 use self::render::Page;
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::number::count;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most results that are requested from the environment. Without a limit in the call, the output limits apply.
 const MAX_RESULTS: usize = 10_000;
 
-/// Searches the content of files.
-///
-/// Paths inside of the working directory are relative. Long lines are cut like those of
-/// [`builtin::Grep`](crate::builtin::Grep).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Grep(());
+stateless_tool! {
+    /// Searches the content of files.
+    ///
+    /// Paths inside of the working directory are relative. Long lines are cut like those of
+    /// [`builtin::Grep`](crate::builtin::Grep).
+    pub struct Grep;
+}
 
 /// The arguments of `Grep`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -68,42 +70,22 @@ pub struct GrepInput {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum GrepOutputMode {
-    // Doc comments would turn the list of names in the schema into a list of objects.
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     Content,
     #[default]
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     FilesWithMatches,
-    #[expect(missing_docs, reason = "the field's comment explains all three")]
     Count,
-}
-
-impl Grep {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
 }
 
 impl Tool for Grep {
     type Input = GrepInput;
 
-    fn name(&self) -> &str {
-        "Grep"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("grep.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Grep.as_str()
+    tool_properties! {
+        name: "Grep",
+        description: include_str!("grep.md"),
+        effect: Effect::Read,
+        kind: ToolKind::Grep.as_str(),
     }
 
     fn reads(&self, input: &GrepInput) -> Vec<PathBuf> {
@@ -131,7 +113,7 @@ fn request(input: GrepInput, page: Page) -> Result<GrepRequest, ToolError> {
     let filter = match (input.glob, input.file_type) {
         (Some(_), Some(_)) => {
             let message = "glob and type exclude each other: give the one that says it best";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments(message));
         }
         (glob, None) => glob,
         (None, Some(file_type)) => Some(glob_of_type(&file_type)),

@@ -10,15 +10,17 @@ use serde::{Deserialize, Serialize};
 use self::document::{Document, NewCell};
 use crate::builtin::{file_change, unreadable, write_edited};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Replaces, inserts or deletes one cell of a notebook. Every byte outside of the cell stays unchanged.
-///
-/// A changed code cell loses its outputs and its execution count, which belong to the old code.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NotebookEdit(());
+stateless_tool! {
+    /// Replaces, inserts or deletes one cell of a notebook. Every byte outside of the cell stays unchanged.
+    ///
+    /// A changed code cell loses its outputs and its execution count, which belong to the old code.
+    pub struct NotebookEdit;
+}
 
 /// The arguments of `NotebookEdit`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -41,11 +43,9 @@ pub struct NotebookEditInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum CellKind {
-    // Doc comments would turn the list of names in the schema into a list of objects.
-    #[expect(missing_docs, reason = "the names say it")]
     Code,
-    #[expect(missing_docs, reason = "the names say it")]
     Markdown,
 }
 
@@ -53,52 +53,30 @@ pub enum CellKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum NotebookEditMode {
     // As above.
-    #[expect(missing_docs, reason = "the names say it")]
     #[default]
     Replace,
-    #[expect(missing_docs, reason = "the names say it")]
     Insert,
-    #[expect(missing_docs, reason = "the names say it")]
     Delete,
-}
-
-impl NotebookEdit {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
 }
 
 impl Tool for NotebookEdit {
     type Input = NotebookEditInput;
 
-    fn name(&self) -> &str {
-        "NotebookEdit"
-    }
-
-    fn description(&self) -> &str {
-        "Changes one cell of a Jupyter notebook (.ipynb): `replace` gives it a new content, `insert` adds a cell after \
-         it, `delete` removes it. Read the notebook first. A code cell that changes loses its outputs until it is run \
-         again."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::EditFile.as_str()
+    tool_properties! {
+        name: "NotebookEdit",
+        description: "Changes one cell of a Jupyter notebook (.ipynb): `replace` gives it a new content, `insert` \
+         adds a cell after it, `delete` removes it. Read the notebook first. A code cell that changes loses its \
+         outputs until it is run again.",
+        effect: Effect::Write,
+        kind: ToolKind::EditFile.as_str(),
+        supports_dry_run: true,
     }
 
     fn writes(&self, input: &NotebookEditInput) -> Vec<PathBuf> {
         vec![PathBuf::from(&input.notebook_path)]
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: NotebookEditInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -109,7 +87,7 @@ impl Tool for NotebookEdit {
         };
         let text = std::str::from_utf8(&old).map_err(|source| {
             let message = format!("{} is no notebook: it is not UTF-8", input.notebook_path);
-            ToolError::new(ToolErrorKind::Failed, message).with_source(source)
+            ToolError::failed(message).with_source(source)
         })?;
         let (new, report) = edited(text, &input, cx)?;
         write_edited(cx, path, &old, new.as_bytes()).await?;
@@ -124,7 +102,7 @@ fn edited(text: &str, input: &NotebookEditInput, cx: &ToolContext) -> Result<(St
     let wanted = input.cell_id.as_deref().map(|id| document.find(id)).transpose()?;
     let missing = |name: &str, mode: &str| {
         let message = format!("`{name}`: required with edit_mode {mode}, but missing");
-        ToolError::new(ToolErrorKind::InvalidArguments, message)
+        ToolError::invalid_arguments(message)
     };
     match (input.edit_mode.unwrap_or_default(), wanted) {
         (NotebookEditMode::Replace, None) => Err(missing("cell_id", "replace")),

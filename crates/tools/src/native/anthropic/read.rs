@@ -11,13 +11,15 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::number::count;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
 
-/// Reads a file, like [`ReadFile`](crate::builtin::ReadFile). A line has the form of its number, right-aligned to six
-/// columns, `→` and its text.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Read(());
+stateless_tool! {
+    /// Reads a file, like [`ReadFile`](crate::builtin::ReadFile). A line has the form of its number, right-aligned to
+    /// six columns, `→` and its text.
+    pub struct Read;
+}
 
 /// The arguments of `Read`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -31,31 +33,14 @@ pub struct ReadInput {
     pub limit: Option<f64>,
 }
 
-impl Read {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for Read {
     type Input = ReadInput;
 
-    fn name(&self) -> &str {
-        "Read"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("read.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::ReadFile.as_str()
+    tool_properties! {
+        name: "Read",
+        description: include_str!("read.md"),
+        effect: Effect::Read,
+        kind: ToolKind::ReadFile.as_str(),
     }
 
     fn reads(&self, input: &ReadInput) -> Vec<PathBuf> {

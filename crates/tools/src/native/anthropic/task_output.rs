@@ -6,19 +6,21 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::task_id::parse_task_id;
-use crate::builtin::{BackgroundOutput, BackgroundState};
+use crate::builtin::{BackgroundOutput, BackgroundState, follow};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::number::milliseconds;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The longest wait, if the session's maximum is not lower.
 const MAX_WAIT: Duration = Duration::from_secs(600);
 
-/// Returns the new output and the state of a command that [`Bash`](super::Bash) started in the background.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TaskOutput(());
+stateless_tool! {
+    /// Returns the new output and the state of a command that [`Bash`](super::Bash) started in the background.
+    pub struct TaskOutput;
+}
 
 /// The arguments of `TaskOutput`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -34,53 +36,25 @@ pub struct TaskOutputInput {
     pub timeout: f64,
 }
 
-impl TaskOutput {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for TaskOutput {
     type Input = TaskOutputInput;
 
-    fn name(&self) -> &str {
-        "TaskOutput"
-    }
-
-    fn description(&self) -> &str {
-        "Returns what a background command has written since it was last read, and whether it still runs. With \
-         `block`, the default, it first waits until the command has ended or `timeout` has passed; for a look at a \
-         server set `block` to false."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    /// Output can be read only once.
-    fn repeatable(&self) -> bool {
-        false
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Shell.as_str()
+    tool_properties! {
+        name: "TaskOutput",
+        description: "Returns what a background command has written since it was last read, and whether it still \
+         runs. With `block`, the default, it first waits until the command has ended or `timeout` has passed; for a \
+         look at a server set `block` to false.",
+        effect: Effect::Read,
+        // Output can be read only once.
+        repeatable: false,
+        kind: ToolKind::Shell.as_str(),
     }
 
     async fn call(&self, input: TaskOutputInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let id = parse_task_id(&input.task_id)?;
         let wait = if input.block { milliseconds(input.timeout).min(MAX_WAIT) } else { Duration::ZERO };
-        tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
-                let message = "the waiting was stopped; the command runs on, and its output can still be read";
-                Err(ToolError::new(ToolErrorKind::Cancelled, message))
-            }
-            output = cx.background.follow(id, wait.min(cx.timeouts.max), cx.on_output.clone()) => {
-                Ok(result_of(output?, input.block))
-            }
-        }
+        let output = follow(id, wait.min(cx.timeouts.max), cx).await?;
+        Ok(result_of(output, input.block))
     }
 }
 

@@ -4,15 +4,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::task_id::parse_task_id;
-use crate::builtin::BackgroundState;
+use crate::builtin::{BackgroundState, stop};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Terminates a command that [`Bash`](super::Bash) started in the background, and its child processes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TaskStop(());
+stateless_tool! {
+    /// Terminates a command that [`Bash`](super::Bash) started in the background, and its child processes.
+    pub struct TaskStop;
+}
 
 /// The arguments of `TaskStop`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -24,52 +26,25 @@ pub struct TaskStopInput {
     pub shell_id: Option<String>,
 }
 
-impl TaskStop {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for TaskStop {
     type Input = TaskStopInput;
 
-    fn name(&self) -> &str {
-        "TaskStop"
-    }
-
-    fn description(&self) -> &str {
-        "Ends a background command with everything that it started, and returns the output that was not read yet."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Execute
-    }
-
-    /// Stopping an ended command does nothing.
-    fn repeatable(&self) -> bool {
-        true
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Shell.as_str()
+    tool_properties! {
+        name: "TaskStop",
+        description: "Ends a background command with everything that it started, and returns the output that was not \
+         read yet.",
+        effect: Effect::Execute,
+        // Stopping an ended command does nothing.
+        repeatable: true,
+        kind: ToolKind::Shell.as_str(),
     }
 
     async fn call(&self, input: TaskStopInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let Some(task_id) = input.task_id.or(input.shell_id) else {
-            let message = "`task_id`: required, but missing";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+            return Err(ToolError::invalid_arguments("`task_id`: required, but missing"));
         };
         let id = parse_task_id(&task_id)?;
-        let output = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
-                let message = "the call was stopped before it could end the command";
-                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
-            }
-            output = cx.background.stop(id) => output?,
-        };
+        let output = stop(id, cx).await?;
         let state = &output.status.state;
         let report = if *state == BackgroundState::Stopped {
             format!("Task {id} was stopped: {}\n", output.status.command)

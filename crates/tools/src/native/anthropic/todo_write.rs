@@ -5,12 +5,14 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Takes the complete list of tasks. The tool stores nothing: the model reads the list in the conversation, and
-/// applications in the arguments of the call.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TodoWrite(());
+stateless_tool! {
+    /// Takes the complete list of tasks. The tool stores nothing: the model reads the list in the conversation, and
+    /// applications in the arguments of the call.
+    pub struct TodoWrite;
+}
 
 /// The arguments of `TodoWrite`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -39,38 +41,21 @@ pub struct Todo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[expect(missing_docs, reason = "doc comments would turn the names in the schema into objects")]
 pub enum TodoStatus {
-    // Doc comments would turn the list of names in the schema into a list of objects.
-    #[expect(missing_docs, reason = "the names say it")]
     Pending,
-    #[expect(missing_docs, reason = "the names say it")]
     InProgress,
-    #[expect(missing_docs, reason = "the names say it")]
     Completed,
-}
-
-impl TodoWrite {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
 }
 
 impl Tool for TodoWrite {
     type Input = TodoWriteInput;
 
-    fn name(&self) -> &str {
-        "TodoWrite"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("todo_write.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
+    tool_properties! {
+        name: "TodoWrite",
+        description: include_str!("todo_write.md"),
         // The list has no side effect.
-        Effect::Read
+        effect: Effect::Read,
     }
 
     async fn call(&self, input: TodoWriteInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -9,11 +9,13 @@ use crate::builtin::{Written, write_file};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{ChangeKind, Effect, Tool, ToolOutput};
 
-/// Creates or replaces a file, like [`WriteFile`](crate::builtin::WriteFile).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Write(());
+stateless_tool! {
+    /// Creates or replaces a file, like [`WriteFile`](crate::builtin::WriteFile).
+    pub struct Write;
+}
 
 /// The arguments of `Write`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -25,43 +27,20 @@ pub struct WriteInput {
     pub content: String,
 }
 
-impl Write {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for Write {
     type Input = WriteInput;
 
-    fn name(&self) -> &str {
-        "Write"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("write.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
-    }
-
-    fn repeatable(&self) -> bool {
-        true
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::WriteFile.as_str()
+    tool_properties! {
+        name: "Write",
+        description: include_str!("write.md"),
+        effect: Effect::Write,
+        repeatable: true,
+        kind: ToolKind::WriteFile.as_str(),
+        supports_dry_run: true,
     }
 
     fn writes(&self, input: &WriteInput) -> Vec<PathBuf> {
         vec![PathBuf::from(&input.file_path)]
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: WriteInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

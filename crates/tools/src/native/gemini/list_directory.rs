@@ -10,11 +10,13 @@ use crate::builtin::unreadable;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Lists a directory: subdirectories first, then files with their sizes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ListDirectory(());
+stateless_tool! {
+    /// Lists a directory: subdirectories first, then files with their sizes.
+    pub struct ListDirectory;
+}
 
 /// The arguments of `list_directory`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -24,31 +26,14 @@ pub struct ListDirectoryInput {
     pub dir_path: String,
 }
 
-impl ListDirectory {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ListDirectory {
     type Input = ListDirectoryInput;
 
-    fn name(&self) -> &str {
-        "list_directory"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("list_directory.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::ListDir.as_str()
+    tool_properties! {
+        name: "list_directory",
+        description: include_str!("list_directory.md"),
+        effect: Effect::Read,
+        kind: ToolKind::ListDir.as_str(),
     }
 
     fn reads(&self, input: &ListDirectoryInput) -> Vec<PathBuf> {

@@ -10,14 +10,16 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::number::count;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
 
-/// Reads a file, like [`builtin::ReadFile`](crate::builtin::ReadFile), and shows it without line numbers.
-///
-/// If the file has lines before or after those that are shown, a header says so.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReadFile(());
+stateless_tool! {
+    /// Reads a file, like [`builtin::ReadFile`](crate::builtin::ReadFile), and shows it without line numbers.
+    ///
+    /// If the file has lines before or after those that are shown, a header says so.
+    pub struct ReadFile;
+}
 
 /// The arguments of `read_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -31,31 +33,14 @@ pub struct ReadFileInput {
     pub limit: Option<f64>,
 }
 
-impl ReadFile {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ReadFile {
     type Input = ReadFileInput;
 
-    fn name(&self) -> &str {
-        "read_file"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("read_file.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::ReadFile.as_str()
+    tool_properties! {
+        name: "read_file",
+        description: include_str!("read_file.md"),
+        effect: Effect::Read,
+        kind: ToolKind::ReadFile.as_str(),
     }
 
     fn reads(&self, input: &ReadFileInput) -> Vec<PathBuf> {

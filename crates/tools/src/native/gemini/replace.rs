@@ -10,11 +10,13 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::number::count;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Replaces an exact text in a file, like [`builtin::EditFile`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Replace(());
+stateless_tool! {
+    /// Replaces an exact text in a file, like [`builtin::EditFile`].
+    pub struct Replace;
+}
 
 /// The arguments of `replace`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -34,39 +36,19 @@ pub struct ReplaceInput {
     pub expected_replacements: Option<f64>,
 }
 
-impl Replace {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for Replace {
     type Input = ReplaceInput;
 
-    fn name(&self) -> &str {
-        "replace"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("replace.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::EditFile.as_str()
+    tool_properties! {
+        name: "replace",
+        description: include_str!("replace.md"),
+        effect: Effect::Write,
+        kind: ToolKind::EditFile.as_str(),
+        supports_dry_run: true,
     }
 
     fn writes(&self, input: &ReplaceInput) -> Vec<PathBuf> {
         vec![PathBuf::from(&input.file_path)]
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: ReplaceInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -8,16 +8,18 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::command::{notes, run};
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 
-/// Runs a command in the system's shell.
-///
-/// The arguments have no time-out; the session's maximum applies
-/// ([`CommandTimeouts::max`](crate::CommandTimeouts::max)). A non-zero exit code is a result, not a failure of the
-/// call.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RunShellCommand(());
+stateless_tool! {
+    /// Runs a command in the system's shell.
+    ///
+    /// The arguments have no time-out; the session's maximum applies
+    /// ([`CommandTimeouts::max`](crate::CommandTimeouts::max)). A non-zero exit code is a result, not a failure of the
+    /// call.
+    pub struct RunShellCommand;
+}
 
 /// The arguments of `run_shell_command`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -31,35 +33,15 @@ pub struct RunShellCommandInput {
     pub dir_path: Option<String>,
 }
 
-impl RunShellCommand {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for RunShellCommand {
     type Input = RunShellCommandInput;
 
-    fn name(&self) -> &str {
-        "run_shell_command"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("run_shell_command.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Execute
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Shell.as_str()
-    }
-
-    fn truncation(&self) -> TruncationRule {
-        TruncationRule::new(40_000, TruncationMode::LongTail).with_marker(TruncationMarker::Characters)
+    tool_properties! {
+        name: "run_shell_command",
+        description: include_str!("run_shell_command.md"),
+        effect: Effect::Execute,
+        kind: ToolKind::Shell.as_str(),
+        truncation: TruncationRule::new(40_000, TruncationMode::LongTail).with_marker(TruncationMarker::Characters),
     }
 
     async fn call(&self, input: RunShellCommandInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

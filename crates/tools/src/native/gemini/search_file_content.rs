@@ -11,14 +11,16 @@ use crate::builtin::{cut_line, display_path};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most matching lines per call.
 const MAX_MATCHES: usize = 1_000;
 
-/// Searches the content of files, ignoring case.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SearchFileContent(());
+stateless_tool! {
+    /// Searches the content of files, ignoring case.
+    pub struct SearchFileContent;
+}
 
 /// The arguments of `search_file_content`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -32,31 +34,14 @@ pub struct SearchFileContentInput {
     pub include: Option<String>,
 }
 
-impl SearchFileContent {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for SearchFileContent {
     type Input = SearchFileContentInput;
 
-    fn name(&self) -> &str {
-        "search_file_content"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("search_file_content.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Grep.as_str()
+    tool_properties! {
+        name: "search_file_content",
+        description: include_str!("search_file_content.md"),
+        effect: Effect::Read,
+        kind: ToolKind::Grep.as_str(),
     }
 
     fn reads(&self, input: &SearchFileContentInput) -> Vec<PathBuf> {

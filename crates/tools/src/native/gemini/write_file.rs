@@ -9,11 +9,13 @@ use crate::builtin::{self, Written};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{ChangeKind, Effect, Tool, ToolOutput};
 
-/// Creates or replaces a file, like [`builtin::WriteFile`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WriteFile(());
+stateless_tool! {
+    /// Creates or replaces a file, like [`builtin::WriteFile`].
+    pub struct WriteFile;
+}
 
 /// The arguments of `write_file`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -25,43 +27,20 @@ pub struct WriteFileInput {
     pub content: String,
 }
 
-impl WriteFile {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for WriteFile {
     type Input = WriteFileInput;
 
-    fn name(&self) -> &str {
-        "write_file"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("write_file.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
-    }
-
-    fn repeatable(&self) -> bool {
-        true
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::WriteFile.as_str()
+    tool_properties! {
+        name: "write_file",
+        description: include_str!("write_file.md"),
+        effect: Effect::Write,
+        repeatable: true,
+        kind: ToolKind::WriteFile.as_str(),
+        supports_dry_run: true,
     }
 
     fn writes(&self, input: &WriteFileInput) -> Vec<PathBuf> {
         vec![PathBuf::from(&input.file_path)]
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -12,6 +12,7 @@ use crate::builtin::{self, check_patch, output_of, written_by};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Applies a patch in the v4a format, like [`builtin::ApplyPatch`].
@@ -41,20 +42,12 @@ impl ApplyPatch {
 impl Tool for ApplyPatch {
     type Input = ApplyPatchInput;
 
-    fn name(&self) -> &str {
-        "apply_patch"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("apply_patch.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Write
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::ApplyPatch.as_str()
+    tool_properties! {
+        name: "apply_patch",
+        description: include_str!("apply_patch.md"),
+        effect: Effect::Write,
+        kind: ToolKind::ApplyPatch.as_str(),
+        supports_dry_run: true,
     }
 
     fn grammar(&self) -> Option<Grammar> {
@@ -68,10 +61,6 @@ impl Tool for ApplyPatch {
 
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
         written_by(&input.input)
-    }
-
-    fn supports_dry_run(&self) -> bool {
-        true
     }
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -6,11 +6,12 @@ use pintle_env::{Command, Stdin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{BackgroundOutput, BackgroundState, missing_apply_patch};
+use crate::builtin::{BackgroundOutput, BackgroundState, NOT_STARTED, missing_apply_patch};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::kind::ToolKind;
 use crate::native::number::{count, milliseconds};
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 
@@ -26,13 +27,14 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// The most output that the model reads, in tokens of four bytes.
 const MAX_TOKENS: usize = 10_000;
 
-/// Starts a command among the session's [background commands](crate::builtin::BackgroundCommands) and waits for it.
-///
-/// The call returns when the command has exited or the wait time is over. In the latter case the command keeps running,
-/// at most until the session ends, and [`WriteStdin`](super::WriteStdin) reads its new output. A non-zero exit code is
-/// a result, not a failure of the call.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ExecCommand(());
+stateless_tool! {
+    /// Starts a command among the session's [background commands](crate::builtin::BackgroundCommands) and waits for it.
+    ///
+    /// The call returns when the command has exited or the wait time is over. In the latter case the command keeps
+    /// running, at most until the session ends, and [`WriteStdin`](super::WriteStdin) reads its new output. A non-zero
+    /// exit code is a result, not a failure of the call.
+    pub struct ExecCommand;
+}
 
 /// The arguments of `exec_command`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -50,35 +52,15 @@ pub struct ExecCommandInput {
     pub max_output_tokens: Option<f64>,
 }
 
-impl ExecCommand {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ExecCommand {
     type Input = ExecCommandInput;
 
-    fn name(&self) -> &str {
-        "exec_command"
-    }
-
-    fn description(&self) -> &str {
-        include_str!("exec_command.md").trim_end()
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Execute
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Shell.as_str()
-    }
-
-    fn truncation(&self) -> TruncationRule {
-        TRUNCATION
+    tool_properties! {
+        name: "exec_command",
+        description: include_str!("exec_command.md"),
+        effect: Effect::Execute,
+        kind: ToolKind::Shell.as_str(),
+        truncation: TRUNCATION,
     }
 
     async fn call(&self, input: ExecCommandInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -108,21 +90,14 @@ async fn start(
     cx: &ToolContext,
 ) -> Result<u64, ToolError> {
     let starting = cx.background.start_command(cx.env.as_ref(), command_line, command);
-    tokio::select! {
-        biased;
-        () = cx.cancel.cancelled() => {
-            let message = "the command was not started: the call was stopped before";
-            Err(ToolError::new(ToolErrorKind::Cancelled, message))
-        }
-        started = tokio::time::timeout(wait.max(START_LIMIT), starting) => match started {
-            Ok(started) => started,
-            Err(_elapsed) => {
-                let message = "the command was not started: too many commands run already; end one of them, or wait \
-                    for its end";
-                Err(ToolError::new(ToolErrorKind::Failed, message))
-            }
-        },
-    }
+    let starting = async {
+        tokio::time::timeout(wait.max(START_LIMIT), starting).await.unwrap_or_else(|_elapsed| {
+            let message = "the command was not started: too many commands run already; end one of them, or wait \
+                for its end";
+            Err(ToolError::failed(message))
+        })
+    };
+    cx.until_cancelled(NOT_STARTED, starting).await
 }
 
 /// Waits until the command exits or the time is over, streams the output, and returns it.

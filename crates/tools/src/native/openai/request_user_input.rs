@@ -6,11 +6,13 @@ use serde::Deserialize;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::native::questions::{Question, ask};
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Asks the user and ends the run, like [`AskUser`](crate::builtin::AskUser).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RequestUserInput(());
+stateless_tool! {
+    /// Asks the user and ends the run, like [`AskUser`](crate::builtin::AskUser).
+    pub struct RequestUserInput;
+}
 
 /// The arguments of `request_user_input`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -44,34 +46,18 @@ pub struct InputOption {
     pub description: String,
 }
 
-impl RequestUserInput {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for RequestUserInput {
     type Input = RequestUserInputInput;
 
-    fn name(&self) -> &str {
-        "request_user_input"
-    }
-
-    fn description(&self) -> &str {
-        "Asks the user one to three short questions and ends your turn; the answers come as the next message of the \
-         user. Use it when a decision that only the user can make holds up the work, and make no other call beside it."
-    }
-
-    /// A question has no side effect.
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    /// The user should not be asked twice.
-    fn repeatable(&self) -> bool {
-        false
+    tool_properties! {
+        name: "request_user_input",
+        description: "Asks the user one to three short questions and ends your turn; the answers come as the next \
+         message of the user. Use it when a decision that only the user can make holds up the work, and make no \
+         other call beside it.",
+        // A question has no side effect.
+        effect: Effect::Read,
+        // The user should not be asked twice.
+        repeatable: false,
     }
 
     async fn call(&self, input: RequestUserInputInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -7,13 +7,15 @@ use serde::Deserialize;
 
 use crate::builtin::{ReadFile, ReadFileInput};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::kind::ToolKind;
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Shows an image to the model, like [`ReadFile`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ViewImage(());
+stateless_tool! {
+    /// Shows an image to the model, like [`ReadFile`].
+    pub struct ViewImage;
+}
 
 /// The arguments of `view_image`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -23,32 +25,15 @@ pub struct ViewImageInput {
     pub path: String,
 }
 
-impl ViewImage {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for ViewImage {
     type Input = ViewImageInput;
 
-    fn name(&self) -> &str {
-        "view_image"
-    }
-
-    fn description(&self) -> &str {
-        "Shows you an image file of this machine (PNG, JPEG, GIF or WebP). Use it when the task refers to a screenshot \
-         or a design by its path."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Read
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::ReadFile.as_str()
+    tool_properties! {
+        name: "view_image",
+        description: "Shows you an image file of this machine (PNG, JPEG, GIF or WebP). Use it when the task refers \
+         to a screenshot or a design by its path.",
+        effect: Effect::Read,
+        kind: ToolKind::ReadFile.as_str(),
     }
 
     fn reads(&self, input: &ViewImageInput) -> Vec<PathBuf> {
@@ -61,7 +46,7 @@ impl Tool for ViewImage {
         let output = ReadFile::new().call(request, cx).await?;
         if output.images.is_empty() {
             let message = format!("{} is no image: expected PNG, JPEG, GIF or WebP", input.path);
-            return Err(ToolError::new(ToolErrorKind::Failed, message));
+            return Err(ToolError::failed(message));
         }
         Ok(output)
     }

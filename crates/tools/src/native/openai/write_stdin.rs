@@ -10,8 +10,8 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::number::{count, milliseconds};
+use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
-use crate::truncate::TruncationRule;
 
 /// The default time to wait after writing.
 const WRITE_WAIT: Duration = Duration::from_millis(250);
@@ -22,11 +22,12 @@ const POLL_WAIT: Duration = Duration::from_secs(5);
 /// The character that a terminal sends for Ctrl-C.
 const INTERRUPT: &str = "\u{3}";
 
-/// Writes to a command that [`ExecCommand`](super::ExecCommand) started, and returns its new output.
-///
-/// Commands have no terminal, so the tool itself handles Ctrl-C (U+0003): it terminates the command.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WriteStdin(());
+stateless_tool! {
+    /// Writes to a command that [`ExecCommand`](super::ExecCommand) started, and returns its new output.
+    ///
+    /// Commands have no terminal, so the tool itself handles Ctrl-C (U+0003): it terminates the command.
+    pub struct WriteStdin;
+}
 
 /// The arguments of `write_stdin`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -42,35 +43,16 @@ pub struct WriteStdinInput {
     pub max_output_tokens: Option<f64>,
 }
 
-impl WriteStdin {
-    /// The tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl Tool for WriteStdin {
     type Input = WriteStdinInput;
 
-    fn name(&self) -> &str {
-        "write_stdin"
-    }
-
-    fn description(&self) -> &str {
-        "Types into a command that still runs, and returns its new output. With empty `chars` it only waits and reads."
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Execute
-    }
-
-    fn kind(&self) -> &str {
-        ToolKind::Shell.as_str()
-    }
-
-    fn truncation(&self) -> TruncationRule {
-        TRUNCATION
+    tool_properties! {
+        name: "write_stdin",
+        description: "Types into a command that still runs, and returns its new output. With empty `chars` it only \
+         waits and reads.",
+        effect: Effect::Execute,
+        kind: ToolKind::Shell.as_str(),
+        truncation: TRUNCATION,
     }
 
     async fn call(&self, input: WriteStdinInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use pintle_env::{Command, DirEntry, EnvError, ExecutionEnvironment, FileKind, Metadata, Process};
+use pintle_env::{Command, DirEntry, EnvError, ExecutionEnvironment, FileKind, Metadata, Process, forward};
 
 /// The most bytes held in memory.
 const MAX_BYTES: usize = 64 << 20;
@@ -69,17 +69,7 @@ fn not_found(path: PathBuf) -> EnvError {
 
 #[async_trait]
 impl ExecutionEnvironment for Overlay {
-    fn working_directory(&self) -> &Path {
-        self.inner.working_directory()
-    }
-
-    fn platform(&self) -> &str {
-        self.inner.platform()
-    }
-
-    fn os_version(&self) -> &str {
-        self.inner.os_version()
-    }
+    forward! { inner: working_directory, platform, os_version, canonicalize }
 
     async fn spawn(&self, _command: Command) -> Result<Box<dyn Process>, EnvError> {
         Err(EnvError::Refused {
@@ -168,10 +158,6 @@ impl ExecutionEnvironment for Overlay {
             self.layer().insert(from, Entry::Removed);
         }
         Ok(())
-    }
-
-    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
-        self.inner.canonicalize(path).await
     }
 }
 

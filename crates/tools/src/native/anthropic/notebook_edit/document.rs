@@ -51,7 +51,7 @@ impl<'a> Document<'a> {
     pub(super) fn parse(path: &str, text: &'a str) -> Result<Self, ToolError> {
         let refused = |why: String| {
             let message = format!("{path} is no notebook that can be edited cell by cell: {why}");
-            ToolError::new(ToolErrorKind::Failed, message)
+            ToolError::failed(message)
         };
         let json = text.strip_prefix('\u{feff}').unwrap_or(text);
         let broken = |error: serde_json::Error| refused(error.to_string()).with_source(error);
@@ -224,5 +224,5 @@ fn lines_of(source: &str) -> Value {
 }
 
 fn unwritable(error: serde_json::Error) -> ToolError {
-    ToolError::new(ToolErrorKind::Failed, format!("the cell cannot be changed: {error}")).with_source(error)
+    ToolError::failed(format!("the cell cannot be changed: {error}")).with_source(error)
 }
