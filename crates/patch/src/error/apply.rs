@@ -200,32 +200,14 @@ impl fmt::Display for ApplyErrorKind {
                 list(f, "most like it", nearest)
             }
             Self::ContextNotFound { difference, nearest, unusable_match, changed_earlier } => {
-                f.write_str("the old lines are not in the file")?;
-                if let Some(unusable_match) = unusable_match {
-                    write!(f, " where they must be: {unusable_match}")?;
-                }
-                if *changed_earlier {
-                    f.write_str("; an earlier part of this patch changed or moved them")?;
-                } else if unusable_match.is_none() && nearest.is_empty() && difference.is_none() {
-                    f.write_str(", and no line of it is like them; is it the right file?")?;
-                }
-                if let Some(difference) = difference {
-                    write!(f, "\n{difference}")?;
-                }
-                list(f, "nearest places", nearest)
+                context_not_found(f, difference.as_ref(), nearest, *unusable_match, *changed_earlier)
             }
             Self::Ambiguous { level, candidates } => {
                 write!(f, "the old lines match several places {level}; add context lines")?;
                 list(f, "they match", candidates)
             }
             Self::Indentation { file_line, differences, new_line } => {
-                write!(f, "the old lines are at line {file_line} with different indentation, ")?;
-                match new_line {
-                    Some(line) => write!(f, "and the new line `{line}` cannot be indented to fit")?,
-                    None => f.write_str("but the difference varies from line to line")?,
-                }
-                f.write_str("; give the old and the new lines with the indentation of the file")?;
-                differences.iter().try_for_each(|difference| write!(f, "\n  {difference}"))
+                indentation(f, *file_line, differences, new_line.as_deref())
             }
             Self::AmbiguousHint { candidates } => {
                 f.write_str("the hint names several lines; add an outer `@@` line or context")?;
@@ -250,6 +232,43 @@ impl fmt::Display for ApplyErrorKind {
             Self::Refused { what } => write!(f, "refused by the chosen options: {what}"),
         }
     }
+}
+
+fn context_not_found(
+    f: &mut fmt::Formatter<'_>,
+    difference: Option<&Difference>,
+    nearest: &[Candidate],
+    unusable_match: Option<UnusableMatch>,
+    changed_earlier: bool,
+) -> fmt::Result {
+    f.write_str("the old lines are not in the file")?;
+    if let Some(unusable_match) = unusable_match {
+        write!(f, " where they must be: {unusable_match}")?;
+    }
+    if changed_earlier {
+        f.write_str("; an earlier part of this patch changed or moved them")?;
+    } else if unusable_match.is_none() && nearest.is_empty() && difference.is_none() {
+        f.write_str(", and no line of it is like them; is it the right file?")?;
+    }
+    if let Some(difference) = difference {
+        write!(f, "\n{difference}")?;
+    }
+    list(f, "nearest places", nearest)
+}
+
+fn indentation(
+    f: &mut fmt::Formatter<'_>,
+    file_line: usize,
+    differences: &[WhitespaceDifference],
+    new_line: Option<&str>,
+) -> fmt::Result {
+    write!(f, "the old lines are at line {file_line} with different indentation, ")?;
+    match new_line {
+        Some(line) => write!(f, "and the new line `{line}` cannot be indented to fit")?,
+        None => f.write_str("but the difference varies from line to line")?,
+    }
+    f.write_str("; give the old and the new lines with the indentation of the file")?;
+    differences.iter().try_for_each(|difference| write!(f, "\n  {difference}"))
 }
 
 impl fmt::Display for Action {
