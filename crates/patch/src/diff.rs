@@ -1,21 +1,15 @@
 //! Unified diff of one file for people, with git's headers.
 
 use std::fmt::Write as _;
-use std::time::Duration;
-
-use similar::TextDiff;
 
 use crate::plan::{Change, ChangeKind};
+use crate::unified::diff_hunks;
 
 /// Size in bytes, of either side, above which a file is not compared line by line: nobody reads such a diff.
 const MAX_BYTES: usize = 4 << 20;
 
 /// Number of leading bytes in which a zero byte makes a file binary; git uses the same number.
 const BINARY_CHECK_BYTES: usize = 8_000;
-
-/// Time limit of the search for a minimal diff, since the caller may block others meanwhile. After that a longer diff
-/// is accepted.
-const DEADLINE: Duration = Duration::from_millis(100);
 
 /// Unchanged lines around each change.
 const CONTEXT_LINES: usize = 3;
@@ -61,13 +55,11 @@ impl Change {
         if !is_shown(old) || !is_shown(new) {
             return None;
         }
-        let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-        // As in git, a carriage return does not end a line; the line splitting of `similar` would treat it so.
-        let [old, new] = [&old, &new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
-        let lines = TextDiff::configure().timeout(DEADLINE).newline_terminated(true).diff_slices(&old, &new);
-        let mut unified = lines.unified_diff();
-        unified.context_radius(CONTEXT_LINES).header(&terminated(&names.from), &terminated(&names.to));
-        Some(unified.to_string())
+        let hunks = diff_hunks(&String::from_utf8_lossy(old), &String::from_utf8_lossy(new), CONTEXT_LINES);
+        if hunks.is_empty() {
+            return Some(hunks);
+        }
+        Some(format!("--- {}\n+++ {}\n{hunks}", terminated(&names.from), terminated(&names.to)))
     }
 }
 

@@ -19,6 +19,7 @@ mod render;
 mod search;
 mod syntax;
 mod text;
+mod unified;
 mod update;
 mod work;
 
@@ -33,3 +34,4 @@ pub use options::ApplyOptions;
 pub use parse::{PatchStream, StreamItem, parse, parse_outline};
 pub use plan::{Change, ChangeKind, Plan, plan};
 pub use syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, Patch, UpdateFile};
+pub use unified::diff_hunks;

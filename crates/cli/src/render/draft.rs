@@ -5,9 +5,8 @@ mod string_fields;
 
 use std::mem;
 
-use pintle_patch::{HunkLine, PatchStream, StreamItem};
+use pintle_patch::{HunkLine, PatchStream, StreamItem, diff_hunks};
 use serde_json::Value;
-use similar::TextDiff;
 
 pub(super) use self::diff_tail::DiffLine;
 use self::diff_tail::{DiffTail, LineKind};
@@ -121,9 +120,7 @@ impl Draft {
             return;
         }
         self.diff = DiffTail::default();
-        let [old, new] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
-        let compared = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
-        for line in compared.unified_diff().context_radius(CONTEXT_LINES).to_string().lines() {
+        for line in diff_hunks(old, new, CONTEXT_LINES).lines() {
             match line.split_at_checked(1) {
                 Some(("+", rest)) => self.diff.line(LineKind::Added, rest),
                 Some(("-", rest)) => self.diff.line(LineKind::Removed, rest),
