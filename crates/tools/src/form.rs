@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::{DefinitionError, ToolError};
 use crate::schema;
-use crate::tool::{self, DynTool, Tool};
+use crate::tool::{DynTool, Properties, Tool};
 use crate::truncate::TruncationRule;
 
 /// The definition of a tool with its compiled schema, and the rules for its arguments and output.
@@ -41,9 +41,17 @@ impl ToolForm {
         let base = tool.definition()?;
         let validator = schema::compile(&base.parameters)
             .map_err(|source| DefinitionError::refused(base.name.clone(), source))?;
-        let form = Self::uncompiled(tool, base, None);
-        let _first = form.validator.set(Ok(validator));
-        Ok(form)
+        let kind = tool.canonical_kind().unwrap_or_else(|| base.name.clone());
+        let truncation = tool.truncation().unwrap_or_else(|| TruncationRule::of_kind(&kind));
+        Ok(Self {
+            base,
+            kind,
+            truncation,
+            aliases: tool.aliases(),
+            derive_parameters: None,
+            definition: OnceLock::new(),
+            validator: OnceLock::from(Ok(validator)),
+        })
     }
 
     /// Returns the form that all tools of this type with the same name and texts share in this process.
@@ -55,36 +63,33 @@ impl ToolForm {
     ///
     /// A name that no provider would accept.
     pub(crate) fn shared<T: Tool>(tool: &T) -> Result<Arc<Self>, DefinitionError> {
-        static FORMS: LazyLock<Mutex<HashMap<TypeId, Arc<ToolForm>>>> = LazyLock::new(Mutex::default);
-        let forms = || FORMS.lock().unwrap_or_else(PoisonError::into_inner);
-        // The lock is not held while the tool is asked, since the code of the tool may register others.
-        let known = forms().get(&TypeId::of::<T>()).cloned();
-        if let Some(form) = known.filter(|form| form.is_of(tool)) {
-            return Ok(form);
-        }
-        let base = tool::definition_with(tool, json!({"type": "object"}))?;
-        let form = Arc::new(Self::uncompiled(tool, base, Some(schema::parameters_of::<T::Input>)));
-        // The first of several wordings is kept; the others are not shared.
-        forms().entry(TypeId::of::<T>()).or_insert_with(|| Arc::clone(&form));
-        Ok(form)
+        Self::shared_by_type(TypeId::of::<T>(), &Properties::of(tool), schema::parameters_of::<T::Input>)
     }
 
-    fn uncompiled(
-        tool: &dyn DynTool,
-        base: ToolDefinition,
-        derive_parameters: Option<fn() -> Value>,
-    ) -> Self {
-        let kind = tool.canonical_kind().unwrap_or_else(|| base.name.clone());
-        let truncation = tool.truncation().unwrap_or_else(|| TruncationRule::of_kind(&kind));
-        Self {
-            base,
-            kind,
-            truncation,
-            aliases: tool.aliases(),
-            derive_parameters,
+    /// Not generic, so that it is compiled once and not for each tool.
+    fn shared_by_type(
+        tool: TypeId,
+        properties: &Properties<'_>,
+        derive_parameters: fn() -> Value,
+    ) -> Result<Arc<Self>, DefinitionError> {
+        static FORMS: LazyLock<Mutex<HashMap<TypeId, Arc<ToolForm>>>> = LazyLock::new(Mutex::default);
+        let forms = || FORMS.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = forms().get(&tool).cloned();
+        if let Some(form) = known.filter(|form| form.is_of(properties)) {
+            return Ok(form);
+        }
+        let form = Arc::new(Self {
+            base: properties.definition(json!({"type": "object"}))?,
+            kind: properties.kind.to_owned(),
+            truncation: properties.truncation,
+            aliases: properties.owned_aliases(),
+            derive_parameters: Some(derive_parameters),
             definition: OnceLock::new(),
             validator: OnceLock::new(),
-        }
+        });
+        // The first of several wordings is kept; the others are not shared.
+        forms().entry(tool).or_insert_with(|| Arc::clone(&form));
+        Ok(form)
     }
 
     /// Returns the name that the model calls.
@@ -139,15 +144,11 @@ impl ToolForm {
             && self.aliases == other.aliases
     }
 
-    /// Returns whether this is the form of `tool`, whose type is known to be the same.
-    fn is_of(&self, tool: &impl Tool) -> bool {
-        let aliases = self.aliases.iter().map(|(alias, parameter)| (alias.as_str(), parameter.as_str()));
-        self.name() == tool.name()
-            && self.base.description == tool.description()
-            && self.base.grammar == tool.grammar()
-            && self.kind == tool.kind()
-            && self.truncation == Tool::truncation(tool)
-            && aliases.eq(Tool::aliases(tool).iter().copied())
+    /// Returns whether this is the form of a tool with these properties, whose type is known to be the same.
+    fn is_of(&self, properties: &Properties<'_>) -> bool {
+        properties.match_definition(&self.base, &self.aliases)
+            && self.kind == properties.kind
+            && self.truncation == properties.truncation
     }
 }
 

@@ -13,7 +13,11 @@ pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
+    as_parameters(settings.into_generator().into_root_schema_for::<T>().into())
+}
+
+/// Brings a schema into the form that providers expect. Apart from [`parameters_of`], so that it is compiled once.
+fn as_parameters(mut schema: Value) -> Value {
     simplify(&mut schema);
     if let Value::Object(root) = &mut schema {
         root.remove("description");

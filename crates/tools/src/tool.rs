@@ -3,6 +3,7 @@
 mod closure;
 mod input;
 mod output;
+mod properties;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use serde_json::Value;
 pub use self::closure::{FnTool, tool_fn};
 pub use self::input::ToolInput;
 pub use self::output::{ChangeKind, FileChange, ToolOutput};
+pub(crate) use self::properties::Properties;
 use crate::context::ToolContext;
 use crate::error::{DefinitionError, ToolError};
 use crate::schema;
@@ -203,7 +205,7 @@ const _: fn(&dyn DynTool) = |_| {};
 #[async_trait]
 impl<T: Tool> DynTool for T {
     fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
-        definition_with(self, schema::parameters_of::<T::Input>())
+        Properties::of(self).definition(schema::parameters_of::<T::Input>())
     }
 
     fn effect(&self) -> Effect {
@@ -223,8 +225,7 @@ impl<T: Tool> DynTool for T {
     }
 
     fn aliases(&self) -> Vec<(String, String)> {
-        let aliases = Tool::aliases(self).iter();
-        aliases.map(|(alias, parameter)| ((*alias).to_owned(), (*parameter).to_owned())).collect()
+        Properties::of(self).owned_aliases()
     }
 
     fn waits(&self) -> bool {
@@ -237,9 +238,7 @@ impl<T: Tool> DynTool for T {
 
     fn parse(&self, arguments: &Value) -> Result<ToolInput, ToolError> {
         // The schema is coarser than the type, so this may still fail.
-        let input = T::Input::deserialize(arguments).map_err(|source| {
-            ToolError::invalid_arguments(format!("the arguments do not fit: {source}")).with_source(source)
-        })?;
+        let input = T::Input::deserialize(arguments).map_err(unfit)?;
         self.check(&input)?;
         let (reads, writes) = (self.reads(&input), self.writes(&input));
         Ok(ToolInput::new(input).with_reads(reads).with_writes(writes))
@@ -254,15 +253,7 @@ impl<T: Tool> DynTool for T {
     }
 }
 
-/// Returns the definition of a typed tool with this schema.
-pub(crate) fn definition_with(
-    tool: &impl Tool,
-    parameters: Value,
-) -> Result<ToolDefinition, DefinitionError> {
-    let definition = ToolDefinition::new(tool.name(), tool.description(), parameters)
-        .map_err(|source| DefinitionError::refused(tool.name(), source))?;
-    Ok(match tool.grammar() {
-        Some(grammar) => definition.with_grammar(grammar),
-        None => definition,
-    })
+/// Returns the error of arguments that fit the schema but not the type.
+fn unfit(source: serde_json::Error) -> ToolError {
+    ToolError::invalid_arguments(format!("the arguments do not fit: {source}")).with_source(source)
 }

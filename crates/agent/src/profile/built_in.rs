@@ -1,6 +1,6 @@
 //! Built-in tools of the profiles.
 
-use pintle_tools::{Tool, ToolRegistry};
+use pintle_tools::{DefinitionError, Tool, ToolRegistry};
 
 /// An ordered list of built-in tools. A test verifies the definition of each.
 #[derive(Default)]
@@ -14,9 +14,7 @@ impl BuiltInTools {
     }
 
     pub(crate) fn with(mut self, tool: impl Tool) -> Self {
-        if let Err(error) = self.tools.register_static(tool) {
-            tracing::error!(%error, "a built-in tool was left out");
-        }
+        report(self.tools.register_static(tool));
         self
     }
 
@@ -55,5 +53,11 @@ impl BuiltInTools {
                 registry.insert(tool);
             }
         }
+    }
+}
+
+fn report(registered: Result<(), DefinitionError>) {
+    if let Err(error) = registered {
+        tracing::error!(%error, "a built-in tool was left out");
     }
 }
