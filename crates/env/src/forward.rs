@@ -5,7 +5,7 @@
 ///
 /// The methods return the futures of the field, with the signatures that `async_trait` gives to an `async fn`.
 ///
-/// ```ignore
+/// ```text
 /// #[async_trait]
 /// impl ExecutionEnvironment for ReadOnly {
 ///     forward! { inner: working_directory, platform, os_version, read }

@@ -2,7 +2,7 @@
 
 /// Declares setters that take `self`, set one field and return `self`. Belongs into an `impl`.
 ///
-/// ```ignore
+/// ```text
 /// setters! {
 ///     /// Sets the directory to search.
 ///     pub fn with_path(path: impl Into<PathBuf>) => path = Some(path.into());

@@ -2,7 +2,7 @@
 
 /// Implements methods of [`Tool`](crate::Tool) that return a constant. Belongs into the `impl` of the trait.
 ///
-/// ```ignore
+/// ```text
 /// tool_properties! {
 ///     name: "Write",
 ///     description: include_str!("write.md"),

@@ -95,6 +95,31 @@ impl Admission {
         self.running.fetch_add(1, Ordering::Relaxed);
         Slot { admission: self, _permit: permit }
     }
+
+    async fn retry_on_shortage<T, F>(
+        &self,
+        slot: Option<&Slot>,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, EnvError>
+    where
+        F: Future<Output = Result<T, EnvError>>,
+    {
+        // The caller's own slot will not be released.
+        let own = usize::from(slot.is_some());
+        let mut waited = Duration::ZERO;
+        loop {
+            let ended = self.ended.notified();
+            let error = match attempt().await {
+                Err(error) if is_shortage(&error) => error,
+                done => return done,
+            };
+            if self.running.load(Ordering::Relaxed) <= own || waited >= MAX_SHORTAGE {
+                return Err(with_hint(error));
+            }
+            tracing::debug!(?waited, "no file descriptor left, waiting for a command to exit");
+            waited = if timeout(RETRY, ended).await.is_ok() { Duration::ZERO } else { waited + RETRY };
+        }
+    }
 }
 
 impl Drop for Slot {
@@ -117,26 +142,12 @@ pub(super) async fn acquire_slot() -> Slot {
 /// in time.
 pub(super) async fn retry_on_shortage<T, F>(
     slot: Option<&Slot>,
-    mut attempt: impl FnMut() -> F,
+    attempt: impl FnMut() -> F,
 ) -> Result<T, EnvError>
 where
     F: Future<Output = Result<T, EnvError>>,
 {
-    // The caller's own slot will not be released.
-    let own = usize::from(slot.is_some());
-    let mut waited = Duration::ZERO;
-    loop {
-        let ended = ADMISSION.ended.notified();
-        let error = match attempt().await {
-            Err(error) if is_shortage(&error) => error,
-            done => return done,
-        };
-        if ADMISSION.running.load(Ordering::Relaxed) <= own || waited >= MAX_SHORTAGE {
-            return Err(with_hint(error));
-        }
-        tracing::debug!(?waited, "no file descriptor left, waiting for a command to exit");
-        waited = if timeout(RETRY, ended).await.is_ok() { Duration::ZERO } else { waited + RETRY };
-    }
+    ADMISSION.retry_on_shortage(slot, attempt).await
 }
 
 /// Returns true if the process or the system has run out of descriptors.
@@ -220,8 +231,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_descriptor_shortage_is_retried_while_commands_run() {
+        let admission = admission(3);
         let mut attempts = 0;
-        let error = retry_on_shortage(None, || {
+        let error = admission.retry_on_shortage(None, || {
             attempts += 1;
             async { Err::<(), _>(shortage()) }
         });
@@ -230,11 +242,11 @@ mod tests {
         assert!(source.contains("ulimit -n"), "{source}");
         assert_eq!(attempts, 1);
 
-        let other = acquire_slot().await;
-        let own = acquire_slot().await;
+        let other = admission.acquire().await;
+        let own = admission.acquire().await;
         let mut attempts = 0;
         let (done, ()) = tokio::join!(
-            retry_on_shortage(Some(&own), || {
+            admission.retry_on_shortage(Some(&own), || {
                 attempts += 1;
                 let found = if attempts > 1 { Ok(()) } else { Err(shortage()) };
                 async { found }
@@ -247,12 +259,12 @@ mod tests {
         done.unwrap();
         assert_eq!(attempts, 2);
 
-        let hog = acquire_slot().await;
+        let hog = admission.acquire().await;
         let started = tokio::time::Instant::now();
-        let failed = retry_on_shortage(Some(&own), || async { Err::<(), _>(shortage()) }).await;
+        let failed = admission.retry_on_shortage(Some(&own), || async { Err::<(), _>(shortage()) }).await;
         assert!(failed.is_err() && started.elapsed() >= MAX_SHORTAGE);
         drop(hog);
-        let other = retry_on_shortage(Some(&own), || async {
+        let other = admission.retry_on_shortage(Some(&own), || async {
             Err::<(), _>(EnvError::Unsupported { operation: "x".to_owned(), environment: "y".to_owned() })
         });
         assert!(matches!(other.await, Err(EnvError::Unsupported { .. })));
