@@ -43,7 +43,8 @@ const STEPS: &[Step] = &[
 ];
 
 /// Runs every step. Stops at the first failure.
-pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
+    crate::require_no_arguments("ci", arguments)?;
     let started = Instant::now();
     let mut summary = Vec::new();
     let mut durations = Vec::new();

@@ -8,7 +8,8 @@ use crate::{failure::Failure, metadata::Metadata, process};
 pub(crate) const ADVICE: &str = "cargo-deny is not installed; `.ci/run` shows how to install it";
 
 /// Runs `cargo deny`, which must be installed.
-pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
+    crate::require_no_arguments("deny", arguments)?;
     if !is_installed() {
         return Err(Failure::new(ADVICE));
     }

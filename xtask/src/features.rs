@@ -31,7 +31,8 @@ const COMBINATIONS: &[Combination] = &[
 ];
 
 /// Lints the packages of each combination, and all crates of the workspace below them.
-pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
+    crate::require_no_arguments("features", arguments)?;
     let missing = missing(metadata.package(LIBRARY), COMBINATIONS);
     if !missing.is_empty() {
         return Err(Failure::new(format!(

@@ -156,6 +156,10 @@ fn dispatch(name: &str, arguments: &[String]) -> Result<(), Failure> {
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
         return Err(Failure::new(usage(name)));
     };
+    if arguments.iter().any(|argument| argument == "--help") {
+        println!("{}: {}", command.name, command.summary);
+        return Ok(());
+    }
     let metadata = Metadata::load()?;
     (command.run)(&metadata, arguments)
 }
@@ -170,6 +174,18 @@ fn usage(found: &str) -> String {
         text.push_str(&format!("\n  {:<12} {}", command.name, command.summary));
     }
     text
+}
+
+/// Refuses arguments of a command that has none.
+///
+/// # Errors
+///
+/// The first of `arguments`.
+fn require_no_arguments(command: &str, arguments: &[String]) -> Result<(), Failure> {
+    match arguments.first() {
+        Some(first) => Err(Failure::new(format!("{command} takes no arguments, found `{first}`"))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the names of all commands, for the invariants whose check is a command.

@@ -85,7 +85,8 @@ struct Violation {
 }
 
 /// Prints each rule with its violations. Fails if there are any.
-pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
+    crate::require_no_arguments("tidy", arguments)?;
     let tree = Tree::load(metadata)?;
     let mut count = 0;
     for rule in RULES {
