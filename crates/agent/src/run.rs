@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
@@ -55,7 +54,7 @@ impl Run {
     ) -> Self {
         let events = match rejected {
             None => Events::of_run(Cursor::new(log, from), progress.clone()),
-            Some(_) => Events::none(),
+            Some(_) => Events { state: State::Done, run: None },
         };
         Self { events, progress, drop_guard, rejected }
     }
@@ -67,7 +66,7 @@ impl Run {
 
     /// Returns the next event; `None` after the last one of this run. Cancel safe.
     pub async fn next(&mut self) -> Option<SessionEvent> {
-        self.events.next().await
+        std::future::poll_fn(|cx| Pin::new(&mut self.events).poll_next(cx)).await
     }
 
     /// Waits for the outcome and discards the events.
@@ -93,7 +92,7 @@ impl Stream for Run {
     type Item = SessionEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
-        self.events.poll_next_unpin(cx)
+        Pin::new(&mut self.events).poll_next(cx)
     }
 }
 
@@ -117,73 +116,39 @@ impl std::fmt::Debug for Run {
 ///
 /// Ends after the last event. A slow subscriber never delays the session: it gets fewer and larger deltas.
 pub struct Events {
-    events: BoxStream<'static, SessionEvent>,
+    state: State,
+    /// Set if the stream has the events of one run only.
+    run: Option<watch::Receiver<RunProgress>>,
+}
+
+enum State {
+    Ready(Cursor),
+    /// Returns the cursor, unless no more events follow.
+    Waiting(Pin<Box<dyn Future<Output = Option<Cursor>> + Send>>),
+    Done,
 }
 
 impl Events {
     pub(crate) fn of_session(cursor: Cursor) -> Self {
-        Self::of(Reader { cursor, run: None })
+        Self { state: State::Ready(cursor), run: None }
     }
 
     fn of_run(cursor: Cursor, run: watch::Receiver<RunProgress>) -> Self {
-        Self::of(Reader { cursor, run: Some(run) })
-    }
-
-    fn of(reader: Reader) -> Self {
-        let next = |mut reader: Reader| async move { Some((reader.next().await?, reader)) };
-        Self { events: stream::unfold(reader, next).fuse().boxed() }
-    }
-
-    fn none() -> Self {
-        Self { events: stream::empty().boxed() }
-    }
-
-    /// Returns the next event; `None` after the last one. Cancel safe.
-    pub async fn next(&mut self) -> Option<SessionEvent> {
-        self.events.next().await
-    }
-}
-
-impl Stream for Events {
-    type Item = SessionEvent;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
-        self.events.poll_next_unpin(cx)
-    }
-}
-
-/// Position in the events of a session or a run.
-struct Reader {
-    cursor: Cursor,
-    /// Set if only the events of one run are read.
-    run: Option<watch::Receiver<RunProgress>>,
-}
-
-impl Reader {
-    /// Waits for the next event; `None` after the last one. Cancel safe.
-    async fn next(&mut self) -> Option<SessionEvent> {
-        loop {
-            match self.find() {
-                Found::Event(event) => return Some(*event),
-                Found::End => return None,
-                Found::Nothing if wait(&mut self.cursor, self.run.as_mut()).await => {}
-                Found::Nothing => return None,
-            }
-        }
+        Self { state: State::Ready(cursor), run: Some(run) }
     }
 
     /// Returns the next event of the session or the run.
-    fn find(&mut self) -> Found {
-        let Some(run) = &self.run else { return self.cursor.find() };
+    fn find(&self, cursor: &mut Cursor) -> Found {
+        let Some(run) = &self.run else { return cursor.find() };
         let (from, has_ended) = {
             let progress = run.borrow();
             (progress.from, progress.end.is_some())
         };
         match from {
             Some(from) => {
-                self.cursor.skip_to(from);
-                let at = self.cursor.position();
-                let found = self.cursor.find();
+                cursor.skip_to(from);
+                let at = cursor.position();
+                let found = cursor.find();
                 // Must be read after the log: the end is reported before the first event of another run.
                 let end = run.borrow().end.as_ref().map(|end| end.end);
                 if end.is_some_and(|end| at >= end) { Found::End } else { found }
@@ -191,6 +156,44 @@ impl Reader {
             // It ended before it started.
             None if has_ended => Found::End,
             None => Found::Nothing,
+        }
+    }
+
+    /// Returns the next event; `None` after the last one. Cancel safe.
+    pub async fn next(&mut self) -> Option<SessionEvent> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl Stream for Events {
+    type Item = SessionEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Done => return Poll::Ready(None),
+                State::Ready(mut cursor) => match self.find(&mut cursor) {
+                    Found::Event(event) => {
+                        self.state = State::Ready(cursor);
+                        return Poll::Ready(Some(*event));
+                    }
+                    Found::End => return Poll::Ready(None),
+                    Found::Nothing => {
+                        let mut run = self.run.clone();
+                        self.state = State::Waiting(Box::pin(async move {
+                            wait(&mut cursor, run.as_mut()).await.then_some(cursor)
+                        }));
+                    }
+                },
+                State::Waiting(mut future) => match future.as_mut().poll(cx) {
+                    Poll::Ready(Some(cursor)) => self.state = State::Ready(cursor),
+                    Poll::Ready(None) => return Poll::Ready(None),
+                    Poll::Pending => {
+                        self.state = State::Waiting(future);
+                        return Poll::Pending;
+                    }
+                },
+            }
         }
     }
 }
