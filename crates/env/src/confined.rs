@@ -17,7 +17,7 @@ use crate::{
 };
 use crate::{
     command::{Command, ExecRequest, ExecResult},
-    environment::{ExecutionEnvironment, expect_directory},
+    environment::{ExecutionEnvironment, IntoEnvironment, expect_directory},
     error::EnvError,
     file::{DirEntry, Metadata},
     path::normalize,
@@ -77,10 +77,8 @@ impl Confined {
     /// Confines `inner` to `roots`: directories, relative ones to its working directory. Without
     /// roots everything is refused.
     #[must_use]
-    pub fn new(
-        inner: Arc<dyn ExecutionEnvironment>,
-        roots: impl IntoIterator<Item = impl Into<PathBuf>>,
-    ) -> Self {
+    pub fn new(inner: impl IntoEnvironment, roots: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        let inner = inner.into_environment();
         let roots: Vec<_> = roots.into_iter().map(|root| inner.resolve(&root.into())).collect();
         Self {
             #[cfg(target_os = "linux")]

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use self::process::LoggedProcess;
 use crate::{
     command::{Command, ExecRequest, ExecResult, Program},
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, IntoEnvironment},
     error::EnvError,
     file::{DirEntry, Metadata},
     forward::forward,
@@ -42,8 +42,8 @@ pub struct Logging {
 impl Logging {
     /// Creates a wrapper that logs the operations of `inner`.
     #[must_use]
-    pub fn new(inner: Arc<dyn ExecutionEnvironment>) -> Self {
-        Self { inner, contents: 0 }
+    pub fn new(inner: impl IntoEnvironment) -> Self {
+        Self { inner: inner.into_environment(), contents: 0 }
     }
 
     /// Logs up to `max_bytes` of each content too; default 0.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{
     command::{Command, ExecRequest, ExecResult},
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, IntoEnvironment},
     error::EnvError,
     forward::forward,
     process::Process,
@@ -51,8 +51,8 @@ enum Commands {
 impl ReadOnly {
     /// Creates a read-only view of `inner` that refuses commands.
     #[must_use]
-    pub fn new(inner: Arc<dyn ExecutionEnvironment>) -> Self {
-        Self { inner, commands: Commands::Refused }
+    pub fn new(inner: impl IntoEnvironment) -> Self {
+        Self { inner: inner.into_environment(), commands: Commands::Refused }
     }
 
     /// Allows every command.
