@@ -29,7 +29,7 @@ pub(crate) struct Package {
     pub(crate) publish: Option<Vec<String>>,
     /// The oldest supported Rust.
     pub(crate) rust_version: Option<String>,
-    /// What each feature enables.
+    /// Features, each with those that it enables.
     #[serde(default)]
     pub(crate) features: BTreeMap<String, Vec<String>>,
 }

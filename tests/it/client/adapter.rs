@@ -223,12 +223,7 @@ async fn sends_beta_headers(dialect: Dialect) {
         let betas = json!({"beta_headers": ["context-1m-2025-08-07", "files-api-2025-04-14"]});
         let request = harness.question().with_provider_options("anthropic", betas);
         for streaming in [false, true] {
-            let request = request.clone();
-            if streaming {
-                harness.streamed(request).await
-            } else {
-                harness.complete(request).await
-            };
+            harness.respond(request.clone(), streaming).await;
             let sent = harness.sent();
             let betas: Vec<&str> = sent.header("anthropic-beta").unwrap().split(',').collect();
             assert!(betas.starts_with(&["context-1m-2025-08-07", "files-api-2025-04-14"]), "{betas:?}");

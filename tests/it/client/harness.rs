@@ -75,6 +75,11 @@ impl ClientHarness {
         (events, None)
     }
 
+    /// Returns the response of either mode.
+    pub(super) async fn respond(&self, request: Request, streaming: bool) -> Response {
+        if streaming { self.streamed(request).await } else { self.complete(request).await }
+    }
+
     /// Returns the response of a stream.
     pub(super) async fn streamed(&self, request: Request) -> Response {
         response_of(&self.events(request).await)

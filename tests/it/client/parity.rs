@@ -236,12 +236,7 @@ async fn provider_options(dialect: Dialect) {
         request = request.with_provider_options(other.name(), json!({"not_mine": true}));
     }
     for streaming in [false, true] {
-        let request = request.clone();
-        if streaming {
-            harness.streamed(request).await
-        } else {
-            harness.complete(request).await
-        };
+        harness.respond(request.clone(), streaming).await;
         let body = harness.body();
         for (name, value) in options.as_object().unwrap() {
             assert_eq!(body[name], *value, "{name}");

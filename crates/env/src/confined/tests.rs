@@ -269,55 +269,21 @@ async fn keeps_the_contract() {
 #[tokio::test]
 async fn an_environment_without_canonicalize_is_unsupported() {
     let memory = MemoryEnvironment::new("/project").with_file("a", "x");
-    let confined = Confined::new(Arc::new(MinimalEnvironment(memory)), ["/project"]);
+    let confined = Confined::new(Arc::new(MinimalEnvironment { inner: memory }), ["/project"]);
     let error = confined.read(Path::new("a"), None).await.unwrap_err();
     assert!(matches!(error, EnvError::Unsupported { .. }), "{error:?}");
 }
 
 /// Implements only the required methods.
 #[derive(Debug)]
-struct MinimalEnvironment(MemoryEnvironment);
+struct MinimalEnvironment {
+    inner: MemoryEnvironment,
+}
 
 #[async_trait]
 impl ExecutionEnvironment for MinimalEnvironment {
-    fn working_directory(&self) -> &Path {
-        self.0.working_directory()
-    }
-
-    fn platform(&self) -> &str {
-        self.0.platform()
-    }
-
-    fn os_version(&self) -> &str {
-        self.0.os_version()
-    }
-
-    async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        self.0.spawn(command).await
-    }
-
-    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
-        self.0.read(path, range).await
-    }
-
-    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
-        self.0.write(path, bytes).await
-    }
-
-    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        self.0.metadata(path).await
-    }
-
-    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
-        self.0.list(path).await
-    }
-
-    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
-        self.0.remove(path).await
-    }
-
-    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
-        self.0.rename(from, to).await
+    forward! {
+        inner: working_directory, platform, os_version, spawn, read, write, metadata, list, remove, rename,
     }
 }
 

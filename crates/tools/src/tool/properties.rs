@@ -9,7 +9,7 @@ use crate::truncate::TruncationRule;
 
 /// The properties of a [`Tool`] that do not depend on its input type.
 ///
-/// What only needs these is compiled once and not for each tool.
+/// Code that needs only these is compiled once and not for each tool.
 pub(crate) struct Properties<'t> {
     name: &'t str,
     description: &'t str,
