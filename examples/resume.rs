@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use pintle_agent::{EventKind, Outcome, ProviderProfile, Record, Session, SessionBuilder};
+use pintle_agent::{EventKind, JsonLines, Outcome, ProviderProfile, Record, Session, SessionBuilder};
 use pintle_env::LocalEnvironment;
 use pintle_llm::Client;
 use pintle_providers::Anthropic;
@@ -44,7 +44,8 @@ impl Workspace {
 
 /// First program: runs the session with a journal until it is done or killed.
 async fn run_first(workspace: &Workspace, url: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let session = workspace.builder(url)?.journal(File::create(&workspace.journal)?).build()?;
+    let session =
+        workspace.builder(url)?.journal(JsonLines::new(File::create(&workspace.journal)?)).build()?;
     session.submit(TASK).await?;
     session.close().await;
     Ok(())
@@ -67,7 +68,7 @@ pub(crate) async fn resume(
     // The last line may be incomplete. Rewriting the file leaves only complete lines to append to.
     record.write(File::create(&workspace.journal)?)?;
     let journal = OpenOptions::new().append(true).open(&workspace.journal)?;
-    let mut session = workspace.builder(url)?.resume(record).journal(journal).build()?;
+    let mut session = workspace.builder(url)?.resume(record).journal(JsonLines::new(journal)).build()?;
     let mut events = session.events();
     let outcome = match session.resumed() {
         Some(run) => Some(run.await?),

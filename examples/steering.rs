@@ -23,9 +23,9 @@ async fn supervise(
         tools += 1;
         if tools == 1 {
             // The model reads this after the current round of calls, before its next response.
-            handle.steer("Leave the public API alone.")?;
+            handle.steer("Leave the public API alone.").await?;
             // This is processed after the first task, as if it were submitted then.
-            handle.follow_up("Now write the change log.")?;
+            handle.follow_up("Now write the change log.").await?;
             // Lets the first tool's command finish. It simulates a long test run.
             std::fs::write(directory.join("steered"), "")?;
         } else {

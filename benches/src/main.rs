@@ -27,6 +27,7 @@ mod round;
 mod sessions;
 mod start;
 mod status;
+mod store;
 mod stream;
 
 use std::{future::Future, path::PathBuf, process::ExitCode};
@@ -50,6 +51,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "growth", run: growth::run },
     Suite { name: "env", run: env::run },
     Suite { name: "patch", run: patch::run },
+    Suite { name: "store", run: store::run },
 ];
 
 fn main() -> ExitCode {
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
             model::SERVE => Some(model::serve(rest.first().map(PathBuf::from))),
             start::WATCH => Some(start::watch(rest)),
             memory::HOLD => Some(memory::print_growth(rest)),
+            store::READ => Some(store::print_memory(rest)),
             _ => None,
         };
         if let Some(helped) = helped {

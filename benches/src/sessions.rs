@@ -58,11 +58,18 @@ impl Gate for CallTimes {
 #[derive(Debug)]
 pub(crate) struct NoopTool {
     name: String,
+    output: String,
 }
 
 impl NoopTool {
     pub(crate) fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into() }
+        Self { name: name.into(), output: "ok".to_owned() }
+    }
+
+    /// Sets the output.
+    pub(crate) fn with_output(mut self, output: String) -> Self {
+        self.output = output;
+        self
     }
 }
 
@@ -84,7 +91,7 @@ impl DynTool for NoopTool {
     }
 
     async fn call_json(&self, _: Value, _: &ToolContext) -> Result<ToolOutput, ToolError> {
-        Ok(ToolOutput::new("ok"))
+        Ok(ToolOutput::new(self.output.clone()))
     }
 }
 

@@ -156,11 +156,11 @@ impl Harness {
     pub(crate) async fn while_command_runs(
         &self,
         text: &str,
-        during: impl FnOnce(&SessionHandle),
+        during: impl AsyncFnOnce(&SessionHandle),
     ) -> Outcome {
         let mut run = self.session.submit(text);
         while !matches!(run.next().await.expect("it goes on").kind, EventKind::ToolCallStart { .. }) {}
-        during(&self.session.handle());
+        during(&self.session.handle()).await;
         self.write("go", "");
         run.await.expect("the session lives")
     }

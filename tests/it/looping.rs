@@ -1,5 +1,6 @@
 //! The loop specification, section 9, over real HTTP in each dialect.
 
+mod compaction;
 mod custom_environment;
 mod defaults;
 mod errors;

@@ -93,7 +93,7 @@ impl MachineHarness {
         for action in self.machine.step(Input::new(Timestamp::from_millis(self.clock), kind)) {
             match action {
                 Action::LoadContext { load } => self.load = Some(load),
-                Action::CallModel { model_call, request } => {
+                Action::CallModel { model_call, request, .. } => {
                     self.model = Some(model_call);
                     self.requests.push(*request);
                 }
@@ -203,6 +203,7 @@ fn preparation(choice: usize) -> Preparation {
     }
     let effect = [Effect::Read, Effect::Write, Effect::Execute][choice % 3];
     Preparation::Ready(CallPlan {
+        declares_changes: false,
         effect,
         repeatable: false,
         writes: vec![PathBuf::from("/w/a")],

@@ -4,7 +4,8 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use pintle_agent::{
-    EventKind, OutcomeStatus, Record, ReplayError, Session, SessionConfig, SessionEvent, SessionState,
+    EventKind, JsonLines, OutcomeStatus, Record, ReplayError, Session, SessionConfig, SessionEvent,
+    SessionState,
 };
 use pintle_env::LocalEnvironment;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
@@ -53,7 +54,7 @@ fn stored(record: &Record) -> Record {
 
 async fn a_replay_repeats_events_and_request_bytes(dialect: Dialect) {
     let harness = recorded(dialect).await;
-    harness.session.handle().steer("Be quick.").unwrap();
+    harness.session.handle().steer("Be quick.").await.unwrap();
     harness.run("Write and read a file").await;
     harness.run("Thank you").await;
     let (handle, mut events) = (harness.session.handle(), harness.session.events());
@@ -159,8 +160,10 @@ async fn a_killed_session_resumes_without_repeating_calls(dialect: Dialect) {
     "#;
     let journal = tempfile::NamedTempFile::new().unwrap();
     let lines = journal.reopen().unwrap();
-    let harness =
-        Harness::with(dialect, turns, SessionConfig::default(), |builder| builder.journal(lines)).await;
+    let harness = Harness::with(dialect, turns, SessionConfig::default(), |builder| {
+        builder.journal(JsonLines::new(lines))
+    })
+    .await;
     let mut run = harness.session.submit("Begin");
     while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallOutputDelta { ref delta, .. } if delta.contains("begun"))
     {

@@ -76,8 +76,8 @@ async fn a_closed_session_refuses_everything(dialect: Dialect) {
     let events = harness.session.events();
     harness.finish().await;
     let refused = [
-        handle.steer("more"),
-        handle.follow_up("more"),
+        handle.steer("more").await,
+        handle.follow_up("more").await,
         handle.interrupt(),
         handle.abort(),
         handle.set_model("another"),
@@ -166,7 +166,7 @@ fn valid_requests(server: &ScriptedServer) -> usize {
 async fn an_empty_response_ends_the_input(dialect: Dialect) {
     // The middleware removes the text, since a scripted turn needs one.
     let script = Script::new("nothing").with_turn(Turn::text("x")).with_turn(Turn::text("y"));
-    let (server, session, _folder) =
+    let (server, session, _directory) =
         session_with_rewritten_response(dialect, script, |message| message.content.clear()).await;
     let _checked = CheckedEvents::of(&session);
     let (_, outcome) = play(&session, "Say something").await;
@@ -182,7 +182,7 @@ async fn a_thousand_calls_in_one_response_all_run(dialect: Dialect) {
     let call = || Call::new("read_file", json!({ "file_path": "a.txt" }));
     let many = (0..1_000).fold(Turn::new(), |turn, _| turn.with_call(call()));
     let script = Script::new("many").with_turn(many).with_turn(Turn::text("That was a lot."));
-    let (server, session, _folder) = session_with_rewritten_response(dialect, script, |_| {}).await;
+    let (server, session, _directory) = session_with_rewritten_response(dialect, script, |_| {}).await;
     let _checked = CheckedEvents::of(&session);
     let (events, outcome) = play(&session, "Read it").await;
     assert_eq!((outcome.status, outcome.tool_calls), (OutcomeStatus::Completed, 1_000));
@@ -196,7 +196,7 @@ async fn a_thousand_calls_in_one_response_all_run(dialect: Dialect) {
 async fn call_ids(dialect: Dialect, how: fn(&mut Message)) -> (Vec<String>, Vec<String>) {
     let call = || Call::new("read_file", json!({ "file_path": "a.txt" }));
     let script = Script::new("ids").with_turn(Turn::new().with_call(call()).with_call(call()));
-    let (server, session, _folder) =
+    let (server, session, _directory) =
         session_with_rewritten_response(dialect, script.with_turn(Turn::text("Fine.")), how).await;
     let _checked = CheckedEvents::of(&session);
     let (events, outcome) = play(&session, "Read it twice").await;
@@ -250,7 +250,7 @@ async fn a_call_of_a_removed_tool_gets_an_error(dialect: Dialect) {
         contains = "Unknown tool: glob"
         "#;
     let harness = Harness::new(dialect, &format!("{WAITING_TURN}{turns}")).await;
-    let take_away = |handle: &SessionHandle| {
+    let take_away = async |handle: &SessionHandle| {
         handle.set_profile(profile(dialect).without_tool("glob")).unwrap();
     };
     assert_eq!(harness.while_command_runs("Look", take_away).await.status, OutcomeStatus::Completed);

@@ -84,7 +84,7 @@ async fn steps(session: &Session, dialect: Dialect, directory: &Path) -> Checked
 async fn run_input(session: &Session, text: &str, steering: Option<&str>) -> Checked<Vec<SessionEvent>> {
     let mut run = session.submit(text);
     if let Some(steering) = steering {
-        during("steering", session.handle().steer(steering))?;
+        during("steering", session.handle().steer(steering).await)?;
     }
     let mut events = Vec::new();
     while let Some(event) = run.next().await {

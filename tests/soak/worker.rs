@@ -160,7 +160,7 @@ impl Worker {
             }
             Act::Nothing | Act::Steer | Act::FollowUp | Act::Configure | Act::Interrupt | Act::Abort => {}
         }
-        self.disturb(act, open);
+        self.disturb(act, open).await;
         outcome(run, tally).await?;
         // It closes asynchronously, and accepts no further input.
         if act == Act::Abort
@@ -171,12 +171,12 @@ impl Worker {
         Ok(())
     }
 
-    fn disturb(&mut self, act: Act, session: &Session) {
+    async fn disturb(&mut self, act: Act, session: &Session) {
         let handle = session.handle();
         // A session that has closed in the meantime returns an error, which is expected.
         let _ = match act {
-            Act::Steer => handle.steer("Rather the other way"),
-            Act::FollowUp => handle.follow_up("And then this"),
+            Act::Steer => handle.steer("Rather the other way").await,
+            Act::FollowUp => handle.follow_up("And then this").await,
             Act::Interrupt => handle.interrupt(),
             Act::Abort => handle.abort(),
             Act::Configure if self.random.flip() => handle.set_reasoning_effort(Some(ReasoningEffort::High)),

@@ -148,11 +148,16 @@ fn cuts(recording: &Recording, kind: Kind, random: &mut Random) -> Vec<Variant> 
     places.sort_unstable();
     places.dedup();
     let kept = places.into_iter().filter(|place| *place < recording.bytes.len());
+    // A carriage return ends a line by itself, so the last event is complete without the line feed after it.
+    let line_ends_at = |place: usize| match recording.bytes.get(..place) {
+        Some([.., b'\r']) => place + 1,
+        Some(_) | None => place,
+    };
     let variant = |place: usize| Variant {
         name: format!("cut after {place} of {} bytes", recording.bytes.len()),
         bytes: recording.bytes.get(..place).unwrap_or_default().to_vec(),
         reads: Reads::Random,
-        cut: Some(terminal.is_some_and(|end| end <= place)),
+        cut: Some(terminal.is_some_and(|end| end <= line_ends_at(place))),
     };
     kept.map(variant).collect()
 }

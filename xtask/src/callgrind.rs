@@ -12,7 +12,11 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{failure::Failure, metadata::Metadata, process};
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+    process,
+};
 
 const TABLE: &str = "benches/callgrind.toml";
 
@@ -53,14 +57,12 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     }
     let program = build(metadata)?;
     let path = metadata.workspace_root.join(TABLE);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|cause| Failure::new(format!("{TABLE} could not be read")).with_source(cause))?;
-    let table: Table = toml::from_str(&text)
-        .map_err(|cause| Failure::new(format!("{TABLE} could not be parsed")).with_source(cause))?;
+    let text = std::fs::read_to_string(&path).with_context(|| format!("{TABLE} could not be read"))?;
+    let table: Table = toml::from_str(&text).with_context(|| format!("{TABLE} could not be parsed"))?;
     let counted = count_all(&program)?;
     if write {
         return std::fs::write(&path, rewritten(&text, &counted))
-            .map_err(|cause| Failure::new(format!("{TABLE} could not be written")).with_source(cause));
+            .with_context(|| format!("{TABLE} could not be written"));
     }
     compare(&table, &counted)
 }
@@ -93,7 +95,7 @@ fn count(program: &Path, name: &str) -> Result<f64, Failure> {
         .env("GLIBC_TUNABLES", C_LIBRARY)
         .stdin(Stdio::null())
         .output()
-        .map_err(|cause| Failure::new("valgrind could not be started").with_source(cause))?;
+        .context("valgrind could not be started")?;
     let errors = String::from_utf8_lossy(&output.stderr);
     let counted = collected(&errors).filter(|_| output.status.success());
     counted.ok_or_else(|| Failure::new(format!("the path `{name}` was not counted: {}", errors.trim())))

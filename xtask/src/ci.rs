@@ -6,14 +6,22 @@ use nix::sys::resource::UsageWho;
 
 use crate::{
     callgrind, conformance, consumers, deny, failure::Failure, features, load, metadata::Metadata, package,
-    process, tidy, weight, wire,
+    process, test_run::TestRun, tidy, weight, wire,
 };
 
 /// A step of the run.
 struct Step {
     name: &'static str,
-    /// Runs the step. Lines that it pushes are repeated at the end of the run.
-    run: fn(&Metadata, &mut Vec<String>) -> Result<StepOutcome, Failure>,
+    run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>,
+}
+
+/// Results that outlive a step.
+#[derive(Default)]
+struct Notes {
+    /// Lines that are repeated at the end of the run.
+    summary: Vec<String>,
+    /// Run of the `test` step, from which `conformance` takes the results of its tests.
+    tests: TestRun,
 }
 
 /// Outcome of a step that did not fail.
@@ -32,9 +40,12 @@ const STEPS: &[Step] = &[
     Step { name: "deny", run: |metadata, _| deny(metadata) },
     Step { name: "clippy", run: |metadata, _| into_outcome(clippy(metadata)) },
     Step { name: "features", run: |metadata, _| into_outcome(features::run(metadata, &[])) },
-    Step { name: "test", run: |metadata, summary| into_outcome(test(metadata, summary)) },
+    Step { name: "test", run: |metadata, notes| into_outcome(test(metadata, notes)) },
     Step { name: "load", run: |metadata, _| into_outcome(load::run_once(metadata)) },
-    Step { name: "conformance", run: |metadata, _| into_outcome(conformance::run(metadata, &[])) },
+    Step {
+        name: "conformance",
+        run: |metadata, notes| into_outcome(conformance::compare(metadata, &notes.tests)),
+    },
     Step { name: "wire", run: |metadata, _| wire(metadata) },
     Step { name: "package", run: |metadata, _| into_outcome(package::run(metadata, &[])) },
     Step { name: "consumers", run: |metadata, _| into_outcome(consumers::run(metadata, &[])) },
@@ -46,25 +57,25 @@ const STEPS: &[Step] = &[
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     crate::require_no_arguments("ci", arguments)?;
     let started = Instant::now();
-    let mut summary = Vec::new();
+    let mut notes = Notes::default();
     let mut durations = Vec::new();
     let mut skipped = 0;
     for step in STEPS {
         println!("== {}", step.name);
         let (step_started, used_before) = (Instant::now(), cpu_time()?);
-        let outcome = (step.run)(metadata, &mut summary);
+        let outcome = (step.run)(metadata, &mut notes);
         let took = step_started.elapsed();
         durations.push((step.name, took, cpu_time()?.saturating_sub(used_before)));
         match outcome {
             Ok(StepOutcome::Checked) => println!("== {}: ok in {}", step.name, seconds(took)),
             Ok(StepOutcome::Skipped(why)) => {
                 skipped += 1;
-                summary.push(format!("SKIPPED {}: {why}", step.name));
+                notes.summary.push(format!("SKIPPED {}: {why}", step.name));
                 println!("== {}: SKIPPED: {why}", step.name);
             }
             Err(failure) => {
                 println!("error: {}", failure.chain());
-                print_lines(&summary);
+                print_lines(&notes.summary);
                 return Err(Failure::new(format!(
                     "ci FAILED at `{}` after {}",
                     step.name,
@@ -77,7 +88,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     for (name, took, used) in &durations {
         println!("{name:<12} {:>9} {:>9}", seconds(*took), seconds(*used));
     }
-    print_lines(&summary);
+    print_lines(&notes.summary);
     println!("{} in {}", verdict(STEPS.len(), skipped), seconds(started.elapsed()));
     Ok(())
 }
@@ -118,20 +129,19 @@ fn clippy(metadata: &Metadata) -> Result<(), Failure> {
 }
 
 /// Runs the README's test command. The summary lines of the test runner are repeated at the end of the run.
-fn test(metadata: &Metadata, summary: &mut Vec<String>) -> Result<(), Failure> {
+fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
+    let Notes { summary, tests } = notes;
     summary.push(String::from("== cargo test --workspace"));
-    let mut tally = Tally::default();
     let mut command = process::cargo(&metadata.workspace_root);
     command.args(["test", "--workspace"]);
     let outcome = process::run_with_lines(&mut command, |line| {
-        if line.starts_with("test result: ") {
+        if tests.add(line) {
             summary.push(line.to_owned());
-            tally.add(line);
         }
     });
-    summary.push(tally.to_string());
+    summary.push(tests.to_string());
     outcome?;
-    tally.require(metadata.test_binaries())
+    tests.require(metadata.test_binaries())
 }
 
 fn doc(metadata: &Metadata) -> Result<(), Failure> {
@@ -173,78 +183,9 @@ fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
-/// Sum over all test binaries.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
-    binaries: u64,
-    passed: u64,
-    failed: u64,
-    ignored: u64,
-}
-
-impl Tally {
-    /// Adds `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
-    fn add(&mut self, line: &str) {
-        let count = |what: &str| -> u64 {
-            line.split(['.', ';'])
-                .filter_map(|part| part.trim().split_once(' '))
-                .find(|(_, name)| *name == what)
-                .and_then(|(number, _)| number.parse().ok())
-                .unwrap_or(0)
-        };
-        self.binaries += 1;
-        self.passed += count("passed");
-        self.failed += count("failed");
-        self.ignored += count("ignored");
-    }
-
-    /// Fails if no tests ran, if binaries are missing, or if tests were ignored.
-    fn require(&self, binaries: u64) -> Result<(), Failure> {
-        if self.ignored > 0 {
-            return Err(Failure::new(format!("{} tests are ignored, which is not allowed", self.ignored)));
-        }
-        if self.binaries < binaries || self.passed == 0 {
-            return Err(Failure::new(format!(
-                "{} test binaries ran {} tests; expected {binaries} binaries and their tests",
-                self.binaries, self.passed
-            )));
-        }
-        Ok(())
-    }
-}
-
-impl std::fmt::Display for Tally {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            formatter,
-            "all {} test binaries: {} passed; {} failed; {} ignored",
-            self.binaries, self.passed, self.failed, self.ignored
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Tally, verdict};
-
-    #[test]
-    fn summary_lines_add_up() {
-        let mut tally = Tally::default();
-        tally.add(
-            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s",
-        );
-        tally.add("test result: FAILED. 1 passed; 2 failed; 4 ignored; 0 measured; 0 filtered out; finished in 0.01s");
-        assert_eq!(tally, Tally { binaries: 2, passed: 13, failed: 2, ignored: 4 });
-    }
-
-    #[test]
-    fn a_run_without_tests_is_a_failure() {
-        let tally = |binaries, passed, ignored| Tally { binaries, passed, failed: 0, ignored };
-        assert!(tally(3, 10, 0).require(3).is_ok());
-        for bad in [tally(0, 0, 0), tally(3, 0, 0), tally(2, 10, 0), tally(3, 10, 1)] {
-            assert!(bad.require(3).is_err(), "{bad}");
-        }
-    }
+    use super::verdict;
 
     #[test]
     fn a_skipped_step_does_not_count_as_passed() {

@@ -14,7 +14,11 @@ use self::{
     report::Report,
     test_binaries::{TestBinaries, TestOutcome},
 };
-use crate::{failure::Failure, metadata::Metadata};
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+    test_run::TestRun,
+};
 
 /// Path of the data, from the root.
 const DATA: &str = "xtask/conformance.toml";
@@ -46,15 +50,27 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
             }
         }
     }
-    let path = metadata.workspace_root.join(DATA);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|cause| Failure::new(format!("{DATA} could not be read")).with_source(cause))?;
-    let checklist = Checklist::parse(&text)?;
+    let checklist = load(metadata)?;
     if list {
         print!("{}", Report::mapping(&checklist));
         return Ok(());
     }
-    let report = Report::new(&checklist, run_checklist(metadata, &checklist)?);
+    report(metadata, &checklist, &TestRun::default(), write)
+}
+
+/// Reports like [`run`], but runs only the tests that have not passed in `earlier`.
+pub(crate) fn compare(metadata: &Metadata, earlier: &TestRun) -> Result<(), Failure> {
+    report(metadata, &load(metadata)?, earlier, false)
+}
+
+fn load(metadata: &Metadata) -> Result<Checklist, Failure> {
+    let text = std::fs::read_to_string(metadata.workspace_root.join(DATA))
+        .with_context(|| format!("{DATA} could not be read"))?;
+    Checklist::parse(&text)
+}
+
+fn report(metadata: &Metadata, checklist: &Checklist, earlier: &TestRun, write: bool) -> Result<(), Failure> {
+    let report = Report::new(checklist, run_checklist(metadata, checklist, earlier)?);
     print!("{report}");
     update_page(metadata, &report, write)?;
     match report.failed() {
@@ -64,10 +80,17 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
 }
 
 /// Returns one verdict per line of the checklist, in order.
-fn run_checklist(metadata: &Metadata, checklist: &Checklist) -> Result<Vec<Verdict>, Failure> {
+fn run_checklist(
+    metadata: &Metadata,
+    checklist: &Checklist,
+    earlier: &TestRun,
+) -> Result<Vec<Verdict>, Failure> {
     let named: BTreeSet<&str> = checklist.tests().collect();
-    let outcomes =
-        if named.is_empty() { BTreeMap::new() } else { TestBinaries::build(metadata)?.run(&named)? };
+    let outcomes = if named.is_empty() {
+        BTreeMap::new()
+    } else {
+        TestBinaries::build(metadata)?.run(&named, earlier)?
+    };
     Ok(checklist
         .lines
         .iter()
@@ -98,8 +121,7 @@ fn update_page(metadata: &Metadata, report: &Report<'_>, write: bool) -> Result<
     let path = metadata.workspace_root.join(PAGE);
     let page = report.page();
     if write {
-        return std::fs::write(&path, page)
-            .map_err(|cause| Failure::new(format!("{PAGE} could not be written")).with_source(cause));
+        return std::fs::write(&path, page).with_context(|| format!("{PAGE} could not be written"));
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     if found == page || report.failed() > 0 {

@@ -32,6 +32,25 @@ impl Failure {
     }
 }
 
+/// Turns any error into the cause of a [`Failure`].
+pub(crate) trait Context<T> {
+    /// Adds this message.
+    fn context(self, message: impl Into<String>) -> Result<T, Failure>;
+
+    /// Adds the message of this function, which is called on failure only.
+    fn with_context(self, message: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<Box<dyn Error + Send + Sync>>> Context<T> for Result<T, E> {
+    fn context(self, message: impl Into<String>) -> Result<T, Failure> {
+        self.map_err(|cause| Failure::new(message).with_source(cause))
+    }
+
+    fn with_context(self, message: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|cause| Failure::new(message()).with_source(cause))
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)

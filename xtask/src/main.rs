@@ -26,6 +26,7 @@ mod process;
 mod services;
 mod smoke;
 mod soak;
+mod test_run;
 mod tidy;
 mod weight;
 mod wire;
@@ -124,7 +125,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "services",
-        summary: "the container engine and ssh servers for tests of environments; up|down [docker|ssh]",
+        summary: "the container engine, the database and the ssh servers for tests; up|down [docker|postgres|ssh]",
         run: services::run,
     },
 ];

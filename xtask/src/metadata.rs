@@ -7,7 +7,10 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{failure::Failure, process};
+use crate::{
+    failure::{Context as _, Failure},
+    process,
+};
 
 /// Output of `cargo metadata --no-deps`: the packages of the workspace, without dependencies.
 #[derive(Debug, Deserialize)]
@@ -57,8 +60,7 @@ impl Metadata {
             "--no-deps",
             "--format-version=1",
         ]))?;
-        serde_json::from_str(&json)
-            .map_err(|cause| Failure::new("cargo's metadata could not be parsed").with_source(cause))
+        serde_json::from_str(&json).context("cargo's metadata could not be parsed")
     }
 
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::{BufRead, BufReader},
+    io::{self, BufRead as _, BufReader},
     path::Path,
     process::{Command, ExitStatus, Stdio},
     time::Duration,
@@ -13,7 +13,7 @@ use nix::sys::{
     time::{TimeVal, TimeValLike as _},
 };
 
-use crate::failure::Failure;
+use crate::failure::{Context as _, Failure};
 
 /// Returns a command for the cargo that started this program, in `directory`.
 pub(crate) fn cargo(directory: &Path) -> Command {
@@ -38,38 +38,34 @@ pub(crate) fn capture(command: &mut Command) -> Result<String, Failure> {
         .output()
         .map_err(|cause| cannot_start(command).with_source(cause))?;
     require_success(command, output.status)?;
-    String::from_utf8(output.stdout).map_err(|cause| {
-        Failure::new(format!("the output of `{}` is not UTF-8", line(command))).with_source(cause)
-    })
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("the output of `{}` is not UTF-8", line(command)))
 }
 
-/// Runs `command`, prints its standard output and passes each line of it to `on_line`.
+/// Runs `command`, prints its output and passes each line of it to `on_line`. Standard error joins standard output, in
+/// the order of writing.
 pub(crate) fn run_with_lines(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<(), Failure> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|cause| cannot_start(command).with_source(cause))?;
-    if let Some(stdout) = child.stdout.take() {
-        let mut reader = BufReader::new(stdout);
-        let mut bytes = Vec::new();
-        while matches!(reader.read_until(b'\n', &mut bytes), Ok(count) if count > 0) {
-            let text = String::from_utf8_lossy(&bytes);
-            print!("{text}");
-            on_line(text.trim_end());
-            bytes.clear();
-        }
+    let no_pipe = |cause: io::Error| Failure::new("a pipe could not be made").with_source(cause);
+    let (reader, writer) = io::pipe().map_err(no_pipe)?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(no_pipe)?).stderr(writer);
+    let mut child = command.spawn().map_err(|cause| cannot_start(command).with_source(cause))?;
+    // The command keeps both ends for another start, and the output would never end.
+    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    let mut reader = BufReader::new(reader);
+    let mut bytes = Vec::new();
+    while matches!(reader.read_until(b'\n', &mut bytes), Ok(count) if count > 0) {
+        let text = String::from_utf8_lossy(&bytes);
+        print!("{text}");
+        on_line(text.trim_end());
+        bytes.clear();
     }
-    let status = child.wait().map_err(|cause| {
-        Failure::new(format!("could not wait for `{}`", line(command))).with_source(cause)
-    })?;
+    let status = child.wait().with_context(|| format!("could not wait for `{}`", line(command)))?;
     require_success(command, status)
 }
 
 /// Returns the CPU time of this process, or of all child processes that were waited for.
 pub(crate) fn cpu_time(who: UsageWho) -> Result<Duration, Failure> {
-    let usage =
-        getrusage(who).map_err(|cause| Failure::new("the CPU time is not available").with_source(cause))?;
+    let usage = getrusage(who).context("the CPU time is not available")?;
     let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or_default();
     Ok(Duration::from_micros(micros(usage.user_time()) + micros(usage.system_time())))
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask services up|down [docker|ssh]`: the services that tests of environments need.
+//! `cargo xtask services up|down [docker|postgres|ssh]`: the services that tests of environments and stores need.
 //!
-//! They keep their files below `target/services`, listen on a unix socket or on loopback, and are stopped by their pid
+//! They keep their files below `target/services`, or link them there, listen on a unix socket or on loopback, and are stopped by their pid
 //! files. Missing programs are installed. Both commands are idempotent.
 //!
 //! Standard output contains only the `export` lines of the tests' variables, for use in a shell as
@@ -9,6 +9,7 @@
 mod daemon;
 mod docker;
 mod install;
+mod postgres;
 mod ssh;
 
 use std::{
@@ -31,6 +32,7 @@ type Variables = Vec<(&'static str, String)>;
 
 const SERVICES: &[Service] = &[
     Service { name: "docker", up: docker::up, down: docker::down },
+    Service { name: "postgres", up: postgres::up, down: postgres::down },
     Service { name: "ssh", up: ssh::up, down: ssh::down },
 ];
 
@@ -186,9 +188,12 @@ mod tests {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
             choose(&words).map(|chosen| chosen.iter().map(|service| service.name).collect::<Vec<_>>())
         };
-        assert_eq!(names(&[]).unwrap(), ["docker", "ssh"]);
+        assert_eq!(names(&[]).unwrap(), ["docker", "postgres", "ssh"]);
         assert_eq!(names(&["ssh"]).unwrap(), ["ssh"]);
         let wrong = names(&["podman"]).unwrap_err().to_string();
-        assert_eq!(wrong, "unknown service `podman`; usage: cargo xtask services up|down [docker|ssh]..");
+        assert_eq!(
+            wrong,
+            "unknown service `podman`; usage: cargo xtask services up|down [docker|postgres|ssh].."
+        );
     }
 }

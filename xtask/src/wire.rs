@@ -8,7 +8,11 @@ use std::{
     process::Command,
 };
 
-use crate::{failure::Failure, metadata::Metadata, process};
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+    process,
+};
 
 /// Replays the corpus in the directory given first. The other arguments are passed on.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
@@ -16,8 +20,8 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         return Err(Failure::new("no directory was given; usage: cargo xtask wire DIR [FILTER] [--seed N]"));
     };
     // The program runs in the root of the workspace; the path is relative to the current directory.
-    let directory = std::path::absolute(directory)
-        .map_err(|cause| Failure::new(format!("`{directory}` is not a valid path")).with_source(cause))?;
+    let directory =
+        std::path::absolute(directory).with_context(|| format!("`{directory}` is not a valid path"))?;
     play(metadata, &directory, rest)
 }
 

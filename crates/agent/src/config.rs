@@ -1,10 +1,10 @@
 //! Configuration of a session, with every limit in one value (loop specification, section 2.2; design, section 9).
 
-use pintle_env::setters;
+use pintle_env::{Redactions, setters};
 use pintle_llm::{AdapterTimeout, ReasoningEffort, RetryPolicy};
 use pintle_tools::{CommandTimeouts, TruncationLimits};
 
-use crate::protocol::{Budget, SubagentLimits, TurnLimits};
+use crate::protocol::{Budget, CompactionPolicy, SubagentLimits, TurnLimits};
 
 /// Configuration of a session. A [`SessionHandle`](crate::SessionHandle) can change most of it between turns.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,10 @@ pub struct SessionConfig {
     pub response_limit: ResponseLimit,
     /// Last layer of the system prompt, with the highest priority.
     pub user_instructions: Option<String>,
+    /// Secrets of the application, such as its keys. They are replaced in what users and tools say, and in the prompt,
+    /// before a model, an event or a record gets it. What a tool writes while it runs is shown as it is, and so are the
+    /// names and arguments that a model writes. Default: none.
+    pub redactions: Redactions,
 }
 
 impl SessionConfig {
@@ -43,6 +47,8 @@ impl SessionConfig {
         pub fn with_max_tool_rounds(max_rounds: u64) => limits.max_tool_rounds_per_input = max_rounds;
         /// Sets the spending limits of the session and its subagents.
         pub fn with_budget(budget: Budget) => limits.budget = budget;
+        /// Sets when the conversation is compacted, and by which model.
+        pub fn with_compaction(policy: CompactionPolicy) => limits.compaction = policy;
         /// Sets the reasoning effort.
         pub fn with_reasoning_effort(effort: Option<ReasoningEffort>) => reasoning_effort = effort;
         /// Sets the time limits of commands.
@@ -61,6 +67,8 @@ impl SessionConfig {
         pub fn with_max_subagents(max: usize) => subagents.max_open = max;
         /// Sets the maximum size of a model response, in bytes.
         pub fn with_response_limit(bytes: u64) => response_limit = ResponseLimit(bytes);
+        /// Sets the secrets that no model and no record gets.
+        pub fn with_redactions(secrets: Redactions) => redactions = secrets;
         /// Sets the instructions of the user, which end the system prompt.
         pub fn with_user_instructions(text: impl Into<String>) => user_instructions = Some(text.into());
     }

@@ -2,14 +2,18 @@
 
 mod approval;
 mod call_slots;
+mod checkpointer;
 mod command;
 mod context;
 mod inbox;
 mod model;
 mod output;
 mod parts;
+mod posted;
 mod publish;
+mod reconciling;
 mod recording;
+mod redacting;
 mod report;
 mod response_size;
 mod segments;
@@ -25,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use pintle_env::ExecutionEnvironment;
-use pintle_llm::Client;
+use pintle_llm::{Client, ErrorInfo};
 use pintle_tools::builtin::BackgroundCommands;
 use pintle_tools::pipeline::Gate;
 use pintle_tools::{KnownFiles, ToolRegistry};
@@ -35,11 +39,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
 use self::call_slots::CallSlots;
+use self::checkpointer::Checkpointer;
 use self::command::next_dropped;
-pub(crate) use self::command::{Command, ConfigChange};
+pub(crate) use self::command::{Command, ConfigChange, MessageQueue};
 use self::inbox::{Inbox, Message};
 pub(crate) use self::parts::Parts;
-use self::recording::Recording;
+use self::posted::PostedState;
+pub(crate) use self::recording::Recording;
+use self::recording::Step;
 pub(crate) use self::report::Decided;
 use self::report::{MAX_REPORTS, Report};
 use self::segments::{OpenSegments, SegmentBoundary};
@@ -53,7 +60,8 @@ use crate::config::SessionConfig;
 use crate::event_log::EventLog;
 use crate::profile::ProviderProfile;
 use crate::prompt::EnvironmentContext;
-use crate::protocol::{Action, InputKind, Outcome, RunId, SessionState, Timer};
+use crate::protocol::{Action, InputKind, Outcome, OutcomeStatus, RunId, SessionState, Timer};
+use crate::record::SessionStatus;
 use crate::run::RunEnd;
 use crate::session::{RunOwner, Shared};
 use crate::subagent::{Lineage, Subagents};
@@ -82,13 +90,18 @@ pub(crate) struct Driver {
     config: SessionConfig,
     gates: Arc<[Arc<dyn Gate>]>,
     approver: Option<Arc<dyn Approver>>,
+    checkpoints: Checkpointer,
     clock: Arc<SteadyClock>,
     keep_environment: bool,
+    /// Whether this process gives the session up.
+    suspended: bool,
+    /// Whether this process takes up a session of another one.
+    is_resuming: bool,
     /// Whether the session has to initialise `owned_env`.
     initialize: bool,
     recording: Recording,
-    /// First inputs of a session that resumes from a record.
-    to_resume: Vec<InputKind>,
+    /// First inputs, before any command.
+    first_inputs: Vec<InputKind>,
     log: Arc<EventLog>,
     trace: Trace,
     shared: watch::Sender<Shared>,
@@ -105,6 +118,9 @@ pub(crate) struct Driver {
     /// Counter for segment ids.
     segment_counter: Arc<AtomicU64>,
     calls: CallSlots,
+    posted: PostedState,
+    /// Counter for run ids, shared with the session.
+    run_counter: Arc<AtomicU64>,
     timers: Timers,
     segments: OpenSegments,
     /// Commands that outlive their calls, but not the session.
@@ -125,7 +141,7 @@ impl Driver {
         log: Arc<EventLog>,
         shared: watch::Sender<Shared>,
     ) -> Self {
-        let Parts { client, profile, env, config, gates, approver, clock } = parts;
+        let Parts { client, profile, env, config, gates, approver, clock, checkpoints } = parts;
         let subagents = Subagents::new(log.session_id().clone(), lineage.clone(), config.subagents);
         let (reports, report_receiver) = mpsc::channel(MAX_REPORTS);
         let background = BackgroundCommands::with_max_running(config.background_commands.0);
@@ -145,11 +161,14 @@ impl Driver {
             config,
             gates: gates.into(),
             approver,
+            checkpoints: Checkpointer::new(checkpoints),
             clock: Arc::new(SteadyClock::new(clock)),
             keep_environment,
+            suspended: false,
+            is_resuming: false,
             initialize: !keep_environment,
             recording: Recording::default(),
-            to_resume: Vec::new(),
+            first_inputs: Vec::new(),
             _close_log: CloseOnDrop(Arc::clone(&log)),
             trace: Trace::new(log.identity()),
             log,
@@ -162,6 +181,8 @@ impl Driver {
             loading: None,
             segment_counter: Arc::new(AtomicU64::new(0)),
             calls: CallSlots::default(),
+            posted: PostedState::default(),
+            run_counter: Arc::default(),
             timers: Timers::default(),
             segments: OpenSegments::default(),
             background,
@@ -178,9 +199,12 @@ impl Driver {
     }
 
     async fn drive(mut self: Box<Self>, mut commands: mpsc::Receiver<Command>) {
-        self.resume().await;
+        self.begin().await;
         let mut inbox = Inbox::default();
-        while self.machine.state() != SessionState::Closed {
+        while !self.has_ended() {
+            if self.suspended {
+                inbox.ignore_commands();
+            }
             tokio::select! {
                 // Handle a dropped run before newer commands.
                 biased;
@@ -195,50 +219,87 @@ impl Driver {
                     }
                 },
                 () = self.subagents.changed() => self.follow_subagents().await,
+                granted = self.lineage.grants.next() => self.step(granted).await,
                 // Tasks have reported before they end; this only frees them.
                 Some(_) = self.tasks.join_next() => {}
+            }
+        }
+        if self.machine.state() != SessionState::Closed {
+            for kind in self.clean_up().await {
+                self.step(kind).await;
             }
         }
         // Commands sent before the end was visible are answered.
         commands.close();
         while let Some(command) = commands.recv().await {
-            self.command(command).await;
+            // A suspended session goes on later, so it takes nothing more here.
+            if !self.suspended {
+                self.command(command).await;
+            }
         }
         self.tasks.shutdown().await;
+        self.recording.close().await;
+    }
+
+    /// Returns whether nothing is left to do for this process.
+    fn has_ended(&self) -> bool {
+        let is_suspended = self.suspended && self.machine.current_run().is_none();
+        is_suspended || self.machine.state() == SessionState::Closed
     }
 
     /// Steps the machine with an input, performs the actions that follow, and handles the inputs that follow from those.
     async fn step(&mut self, kind: InputKind) {
         let mut inputs = VecDeque::from([kind]);
-        while let Some(kind) = inputs.pop_front() {
-            let at = self.clock.now();
-            self.drop_obsolete(&kind);
-            let boundary = SegmentBoundary::of(&kind);
-            self.trace.count(&kind);
-            let spent = self.machine.spent();
-            let actions = self.advance(at, kind);
-            self.report_spent(spent);
+        while !inputs.is_empty() {
+            let account = self.account();
+            let batch = self.advance(&mut inputs);
+            if !self.recording.record(&batch).await {
+                inputs.extend(
+                    self.recording.failure().map(|error| InputKind::Unrecorded { error: error.clone() }),
+                );
+            }
+            self.report_account(account);
             // A subscriber that reads an event must find the session in the state that the event reports.
             self.publish();
             self.trace.start_run(self.machine.current_run(), &self.profile);
-            for action in actions {
-                if let Action::Emit(event) = action {
-                    self.emit(at, *event, boundary);
-                } else {
-                    inputs.extend(self.perform(action).await);
+            for Step { at, boundary, actions } in batch.steps {
+                for action in actions {
+                    if let Action::Emit(event) = action {
+                        self.emit(at, *event, boundary);
+                    } else {
+                        inputs.extend(self.perform(action).await);
+                    }
                 }
             }
-            if let Some(unrecorded) = self.recording.unrecorded() {
-                inputs.push_front(unrecorded);
-            }
+        }
+        if self.recording.has_journal() {
+            let status = self.status();
+            self.recording.report_status(status).await;
+        }
+    }
+
+    fn status(&self) -> SessionStatus {
+        SessionStatus {
+            state: self.machine.state(),
+            pending_approvals: self.calls.pending().count(),
+            spent: self.machine.spent(),
+            turns: self.machine.history().len(),
         }
     }
 
     /// Performs an action. Some actions have a reply at once.
     async fn perform(&mut self, action: Action) -> Vec<InputKind> {
+        let action = match self.recording.failure() {
+            Some(error) => match without_effect(action, error) {
+                Harmless::Action(action) => action,
+                Harmless::Reply(reply) => return vec![*reply],
+                Harmless::Nothing => return Vec::new(),
+            },
+            None => action,
+        };
         match action {
             Action::LoadContext { load } => self.load_context(load),
-            Action::CallModel { model_call, request } => self.call_model(model_call, *request),
+            Action::CallModel { model_call, request, .. } => self.call_model(model_call, *request),
             Action::CancelModel => {
                 if let Some(cancel) = &self.model {
                     cancel.cancel();
@@ -249,13 +310,14 @@ impl Driver {
                 return self.prepare_call(call, *tool_call).await.into_iter().collect();
             }
             Action::AskApproval { call, .. } => return self.ask(call).into_iter().collect(),
+            Action::ConfirmApproval { call } => self.calls.confirm(call),
             Action::WithdrawApproval { call } => {
                 self.withdraw_approval(call);
                 self.publish();
             }
-            Action::StartTool { call } => return vec![InputKind::ToolStarted { call }],
             Action::RunTool { call } => return self.run_tool(call).into_iter().collect(),
             Action::CancelTool { call } => self.calls.stop(call),
+            Action::Reconcile { call, files } => self.reconcile(call, files),
             Action::CleanUp => {
                 let mut inputs = self.clean_up().await;
                 inputs.push(InputKind::CleanedUp);
@@ -263,7 +325,12 @@ impl Driver {
             }
             Action::Finish { run, outcome } => self.finish(run, *outcome),
             Action::StopSubagents => self.subagents.interrupt(),
-            Action::Emit(_) => {}
+            Action::AskBudget { ask, has, wants } => {
+                return self.ask_budget(ask, *has, *wants).into_iter().collect();
+            }
+            Action::GrantBudget { agent, ask, slice } => self.subagents.grant(&agent, ask, *slice),
+            // The start is an input of the same batch.
+            Action::StartTool { .. } | Action::Emit(_) => {}
         }
         Vec::new()
     }
@@ -291,5 +358,46 @@ impl Driver {
         if let Some(owner) = self.machine.current_run().and_then(|next| self.runs.get(&next)) {
             owner.started(end);
         }
+    }
+}
+
+/// What is left of an action after a failed record.
+enum Harmless {
+    Action(Action),
+    /// The action is not performed, and this is the reply to it.
+    Reply(Box<InputKind>),
+    Nothing,
+}
+
+/// Returns what is left of `action` after a failed record. Nothing may happen that is not on record, and nothing is
+/// reported as done; running work is still stopped and cleaned up.
+fn without_effect(action: Action, error: &ErrorInfo) -> Harmless {
+    let reply = |kind| Harmless::Reply(Box::new(kind));
+    match action {
+        Action::LoadContext { load } => reply(InputKind::ContextFailed { load, error: error.clone() }),
+        Action::CallModel { model_call, .. } => {
+            let partial = String::new();
+            reply(InputKind::ModelFailed { model_call, error: error.clone(), partial })
+        }
+        Action::RunTool { call } => reply(tool::not_run(call)),
+        Action::PrepareCall { .. }
+        | Action::AskApproval { .. }
+        | Action::Reconcile { .. }
+        | Action::AskBudget { .. }
+        | Action::GrantBudget { .. }
+        | Action::SetTimer { .. } => Harmless::Nothing,
+        Action::Finish { run, mut outcome } => {
+            outcome.status = OutcomeStatus::Failed;
+            outcome.error = Some(error.clone());
+            Harmless::Action(Action::Finish { run, outcome })
+        }
+        other @ (Action::CancelModel
+        | Action::ConfirmApproval { .. }
+        | Action::WithdrawApproval { .. }
+        | Action::StartTool { .. }
+        | Action::CancelTool { .. }
+        | Action::StopSubagents
+        | Action::Emit(_)
+        | Action::CleanUp) => Harmless::Action(other),
     }
 }

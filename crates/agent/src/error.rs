@@ -12,6 +12,15 @@ pub enum SessionError {
     /// The command queue of the session is full.
     #[error("the session has {0} pending commands and accepts no more")]
     Full(usize),
+    /// The message was refused: it is empty, or too many are waiting already.
+    #[error("the message was not queued: {0}")]
+    Refused(String),
+    /// The session cannot be rewound now, or not to there.
+    #[error("the session was not rewound: {0}")]
+    NotRewound(String),
+    /// The message could not be recorded, so the session ends; it was not accepted.
+    #[error("the message could not be recorded")]
+    Unrecorded(#[source] pintle_llm::Error),
     /// No call with this id is waiting for a decision.
     #[error("no call `{0}` is waiting for a decision")]
     NoSuchApproval(String),

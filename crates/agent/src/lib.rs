@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod approval;
+mod checkpoints;
 mod clock;
 mod config;
 mod discovery;
@@ -21,6 +22,7 @@ mod subagent;
 pub mod turn;
 
 pub use approval::{ApprovalRequest, Approver};
+pub use checkpoints::Checkpoints;
 pub use clock::{Clock, SystemClock};
 pub use config::{BackgroundLimit, ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 pub use error::SessionError;
@@ -31,12 +33,16 @@ pub use profile::{
 pub use project_docs::{PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs};
 pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
 pub use protocol::{
-    Budget, BudgetKind, CallKey, CallKind, Decision, EventKind, ForkedFrom, LoadId, LoadedDocument,
-    LoadedProject, ModelCallId, Outcome, OutcomeStatus, QueuedMessages, RunId, SegmentId, SessionEvent,
-    SessionId, SessionState, Skill, SkippedFile, Spent, Start, SubagentLimits, SubagentOrigin,
-    SubagentStatus, Timestamp, Turn, TurnKind, TurnLimits, event_schema,
+    Budget, BudgetKind, CallKey, CallKind, Checkpoint, CheckpointReason, CompactionPolicy, Decision,
+    EventKind, ForkedFrom, LoadId, LoadedDocument, LoadedProject, ModelCallId, Outcome, OutcomeStatus,
+    Posted, PostedInput, QueuedMessages, RunId, SegmentId, SessionEvent, SessionId, SessionState, Skill,
+    SkippedFile, Spent, Start, SubagentLimits, SubagentOrigin, SubagentStatus, Timestamp, Turn, TurnKind,
+    TurnLimits, event_schema,
 };
-pub use record::{Divergence, Record, RecordEntry, RecordError, RecordHeader, Replay, ReplayError};
+pub use record::{
+    Barrier, Divergence, Fence, Journal, JsonLines, PendingApproval, PostedInputs, Record, RecordEntry,
+    RecordError, RecordHeader, Replay, ReplayError, RewindError, SessionStatus, SubagentJournals,
+};
 pub use run::{Events, Run};
 pub use session::{Session, SessionBuilder, SessionHandle};
 pub use subagent::{SubagentHandle, SubagentResult, TreeEvents};

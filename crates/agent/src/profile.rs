@@ -31,6 +31,7 @@ use self::toolset::ToolsetParts;
 pub use self::toolset_options::{SearchBy, ToolsetOptions};
 use crate::project_docs::{PROJECT_DOC_BUDGET, ProjectDocs};
 use crate::prompt::{self, EnvironmentContext, ProfileFacts, PromptLayer, SKILLS_BUDGET, SystemPrompt};
+use crate::protocol::TokenBounds;
 
 /// Tools, prompt, limits and request options for one model (loop specification, section 3.2). Plain data: the embedding
 /// application can change any part or build its own.
@@ -92,6 +93,12 @@ struct ModelDefaults {
 }
 
 impl ProviderProfile {
+    /// Returns the bounds by which calls are reserved under a budget: those of the model family, or the default.
+    pub(crate) fn token_bounds(&self) -> TokenBounds {
+        let family = self.id.parse().ok();
+        family.map_or_else(TokenBounds::default, ModelFamily::token_bounds)
+    }
+
     /// Creates the profile for OpenAI's models: edits with `apply_patch` (section 3.4).
     #[must_use]
     pub fn openai(model: impl Into<String>) -> Self {

@@ -4,6 +4,7 @@ pub(crate) mod base;
 mod environment;
 mod git;
 
+use pintle_env::Redactions;
 use pintle_tools::ToolRegistry;
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +99,13 @@ impl SystemPrompt {
             prompt.text.push_str(&layer.text);
         }
         prompt
+    }
+
+    /// Replaces the application's secrets, which project documents may contain.
+    pub(crate) fn redacted(self, redactions: &Redactions) -> Self {
+        let (stable, rest) = self.text.split_at_checked(self.stable.unwrap_or(0)).unwrap_or(("", &self.text));
+        let (stable, rest) = (redactions.text(stable), redactions.text(rest));
+        Self { text: format!("{stable}{rest}"), stable: self.stable.map(|_| stable.len()) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Record of a session, from which it can be explained, replayed and resumed (design, section 3).
 
+mod journal;
 mod recorder;
 mod replay;
 #[cfg(test)]
@@ -11,11 +12,16 @@ use std::sync::Arc;
 use pintle_llm::Fingerprint;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::recorder::{Journal, Recorder};
-pub use self::replay::{Divergence, Replay, ReplayError};
+pub use self::journal::{Barrier, Fence, Journal, JsonLines, PostedInputs, SessionStatus, SubagentJournals};
+pub(crate) use self::recorder::Recorder;
+pub use self::replay::{Divergence, PendingApproval, Replay, ReplayError, RewindError};
 use crate::protocol::{
-    Action, EventKind, Input, InputKind, RunId, SegmentId, SessionId, Start, SubagentOrigin,
+    Action, Checkpoint, CheckpointReason, EventKind, Followed, Input, InputKind, RunId, SegmentId, SessionId,
+    Start, SubagentOrigin, Timestamp,
 };
+
+/// First version of which an entry says everything that followed.
+const FIRST_COMPLETE: u32 = 4;
 
 /// All inputs of a session, which determine it completely.
 ///
@@ -47,7 +53,7 @@ pub struct RecordHeader {
     pub start: Start,
 }
 
-/// Input, and the request that followed from it.
+/// Input, and what followed from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordEntry {
@@ -57,6 +63,12 @@ pub struct RecordEntry {
     /// Fingerprint of the request that followed, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Fingerprint>,
+    /// Id of the input, if it was posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posted: Option<String>,
+    /// What followed besides.
+    #[serde(default, skip_serializing_if = "Followed::is_nothing")]
+    pub followed: Followed,
 }
 
 /// Reason why a record cannot be read.
@@ -89,12 +101,19 @@ pub enum RecordError {
 }
 
 impl Record {
-    /// Version of the format that this crate writes. It also reads version 1, which has no inputs about the arguments of
-    /// calls.
-    pub const VERSION: u32 = 2;
+    /// Version of the format that this crate writes, and of the decisions that lead from the inputs of a record to its
+    /// requests. What a lower version recorded is folded rather than stepped: version 1 has no inputs about the arguments
+    /// of calls, in version 2 every result has its output, and version 3 does not say what followed besides requests.
+    pub const VERSION: u32 = 4;
 
     /// Oldest version of the format that this crate reads.
     const OLDEST_VERSION: u32 = 1;
+
+    /// Creates a record without entries.
+    #[must_use]
+    pub fn new(header: RecordHeader) -> Self {
+        Self { header, entries: Vec::new() }
+    }
 
     /// Writes the complete record.
     ///
@@ -150,6 +169,14 @@ impl Record {
         Self { header: self.header.clone(), entries }
     }
 
+    /// Returns the version that wrote the end of the record, and the number of entries before its first.
+    pub(crate) fn newest_version(&self) -> (u32, usize) {
+        let taken_up = self.entries.iter().enumerate().rev().find_map(|(index, entry)| {
+            if let InputKind::TakenUp { version } = entry.input.kind { Some((version, index)) } else { None }
+        });
+        taken_up.unwrap_or((self.header.version, 0))
+    }
+
     /// Returns the number of the next run.
     pub(crate) fn next_run(&self) -> u64 {
         let run = |kind: &InputKind| {
@@ -197,13 +224,44 @@ impl Record {
     }
 }
 
+impl RecordEntry {
+    /// Creates the entry of a checkpoint that was taken while no process runs the session, for its journal.
+    #[must_use]
+    pub fn checkpoint_taken(at: Timestamp, reason: CheckpointReason, checkpoint: Checkpoint) -> Self {
+        Self::alone(Input::new(at, InputKind::CheckpointTaken { reason, checkpoint }))
+    }
+
+    /// Creates the entry of an input from which nothing followed.
+    pub(crate) fn alone(input: Input) -> Self {
+        Self { input, request: None, posted: None, followed: Followed::default() }
+    }
+
+    /// Creates the entry of an input with what followed from it.
+    pub(crate) fn of(input: Input, posted: Option<String>, actions: &[Action]) -> Self {
+        Self { input, request: request_of(actions), posted, followed: Followed::of(actions).as_recorded() }
+    }
+
+    /// Returns what followed, as a record of this version has it.
+    pub(crate) fn followed(&self, version: u32) -> Followed {
+        let mut followed = self.followed.clone();
+        followed.request = self.request.is_some();
+        followed.is_complete = version >= FIRST_COMPLETE;
+        followed
+    }
+}
+
 impl RecordHeader {
     pub(crate) fn new(session_id: SessionId, subagent: Option<SubagentOrigin>, start: Start) -> Self {
         let made_by = env!("CARGO_PKG_VERSION").to_owned();
         Self { version: Record::VERSION, made_by, session_id, subagent, start }
     }
 
-    fn parse(text: &str) -> Result<Self, RecordError> {
+    /// Parses the first line of a record.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::Header`] or [`RecordError::Version`].
+    pub fn parse(text: &str) -> Result<Self, RecordError> {
         #[derive(Deserialize)]
         struct Version {
             version: u64,

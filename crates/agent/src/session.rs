@@ -37,7 +37,7 @@ const MAX_COMMANDS: usize = 1_024;
 pub struct Session {
     id: SessionId,
     handle: SessionHandle,
-    runs: AtomicU64,
+    runs: Arc<AtomicU64>,
     log: Arc<EventLog>,
     /// Run that the record left unfinished.
     resumed: Mutex<Option<Run>>,
@@ -170,6 +170,15 @@ impl Session {
             Ok(builder) => Ok(*builder),
             Err(count) => Err(SessionError::NoSuchTurn { asked: turns, turns: count }),
         }
+    }
+
+    /// Interrupts the current turn, ends everything that the session started, cleans up and waits for the end, but leaves
+    /// the session open: it can be [resumed](SessionBuilder::resume) from its record or journal, also by another process.
+    /// Its event streams end without [`EventKind::SessionEnd`](crate::EventKind::SessionEnd).
+    pub async fn suspend(mut self) {
+        // As for `close`.
+        let _ = self.handle.commands.send(Command::Suspend).await;
+        while self.driver.join_next().await.is_some() {}
     }
 
     /// Stops everything, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is the

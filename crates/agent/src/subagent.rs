@@ -12,6 +12,8 @@
 //! 4. Tools and the embedding application reach the subagent through its [`SubagentHandle`].
 //! 5. When the worker ends, however it ends, its [`ParentLink`] reports that to the parent.
 
+mod attach;
+mod grant;
 mod handle;
 mod lineage;
 mod mailbox;

@@ -5,10 +5,15 @@
 
 mod budget;
 mod children;
+mod compaction;
 mod cycle;
 mod ending;
+mod folding;
 mod loop_detection;
+mod reconciling;
 mod repair;
+mod reservation;
+mod rewind;
 mod round;
 mod start;
 #[cfg(test)]
@@ -22,9 +27,12 @@ use serde::{Deserialize, Serialize};
 
 use self::budget::ReachedLimit;
 use self::children::Children;
+use self::compaction::Compactions;
 use self::cycle::Progress;
 use self::ending::Ending;
 use self::loop_detection::LoopWindow;
+use self::reservation::Reservations;
+use self::rewind::Rewound;
 use self::round::Round;
 pub(crate) use self::round::not_run;
 use self::window::CountedPrompt;
@@ -47,6 +55,9 @@ pub struct Machine {
     /// Input submitted while a turn was being interrupted; it starts when the turn has ended.
     waiting: Option<(RunId, String)>,
     history: Vec<Turn>,
+    /// Conversation before a rewind that nothing has followed.
+    #[serde(default)]
+    rewound: Option<Rewound>,
     context: Option<TurnContext>,
     /// Whether nothing that the context depends on has changed since it was loaded.
     context_is_current: bool,
@@ -96,12 +107,19 @@ pub struct Machine {
     /// Amounts spent by this session and its subagents.
     #[serde(default)]
     spent: Spent,
+    #[serde(default)]
+    reservations: Reservations,
+    /// Whether the budget is a slice of another session's.
+    #[serde(default)]
+    asks_for_budget: bool,
     /// Origin of the initial history.
     #[serde(default)]
     forked_from: Option<ForkedFrom>,
     /// Open subagents.
     #[serde(default)]
     children: Children,
+    #[serde(default)]
+    compactions: Compactions,
     now: Timestamp,
 }
 
@@ -113,8 +131,12 @@ enum Phase {
     Resting,
     /// The context; `stale` if it has changed again since the load began.
     LoadingContext { load: LoadId, stale: bool },
+    /// More of the budget, from the parent session.
+    AwaitingBudget,
     /// The end of this model call.
     AwaitingModel(ModelCallId),
+    /// The end of this model call, which summarises the first `through` entries of the history.
+    Compacting { model_call: ModelCallId, through: usize },
     /// The results of a round's calls.
     RunningTools(Round),
     /// The end of everything that the session started.
@@ -183,9 +205,17 @@ impl Machine {
             InputKind::Interrupt => self.stop(Ending::Interrupt, out),
             InputKind::Abort => self.stop(Ending::Abort, out),
             InputKind::Close => self.stop(Ending::Close, out),
+            InputKind::Compact => self.compact(out),
+            InputKind::Rewind { turns } => self.rewind(turns, out),
+            InputKind::CheckpointTaken { reason, checkpoint } => {
+                self.checkpoint_taken(reason, checkpoint, out);
+            }
             InputKind::Configure { change } => self.configure(change, out),
             InputKind::ApprovalDecided { call, approved, reason } => {
                 self.approval_decided(call, approved, reason, out);
+            }
+            InputKind::DecisionRefused { call_id, approved, reason } => {
+                self.decision_refused(call_id, approved, reason, out);
             }
             InputKind::ContextLoaded { load, context } => self.context_loaded(load, *context, out),
             InputKind::ContextFailed { load, error } => self.context_failed(load, error, out),
@@ -209,16 +239,27 @@ impl Machine {
             InputKind::TimerFired { timer } => self.timer_fired(timer, out),
             InputKind::CallPrepared { call, preparation } => self.call_prepared(call, preparation, out),
             InputKind::ToolStarted { call } => self.tool_started(call, out),
+            InputKind::ChangesDeclared { call, files } => self.changes_declared(call, files),
+            InputKind::Reconciled { call, result } => self.reconciled(call, result, out),
             InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, out),
             InputKind::ToolLost { call } => self.tool_lost(call, out),
-            InputKind::ChildSpawned { agent, session, task } => self.child_spawned(agent, session, task, out),
+            InputKind::ChildSpawned { agent, session, task, call_id, settings: _ } => {
+                self.child_spawned(agent, session, task, call_id, out);
+            }
             InputKind::ChildSpent { agent, spent } => self.child_spent(&agent, spent, out),
-            InputKind::ChildEnded { agent, status, turns_used } => {
+            InputKind::ChildAccount { agent, account } => self.child_account(&agent, account, out),
+            InputKind::ChildAsked { agent, ask, has, wants } => {
+                self.child_asked(agent, ask, has, wants, out);
+            }
+            InputKind::BudgetGranted { ask, slice } => self.budget_granted(ask, slice, out),
+            InputKind::ChildEnded { agent, status, turns_used, .. } => {
                 self.child_ended(&agent, status, turns_used, out);
             }
             InputKind::CleanedUp => self.cleaned_up(out),
             InputKind::Unrecorded { error } => self.unrecorded(error, out),
-            InputKind::Resumed => self.resumed(last, out),
+            // What follows is stepped.
+            InputKind::TakenUp { .. } => {}
+            InputKind::Resumed { attached } => self.resumed(last, &attached, out),
         }
     }
 
@@ -262,35 +303,47 @@ impl Machine {
     }
 
     fn steer(&mut self, text: String, out: &mut Vec<Action>) {
-        Self::queue(&mut self.steering, text, self.limits.max_queued, self.state, out);
+        let problem = self.problem_with(&text, self.steering.len());
+        self.queue(problem, out, |machine| machine.steering.push_back(text));
     }
 
     fn follow_up(&mut self, text: String, out: &mut Vec<Action>) {
-        Self::queue(&mut self.follow_ups, text, self.limits.max_queued, self.state, out);
+        let problem = self.problem_with(&text, self.follow_ups.len());
+        self.queue(problem, out, |machine| machine.follow_ups.push_back(text));
     }
 
-    fn queue(
-        queue: &mut VecDeque<String>,
-        text: String,
-        max: usize,
-        state: SessionState,
-        out: &mut Vec<Action>,
-    ) {
-        let problem = if state == SessionState::Closed {
-            "the session is closed".to_owned()
-        } else if queue.len() >= max {
-            format!("{max} messages are waiting already")
-        } else if text.trim().is_empty() {
-            "it is empty".to_owned()
+    /// Returns why a message would not be queued now; `None` if it would, and for other inputs.
+    pub(crate) fn refusal(&self, kind: &InputKind) -> Option<String> {
+        if let InputKind::Steer { text } = kind {
+            self.problem_with(text, self.steering.len())
+        } else if let InputKind::FollowUp { text } = kind {
+            self.problem_with(text, self.follow_ups.len())
         } else {
-            queue.push_back(text);
-            return;
-        };
-        // No event may follow the end of the session.
-        if state != SessionState::Closed {
-            out.push(Action::emit(EventKind::Warning {
+            None
+        }
+    }
+
+    fn problem_with(&self, text: &str, waiting: usize) -> Option<String> {
+        let max = self.limits.max_queued;
+        if self.state == SessionState::Closed {
+            Some("the session is closed".to_owned())
+        } else if waiting >= max {
+            Some(format!("{max} messages are waiting already"))
+        } else if text.trim().is_empty() {
+            Some("it is empty".to_owned())
+        } else {
+            None
+        }
+    }
+
+    fn queue(&mut self, problem: Option<String>, out: &mut Vec<Action>, push: impl FnOnce(&mut Self)) {
+        match problem {
+            None => push(self),
+            // No event may follow the end of the session.
+            Some(_) if self.state == SessionState::Closed => {}
+            Some(problem) => out.push(Action::emit(EventKind::Warning {
                 message: format!("a message was not queued: {problem}"),
-            }));
+            })),
         }
     }
 
@@ -316,6 +369,7 @@ impl Machine {
     }
 
     fn record(&mut self, turn: Turn) {
+        self.rewound = None;
         self.chars = self.chars.saturating_add(turn.chars());
         self.history.push(turn);
     }

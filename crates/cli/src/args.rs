@@ -3,6 +3,7 @@
 mod budget;
 mod confinement;
 mod error_format;
+mod session;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,11 +12,16 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use pintle_agent::Toolset;
+use pintle_agent::{CompactionPolicy, Toolset};
 
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::error_format::ErrorFormat;
+pub(crate) use self::session::{
+    DeleteArgs, DiffArgs, ExportArgs, ExportFormat, Flags, ListSessionsArgs, PruneArgs, RewindArgs,
+    SessionArg, SessionArgs, SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeBase,
+    WorktreeCommand,
+};
 use crate::env_spec::EnvSpec;
 use crate::exit;
 use crate::provider::Provider;
@@ -45,6 +51,10 @@ pub(crate) enum Command {
     /// Watch the agent fix a bug offline, with a scripted model and real tools
     #[command(after_help = exit::TABLE)]
     Demo(DemoArgs),
+    /// List, show, export, verify and delete kept sessions
+    Sessions(SessionsArgs),
+    /// List, merge and drop worktrees of sessions
+    Worktree(WorktreeArgs),
     /// List the tools offered to a model
     Tools(ToolsArgs),
     /// List known models with their limits, features and prices
@@ -111,6 +121,13 @@ pub(crate) struct PromptArgs {
     pub(crate) prompt_file: Option<PathBuf>,
 }
 
+impl PromptArgs {
+    /// Returns whether no prompt was given on the command line.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.prompt.is_none() && self.prompt_file.is_none()
+    }
+}
+
 /// Execution environment of the tools.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct EnvArgs {
@@ -136,6 +153,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
+    pub(crate) session: SessionArgs,
+    #[command(flatten)]
     pub(crate) environment: EnvArgs,
     /// Toolset offered to the model
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
@@ -149,6 +168,9 @@ pub(crate) struct RunArgs {
     /// Stop after this many model responses (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_turns: u64,
+    /// Summarize the older part of the conversation when it takes this share of the context window (0 = never)
+    #[arg(long, value_name = "PERCENT", default_value_t = CompactionPolicy::AUTOMATIC, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) compact_at: u8,
     /// Stop after this many rounds of tool calls (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_tool_rounds: u64,

@@ -1,13 +1,14 @@
 //! Parses the command line of this process and reports usage errors.
 
+mod given;
 mod hint;
 
 use std::ffi::OsString;
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::args::{Arguments, ErrorFormat};
+use crate::args::{Arguments, Command, ErrorFormat};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,7 +24,7 @@ use crate::render;
 /// The exit status, if the arguments ask for help or are invalid.
 pub(crate) fn parse() -> Result<Arguments, Exit> {
     let args: Vec<OsString> = std::env::args_os().collect();
-    Arguments::try_parse_from(&args).map_err(|error| {
+    arguments(&args).map_err(|error| {
         let kind = error.kind();
         let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         if !is_help && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -33,6 +34,27 @@ pub(crate) fn parse() -> Result<Arguments, Exit> {
         let _ = error.print();
         if is_help { Exit::Done } else { Exit::Usage }
     })
+}
+
+/// Parses the arguments of this process again, with more flags of its subcommand.
+///
+/// # Errors
+///
+/// A usage failure.
+pub(crate) fn parse_with(flags: Vec<String>) -> Result<Arguments, Failure> {
+    let mut args: Vec<OsString> = std::env::args_os().collect();
+    let after_subcommand = args.len().min(2);
+    args.splice(after_subcommand..after_subcommand, flags.into_iter().map(OsString::from));
+    arguments(&args).map_err(|error| usage_failure(&error))
+}
+
+fn arguments(args: &[OsString]) -> Result<Arguments, clap::Error> {
+    let matches = Arguments::command().try_get_matches_from(args)?;
+    let mut arguments = Arguments::from_arg_matches(&matches)?;
+    if let (Command::Run(run), Some(matches)) = (&mut arguments.command, matches.subcommand_matches("run")) {
+        run.session.given = given::remember(matches);
+    }
+    Ok(arguments)
 }
 
 fn report_usage_error(error: &clap::Error, args: &[OsString]) -> Exit {

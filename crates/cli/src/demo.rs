@@ -126,7 +126,16 @@ async fn run_agent(
         console.write(&introduction(args, directory)).await?;
     }
     let limits = TurnLimits::default();
-    let task = Task { prompt: TASK.to_owned(), model: &model, directory, user: None, limits };
+    let task = Task {
+        prompt: Some(TASK.to_owned()),
+        unfinished: None,
+        is_kept: false,
+        is_resumed: false,
+        model: &model,
+        directory,
+        user: None,
+        limits,
+    };
     let report = follow(session, task, &mut view, &mut console, interrupts).await?;
     let failure = explain::outcome(&report.outcome, &model.route);
     // Do not start another test run after an interruption.

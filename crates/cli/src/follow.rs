@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pintle_agent::{
-    EventKind, Outcome, OutcomeStatus, Session, SessionError, SessionEvent, SessionHandle, SessionId,
-    TreeEvents, Turn, TurnKind, TurnLimits,
+    EventKind, Outcome, OutcomeStatus, Run, Session, SessionError, SessionEvent, SessionHandle, SessionId,
+    Timestamp, TreeEvents, Turn, TurnKind, TurnLimits,
 };
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -27,8 +27,14 @@ const READER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Task for a session.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
-    /// Prompt of the user.
-    pub(crate) prompt: String,
+    /// Prompt of the user; `None` to go on with the unfinished run alone.
+    pub(crate) prompt: Option<String>,
+    /// Run that an earlier process left unfinished.
+    pub(crate) unfinished: Option<Run>,
+    /// Whether the session goes on after this process.
+    pub(crate) is_kept: bool,
+    /// Whether the session began in an earlier process, whose events are not shown again.
+    pub(crate) is_resumed: bool,
     /// Model of the session.
     pub(crate) model: &'a Model,
     /// Working directory of the tools.
@@ -59,6 +65,7 @@ pub(crate) struct RunReport {
     subagents: SubagentTotals,
     /// Whether a signal arrived while a question of the model was open.
     question_abandoned: bool,
+    is_kept: bool,
 }
 
 impl RunReport {
@@ -71,6 +78,7 @@ impl RunReport {
     pub(crate) fn footer<'a>(&'a self, failure: Option<&'a Failure>) -> Footer<'a> {
         Footer {
             session_id: &self.session_id,
+            is_kept: self.is_kept,
             outcome: &self.outcome,
             exit: failure.map_or(Exit::Done, Failure::exit),
             failure,
@@ -96,7 +104,7 @@ pub(crate) async fn follow(
     interrupts: &Interrupts,
 ) -> Result<RunReport, Failure> {
     let session_id = session.id().clone();
-    let Task { prompt, model, directory, user, limits } = task;
+    let Task { prompt, unfinished, is_kept, is_resumed, model, directory, user, limits } = task;
     let (provider, model_name) = (model.route.provider.name(), model.route.model.as_str());
     let header = Header { session_id: &session_id, provider, model: model_name, directory };
     console.write(&view.header(&header)?).await?;
@@ -104,7 +112,7 @@ pub(crate) async fn follow(
     let handle = session.handle();
     let events = session.tree_events();
     let closed = CancellationToken::new();
-    let output_closed = CancellationToken::new();
+    let unanswered = CancellationToken::new();
     let mut printer = EventPrinter {
         view,
         console,
@@ -113,16 +121,23 @@ pub(crate) async fn follow(
         subagents: SubagentTotals::default(),
         prompter: user.map(|user| user.prompter),
         finished_runs: 0,
+        is_kept,
+        is_in_past: is_resumed,
+        resumed_at: None,
     };
     let work = async {
-        let outcome = converse(&session, prompt, user, limits, &output_closed).await;
-        session.close().await;
+        let outcome = converse(&session, prompt, unfinished, user, limits, &unanswered).await;
+        if is_kept {
+            session.suspend().await;
+        } else {
+            session.close().await;
+        }
         closed.cancel();
         outcome
     };
     let print = async {
         // However printing ends: once nobody sees the question, stop waiting for an answer.
-        let _guard = output_closed.clone().drop_guard();
+        let _guard = unanswered.clone().drop_guard();
         tokio::select! {
             biased;
             printed = printer.run(events, &handle) => printed,
@@ -131,27 +146,37 @@ pub(crate) async fn follow(
     };
     let (outcome, printed) = tokio::select! {
         both = async { tokio::join!(work, print) } => both,
-        never = abort_on_signal(interrupts, &handle) => match never {},
+        never = stop_on_signal(interrupts, &handle, is_kept, &unanswered) => match never {},
     };
     printed?;
     let outcome = outcome.or_failed("the session ended unexpectedly")?;
     let question_abandoned = outcome.status == OutcomeStatus::AwaitingInput && interrupts.is_interrupted();
     let EventPrinter { started, cost, subagents, .. } = printer;
     let (duration, cost) = (started.elapsed(), cost.total());
-    Ok(RunReport { session_id, outcome, duration, cost, subagents, question_abandoned })
+    Ok(RunReport { session_id, outcome, duration, cost, subagents, question_abandoned, is_kept })
 }
 
 /// Submits the prompt, then the user's answer to each question of the model. The session counts each answer as a run of
 /// its own, but the user sees one run. The outcome and the limits therefore cover all of them.
 async fn converse(
     session: &Session,
-    prompt: String,
+    prompt: Option<String>,
+    unfinished: Option<Run>,
     user: Option<User<'_>>,
     limits: TurnLimits,
-    output_closed: &CancellationToken,
+    unanswered: &CancellationToken,
 ) -> Result<Outcome, SessionError> {
     let started = Instant::now();
-    let mut outcome = session.submit(prompt).await?;
+    let mut outcome = match (unfinished, prompt) {
+        (Some(run), prompt) => {
+            // The new input waits for the end of the old one.
+            if let Some(prompt) = prompt {
+                session.handle().follow_up(prompt).await?;
+            }
+            run.await?
+        }
+        (None, prompt) => session.submit(prompt.unwrap_or_default()).await?,
+    };
     for run in 1_u64.. {
         if outcome.status != OutcomeStatus::AwaitingInput {
             break;
@@ -167,7 +192,7 @@ async fn converse(
         let question = (!is_on_screen).then_some(outcome.text.as_str());
         let key = run_end_key(run);
         let answer = tokio::select! {
-            () = output_closed.cancelled() => None,
+            () = unanswered.cancelled() => None,
             answer = prompter.ask(&key, question) => answer,
         };
         let Some(answer) = answer else { break };
@@ -211,6 +236,11 @@ struct EventPrinter<'a, 'm> {
     prompter: Option<&'a Prompter>,
     /// Number of inputs processed.
     finished_runs: u64,
+    is_kept: bool,
+    /// Whether the events are still those of an earlier process.
+    is_in_past: bool,
+    /// Time at which this process took up the session.
+    resumed_at: Option<Timestamp>,
 }
 
 impl EventPrinter<'_, '_> {
@@ -227,8 +257,7 @@ impl EventPrinter<'_, '_> {
                 },
             };
             if let Err(failure) = written {
-                // Fails only if the session has already ended.
-                let _ = handle.abort();
+                stop(handle, self.is_kept);
                 return Err(failure);
             }
         }
@@ -240,6 +269,9 @@ impl EventPrinter<'_, '_> {
     }
 
     async fn event(&mut self, event: &SessionEvent) -> Result<(), Failure> {
+        if self.is_past(event) {
+            return Ok(());
+        }
         self.cost.add(event);
         self.subagents.add(event);
         let update = self.view.event(event, self.frame())?;
@@ -256,6 +288,16 @@ impl EventPrinter<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether an event is one of an earlier process: of the session, or of a subagent that is resumed with it.
+    fn is_past(&mut self, event: &SessionEvent) -> bool {
+        if self.is_in_past && event.depth == 0 && matches!(event.kind, EventKind::SessionResumed { .. }) {
+            self.is_in_past = false;
+            self.resumed_at = Some(event.timestamp);
+            return true;
+        }
+        self.is_in_past || self.resumed_at.is_some_and(|resumed_at| event.timestamp < resumed_at)
     }
 
     fn frame(&self) -> Frame {
@@ -291,12 +333,23 @@ impl Ticker {
     }
 }
 
-async fn abort_on_signal(interrupts: &Interrupts, handle: &SessionHandle) -> Infallible {
+async fn stop_on_signal(
+    interrupts: &Interrupts,
+    handle: &SessionHandle,
+    is_kept: bool,
+    unanswered: &CancellationToken,
+) -> Infallible {
     interrupts.first_signal().await;
     console::notice("interrupted: stopping running commands; interrupt again to exit immediately");
-    // Fails only if the session has already ended.
-    let _ = handle.abort();
+    stop(handle, is_kept);
+    unanswered.cancel();
     pending().await
+}
+
+/// Stops the run. A session that goes on later is interrupted only.
+fn stop(handle: &SessionHandle, is_kept: bool) {
+    // Fails only if the session has already ended.
+    let _ = if is_kept { handle.interrupt() } else { handle.abort() };
 }
 
 /// Completes [`READER_TIMEOUT`] after an interrupted session has closed.

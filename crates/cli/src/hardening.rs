@@ -9,7 +9,7 @@ use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt as _;
 
 use clap::ValueEnum as _;
-use pintle_env::EnvPolicy;
+use pintle_env::{EnvPolicy, Redactions};
 
 use crate::args::Command;
 use crate::env_spec::EnvSpec;
@@ -44,6 +44,23 @@ pub(crate) unsafe fn hide_secrets(process_env: &ProcessEnv, command: &Command) {
             }
         }
     }
+}
+
+/// Length in bytes below which the value of a variable may also be an ordinary word.
+const SHORTEST_SECRET: usize = 12;
+
+/// Returns the secrets of this process: the keys of model providers, and the values of other variables that commands must
+/// not see, if they look like keys.
+pub(crate) fn secrets(process_env: &ProcessEnv) -> Redactions {
+    let secrets = process_env.variables().filter_map(|(name, value)| {
+        let value = value.to_str()?;
+        let looks_like_key = value.len() >= SHORTEST_SECRET
+            && value.bytes().any(|byte| byte.is_ascii_digit())
+            && !value.contains(char::is_whitespace);
+        let is_secret = is_provider_key(&name) || is_withheld(&name, OsStr::new(value)) && looks_like_key;
+        is_secret.then(|| value.to_owned())
+    });
+    Redactions::new(secrets)
 }
 
 fn is_provider_key(name: &OsStr) -> bool {

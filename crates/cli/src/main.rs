@@ -31,6 +31,7 @@ mod render;
 mod response_view;
 mod route;
 mod run;
+mod sessions;
 mod timeout;
 mod tools;
 mod toolset;
@@ -102,6 +103,8 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
     match command {
         Command::Run(args) => run::run(*args, process_env).await,
         Command::Ask(args) => ask::ask(*args, process_env).await,
+        Command::Sessions(args) => sessions::sessions(args, process_env).await,
+        Command::Worktree(args) => sessions::worktree::command(args, process_env).await,
         Command::Demo(args) => demo::demo(args, process_env).await,
         Command::Tools(args) => tools::tools(&args, process_env).await,
         Command::Models(args) => models::models(&args, process_env).await,

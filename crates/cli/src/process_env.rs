@@ -62,6 +62,37 @@ impl ProcessEnv {
         }
     }
 
+    /// Creates a directory and its parents.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    pub(crate) fn create_directory(&self, path: &Path) -> Result<(), Failure> {
+        std::fs::create_dir_all(path)
+            .map_err(|error| Failure::failed(format!("cannot create {}", path.display())).caused_by(&error))
+    }
+
+    /// Copies a file or a link from below one directory to the same place below another, with its mode.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    pub(crate) fn copy_below(&self, from: &Path, to: &Path, name: &[u8]) -> Result<(), Failure> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let name = Path::new(OsStr::from_bytes(name));
+        let (source, target) = (from.join(name), to.join(name));
+        let copy = || {
+            if let Some(parent) = target.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            if std::fs::symlink_metadata(&source)?.is_symlink() {
+                return std::os::unix::fs::symlink(std::fs::read_link(&source)?, &target);
+            }
+            std::fs::copy(&source, &target).map(drop)
+        };
+        copy().map_err(|error| Failure::failed(format!("cannot copy {}", source.display())).caused_by(&error))
+    }
+
     /// Returns a builder for a local environment with all variables.
     pub(crate) fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
         LocalEnvironment::builder(directory).host_env(self.variables())

@@ -75,6 +75,8 @@ pub(crate) struct Header<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Footer<'a> {
     pub(crate) session_id: &'a SessionId,
+    /// Whether the session goes on after this process.
+    pub(crate) is_kept: bool,
     pub(crate) outcome: &'a Outcome,
     /// Exit status of the command.
     pub(crate) exit: Exit,

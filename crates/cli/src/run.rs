@@ -2,23 +2,27 @@
 
 use std::sync::Arc;
 
-use pintle_agent::{OutcomeStatus, Session, SessionConfig};
+use pintle_agent::{CompactionPolicy, OutcomeStatus, Session, SessionConfig, TurnLimits};
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{PathGate, ProtectedDirectoryGate, ReadBeforeWrite};
 
 use crate::approve::{self, Prompter};
 use crate::args::{ApproveName, OutputFormat, RunArgs, SandboxName};
 use crate::console::{self, Console};
+use crate::env_spec::EnvSpec;
 use crate::environment::{EnvSession, EnvTarget};
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
 use crate::follow::{Task, User, follow};
+use crate::hardening;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, View};
+use crate::sessions::worktree::Worktree;
+use crate::sessions::{self, Kept, Origin, Place, Selected, Sessions};
 use crate::timeout;
 use crate::toolset;
 
@@ -28,51 +32,160 @@ use crate::toolset;
 ///
 /// A failure for every outcome other than success.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let selected = sessions::select(&args, process_env).await?;
+    let args = match &selected {
+        Some(selected) => selected.arguments(&args)?,
+        None => args,
+    };
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
-    let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
-    let prompt = prompt_source::read(&args.prompt)?;
+    EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
+    let needs_no_prompt = args.session.goes_on() && args.prompt.is_absent();
+    let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
     let model = Model::from_args(&args.model, process_env).await?;
+    // Last, so that no failure leaves a worktree behind.
+    let (args, worktree) = in_worktree(args, process_env).await?;
+    let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
+    let kept = keep(&args, selected, &model, worktree, process_env).await?;
     let environment = interrupts.race(target.connect()).await?;
     environment.kill_on_second_signal(&interrupts);
-    let result = run_session(&args, prompt, &model, &environment, process_env, &interrupts).await;
+    let run = SessionRun { args: &args, prompt, kept, model: &model };
+    let result = run.execute(&environment, process_env, &interrupts).await;
     // The session closes the environment itself, but it may not have been created.
     let closed = environment.close().await;
     result.and_then(|exit| closed.map(|()| exit)).map_err(|failure| interrupts.reclassify(failure))
 }
 
-async fn run_session(
-    args: &RunArgs,
-    prompt: String,
-    model: &Model,
-    env_session: &EnvSession,
+/// Removes the worktree after a failure: without its session, nobody would find it again.
+async fn or_remove<T>(
+    result: Result<T, Failure>,
+    worktree: Option<Worktree>,
     process_env: &ProcessEnv,
-    interrupts: &Interrupts,
-) -> Result<Exit, Failure> {
-    let style = console::style(process_env);
-    let environment = env_session.environment();
-    let directory = environment.working_directory().to_path_buf();
-    let prompter = Prompter::from_process(style);
-    let config = config(args);
-    let limits = config.limits.clone();
-    let session = session(args, config, model, env_session, prompter.clone())?;
-    let mut view = View::new(args.output, detail(args), style);
-    let mut console = Console::new();
-
-    let sees_text = args.output == OutputFormat::Text && !args.quiet && style.terminal;
-    let user = prompter.is_attended().then_some(User { prompter: &prompter, sees_text });
-    let task = Task { prompt, model, directory: &directory, user, limits };
-    let report = follow(session, task, &mut view, &mut console, interrupts).await?;
-    // Any other failure takes precedence over denied calls.
-    let failure = explain::outcome(&report.outcome, &model.route)
-        .or_else(|| report.failure())
-        .or_else(|| prompter.failure());
-    let failure = failure.map(|failure| interrupts.reclassify(failure));
-    console.write(&view.footer(&report.footer(failure.as_ref()))?).await?;
-    if report.outcome.status == OutcomeStatus::AwaitingInput && !prompter.is_attended() {
-        console::notice("the model asked a question, but no terminal is available to answer it");
+) -> Result<T, Failure> {
+    if let (Err(_), Some(worktree)) = (&result, worktree) {
+        worktree.remove(process_env).await?;
     }
-    failure.map_or(Ok(Exit::Done), |failure| Err(failure.already_in_output()))
+    result
+}
+
+/// Makes the worktree of the session, if one is asked for, and sends the tools there.
+///
+/// # Errors
+///
+/// A usage failure elsewhere than in a local git repository, otherwise a failure with the cause.
+async fn in_worktree(
+    mut args: RunArgs,
+    process_env: &ProcessEnv,
+) -> Result<(RunArgs, Option<Worktree>), Failure> {
+    let Some(base) = args.session.worktree else { return Ok((args, None)) };
+    if args.environment.env != EnvSpec::Local {
+        return Err(Failure::usage("--worktree works only with --env local"));
+    }
+    let directory = process_env.directory(args.environment.dir.as_deref())?;
+    let state = Sessions::directory(process_env)?;
+    let (worktree, inside) = Worktree::create(&directory, base, &state, process_env).await?;
+    console::notice(&format!(
+        "working in {}; `pintle worktree merge {}` takes the changes over",
+        inside.display(),
+        worktree.session
+    ));
+    args.environment.dir = Some(inside);
+    Ok((args, Some(worktree)))
+}
+
+/// Session in which a run happens.
+struct SessionRun<'a> {
+    args: &'a RunArgs,
+    prompt: Option<String>,
+    kept: Option<Kept>,
+    model: &'a Model,
+}
+
+/// Returns the session that the run is kept in; `None` if it is not kept. A new session that cannot be created is no reason
+/// not to run.
+async fn keep(
+    args: &RunArgs,
+    selected: Option<Selected>,
+    model: &Model,
+    worktree: Option<Worktree>,
+    process_env: &ProcessEnv,
+) -> Result<Option<Kept>, Failure> {
+    if args.session.no_session {
+        return Ok(None);
+    }
+    let place = Place::of_args(&args.environment, process_env)?;
+    if let Some(selected) = selected {
+        let opened = selected.open(args, model, &place, worktree.as_ref()).await.map(Some);
+        return or_remove(opened, worktree, process_env).await;
+    }
+    let created = match Sessions::open(process_env) {
+        Ok(sessions) => sessions.create(args, model, &place, worktree.as_ref()).await,
+        Err(failure) => Err(failure),
+    };
+    match created {
+        Ok(kept) => Ok(Some(kept)),
+        Err(failure) if worktree.is_some() => or_remove(Err(failure), worktree, process_env).await,
+        Err(failure) => {
+            console::notice(&format!("this run is not kept: {}", failure.message()));
+            Ok(None)
+        }
+    }
+}
+
+impl SessionRun<'_> {
+    async fn execute(
+        self,
+        env_session: &EnvSession,
+        process_env: &ProcessEnv,
+        interrupts: &Interrupts,
+    ) -> Result<Exit, Failure> {
+        let Self { args, prompt, kept, model } = self;
+        let style = console::style(process_env);
+        let environment = env_session.environment();
+        let directory = environment.working_directory().to_path_buf();
+        let prompter = Prompter::from_process(style);
+        let config = config(args).with_redactions(hardening::secrets(process_env));
+        let limits = config.limits.clone();
+        let is_kept = kept.is_some();
+        let is_resumed = kept.as_ref().is_some_and(|kept| matches!(kept.origin, Origin::Resumed(_)));
+        let kept = match kept {
+            Some(kept) => Some(kept.in_place(environment.as_ref()).await?),
+            None => None,
+        };
+        let mut session = session(args, config, model, env_session, prompter.clone(), kept)?;
+        let unfinished = session.resumed();
+        if prompt.is_none() && unfinished.is_none() {
+            let id = session.id().clone();
+            session.suspend().await;
+            return Err(Failure::usage(format!("session {id} has nothing under way: expected a prompt")));
+        }
+        let mut view = View::new(args.output, detail(args), style);
+        let mut console = Console::new();
+
+        let sees_text = args.output == OutputFormat::Text && !args.quiet && style.terminal;
+        let user = prompter.is_attended().then_some(User { prompter: &prompter, sees_text });
+        let task =
+            Task { prompt, unfinished, is_kept, is_resumed, model, directory: &directory, user, limits };
+        let report = follow(session, task, &mut view, &mut console, interrupts).await?;
+        // Any other failure takes precedence over denied calls.
+        let failure = explain::outcome(&report.outcome, &model.route)
+            .or_else(|| report.failure())
+            .or_else(|| prompter.failure());
+        let failure = failure.map(|failure| interrupts.reclassify(failure));
+        console.write(&view.footer(&report.footer(failure.as_ref()))?).await?;
+        if report.outcome.status == OutcomeStatus::AwaitingInput && !prompter.is_attended() {
+            console::notice("the model asked a question, but no terminal is available to answer it");
+        }
+        failure.map_or(Ok(Exit::Done), |failure| Err(failure.already_in_output()))
+    }
+}
+
+/// Returns the policy for `--compact-at`.
+fn compaction(percent: u8) -> CompactionPolicy {
+    match percent {
+        0 => CompactionPolicy::default(),
+        percent => CompactionPolicy::default().with_at_percent(percent),
+    }
 }
 
 fn config(args: &RunArgs) -> SessionConfig {
@@ -81,6 +194,7 @@ fn config(args: &RunArgs) -> SessionConfig {
         .with_max_turns(args.max_turns)
         .with_max_tool_rounds(args.max_tool_rounds)
         .with_budget(args.budget.into())
+        .with_compaction(compaction(args.compact_at))
         .with_model_timeout(timeout::limits(args.model.timeout))
         .with_reasoning_effort(effort)
 }
@@ -91,7 +205,9 @@ fn session(
     model: &Model,
     env_session: &EnvSession,
     prompter: Prompter,
+    kept: Option<Kept>,
 ) -> Result<Session, Failure> {
+    let limits = config.limits.clone();
     let profile = toolset::for_run(model, args, prompter.is_attended())?;
     let environment = env_session.environment();
     let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
@@ -109,7 +225,26 @@ fn session(
     if args.confinement.read_before_write {
         builder = builder.gate(ReadBeforeWrite::new(environment));
     }
-    builder.build().or_failed("cannot start the session")
+    let goes_on = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, Origin::New));
+    if let Some(Kept { checkpoints, id, journal, origin }) = kept {
+        builder = match origin {
+            Origin::New => builder.id(id),
+            Origin::Resumed(record) => builder.resume(*record),
+            Origin::Forked(start) => builder.id(id).start(*start),
+        };
+        builder = builder.journal(journal).checkpoints(checkpoints);
+    }
+    let session = builder.build().or_failed("cannot start the session")?;
+    // A session keeps its limits, unless others are given.
+    if goes_on && limits != default_limits() {
+        session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
+    }
+    Ok(session)
+}
+
+/// Returns the limits of a run without flags about them.
+fn default_limits() -> TurnLimits {
+    SessionConfig::default().with_compaction(CompactionPolicy::automatic()).limits
 }
 
 fn detail(args: &RunArgs) -> Detail {

@@ -29,6 +29,24 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Ok(limit)
 }
 
+/// Parses an age: a whole number with the unit `m`, `h`, `d` or `w`.
+///
+/// # Errors
+///
+/// A description of the expected syntax.
+pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let seconds = match unit {
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        "w" => 604_800,
+        _ => return Err("expected a number with a unit: 90m, 12h, 30d, 8w".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "expected a whole number, such as 30d".to_owned())?;
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+}
+
 /// Returns the timeouts of a model call. A model may reason for minutes before its first token.
 pub(crate) fn limits(given: Option<Duration>) -> AdapterTimeout {
     let limits = AdapterTimeout::patient();

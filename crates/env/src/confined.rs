@@ -23,6 +23,7 @@ use crate::{
     path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
+    walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
 };
 
 /// Refuses every path outside its roots with [`EnvError::Refused`], also through links.
@@ -121,7 +122,7 @@ impl Confined {
 
 #[async_trait]
 impl ExecutionEnvironment for Confined {
-    forward! { inner: working_directory, platform, os_version, cleanup, output_limits }
+    forward! { inner: working_directory, platform, os_version, cleanup, output_limits, place }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
@@ -220,6 +221,85 @@ impl ExecutionEnvironment for Confined {
         let from = self.resolve_within("renaming", from, LastLink::Kept).await?;
         let to = self.resolve_within("renaming to", to, LastLink::Kept).await?;
         self.inner.rename(&from, &to).await
+    }
+
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        #[cfg(target_os = "linux")]
+        {
+            let path = self.resolve(path);
+            let work = move |beneath: &Beneath| beneath.create_directory(&path);
+            if let Some(created) = self.by_descriptor(work).await {
+                return created;
+            }
+        }
+        let path = self.resolve_within("creating", path, LastLink::Followed).await?;
+        self.inner.create_directory(&path).await
+    }
+
+    async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
+        #[cfg(target_os = "linux")]
+        {
+            let (path, target) = (self.resolve(path), target.to_path_buf());
+            let work = move |beneath: &Beneath| beneath.create_symlink(&path, &target);
+            if let Some(created) = self.by_descriptor(work).await {
+                return created;
+            }
+        }
+        let path = self.resolve_within("creating", path, LastLink::Kept).await?;
+        self.inner.create_symlink(&path, target).await
+    }
+
+    async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        #[cfg(target_os = "linux")]
+        {
+            let path = self.resolve(path);
+            if let Some(set) = self.by_descriptor(move |beneath| beneath.set_mode(&path, mode)).await {
+                return set;
+            }
+        }
+        let path = self.resolve_within("changing the mode of", path, LastLink::Followed).await?;
+        self.inner.set_mode(&path, mode).await
+    }
+
+    async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
+        #[cfg(target_os = "linux")]
+        if self.beneath.is_some() {
+            let request = request.clone().with_root(self.resolve(&request.root));
+            // Read by the primitives above, so that nothing outside the roots has rules.
+            let above = crate::environment::search::walk::rules_above(self, &request.root).await?;
+            let cancelled = Cancelled::default();
+            let _guard = cancelled.on_drop();
+            let work = move |beneath: &Beneath| beneath.walk(&request, above.as_ref(), &cancelled);
+            if let Some(walked) = self.by_descriptor(work).await {
+                return walked;
+            }
+        }
+        let root = self.resolve_within("walking", &request.root, LastLink::Followed).await?;
+        self.inner.walk(&request.clone().with_root(root)).await
+    }
+
+    /// Reads what is within the roots; any other path is unreadable.
+    async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
+        #[cfg(target_os = "linux")]
+        if self.beneath.is_some() {
+            // Uses the primitives above: the inner environment would resolve names.
+            return crate::environment::walk::read_many(self, paths, limits).await;
+        }
+        let mut within = Vec::new();
+        for path in paths {
+            match self.resolve_within("reading", path, LastLink::Kept).await {
+                Ok(path) => within.push(Some(path)),
+                Err(lost) if lost.is_environment_failure() => return Err(lost),
+                Err(_refused) => within.push(None),
+            }
+        }
+        let allowed: Vec<_> = within.iter().flatten().cloned().collect();
+        let mut contents = self.inner.read_many(&allowed, limits).await?.into_iter();
+        let in_order = within.iter().map(|path| match path {
+            Some(_) => contents.next().unwrap_or(FileContent::Unreadable),
+            None => FileContent::Unreadable,
+        });
+        Ok(in_order.collect())
     }
 
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {

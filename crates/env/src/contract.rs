@@ -22,6 +22,7 @@
 mod commands;
 mod files;
 mod search;
+mod trees;
 
 use std::{
     fmt,

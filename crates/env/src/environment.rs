@@ -3,6 +3,7 @@
 mod lines;
 mod listing;
 pub(crate) mod search;
+pub(crate) mod walk;
 
 use std::{
     fmt,
@@ -23,6 +24,7 @@ use crate::{
     path,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest},
+    walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
 };
 
 /// An execution environment: its files, its processes and its search.
@@ -146,10 +148,20 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// [`EnvError::Unsupported`] unless the environment implements it; [`EnvError::NotADirectory`]
     /// if the path continues below a file.
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
-        Err(EnvError::Unsupported {
-            operation: format!("following the links in {}", path.display()),
-            environment: "the environment".to_owned(),
-        })
+        Err(unsupported("following the links in", path))
+    }
+
+    /// Returns an identity of the working directory itself, as text: two environments with the same one reach the same
+    /// files, whatever their paths and hosts. A directory that was removed and made again has another.
+    ///
+    /// It rests on the directory's inode and the time of its birth, so that a byte for byte copy of a whole file system has
+    /// the same. Default: `None`, for environments and file systems that cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::NotFound`] and the like.
+    async fn place(&self) -> Result<Option<String>, EnvError> {
+        Ok(None)
     }
 
     /// Returns true if file operations here are plain operations on the local file system.
@@ -269,6 +281,69 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         search::grep(self, request).await
     }
 
+    /// Creates a directory with its missing parents. An existing directory is left as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::NotADirectory`] if the path, or one above it, is a file.
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        walk::create_directory(self, path).await
+    }
+
+    /// Creates a symbolic link at `path`, with missing parents. The target is stored as it is given
+    /// and need not exist.
+    ///
+    /// A wrapper judges where the link is and not where it leads: whoever follows it is judged then.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::Unsupported`] unless the environment implements it; [`EnvError::Io`] if the path
+    /// exists.
+    async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
+        let _ = target;
+        Err(unsupported("creating the link", path))
+    }
+
+    /// Sets the permission bits (`0o7777`) of a file or a directory. A symbolic link is followed to
+    /// its target.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::Unsupported`] unless the environment implements it; [`EnvError::NotFound`] also
+    /// for a dangling link.
+    async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        let _ = mode;
+        Err(unsupported("changing the mode of", path))
+    }
+
+    /// Lists the tree below a directory with its metadata, within limits of number and time.
+    ///
+    /// Leaves out what a search leaves out: files matched by `.gitignore`, `.ignore` or
+    /// `.git/info/exclude`, whether or not there is a repository, and everything named `.git`.
+    /// Directories with a repository of their own are walked like others. Links are not followed,
+    /// except the root. Entries that disappear meanwhile may be missing.
+    ///
+    /// At the time limit the walk ends with the entries found so far, which may be none.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::NotFound`] and [`EnvError::NotADirectory`] for the root.
+    async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
+        walk::walk(self, request).await
+    }
+
+    /// Reads many files within limits of their size. The result has one element per path, in order.
+    ///
+    /// A link as the last component of a path is not followed. A file that cannot be read is not an
+    /// error.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the environment as a whole, such as [`EnvError::EnvironmentLost`].
+    async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
+        walk::read_many(self, paths, limits).await
+    }
+
     /// Makes a path absolute: joins it to the working directory and removes `.` and `..` lexically,
     /// without touching the file system.
     fn resolve(&self, path: &Path) -> PathBuf {
@@ -276,8 +351,18 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     }
 }
 
+fn unsupported(action: &str, path: &Path) -> EnvError {
+    EnvError::Unsupported {
+        operation: format!("{action} {}", path.display()),
+        environment: "the environment".to_owned(),
+    }
+}
+
 /// Returns an error unless the path is a directory.
-pub(crate) async fn expect_directory(env: &dyn ExecutionEnvironment, path: &Path) -> Result<(), EnvError> {
+pub(crate) async fn expect_directory<E: ExecutionEnvironment + ?Sized>(
+    env: &E,
+    path: &Path,
+) -> Result<(), EnvError> {
     if env.metadata(path).await?.is_dir() {
         return Ok(());
     }

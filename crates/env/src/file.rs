@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::SystemTime};
 
+use serde::{Deserialize, Serialize};
+
 /// Maximum number of bytes that one read returns: 256 MiB.
 pub const MAX_READ: u64 = 256 << 20;
 
@@ -19,6 +21,18 @@ pub enum FileKind {
     Other,
 }
 
+/// Identity of one state of a file: it differs once anybody has written, replaced or touched the file, even with the same
+/// content.
+///
+/// Where the clock of the file system counts whole seconds, two changes within a second may have the same identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// The inode. The device is left out: its number may differ after the next mount.
+    pub inode: u64,
+    /// The time of the last change of content, name, owner or mode, in nanoseconds since 1970.
+    pub changed_ns: i64,
+}
+
 /// Metadata of a path, with symbolic links followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -31,13 +45,15 @@ pub struct Metadata {
     pub modified: Option<SystemTime>,
     /// The permission bits (`0o7777`), if there are any.
     pub mode: Option<u32>,
+    /// The identity of this state of the file, if the environment has identities.
+    pub identity: Option<FileIdentity>,
 }
 
 impl Metadata {
-    /// Creates metadata without modification time and permission bits.
+    /// Creates metadata without modification time, permission bits and identity.
     #[must_use]
     pub fn new(kind: FileKind, len: u64) -> Self {
-        Self { kind, len, modified: None, mode: None }
+        Self { kind, len, modified: None, mode: None, identity: None }
     }
 
     /// Sets the time of the last modification.
@@ -51,6 +67,13 @@ impl Metadata {
     #[must_use]
     pub fn with_mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);
+        self
+    }
+
+    /// Sets the identity.
+    #[must_use]
+    pub fn with_identity(mut self, identity: Option<FileIdentity>) -> Self {
+        self.identity = identity;
         self
     }
 

@@ -52,6 +52,9 @@ macro_rules! forward {
     (@cleanup $field:ident) => {
         $crate::forward!(@async $field cleanup<>() -> ());
     };
+    (@place $field:ident) => {
+        $crate::forward!(@async $field place<>() -> Option<String>);
+    };
     (@spawn $field:ident) => {
         $crate::forward!(@async $field spawn<>(command: $crate::Command) -> Box<dyn $crate::Process>);
     };
@@ -104,6 +107,26 @@ macro_rules! forward {
     };
     (@grep $field:ident) => {
         $crate::forward!(@async $field grep<'r>(request: &'r $crate::GrepRequest) -> $crate::GrepOutput);
+    };
+    (@create_directory $field:ident) => {
+        $crate::forward!(@async $field create_directory<'p>(path: &'p std::path::Path) -> ());
+    };
+    (@create_symlink $field:ident) => {
+        $crate::forward!(
+            @async $field create_symlink<'p, 't>(path: &'p std::path::Path, target: &'t std::path::Path) -> ()
+        );
+    };
+    (@set_mode $field:ident) => {
+        $crate::forward!(@async $field set_mode<'p>(path: &'p std::path::Path, mode: u32) -> ());
+    };
+    (@walk $field:ident) => {
+        $crate::forward!(@async $field walk<'r>(request: &'r $crate::WalkRequest) -> $crate::WalkOutput);
+    };
+    (@read_many $field:ident) => {
+        $crate::forward!(
+            @async $field
+            read_many<'p>(paths: &'p [std::path::PathBuf], limits: $crate::ReadLimits) -> Vec<$crate::FileContent>
+        );
     };
     (@async $field:ident $method:ident<$($life:lifetime),*>($($name:ident: $type:ty),*) -> $output:ty) => {
         fn $method<'this, $($life,)* 'future>(

@@ -3,6 +3,8 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod beneath;
+mod temporary;
+pub(crate) mod tree;
 
 use std::{
     ffi::OsString,
@@ -13,16 +15,16 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use self::temporary::Temporary;
 use nix::{
     fcntl::OFlag,
     unistd::{Gid, Uid, fchown},
 };
-use tempfile::NamedTempFile;
 
 use crate::{
     blocking::Cancelled,
     error::EnvError,
-    file::{DirEntry, FileKind, MAX_READ, Metadata},
+    file::{DirEntry, FileIdentity, FileKind, MAX_READ, Metadata},
 };
 
 /// Maximum number of links followed in one path.
@@ -54,8 +56,13 @@ pub(crate) fn read(path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, En
     }
     let wanted = range.end.saturating_sub(range.start);
     // One byte beyond the limit shows that there is more.
+    let most = wanted.min(MAX_READ + 1);
+    let size = file.metadata().map_err(failed)?.len().saturating_sub(range.start).min(most);
     let mut bytes = Vec::new();
-    file.take(wanted.min(MAX_READ + 1)).read_to_end(&mut bytes).map_err(failed)?;
+    // A vector that grows as it is read takes up to three times the memory. Files of the kernel have no size.
+    let exact = usize::try_from(size).unwrap_or(usize::MAX);
+    bytes.try_reserve_exact(exact).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
+    file.take(most).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > MAX_READ {
         return Err(EnvError::TooLarge { path: path.to_path_buf(), limit: MAX_READ });
     }
@@ -95,16 +102,25 @@ pub(crate) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Res
         expect_regular(target, metadata)?;
     }
     let (directory, mut file) = create_temporary(target, existing.is_some())?;
-    file.write_all(bytes).map_err(failed)?;
+    file.file_mut().write_all(bytes).map_err(failed)?;
     if let Some(metadata) = &existing {
-        keep_owner_and_mode(file.as_file(), metadata).map_err(failed)?;
+        keep_owner_and_mode(file.file(), metadata).map_err(failed)?;
     }
-    file.as_file().sync_all().map_err(failed)?;
+    file.file().sync_all().map_err(failed)?;
     if cancelled.get() {
         return Err(failed(io::Error::other("the write was cancelled")));
     }
-    file.persist(target).map_err(|error| failed(error.error))?;
+    file.persist(target).map_err(failed)?;
     sync_directory(&directory.keep()).map_err(failed)
+}
+
+/// Returns the identity of a directory; `None` if its file system keeps no times of birth.
+pub(crate) fn place(path: &Path) -> Result<Option<String>, EnvError> {
+    let metadata = fs::metadata(path).map_err(|source| EnvError::from_io("look at", path, source))?;
+    let birth = metadata.created().ok().and_then(|birth| birth.duration_since(std::time::UNIX_EPOCH).ok());
+    Ok(birth.and_then(|birth| {
+        crate::place::identity(metadata.ino(), birth.as_secs(), u64::from(birth.subsec_nanos()))
+    }))
 }
 
 /// Resolves every link in a path; missing components are appended unchanged.
@@ -157,9 +173,14 @@ pub(crate) fn metadata(path: &Path) -> Result<Metadata, EnvError> {
     } else {
         FileKind::Other
     };
+    let identity = FileIdentity {
+        inode: metadata.ino(),
+        changed_ns: metadata.ctime().saturating_mul(1_000_000_000).saturating_add(metadata.ctime_nsec()),
+    };
     Ok(Metadata::new(kind, metadata.len())
         .with_modified(metadata.modified().ok())
-        .with_mode(metadata.mode() & 0o7777))
+        .with_mode(metadata.mode() & 0o7777)
+        .with_identity(Some(identity)))
 }
 
 /// Lists a directory; fails if it has more than `limit` entries.
@@ -206,6 +227,34 @@ pub(crate) fn remove(path: &Path) -> Result<(), EnvError> {
     })
 }
 
+/// Creates a directory with its missing parents, unless it exists.
+pub(crate) fn create_directory(path: &Path) -> Result<(), EnvError> {
+    match ParentDirectory::create(path) {
+        Ok(directory) => {
+            directory.keep();
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(EnvError::NotADirectory { path: path.to_path_buf() })
+        }
+        Err(source) => Err(EnvError::from_io("create", path, source)),
+    }
+}
+
+/// Creates a symbolic link with missing parents.
+pub(crate) fn create_symlink(path: &Path, target: &Path) -> Result<(), EnvError> {
+    let directory = create_parent(path)?;
+    std::os::unix::fs::symlink(target, path).map_err(|source| EnvError::from_io("create", path, source))?;
+    directory.keep();
+    Ok(())
+}
+
+/// Sets the permission bits of a file or directory, following links.
+pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), EnvError> {
+    fs::set_permissions(path, Permissions::from_mode(mode & 0o7777))
+        .map_err(|source| EnvError::from_io("change the mode of", path, source))
+}
+
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), EnvError> {
     let failed = |source| EnvError::from_io("rename", from, source);
     // A missing source must not leave new directories behind.
@@ -248,19 +297,12 @@ pub(crate) fn too_many_links() -> io::Error {
 
 /// Creates the temporary file that will become or replace a file. A replacement is readable by its
 /// owner alone while it is written: the file may be a secret.
-fn temporary_file(directory: &Path, is_replacement: bool) -> io::Result<NamedTempFile> {
-    let mode = if is_replacement { REPLACEMENT_MODE } else { NEW_FILE_MODE };
-    tempfile::Builder::new()
-        .prefix(".pintle-")
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(directory)
+fn temporary_file(directory: &Path, is_replacement: bool) -> io::Result<Temporary> {
+    Temporary::create(directory, if is_replacement { REPLACEMENT_MODE } else { NEW_FILE_MODE })
 }
 
 /// Creates the directories above `target`, and a temporary file beside it.
-fn create_temporary(
-    target: &Path,
-    is_replacement: bool,
-) -> Result<(ParentDirectory, NamedTempFile), EnvError> {
+fn create_temporary(target: &Path, is_replacement: bool) -> Result<(ParentDirectory, Temporary), EnvError> {
     let attempt = || {
         let directory = create_parent(target)?;
         let file = temporary_file(&directory.path, is_replacement);
@@ -387,8 +429,8 @@ mod tests {
 
     use super::*;
 
-    fn mode(file: &NamedTempFile) -> u32 {
-        file.as_file().metadata().unwrap().mode() & 0o777
+    fn mode(file: &Temporary) -> u32 {
+        file.file().metadata().unwrap().mode() & 0o777
     }
 
     /// A name that no file system accepts, which fails only at the rename.

@@ -30,6 +30,7 @@ mod logging;
 mod memory;
 mod output;
 mod path;
+mod place;
 mod process;
 mod read_only;
 #[cfg(any(feature = "docker", feature = "ssh"))]
@@ -42,6 +43,7 @@ mod setters;
 #[cfg(feature = "ssh")]
 mod ssh;
 mod variables;
+mod walk;
 
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
 pub use confined::Confined;
@@ -49,13 +51,15 @@ pub use confined::Confined;
 pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
 pub use environment::{ExecutionEnvironment, IntoEnvironment};
 pub use error::{BoxError, EnvError};
-pub use file::{DirEntry, FileKind, MAX_ENTRIES, MAX_READ, Metadata};
+pub use file::{DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata};
 #[cfg(feature = "local")]
 pub use local::{LocalEnvironment, LocalEnvironmentBuilder};
 pub use logging::Logging;
 #[cfg(any(test, feature = "testing"))]
 pub use memory::{CommandScript, MemoryEnvironment};
-pub use output::{Captured, Output, OutputCapture, OutputChunk, OutputCollector, OutputLimits, OutputStream};
+pub use output::{
+    Captured, Output, OutputCapture, OutputChunk, OutputCollector, OutputLimits, OutputStream, Redactions,
+};
 pub use process::{ExitStatus, Process, ProcessOutput, Signal, TERMINATE_GRACE};
 pub use read_only::{CommandClassifier, ReadOnly};
 #[cfg(all(target_os = "linux", any(all(test, feature = "local"), feature = "sandbox")))]
@@ -66,3 +70,4 @@ pub use search::{
 #[cfg(feature = "ssh")]
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};
 pub use variables::EnvPolicy;
+pub use walk::{EntryKind, FileContent, ReadLimits, WalkEntry, WalkLimit, WalkOutput, WalkRequest};

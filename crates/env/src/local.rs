@@ -33,13 +33,14 @@ use crate::{
     environment::ExecutionEnvironment,
     error::EnvError,
     file::{DirEntry, MAX_ENTRIES, Metadata},
-    host_files,
+    host_files::{self, tree},
     output::OutputLimits,
     path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest},
     setters::setters,
     variables::{EnvPolicy, TAG_VARIABLE},
+    walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
 };
 
 /// Candidate shells; the first one that exists is used.
@@ -346,6 +347,59 @@ impl ExecutionEnvironment for LocalEnvironment {
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
         let path = self.resolve(path);
         blocking(move || host_files::canonicalize(&path)).await?
+    }
+
+    async fn place(&self) -> Result<Option<String>, EnvError> {
+        let path = self.working_directory().to_path_buf();
+        blocking(move || host_files::place(&path)).await?
+    }
+
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        let path = self.resolve(path);
+        blocking(move || host_files::create_directory(&path)).await?
+    }
+
+    async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
+        let (path, target) = (self.resolve(path), target.to_path_buf());
+        blocking(move || host_files::create_symlink(&path, &target)).await?
+    }
+
+    async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        let path = self.resolve(path);
+        blocking(move || host_files::set_mode(&path, mode)).await?
+    }
+
+    async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
+        let request = request.clone().with_root(self.resolve(&request.root));
+        let working_directory = self.working_directory.clone();
+        let cancelled = Cancelled::default();
+        let _guard = cancelled.on_drop();
+        admission::retry_on_shortage(None, || {
+            let (request, working_directory) = (request.clone(), working_directory.clone());
+            let cancelled = cancelled.clone();
+            async {
+                blocking(move || {
+                    let root = &request.root;
+                    let directory = tree::open_root(root)?;
+                    let above = tree::rules_above(root, &working_directory);
+                    let read = |path: &Path| host_files::read(path, None).unwrap_or_default();
+                    tree::walk(directory, root, &request, above.as_ref(), &read, &cancelled)
+                })
+                .await?
+            }
+        })
+        .await
+    }
+
+    async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
+        let paths: Arc<[PathBuf]> = paths.iter().map(|path| self.resolve(path)).collect();
+        let cancelled = Cancelled::default();
+        let _guard = cancelled.on_drop();
+        admission::retry_on_shortage(None, || {
+            let (paths, cancelled) = (Arc::clone(&paths), cancelled.clone());
+            async { blocking(move || tree::read_many(&paths, limits, &cancelled)).await? }
+        })
+        .await
     }
 
     fn shares_host_files(&self) -> bool {

@@ -22,6 +22,7 @@ use crate::{
     forward::forward,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest},
+    walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
 };
 
 /// Logs every operation through `tracing`: its name, its path, its duration and its outcome. For a
@@ -81,7 +82,7 @@ impl Logging {
 
 #[async_trait]
 impl ExecutionEnvironment for Logging {
-    forward! { inner: working_directory, platform, os_version, output_limits, resolve }
+    forward! { inner: working_directory, platform, os_version, output_limits, place, resolve }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         let entry = Entry::start("initialize", self.working_directory().display().to_string());
@@ -135,6 +136,44 @@ impl ExecutionEnvironment for Logging {
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
         let entry = Entry::start("rename", format!("{} to {}", from.display(), to.display()));
         entry.finish(self.inner.rename(from, to).await, |()| String::new())
+    }
+
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        let entry = Entry::at("create_directory", path);
+        entry.finish(self.inner.create_directory(path).await, |()| String::new())
+    }
+
+    async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
+        let entry = Entry::start("create_symlink", format!("{} to {}", path.display(), target.display()));
+        entry.finish(self.inner.create_symlink(path, target).await, |()| String::new())
+    }
+
+    async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        let entry = Entry::start("set_mode", format!("{} to {mode:o}", path.display()));
+        entry.finish(self.inner.set_mode(path, mode).await, |()| String::new())
+    }
+
+    async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
+        let entry = Entry::at("walk", &request.root);
+        entry.finish(self.inner.walk(request).await, |output| match output.reached {
+            None => format!("{} entries", output.entries.len()),
+            Some(limit) => format!("{} entries, limit reached: {limit:?}", output.entries.len()),
+        })
+    }
+
+    async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
+        let entry = Entry::start("read_many", format!("{} files", paths.len()));
+        entry.finish(self.inner.read_many(paths, limits).await, |contents| {
+            let sizes = contents.iter().filter_map(|content| match content {
+                FileContent::Bytes(bytes) => Some(bytes.len()),
+                FileContent::TooLarge
+                | FileContent::Missing
+                | FileContent::NotAFile
+                | FileContent::Unreadable
+                | FileContent::Skipped => None,
+            });
+            format!("{} read, {} bytes", sizes.clone().count(), sizes.sum::<usize>())
+        })
     }
 
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {

@@ -188,6 +188,16 @@ impl ExecutionEnvironment for MemoryEnvironment {
         }
     }
 
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        let path = self.checked(path)?;
+        self.lock().tree.create_directory(&path)
+    }
+
+    async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        let path = self.checked(path)?;
+        self.lock().tree.set_mode(&path, mode)
+    }
+
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
         let (from, to) = (self.checked(from)?, self.checked(to)?);
         self.lock().tree.rename(&from, &to)

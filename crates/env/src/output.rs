@@ -3,6 +3,7 @@
 
 mod capture;
 mod collector;
+mod redactions;
 mod spool;
 
 use std::{
@@ -22,6 +23,7 @@ use self::spool::Spooled;
 pub use self::{
     capture::{Captured, OutputCapture},
     collector::OutputCollector,
+    redactions::Redactions,
 };
 
 /// An output stream of a process.

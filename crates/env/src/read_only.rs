@@ -95,7 +95,7 @@ impl ExecutionEnvironment for ReadOnly {
     forward! {
         inner:
         working_directory, platform, os_version, initialize, cleanup, output_limits, read, metadata, list,
-        canonicalize, read_file, file_exists, list_directory, find_files, grep, resolve,
+        canonicalize, place, read_file, file_exists, list_directory, find_files, grep, walk, read_many, resolve,
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
@@ -113,6 +113,18 @@ impl ExecutionEnvironment for ReadOnly {
 
     async fn rename(&self, from: &Path, _to: &Path) -> Result<(), EnvError> {
         Err(self.refuse("renaming", from))
+    }
+
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        Err(self.refuse("creating", path))
+    }
+
+    async fn create_symlink(&self, path: &Path, _target: &Path) -> Result<(), EnvError> {
+        Err(self.refuse("creating", path))
+    }
+
+    async fn set_mode(&self, path: &Path, _mode: u32) -> Result<(), EnvError> {
+        Err(self.refuse("changing the mode of", path))
     }
 
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
@@ -135,7 +147,9 @@ impl fmt::Debug for ReadOnly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommandScript, GrepRequest, MemoryEnvironment, Program};
+    use crate::{
+        CommandScript, FileContent, GrepRequest, MemoryEnvironment, Program, ReadLimits, WalkRequest,
+    };
 
     fn memory() -> MemoryEnvironment {
         MemoryEnvironment::new("/project")
@@ -158,6 +172,9 @@ mod tests {
         assert_eq!(environment.list_directory(Path::new(""), 2).await.unwrap().len(), 2);
         assert_eq!(environment.glob("**/*.txt", Path::new("")).await.unwrap().len(), 1);
         assert_eq!(environment.grep(&GrepRequest::new("needle")).await.unwrap().files.len(), 1);
+        assert_eq!(environment.walk(&WalkRequest::new("")).await.unwrap().entries.len(), 2);
+        let read = environment.read_many(&["a/b.txt".into()], ReadLimits::new(9, 9)).await.unwrap();
+        assert_eq!(read, [FileContent::Bytes(b"needle\n".to_vec())]);
         let before = memory.files();
         for path in ["a/b.txt", "a", "new/c.txt", "gone"].map(Path::new) {
             assert!(is_refused(environment.write(path, b"x").await));
@@ -165,6 +182,9 @@ mod tests {
             assert!(is_refused(environment.remove(path).await));
             assert!(is_refused(environment.rename(path, Path::new("to")).await));
             assert!(is_refused(environment.rename(Path::new("a/b.txt"), path).await));
+            assert!(is_refused(environment.create_directory(path).await));
+            assert!(is_refused(environment.create_symlink(path, Path::new("b")).await));
+            assert!(is_refused(environment.set_mode(path, 0o777).await));
         }
         assert_eq!(memory.files(), before);
         assert!(!environment.shares_host_files());

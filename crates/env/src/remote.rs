@@ -23,6 +23,7 @@ mod system_info;
 #[cfg(feature = "local")]
 pub(crate) mod tests;
 pub(crate) mod transport;
+mod walk;
 
 use std::{
     collections::BTreeMap,
@@ -61,6 +62,7 @@ use crate::{
     search::{GlobRequest, GrepOutput, GrepRequest},
     secret::{self, SECRET_VALUE},
     variables::EnvPolicy,
+    walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
 };
 
 const SYSTEM_INFO: &str = include_str!("remote/scripts/system_info.sh");
@@ -273,6 +275,36 @@ impl<T: Transport> ExecutionEnvironment for Remote<T> {
         self.real_path(&self.resolve(path)).await
     }
 
+    async fn place(&self) -> Result<Option<String>, EnvError> {
+        self.system_info().await?;
+        self.place_of(&self.resolve(Path::new(""))).await
+    }
+
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        self.system_info().await?;
+        self.create_directory_at(&self.resolve(path)).await
+    }
+
+    async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
+        self.system_info().await?;
+        self.create_symlink_at(&self.resolve(path), target).await
+    }
+
+    async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        self.system_info().await?;
+        self.set_mode_of(&self.resolve(path), mode).await
+    }
+
+    async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
+        self.system_info().await?;
+        self.walk_tree(&request.clone().with_root(self.resolve(&request.root))).await
+    }
+
+    async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
+        self.system_info().await?;
+        self.read_files(paths.iter().map(|path| self.resolve(path)).collect(), limits).await
+    }
+
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         self.system_info().await?;
         self.match_names(request, &self.resolve(request.directory())).await
@@ -312,8 +344,9 @@ macro_rules! forward_to_remote {
         impl $crate::ExecutionEnvironment for $environment {
             $crate::forward! {
                 remote:
-                working_directory, platform, os_version, output_limits, initialize, cleanup, spawn, exec_command,
-                read, write, metadata, list, remove, rename, canonicalize, find_files, grep,
+                working_directory, platform, os_version, output_limits, initialize, cleanup, place, spawn, exec_command,
+                read, write, metadata, list, remove, rename, canonicalize, find_files, grep, create_directory,
+                create_symlink, set_mode, walk, read_many,
             }
         }
     };

@@ -148,8 +148,9 @@ impl Sandboxed {
 impl ExecutionEnvironment for Sandboxed {
     forward! {
         inner:
-        working_directory, platform, os_version, cleanup, output_limits, read, write, metadata, list,
-        remove, rename, canonicalize, shares_host_files, find_files, grep,
+        working_directory, platform, os_version, cleanup, output_limits, place, read, write, metadata, list,
+        remove, rename, canonicalize, shares_host_files, find_files, grep, create_directory, create_symlink,
+        set_mode, walk, read_many,
     }
 
     async fn initialize(&self) -> Result<(), EnvError> {

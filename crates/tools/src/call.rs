@@ -1,6 +1,7 @@
 //! A prepared call, and the result of its execution.
 
 mod arguments;
+mod stored;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +10,6 @@ use std::time::Duration;
 
 use pintle_env::{ExecutionEnvironment, Output};
 use pintle_llm::{Fingerprint, ToolCall, ToolResult};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::arguments::{Arguments, Fitted};
@@ -37,7 +37,7 @@ pub struct PreparedCall {
 struct InputSlot(Arc<Mutex<Option<ToolInput>>>);
 
 /// The result of a call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Execution {
     /// The result for the model, truncated.
@@ -45,19 +45,14 @@ pub struct Execution {
     /// The complete output.
     pub output: Output,
     /// The kind of failure, if the call failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolErrorKind>,
     /// The time-out that a command exceeded, if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<Duration>,
     /// The exit code of a command that exited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The files that changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
     /// A question to the user: the run ends with this round, and the next input answers it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
 }
 
@@ -200,6 +195,12 @@ impl PreparedCall {
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
         self.tool.is_repeatable()
+    }
+
+    /// Returns whether the call [declares](crate::Tool::declares_changes) its changes.
+    #[must_use]
+    pub fn declares_changes(&self) -> bool {
+        self.tool.tool().declares_changes()
     }
 }
 

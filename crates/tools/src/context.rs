@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::background::BackgroundCommands;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::intent::{DeclaredChange, IntentSink};
 use crate::known_files::KnownFiles;
 
 /// The resources of a call besides its arguments.
@@ -30,6 +31,8 @@ pub struct ToolContext {
     pub background: BackgroundCommands,
     /// The files that the session's calls have read or written.
     pub files: KnownFiles,
+    /// Takes what the call declares about its changes. Without one, declarations are dropped.
+    pub intents: Option<Arc<dyn IntentSink>>,
 }
 
 impl ToolContext {
@@ -44,6 +47,7 @@ impl ToolContext {
             on_output: None,
             background: BackgroundCommands::new(),
             files: KnownFiles::new(),
+            intents: None,
         }
     }
 
@@ -58,6 +62,23 @@ impl ToolContext {
         pub fn with_background(background: BackgroundCommands) => background = background;
         /// Sets the known files that the calls of a session share.
         pub fn with_files(files: KnownFiles) => files = files;
+        /// Sets the sink for declared changes.
+        pub fn with_intents(intents: Arc<dyn IntentSink>) => intents = Some(intents);
+    }
+
+    /// Declares what the call is about to do to files, and returns once that is durable. A tool that
+    /// [declares its changes](crate::Tool::declares_changes) calls this before the first of them, with all of them.
+    ///
+    /// # Errors
+    ///
+    /// The declaration could not be recorded, so the call must not change anything.
+    pub async fn declare(&self, changes: &[DeclaredChange<'_>]) -> Result<(), ToolError> {
+        let Some(sink) = &self.intents else { return Ok(()) };
+        let mut files = Vec::with_capacity(changes.len());
+        for change in changes {
+            files.push(change.intent(self.env.as_ref()).await);
+        }
+        sink.declare(files).await
     }
 
     /// Runs `work` until it ends or the call is cancelled, in which case `work` is dropped.

@@ -39,6 +39,11 @@ impl Harness {
         std::fs::write(path, content).unwrap();
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the test changes files without the environment")]
+    pub(crate) fn rename(&self, from: &str, to: &str) {
+        std::fs::rename(self.path(from), self.path(to)).unwrap();
+    }
+
     #[expect(clippy::disallowed_methods, reason = "the test checks files without the environment")]
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         std::fs::read(self.path(name)).ok()

@@ -10,6 +10,7 @@ mod form;
 pub mod gate;
 #[cfg(test)]
 mod harness;
+mod intent;
 mod kind;
 mod known_files;
 pub mod native;
@@ -25,6 +26,7 @@ mod truncate;
 
 pub use context::{CommandTimeouts, ToolContext};
 pub use error::{DefinitionError, ToolError, ToolErrorKind};
+pub use intent::{DeclaredChange, FileIntent, IntentSink, Reconciliation, reconcile};
 pub use kind::ToolKind;
 pub use known_files::KnownFiles;
 pub use registry::{RegisteredTool, ToolRegistry};

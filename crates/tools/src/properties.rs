@@ -36,6 +36,11 @@ macro_rules! tool_properties {
             $value
         }
     };
+    (@declares_changes $value:expr) => {
+        fn declares_changes(&self) -> bool {
+            $value
+        }
+    };
     (@kind $value:expr) => {
         fn kind(&self) -> &str {
             $value

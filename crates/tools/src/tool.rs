@@ -63,6 +63,14 @@ pub trait Tool: Send + Sync + 'static {
         self.effect() == Effect::Read
     }
 
+    /// Returns whether each call [declares](ToolContext::declare) what it does to files before its first change. If its
+    /// process dies, the files then tell whether the call is done, can run again, or is in conflict with somebody else's
+    /// change. Without a declaration the call has had no effect, and runs again. Default: false, and a call that is not
+    /// [repeatable](Tool::repeatable) is answered as interrupted.
+    fn declares_changes(&self) -> bool {
+        false
+    }
+
     /// Returns the canonical name that output limits are keyed by, if it is not [`Tool::name`]: a tool that runs shell
     /// commands under another name returns [`ToolKind::Shell`](crate::ToolKind::Shell).
     fn kind(&self) -> &str {
@@ -155,6 +163,11 @@ pub trait DynTool: Send + Sync + 'static {
         self.effect() == Effect::Read
     }
 
+    /// As [`Tool::declares_changes`].
+    fn declares_changes(&self) -> bool {
+        false
+    }
+
     /// As [`Tool::kind`]; `None` if it is the name.
     fn canonical_kind(&self) -> Option<String> {
         None
@@ -214,6 +227,10 @@ impl<T: Tool> DynTool for T {
 
     fn is_repeatable(&self) -> bool {
         self.repeatable()
+    }
+
+    fn declares_changes(&self) -> bool {
+        Tool::declares_changes(self)
     }
 
     fn canonical_kind(&self) -> Option<String> {

@@ -144,7 +144,7 @@ async fn every_event_kind_of_the_specification_is_emitted(dialect: Dialect) {
     config.limits.loop_detection_window = 3;
     let harness = Harness::configured(dialect, &turns, config).await;
     let mut events = harness.session.events();
-    harness.session.handle().steer("quickly").unwrap();
+    harness.session.handle().steer("quickly").await.unwrap();
     assert_eq!(harness.run("go").await.1.status, OutcomeStatus::RoundLimit);
     assert_eq!(harness.session.submit("go on").await.unwrap().status, OutcomeStatus::Failed);
     harness.session.close().await;

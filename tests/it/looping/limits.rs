@@ -34,7 +34,7 @@ async fn follow_up(dialect: Dialect) {
     )
     .await;
     let run = harness.session.submit("first this");
-    harness.session.handle().follow_up("then this").unwrap();
+    harness.session.handle().follow_up("then this").await.unwrap();
     let outcome = run.await.unwrap();
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "two"));
     harness.finish().await;

@@ -302,7 +302,8 @@ async fn steering_mid_task(dialect: Dialect) {
         "#;
     let harness = Harness::new(dialect, &format!("{WAITING_TURN}{turns}")).await;
     let task = "Create a web application with many routes";
-    let steer = |handle: &SessionHandle| handle.steer("Actually, just a /health endpoint").unwrap();
+    let steer =
+        async |handle: &SessionHandle| handle.steer("Actually, just a /health endpoint").await.unwrap();
     assert_eq!(harness.while_command_runs(task, steer).await.status, OutcomeStatus::Completed);
     let kinds: Vec<TurnKind> = harness.session.history().iter().map(|turn| turn.kind).collect();
     use TurnKind::{Assistant, Steering, ToolResults, User};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use super::DATA;
-use crate::failure::Failure;
+use crate::failure::{Context as _, Failure};
 
 /// The three providers of both specifications, as written in identifiers.
 const PROVIDERS: [&str; 3] = ["openai", "anthropic", "gemini"];
@@ -106,8 +106,8 @@ struct ProviderEntry {
 impl Checklist {
     /// Parses the data and checks the number of lines of each section.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
-        let document: Document = toml::from_str(text)
-            .map_err(|cause| Failure::new(format!("{DATA} could not be parsed")).with_source(cause))?;
+        let document: Document =
+            toml::from_str(text).with_context(|| format!("{DATA} could not be parsed"))?;
         document.require_sections()?;
         let mut lines = Vec::new();
         for section in &document.section {

@@ -18,7 +18,12 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{failure::Failure, metadata::Metadata, process};
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+    process,
+    test_run::TestRun,
+};
 
 /// Time limit of one test.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -81,25 +86,31 @@ impl TestBinaries {
         ]))?;
         let mut binaries = Vec::new();
         for line in json.lines() {
-            let message: Message = serde_json::from_str(line)
-                .map_err(|cause| Failure::new("a message of cargo could not be parsed").with_source(cause))?;
+            let message: Message =
+                serde_json::from_str(line).context("a message of cargo could not be parsed")?;
             binaries.extend(TestBinary::from_message(metadata, message));
         }
         let logs = metadata.target_directory.join("conformance");
-        fs::create_dir_all(&logs).map_err(|cause| {
-            Failure::new("the directory for test output could not be created").with_source(cause)
-        })?;
+        fs::create_dir_all(&logs).context("the directory for test output could not be created")?;
         Ok(Self { binaries, logs })
     }
 
-    /// Runs the tests in `names`. Those that do not exist are reported as missing.
-    pub(super) fn run(&self, names: &BTreeSet<&str>) -> Result<BTreeMap<String, TestOutcome>, Failure> {
+    /// Runs the tests in `names` that have not passed in `earlier`. Those that do not exist are reported as missing.
+    pub(super) fn run(
+        &self,
+        names: &BTreeSet<&str>,
+        earlier: &TestRun,
+    ) -> Result<BTreeMap<String, TestOutcome>, Failure> {
         let mut runs = Vec::new();
         let mut outcomes = BTreeMap::new();
         let mut listed: BTreeMap<&str, Listing> = BTreeMap::new();
         for name in names {
             outcomes.insert((*name).to_owned(), TestOutcome::Missing);
             let Some((binary, test)) = self.find(name) else { continue };
+            if binary.file_name().is_some_and(|file| earlier.has_passed(file, test)) {
+                outcomes.insert((*name).to_owned(), TestOutcome::Passed);
+                continue;
+            }
             if !listed.contains_key(binary.id.as_str()) {
                 listed.insert(&binary.id, binary.list()?);
             }
@@ -140,6 +151,10 @@ impl TestBinary {
         };
         let package_directory = package.directory().to_owned();
         Some(Self { id, executable: message.executable?, package_directory })
+    }
+
+    fn file_name(&self) -> Option<&str> {
+        self.executable.file_name()?.to_str()
     }
 
     fn list(&self) -> Result<Listing, Failure> {
@@ -255,7 +270,7 @@ mod tests {
         path::PathBuf,
     };
 
-    use super::{Metadata, TestBinaries, TestBinary, TestOutcome};
+    use super::{Metadata, TestBinaries, TestBinary, TestOutcome, TestRun};
 
     /// Uses this test binary instead of those of the workspace.
     fn this_binary() -> TestBinaries {
@@ -272,10 +287,12 @@ mod tests {
     #[test]
     fn named_tests_run_and_missing_ones_are_reported() {
         let binaries = this_binary();
-        let good = "xtask::bin/xtask::ci::tests::summary_lines_add_up";
-        let gone = "xtask::bin/xtask::ci::tests::no_such_test";
+        let good = "xtask::bin/xtask::test_run::tests::summary_lines_add_up";
+        let gone = "xtask::bin/xtask::test_run::tests::no_such_test";
         let unknown = "pintle-unknown::tests::a";
-        let found = binaries.run(&BTreeSet::from([good, gone, unknown])).expect("the tests are run");
+        let found = binaries
+            .run(&BTreeSet::from([good, gone, unknown]), &TestRun::default())
+            .expect("the tests are run");
         std::fs::remove_dir_all(&binaries.logs).expect("the directory goes");
         assert_eq!(
             found,
@@ -285,6 +302,19 @@ mod tests {
                 (unknown.to_owned(), TestOutcome::Missing),
             ])
         );
+    }
+
+    #[test]
+    fn a_test_that_has_passed_before_does_not_run_again() {
+        let mut binaries = this_binary();
+        let mut earlier = TestRun::default();
+        earlier.add("Running unittests src/main.rs (target/debug/deps/xtask-0123)");
+        earlier.add("test ci::tests::passed_before ... ok");
+        // Running anything would fail: there is no such program.
+        binaries.binaries[0].executable = PathBuf::from("/nonexistent/xtask-0123");
+        let name = "xtask::bin/xtask::ci::tests::passed_before";
+        let found = binaries.run(&BTreeSet::from([name]), &earlier).expect("nothing is run");
+        assert_eq!(found, BTreeMap::from([(name.to_owned(), TestOutcome::Passed)]));
     }
 
     #[test]

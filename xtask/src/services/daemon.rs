@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::cannot;
-use crate::failure::Failure;
+use crate::failure::{Context as _, Failure};
 
 /// Time limit for a service to start, and to stop before it is killed.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -57,9 +57,7 @@ pub(super) fn start(command: &mut Command, log: &Path, is_ready: impl Fn() -> bo
     let errors = file.try_clone().map_err(|cause| cannot("write", log).with_source(cause))?;
     command.process_group(0).stdin(Stdio::null()).stdout(file).stderr(errors);
     let program = command.get_program().to_string_lossy().into_owned();
-    let mut child = command
-        .spawn()
-        .map_err(|cause| Failure::new(format!("{program} could not be started")).with_source(cause))?;
+    let mut child = command.spawn().with_context(|| format!("{program} could not be started"))?;
     let mut is_up = false;
     wait_until(|| {
         is_up = is_ready();

@@ -17,7 +17,7 @@ use super::{
     install::find_or_install,
     remove_directory, write,
 };
-use crate::failure::Failure;
+use crate::failure::{Context as _, Failure};
 
 const IMAGE: &str = "pintle-test/busybox:1";
 
@@ -137,11 +137,11 @@ impl Engine {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|cause| Failure::new("tar could not be started").with_source(cause))?;
+            .context("tar could not be started")?;
         let mut import = self.docker(&["import", "--change", "CMD [\"/bin/sh\"]", "-", IMAGE])?;
         let content = tar.stdout.take().map_or_else(Stdio::null, Stdio::from);
         require(import.stdin(content), "the image could not be imported")?;
-        let packed = tar.wait().map_err(|cause| Failure::new("could not wait for tar").with_source(cause))?;
+        let packed = tar.wait().context("could not wait for tar")?;
         if !packed.success() {
             return Err(Failure::new(format!("tar of {} ended with {packed}", root.display())));
         }
@@ -152,8 +152,7 @@ impl Engine {
     /// Removes all containers. The engine has no other users.
     fn remove_containers(&self) -> Result<(), Failure> {
         let listed = self.docker(&["ps", "--all", "--quiet"])?.output();
-        let listed =
-            listed.map_err(|cause| Failure::new("docker could not be started").with_source(cause))?;
+        let listed = listed.context("docker could not be started")?;
         let ids = String::from_utf8_lossy(&listed.stdout).into_owned();
         let ids: Vec<_> = ids.split_whitespace().collect();
         if ids.is_empty() {
@@ -174,7 +173,7 @@ fn write_root_file_system(root: &Path) -> Result<(), Failure> {
     let inside = root.join("bin/busybox");
     fs::copy(&busybox, &inside).map_err(|cause| cannot("copy busybox to", &inside).with_source(cause))?;
     let listed = Command::new(&busybox).arg("--list").output();
-    let listed = listed.map_err(|cause| Failure::new("busybox could not be started").with_source(cause))?;
+    let listed = listed.context("busybox could not be started")?;
     for name in String::from_utf8_lossy(&listed.stdout).lines().filter(|name| *name != "busybox") {
         let link = root.join("bin").join(name);
         symlink("busybox", &link).map_err(|cause| cannot("create the link", &link).with_source(cause))?;
@@ -191,11 +190,7 @@ fn write_root_file_system(root: &Path) -> Result<(), Failure> {
 
 /// Runs a command and reports its standard error if it fails.
 fn require(command: &mut Command, what: &str) -> Result<(), Failure> {
-    let output = command
-        .stderr(Stdio::piped())
-        .stdout(Stdio::piped())
-        .output()
-        .map_err(|cause| Failure::new(what).with_source(cause))?;
+    let output = command.stderr(Stdio::piped()).stdout(Stdio::piped()).output().context(what)?;
     if output.status.success() {
         return Ok(());
     }

@@ -13,14 +13,22 @@ pub(super) fn find_or_install(program: &str, packages: &[&str]) -> Result<PathBu
     if let Some(found) = find_program(program) {
         return Ok(found);
     }
-    let advice = format!("{program} was not found; install it (Debian: {})", packages.join(" "));
+    install(program, packages)?;
+    find_program(program).ok_or_else(|| Failure::new(advice(program, packages)))
+}
+
+/// Installs the Debian `packages` for the missing `program`.
+pub(super) fn install(program: &str, packages: &[&str]) -> Result<(), Failure> {
     if find_program("apt-get").is_none() {
-        return Err(Failure::new(advice));
+        return Err(Failure::new(advice(program, packages)));
     }
     eprintln!("installing {} for {program}", packages.join(" "));
     apt_get(&["update", "-qq"])?;
-    apt_get(&[&["install", "-y", "-q", "--no-install-recommends"], packages].concat())?;
-    find_program(program).ok_or_else(|| Failure::new(advice))
+    apt_get(&[&["install", "-y", "-q", "--no-install-recommends"], packages].concat())
+}
+
+fn advice(program: &str, packages: &[&str]) -> String {
+    format!("{program} was not found; install it (Debian: {})", packages.join(" "))
 }
 
 /// Runs apt-get. Waits for its lock if another process holds it.

@@ -20,7 +20,7 @@ use super::{
     install::find_or_install,
     quoted, write,
 };
-use crate::failure::Failure;
+use crate::failure::{Context as _, Failure};
 
 /// User who is not root. Created if missing, and not removed.
 const USER: &str = "tester";
@@ -174,7 +174,7 @@ fn speaks_ssh(port: u16) -> bool {
 
 fn free_port() -> Result<u16, Failure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    Ok(listener.map_err(|cause| Failure::new("there is no free port on loopback").with_source(cause))?.port())
+    Ok(listener.context("there is no free port on loopback")?.port())
 }
 
 fn create_key(path: &Path) -> Result<(), Failure> {

@@ -11,7 +11,11 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{failure::Failure, metadata::Metadata, process};
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+    process,
+};
 
 use super::{
     table::{Ratios, Reference},
@@ -98,15 +102,12 @@ impl Stage {
         if stage.directory.exists() {
             stage.remove()?;
         }
-        std::fs::create_dir_all(&stage.directory)
-            .map_err(|cause| Failure::new("no directory could be made for the checks").with_source(cause))?;
+        std::fs::create_dir_all(&stage.directory).context("no directory could be made for the checks")?;
         Ok(stage)
     }
 
     fn remove(&self) -> Result<(), Failure> {
-        std::fs::remove_dir_all(&self.directory).map_err(|cause| {
-            Failure::new("the directory of the checks could not be removed").with_source(cause)
-        })
+        std::fs::remove_dir_all(&self.directory).context("the directory of the checks could not be removed")
     }
 
     fn log(&self) -> PathBuf {
@@ -114,8 +115,7 @@ impl Stage {
     }
 
     fn check(&self, metadata: &Metadata, layer: &str) -> Result<std::process::Command, Failure> {
-        let own = std::env::current_exe()
-            .map_err(|cause| Failure::new("the path of this program is unknown").with_source(cause))?;
+        let own = std::env::current_exe().context("the path of this program is unknown")?;
         let mut command = process::cargo(&metadata.workspace_root);
         command
             .args([
@@ -141,9 +141,7 @@ impl Stage {
     fn c_compiler(&self, own: &Path) -> Result<PathBuf, Failure> {
         let path = self.directory.join(wrapper::CC_NAME);
         if !path.exists() {
-            std::os::unix::fs::symlink(own, &path).map_err(|cause| {
-                Failure::new("no wrapper of the C compiler could be made").with_source(cause)
-            })?;
+            std::os::unix::fs::symlink(own, &path).context("no wrapper of the C compiler could be made")?;
         }
         Ok(path)
     }
@@ -196,8 +194,7 @@ pub(super) fn hash_of(path: &Path) -> Option<String> {
 }
 
 fn read_log(path: &Path) -> Result<BTreeMap<String, f64>, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| Failure::new("the log of the compilers could not be read").with_source(cause))?;
+    let text = std::fs::read_to_string(path).context("the log of the compilers could not be read")?;
     let mut times = BTreeMap::new();
     for line in text.lines() {
         let entry = line.split_once(' ').and_then(|(hash, micros)| Some((hash, micros.parse::<f64>().ok()?)));

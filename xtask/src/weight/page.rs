@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::{failure::Failure, metadata::Metadata};
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+};
 
 use super::table::Table;
 
@@ -24,8 +27,7 @@ pub(super) fn require(metadata: &Metadata, table: &Table) -> Result<(), Failure>
 
 pub(super) fn write(metadata: &Metadata, table: &Table) -> Result<(), Failure> {
     let text = rewritten(&read(metadata)?, table)?;
-    std::fs::write(path(metadata), text)
-        .map_err(|cause| Failure::new(format!("{PATH} could not be written")).with_source(cause))
+    std::fs::write(path(metadata), text).with_context(|| format!("{PATH} could not be written"))
 }
 
 fn path(metadata: &Metadata) -> PathBuf {
@@ -33,8 +35,7 @@ fn path(metadata: &Metadata) -> PathBuf {
 }
 
 fn read(metadata: &Metadata) -> Result<String, Failure> {
-    std::fs::read_to_string(path(metadata))
-        .map_err(|cause| Failure::new(format!("{PATH} could not be read")).with_source(cause))
+    std::fs::read_to_string(path(metadata)).with_context(|| format!("{PATH} could not be read"))
 }
 
 fn rewritten(text: &str, table: &Table) -> Result<String, Failure> {

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::{failure::Failure, metadata::Metadata};
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+};
 
 pub(super) const PATH: &str = "xtask/weight.toml";
 
@@ -42,8 +45,7 @@ impl Table {
     }
 
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
-        toml::from_str(text)
-            .map_err(|cause| Failure::new(format!("{PATH} could not be parsed")).with_source(cause))
+        toml::from_str(text).with_context(|| format!("{PATH} could not be parsed"))
     }
 
     pub(super) fn require_every_library(&self, metadata: &Metadata) -> Result<(), Failure> {
@@ -60,13 +62,13 @@ impl Table {
     pub(super) fn save_checks(&self, metadata: &Metadata) -> Result<(), Failure> {
         let text = rewritten(&read(metadata)?, &self.check)?;
         std::fs::write(metadata.workspace_root.join(PATH), text)
-            .map_err(|cause| Failure::new(format!("{PATH} could not be written")).with_source(cause))
+            .with_context(|| format!("{PATH} could not be written"))
     }
 }
 
 fn read(metadata: &Metadata) -> Result<String, Failure> {
     std::fs::read_to_string(metadata.workspace_root.join(PATH))
-        .map_err(|cause| Failure::new(format!("{PATH} could not be read")).with_source(cause))
+        .with_context(|| format!("{PATH} could not be read"))
 }
 
 /// Replaces the figures of the file and keeps everything before them.

@@ -13,7 +13,10 @@ use std::{
 
 use nix::sys::resource::UsageWho;
 
-use crate::{failure::Failure, process};
+use crate::{
+    failure::{Context as _, Failure},
+    process,
+};
 
 /// Variable with the path of the log, which gets a line per compiler run. If it is set, this program is a wrapper.
 pub(super) const LOG: &str = "PINTLE_WEIGHT_LOG";
@@ -38,16 +41,16 @@ fn compile(log: &Path) -> Result<ExitCode, Failure> {
     };
     let compiler = compiler.ok_or_else(|| Failure::new("no compiler was named to the wrapper"))?;
     let arguments: Vec<OsString> = words.collect();
-    let status = Command::new(&compiler).args(&arguments).status().map_err(|cause| {
-        Failure::new(format!("{} could not be started", compiler.display())).with_source(cause)
-    })?;
+    let status = Command::new(&compiler)
+        .args(&arguments)
+        .status()
+        .with_context(|| format!("{} could not be started", compiler.display()))?;
     if let Some(unit) = unit_of(&arguments).or_else(unit_of_build_script) {
         let line = format!("{unit} {}\n", process::cpu_time(UsageWho::RUSAGE_CHILDREN)?.as_micros());
         // A single appending write, so that the lines of concurrent compilers do not mix.
         let file = OpenOptions::new().create(true).append(true).open(log);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(|cause| {
-            Failure::new("the log of the compilers could not be written").with_source(cause)
-        })?;
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .context("the log of the compilers could not be written")?;
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))

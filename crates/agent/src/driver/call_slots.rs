@@ -31,6 +31,7 @@ pub(super) fn preparation(result: &Result<ReadyCall, ToolError>) -> Preparation 
     let plan = CallPlan {
         effect: call.effect(),
         repeatable: call.is_repeatable(),
+        declares_changes: call.declares_changes(),
         writes: call.targets().to_vec(),
         repairs: call.repairs().to_vec(),
     };
@@ -101,6 +102,16 @@ impl CallSlots {
         Some((request, asked))
     }
 
+    /// Approves a prepared call that was approved before the session was resumed.
+    pub(super) fn confirm(&mut self, key: CallKey) {
+        if let Some(CallSlot::Ready(ready)) = self.slots.get(&key)
+            && let Some(request) = &ready.request
+        {
+            let (call, fingerprint) = (Box::new(ready.call.clone()), request.fingerprint);
+            self.slots.insert(key, CallSlot::Approved { call, fingerprint });
+        }
+    }
+
     /// Applies a decision to the pending call with this id and fingerprint. Returns its key, or `None` if there is none.
     pub(super) fn decide(&mut self, call_id: &str, exactly: Fingerprint, approved: bool) -> Option<CallKey> {
         let key = self.slots.iter().find_map(|(key, slot)| match slot {
@@ -123,6 +134,11 @@ impl CallSlots {
         Some(key)
     }
 
+    /// Returns whether the call with this id waits for a decision.
+    pub(super) fn is_pending(&self, call_id: &str) -> bool {
+        self.pending().any(|request| request.call_id == call_id)
+    }
+
     /// Moves a call that may run to the running ones. Returns it with the fingerprint that was approved, if approval was
     /// needed, and the token that stops it; `None` if there is no such call.
     pub(super) fn run(
@@ -143,6 +159,17 @@ impl CallSlots {
         let cancel = CancellationToken::new();
         self.slots.insert(key, CallSlot::Running(cancel.clone()));
         Some((call, approved, cancel))
+    }
+
+    /// Returns whether the start of a call needs no barrier: the call may run twice, or it declares its changes, and the
+    /// declaration passes the barrier. One that is unknown needs it.
+    pub(super) fn may_start_unsynced(&self, key: CallKey) -> bool {
+        let may = |call: &PreparedCall| call.is_repeatable() || call.declares_changes();
+        match self.slots.get(&key) {
+            Some(CallSlot::Ready(ready)) => may(&ready.call),
+            Some(CallSlot::Pending { call, .. } | CallSlot::Approved { call, .. }) => may(call),
+            Some(CallSlot::Preparing { .. } | CallSlot::Running(_)) | None => false,
+        }
     }
 
     /// Stops a running call.
@@ -218,7 +245,11 @@ impl Driver {
             | InputKind::Submit { .. }
             | InputKind::Steer { .. }
             | InputKind::FollowUp { .. }
+            | InputKind::Compact
+            | InputKind::Rewind { .. }
+            | InputKind::CheckpointTaken { .. }
             | InputKind::Configure { .. }
+            | InputKind::DecisionRefused { .. }
             | InputKind::ContextLoaded { .. }
             | InputKind::ContextFailed { .. }
             | InputKind::SegmentOpened { .. }
@@ -228,12 +259,18 @@ impl Driver {
             | InputKind::ModelRetrying { .. }
             | InputKind::CallPrepared { .. }
             | InputKind::ToolStarted { .. }
+            | InputKind::ChangesDeclared { .. }
+            | InputKind::Reconciled { .. }
             | InputKind::ChildSpawned { .. }
             | InputKind::ChildSpent { .. }
+            | InputKind::ChildAccount { .. }
+            | InputKind::ChildAsked { .. }
+            | InputKind::BudgetGranted { .. }
             | InputKind::ChildEnded { .. }
             | InputKind::CleanedUp
             | InputKind::Unrecorded { .. }
-            | InputKind::Resumed => {}
+            | InputKind::TakenUp { .. }
+            | InputKind::Resumed { .. } => {}
         }
     }
 }

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Decided, Driver};
 use crate::config::{ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
+use crate::error::SessionError;
 use crate::profile::ProviderProfile;
-use crate::protocol::{Change, InputKind, RunId, TurnLimits};
+use crate::protocol::{Change, InputKind, RunId, SessionState, TurnLimits};
 use crate::session::{RunOwner, SessionBuilder};
 
 /// Command to the driver. Large commands are boxed, since a channel allocates a block of them from the start.
@@ -23,11 +24,23 @@ pub(crate) enum Command {
         text: String,
         owner: RunOwner,
     },
-    Steer(String),
-    FollowUp(String),
+    /// Message for one of the queues; answered once it is on record.
+    Message {
+        queue: MessageQueue,
+        text: String,
+        accepted: oneshot::Sender<Result<(), SessionError>>,
+    },
     Interrupt,
     Abort,
     Close,
+    /// Ends the process's part of the session, and leaves the session open.
+    Suspend,
+    Compact,
+    /// Goes back to this many entries of the history; answered once that is on record.
+    Rewind {
+        turns: usize,
+        done: oneshot::Sender<Result<(), SessionError>>,
+    },
     SetReasoningEffort(Option<ReasoningEffort>),
     SetModel(String),
     SetProfile(Box<ProviderProfile>),
@@ -42,6 +55,13 @@ pub(crate) enum Command {
         turns: usize,
         reply: oneshot::Sender<Result<Box<SessionBuilder>, usize>>,
     },
+}
+
+/// Queue of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageQueue {
+    Steering,
+    FollowUps,
 }
 
 /// Change of the part of the configuration that the driver applies, without the machine.
@@ -70,13 +90,50 @@ impl ConfigChange {
 impl Driver {
     pub(super) async fn command(&mut self, command: Command) {
         self.follow_subagents().await;
-        if let Some(kind) = self.input_of(command) {
+        if let Some(kind) = self.input_of(command).await {
             self.step(kind).await;
         }
     }
 
+    /// Queues a message and answers once it is on record.
+    async fn accept(
+        &mut self,
+        queue: MessageQueue,
+        text: String,
+        accepted: oneshot::Sender<Result<(), SessionError>>,
+    ) {
+        let kind = match queue {
+            MessageQueue::Steering => InputKind::Steer { text },
+            MessageQueue::FollowUps => InputKind::FollowUp { text },
+        };
+        let refusal = if self.machine.state() == SessionState::Closed {
+            Some(SessionError::Closed)
+        } else {
+            self.machine.refusal(&kind).map(SessionError::Refused)
+        };
+        self.step(kind).await;
+        let unrecorded = self.recording.failure().map(|error| SessionError::Unrecorded(error.clone().into()));
+        // A caller that has stopped waiting needs no answer.
+        let _ = accepted.send(unrecorded.or(refusal).map_or(Ok(()), Err));
+    }
+
+    /// Rewinds the session and answers once that is on record.
+    async fn rewind(&mut self, turns: usize, done: oneshot::Sender<Result<(), SessionError>>) {
+        let refusal = if self.machine.state() == SessionState::Closed {
+            Some(SessionError::Closed)
+        } else {
+            self.machine.rewind_refusal(turns).map(SessionError::NotRewound)
+        };
+        if refusal.is_none() {
+            self.step(InputKind::Rewind { turns }).await;
+        }
+        let unrecorded = self.recording.failure().map(|error| SessionError::Unrecorded(error.clone().into()));
+        // A caller that has stopped waiting needs no answer.
+        let _ = done.send(unrecorded.or(refusal).map_or(Ok(()), Err));
+    }
+
     /// Performs the driver's part of a command and returns the input for the machine, if there is one.
-    fn input_of(&mut self, command: Command) -> Option<InputKind> {
+    async fn input_of(&mut self, command: Command) -> Option<InputKind> {
         let kind = match command {
             Command::Submit { run, text, owner } => {
                 if self.machine.current_run().is_none() {
@@ -85,11 +142,23 @@ impl Driver {
                 self.runs.insert(run, owner);
                 InputKind::Submit { run, text }
             }
-            Command::Steer(text) => InputKind::Steer { text },
-            Command::FollowUp(text) => InputKind::FollowUp { text },
+            Command::Message { queue, text, accepted } => {
+                self.accept(queue, text, accepted).await;
+                return None;
+            }
             Command::Interrupt => InputKind::Interrupt,
             Command::Abort => InputKind::Abort,
             Command::Close => InputKind::Close,
+            Command::Suspend => {
+                self.suspended = true;
+                self.machine.current_run()?;
+                InputKind::Interrupt
+            }
+            Command::Compact => InputKind::Compact,
+            Command::Rewind { turns, done } => {
+                self.rewind(turns, done).await;
+                return None;
+            }
             Command::SetReasoningEffort(effort) => {
                 InputKind::Configure { change: Change::ReasoningEffort(effort) }
             }
@@ -116,7 +185,10 @@ impl Driver {
                 change.apply_to(&mut self.config);
                 return None;
             }
-            Command::Decide(decided) => return self.decide(*decided),
+            Command::Decide(decided) => {
+                let (call_id, decision) = (decided.call_id.clone(), decided.decision.clone());
+                self.decide(*decided).unwrap_or_else(|| self.refused_decision(&call_id, &decision))
+            }
             Command::Fork { turns, reply } => {
                 let forked = self.fork(turns).map(Box::new).ok_or(self.machine.history().len());
                 // A caller that has stopped waiting needs no fork.

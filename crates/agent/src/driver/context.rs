@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, Redactions};
 use pintle_llm::{Error, ErrorKind};
 use pintle_tools::ToolRegistry;
 use tokio::sync::OnceCell;
@@ -43,6 +43,7 @@ impl Driver {
             init: self.environment_init(),
             profile: self.profile.clone(),
             user_instructions: self.config.user_instructions.clone(),
+            redactions: self.config.redactions.clone(),
             date: self.clock.now().date(),
         };
         let cancelled = CancellationToken::new();
@@ -89,6 +90,7 @@ struct ContextLoader {
     init: EnvironmentInit,
     profile: ProviderProfile,
     user_instructions: Option<String>,
+    redactions: Redactions,
     date: String,
 }
 
@@ -99,7 +101,7 @@ impl ContextLoader {
         let profile = &self.profile;
         let docs = profile.project_docs(self.env.as_ref(), root).await;
         let layers = profile.prompt_layers(environment, &docs, self.user_instructions.as_deref());
-        let prompt = SystemPrompt::of(&layers);
+        let prompt = SystemPrompt::of(&layers).redacted(&self.redactions);
         let mut context = TurnContext::new(
             profile.provider.clone(),
             profile.model.clone(),
@@ -113,6 +115,7 @@ impl ContextLoader {
         context.provider_options.clone_from(&profile.provider_options);
         context.max_tokens = profile.max_output_tokens;
         context.pricing.clone_from(&profile.pricing);
+        context.bounds = profile.token_bounds();
         context.parallel_tool_calls = profile.supports_parallel_tool_calls;
         Ok(context)
     }

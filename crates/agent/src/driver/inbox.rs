@@ -18,9 +18,15 @@ pub(super) enum Message {
 pub(super) struct Inbox {
     /// Whether the last message was a command.
     report_is_next: bool,
+    ignores_commands: bool,
 }
 
 impl Inbox {
+    /// Returns only reports from now on.
+    pub(super) fn ignore_commands(&mut self) {
+        self.ignores_commands = true;
+    }
+
     /// Returns the next command or report. Cancel safe.
     pub(super) async fn next(
         &mut self,
@@ -31,13 +37,16 @@ impl Inbox {
             tokio::select! {
                 biased;
                 Some(report) = reports.recv() => Message::Report(report),
-                command = commands.recv() => Message::Command(command),
+                command = commands.recv(), if !self.ignores_commands => Message::Command(command),
+                // The driver owns a sender of reports.
+                else => std::future::pending().await,
             }
         } else {
             tokio::select! {
                 biased;
-                command = commands.recv() => Message::Command(command),
+                command = commands.recv(), if !self.ignores_commands => Message::Command(command),
                 Some(report) = reports.recv() => Message::Report(report),
+                else => std::future::pending().await,
             }
         };
         self.report_is_next = matches!(message, Message::Command(_));

@@ -10,13 +10,14 @@ use pintle_llm::{
     Client, Error, ErrorKind, Finish, PartialToolCall, Request, Response, Retry, RetryPolicy, StreamEvent,
     jitter,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::response_size::ResponseSizeLimit;
 use super::{Driver, Report, trace};
 use crate::protocol::{InputKind, ModelCallId, SegmentId, SegmentKind};
+use crate::record::Fence;
 
 impl Driver {
     pub(super) fn call_model(&mut self, model_call: ModelCallId, request: Request) {
@@ -34,6 +35,7 @@ impl Driver {
             streams: self.profile.supports_streaming,
             policy: self.config.retry.0.clone(),
             response_limit: self.config.response_limit.0,
+            fence: self.recording.fence(),
             model_call,
             segments: ResponseSegments {
                 reports: reports.clone(),
@@ -62,6 +64,7 @@ struct ModelCall {
     policy: RetryPolicy,
     /// In bytes.
     response_limit: u64,
+    fence: Fence,
     model_call: ModelCallId,
     segments: ResponseSegments,
 }
@@ -99,22 +102,32 @@ impl ModelCall {
             let Some(delay) = self.policy.delay(attempt, &error, jitter()) else { return Err(error) };
             attempt += 1;
             self.segments.end_attempt().await;
-            self.report_retry(attempt, delay, &error).await;
+            let recorded = self.report_retry(attempt, delay, &error).await;
             tokio::time::sleep(delay).await;
+            if recorded.await.is_err() {
+                // The attempt is not on record: the session ends, and cancels this call.
+                std::future::pending::<()>().await;
+            }
         }
     }
 
-    async fn report_retry(&self, attempt: u32, delay: Duration, error: &Error) {
+    /// Reports another attempt. Returns the receiver of the notice that it is on record.
+    async fn report_retry(&self, attempt: u32, delay: Duration, error: &Error) -> oneshot::Receiver<()> {
         let kind = InputKind::ModelRetrying {
             model_call: self.model_call,
             attempt,
             delay,
             error: error.info().clone(),
         };
-        self.segments.report(kind).await;
+        let (sender, recorded) = oneshot::channel();
+        let report = Report::Intent { kind: Box::new(kind), recorded: sender };
+        // If the driver is gone, there is no further attempt.
+        let _ = self.segments.reports.send(report).await;
+        recorded
     }
 
     async fn attempt(&mut self) -> Result<Response, Error> {
+        self.fence.check().map_err(lost)?;
         let response = if self.streams {
             self.stream().await?
         } else {
@@ -144,6 +157,13 @@ impl ModelCall {
         }
         Err(Error::new(ErrorKind::Stream, "the stream ended without its final event"))
     }
+}
+
+/// Error of a call that is not made, because the session is not ours any more.
+fn lost(source: std::io::Error) -> Error {
+    Error::new(ErrorKind::Configuration, "the session is not owned any more")
+        .with_source(source)
+        .with_retry(Retry::Never)
 }
 
 /// Error of an adapter that panicked. The session stays usable: another response may not trigger the bug.

@@ -7,6 +7,7 @@ use pintle_llm::Client;
 use pintle_tools::pipeline::Gate;
 
 use crate::approval::Approver;
+use crate::checkpoints::Checkpoints;
 use crate::clock::Clock;
 use crate::config::SessionConfig;
 use crate::profile::ProviderProfile;
@@ -21,4 +22,5 @@ pub(crate) struct Parts {
     pub(crate) gates: Vec<Arc<dyn Gate>>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) checkpoints: Option<Arc<dyn Checkpoints>>,
 }

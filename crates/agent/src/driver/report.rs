@@ -2,10 +2,12 @@
 
 use pintle_llm::Fingerprint;
 use pintle_tools::ToolError;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use super::call_slots::ReadyCall;
+use super::posted::Delivery;
 use crate::protocol::{CallKey, Decision, InputKind, SegmentId, Timer};
 
 /// Capacity of the report channel. A task waits while it is full.
@@ -18,6 +20,10 @@ pub(super) const MAX_REPORTS: usize = 256;
 pub(super) enum Report {
     /// Input for the machine.
     Input(Box<InputKind>),
+    /// Input whose effect is in the reporting task, which is told once it is on record.
+    Intent { kind: Box<InputKind>, recorded: oneshot::Sender<()> },
+    /// Input that somebody posted.
+    Posted(Box<Delivery>),
     /// A timer fired, unless it has been cancelled since.
     TimerFired { timer: Timer, cancelled: CancellationToken },
     /// Text of an open segment.
@@ -48,6 +54,18 @@ impl Driver {
         self.follow_subagents().await;
         let input = match report {
             Report::Input(kind) => Some(*kind),
+            Report::Intent { kind, recorded } => {
+                self.step(*kind).await;
+                // After a failed record nobody is told, and the session stops the task.
+                if self.recording.failure().is_none() {
+                    let _ = recorded.send(());
+                }
+                None
+            }
+            Report::Posted(delivery) => {
+                self.posted(*delivery).await;
+                None
+            }
             Report::TimerFired { timer, cancelled } => {
                 (!cancelled.is_cancelled()).then_some(InputKind::TimerFired { timer })
             }
@@ -63,6 +81,7 @@ impl Driver {
         if let Some(kind) = input {
             self.step(kind).await;
         }
+        self.decide_early().await;
     }
 }
 

@@ -17,7 +17,7 @@ impl Driver {
         self.calls.clear();
         self.timers.cancel_approvals();
         self.background.close().await;
-        self.subagents.close().await;
+        self.subagents.close(self.suspended).await;
         if !self.keep_environment
             && let Err(error) = self.owned_env.cleanup().await
         {

@@ -1,11 +1,12 @@
 //! Start of a session: new, with a history, or from a record.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pintle_env::ExecutionEnvironment;
 use tokio::sync::OnceCell;
 
+use super::posted::PostedState;
 use super::{Driver, Recording, SegmentBoundary};
 use crate::prompt::EnvironmentContext;
 use crate::protocol::{Action, Change, InputKind, RunId, SessionState, Start, TurnContext};
@@ -32,7 +33,7 @@ impl Driver {
         &mut self,
         mut start: Start,
         shared: Option<SharedEnvironment>,
-        recorder: Option<Arc<Recorder>>,
+        recording: Recording,
     ) {
         if let Some(shared) = shared {
             self.environment = shared.description;
@@ -44,51 +45,50 @@ impl Driver {
         self.tools = self.profile.tool_registry.clone();
         self.machine = Machine::starting(start);
         self.subagents.inherit_names(self.machine.subagents_named());
-        self.recording = Recording::to(recorder);
-        self.open();
+        self.recording = recording;
+        self.first_inputs = vec![InputKind::Opened {
+            provider: self.profile.provider.clone(),
+            model: self.profile.model.clone(),
+            working_directory: self.env.working_directory().display().to_string(),
+        }];
         self.publish();
     }
 
     /// Brings machine and events to the end of a record, without performing any action.
-    pub(crate) fn catch_up(&mut self, record: &Record, journal: Option<Journal>) -> Result<(), ReplayError> {
-        self.machine = Machine::starting(record.header.start.clone());
-        for (index, entry) in record.entries.iter().enumerate() {
-            let input = entry.input.clone();
-            let (at, boundary) = (input.at, SegmentBoundary::of(&input.kind));
-            let actions = self.machine.step(input);
-            record.compare(index, entry, &actions)?;
-            for action in actions {
-                if let Action::Emit(event) = action {
-                    self.emit(at, *event, boundary);
+    pub(crate) fn catch_up(
+        &mut self,
+        record: &Record,
+        journal: Option<Box<dyn Journal>>,
+    ) -> Result<(), ReplayError> {
+        let start = record.header.start.clone();
+        self.machine = record.go_through(
+            start,
+            |_| {},
+            |entry, actions| {
+                let (at, boundary) = (entry.input.at, SegmentBoundary::of(&entry.input.kind));
+                for action in actions {
+                    if let Action::Emit(event) = action {
+                        self.emit(at, *event, boundary);
+                    }
                 }
-            }
-        }
+            },
+        )?;
         if let Some(last) = record.entries.last() {
             self.clock.advance_to(last.input.at);
         }
         self.tools = self.profile.tool_registry.clone();
         self.segment_counter.store(record.next_segment(), Ordering::Relaxed);
-        self.recording = Recording::to(Some(Arc::new(Recorder::of(record.clone(), journal))));
-        self.to_resume = self.inputs_to_resume(record);
+        self.recording = Recording::new(Some(Arc::new(Recorder::of(record.clone()))), journal);
+        self.first_inputs = self.inputs_to_resume(record);
+        self.posted = PostedState::of(record);
+        self.run_counter.store(record.next_run(), Ordering::Relaxed);
         self.subagents.inherit_names(record.header.start.subagents_named);
-        self.subagents.restore(&RecordedSubagent::all_of(record), self.machine.subagents_named());
+        let keep_open = self.recording.subagents().is_some() && self.machine.state() != SessionState::Closed;
+        self.subagents.restore(RecordedSubagent::all_of(record), self.machine.subagents_named(), keep_open);
+        self.is_resuming = true;
+        self.report_account(None);
         self.publish();
         Ok(())
-    }
-
-    /// Steps the machine with its first input, which only leads to events, so that it precedes any command.
-    fn open(&mut self) {
-        let at = self.clock.now();
-        let kind = InputKind::Opened {
-            provider: self.profile.provider.clone(),
-            model: self.profile.model.clone(),
-            working_directory: self.env.working_directory().display().to_string(),
-        };
-        for action in self.advance(at, kind) {
-            if let Action::Emit(event) = action {
-                self.emit(at, *event, None);
-            }
-        }
     }
 
     pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
@@ -109,11 +109,24 @@ impl Driver {
         self.runs.insert(run, owner);
     }
 
-    /// Performs the first steps of a resumed session.
-    pub(super) async fn resume(&mut self) {
-        for kind in std::mem::take(&mut self.to_resume) {
+    /// Handles the first inputs of a new or resumed session.
+    pub(super) async fn begin(&mut self) {
+        for kind in std::mem::take(&mut self.first_inputs) {
             self.step(kind).await;
         }
+        if self.is_resuming {
+            let spec = self.subagent_spec();
+            let attached = self.subagents.attach(spec).await;
+            self.step(InputKind::Resumed { attached }).await;
+            // They begin now.
+            self.follow_subagents().await;
+        }
+        self.follow_posted();
+    }
+
+    /// Returns the counter for run ids.
+    pub(crate) fn run_counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.run_counter)
     }
 
     /// Returns a builder of a fork after the first `turns` history entries; `None` if there are fewer.
@@ -139,11 +152,13 @@ impl Driver {
         }
     }
 
-    /// Returns the inputs that a resumed machine needs first.
+    /// Returns the inputs that a resumed machine needs before it is told that it is resumed.
     fn inputs_to_resume(&self, record: &Record) -> Vec<InputKind> {
         let changed = self.machine.context().is_some_and(|context| !self.matches_profile(context));
         let change = changed.then_some(InputKind::Configure { change: Change::Context });
-        record.ends_of_open_segments().into_iter().chain(change).chain([InputKind::Resumed]).collect()
+        let is_folded = record.newest_version().0 != Record::VERSION;
+        let taken_up = is_folded.then_some(InputKind::TakenUp { version: Record::VERSION });
+        taken_up.into_iter().chain(record.ends_of_open_segments()).chain(change).collect()
     }
 
     /// Returns whether a context matches the profile, the text of the prompt aside.

@@ -5,7 +5,7 @@ use pintle_tools::pipeline::PreparedCall;
 
 use super::{Driver, Parts};
 use crate::profile::ProviderProfile;
-use crate::protocol::Spent;
+use crate::protocol::{Account, Budget, InputKind};
 use crate::subagent::SubagentSpec;
 
 impl Driver {
@@ -19,13 +19,29 @@ impl Driver {
         }
     }
 
-    /// Reports to the parent session what this session and its subagents have spent since `before`.
-    pub(super) fn report_spent(&self, before: Spent) {
-        let now = self.machine.spent();
-        if now != before
-            && let Some(parent) = &self.lineage.parent_link
+    /// Returns the account of this session, if it has a parent.
+    pub(super) fn account(&self) -> Option<Account> {
+        self.lineage.parent_link.is_some().then(|| self.machine.account())
+    }
+
+    /// Reports the account of this session to its parent, if it is not `before`.
+    pub(super) fn report_account(&self, before: Option<Account>) {
+        if let Some(parent) = &self.lineage.parent_link
+            && let Some(now) = self.account()
+            && before != Some(now)
         {
-            parent.report_spent(now.since(&before));
+            parent.report_account(now);
+        }
+    }
+
+    /// Asks the parent session for more of the budget. A session without one has what it has.
+    pub(super) fn ask_budget(&self, ask: u64, has: Budget, wants: Budget) -> Option<InputKind> {
+        match &self.lineage.parent_link {
+            Some(parent) => {
+                parent.ask_budget(ask, has, wants);
+                None
+            }
+            None => Some(InputKind::BudgetGranted { ask, slice: has }),
         }
     }
 
@@ -38,20 +54,26 @@ impl Driver {
     /// current when the model was asked is outdated, and later changes do not reach the subagent.
     pub(super) fn reserve_subagent(&self, call: &PreparedCall) {
         if call.kind() == ToolKind::SpawnAgent.as_str() {
-            let mut config = self.config.clone();
-            config.limits = self.machine.subagent_limits();
-            config.reasoning_effort = self.machine.reasoning_effort().cloned();
-            let parts = Parts {
-                client: self.client.clone(),
-                profile: self.base_profile.clone(),
-                env: self.env.clone(),
-                config,
-                gates: self.gates.to_vec(),
-                approver: self.approver.clone(),
-                clock: self.clock.clone(),
-            };
-            let (record, span) = (self.recording.is_kept(), self.trace.session());
-            self.subagents.reserve(call.call_id(), SubagentSpec { parts, record, span });
+            self.subagents.reserve(call.call_id(), self.subagent_spec());
         }
+    }
+
+    /// Returns the current configuration of this session, for a subagent.
+    pub(super) fn subagent_spec(&self) -> SubagentSpec {
+        let mut config = self.config.clone();
+        config.limits = self.machine.subagent_limits();
+        config.reasoning_effort = self.machine.reasoning_effort().cloned();
+        let parts = Parts {
+            client: self.client.clone(),
+            profile: self.base_profile.clone(),
+            env: self.env.clone(),
+            config,
+            gates: self.gates.to_vec(),
+            approver: self.approver.clone(),
+            clock: self.clock.clone(),
+            checkpoints: self.checkpoints.source(),
+        };
+        let (record, span) = (self.recording.is_kept(), self.trace.session());
+        SubagentSpec { parts, record, journals: self.recording.subagents(), span }
     }
 }

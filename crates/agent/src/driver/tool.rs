@@ -6,17 +6,22 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::poll_immediate;
-use pintle_env::ExecutionEnvironment;
+use pintle_env::{ExecutionEnvironment, Redactions};
 use pintle_llm::{Fingerprint, ToolCall};
 use pintle_tools::pipeline::{self, Execution, Gate, PreparedCall};
 use pintle_tools::{ToolContext, ToolError, ToolErrorKind, ToolRegistry, TruncationLimits, gate};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::call_slots::{ReadyCall, preparation};
+use super::checkpointer::Checkpointer;
 use super::context::EnvironmentInit;
+use super::reconciling::RecordedIntents;
+use super::redacting::redact_execution;
 use super::{Driver, Report, approval, output, trace};
 use crate::protocol::{CallKey, InputKind, SubagentOrigin};
+use crate::record::Fence;
 use crate::turn;
 
 /// Grace period of a stopped call to finish what it is doing, such as writing a file, before it is dropped.
@@ -61,10 +66,6 @@ impl Driver {
 
     /// Runs a prepared call in a task of its own. Its start is in the log. Returns the result of a call that cannot run.
     pub(super) fn run_tool(&mut self, key: CallKey) -> Option<InputKind> {
-        // Nothing may happen that is not on record.
-        if self.recording.has_failed() {
-            return Some(not_run(key));
-        }
         // The machine only runs prepared calls. If it ever requested another one, the model would be told.
         let Some((call, approved, cancel)) = self.calls.run(key) else { return Some(not_run(key)) };
         self.reserve_subagent(&call);
@@ -73,16 +74,27 @@ impl Driver {
             .with_timeouts(self.config.command_timeouts)
             .with_background(self.background.clone())
             .with_files(self.files.clone());
+        if self.recording.is_active() {
+            let (reports, fence) = (self.reports.clone(), self.recording.fence());
+            cx = cx.with_intents(Arc::new(RecordedIntents { call: key, reports, fence }));
+        }
         if let Some(writer) = self.segments.of_call(call.call_id()) {
             cx = cx.with_on_output(output::sink(writer));
         }
         let limits = self.profile.tool_output_limits(&self.config.tool_output);
-        let gates = Arc::clone(&self.gates);
+        let effects = Effects {
+            gates: Arc::clone(&self.gates),
+            approved,
+            checkpoints: self.checkpoints.clone(),
+            redactions: self.config.redactions.clone(),
+            fence: self.recording.fence(),
+            reports: self.reports.clone(),
+        };
         let reports = self.reports.clone();
         let span = self.trace.tool_call(&call);
         let inside = span.clone();
         let task = async move {
-            let kind = run_call(key, &call, &cx, &limits, &gates, approved).await;
+            let kind = effects.run_call(key, &call, &cx, &limits).await;
             trace::record_end(&span, &kind);
             // If the driver is gone, nobody needs the result.
             let _ = reports.send(Report::input(kind)).await;
@@ -92,34 +104,68 @@ impl Driver {
     }
 }
 
-/// Judges a call again and, unless a gate objects, runs it.
-async fn run_call(
-    key: CallKey,
-    call: &PreparedCall,
-    cx: &ToolContext,
-    limits: &TruncationLimits,
-    gates: &[Arc<dyn Gate>],
+/// Everything around the execution of a call.
+struct Effects {
+    gates: Arc<[Arc<dyn Gate>]>,
+    /// Fingerprint of the call that was approved, if approval was needed.
     approved: Option<Fingerprint>,
-) -> InputKind {
-    // A gate may take its time; a stopped turn does not wait for it.
-    match cx.cancel.run_until_cancelled(approval::objection(gates, call, approved)).await {
-        Some(Some(reason)) => return finished(key, denied(call, &reason)),
-        Some(None) if !cx.cancel.is_cancelled() => {}
-        Some(None) | None => return not_run(key),
-    }
-    let running = async {
-        let execution = AssertUnwindSafe(pipeline::execute(call, cx, limits)).catch_unwind().await.ok();
-        if let Some(execution) = &execution {
-            approval::notify_gates(gates, call, execution).await;
+    checkpoints: Checkpointer,
+    redactions: Redactions,
+    fence: Fence,
+    reports: mpsc::Sender<Report>,
+}
+
+impl Effects {
+    /// Judges a call again and, unless a gate objects, runs it.
+    async fn run_call(
+        &self,
+        key: CallKey,
+        call: &PreparedCall,
+        cx: &ToolContext,
+        limits: &TruncationLimits,
+    ) -> InputKind {
+        // A gate may take its time, and so may a checkpoint; a stopped turn does not wait for them.
+        let judging = async {
+            let objection = approval::objection(&self.gates, call, self.approved).await;
+            if objection.is_none() {
+                self.checkpoints.before(call, cx.env.as_ref(), &self.reports).await;
+            }
+            objection
+        };
+        match cx.cancel.run_until_cancelled(judging).await {
+            Some(Some(reason)) => return finished(key, denied(call, &reason)),
+            Some(None) if !cx.cancel.is_cancelled() => {}
+            Some(None) | None => return not_run(key),
         }
-        result_of(key, call, execution, cx.cancel.is_cancelled())
-    };
-    tokio::select! {
-        // A call that has ended is not lost, however late it is.
-        biased;
-        kind = running => kind,
-        // Dropping the call stops it; the environment ends its processes.
-        () = grace_elapsed(&cx.cancel) => InputKind::ToolLost { call: key },
+        // Nothing may wait between this check and the effect.
+        if let Err(error) = self.fence.check() {
+            return finished(key, denied(call, &error.to_string()));
+        }
+        let running = async {
+            let execution = AssertUnwindSafe(pipeline::execute(call, cx, limits)).catch_unwind().await.ok();
+            if let Some(execution) = &execution {
+                approval::notify_gates(&self.gates, call, execution).await;
+            }
+            let execution = match execution {
+                Some(execution) => {
+                    let limits = cx.env.output_limits();
+                    Some(redact_execution(&self.redactions, execution, limits).await)
+                }
+                None => None,
+            };
+            result_of(key, call, execution, cx.cancel.is_cancelled())
+        };
+        let kind = tokio::select! {
+            // A call that has ended is not lost, however late it is.
+            biased;
+            kind = running => kind,
+            // Dropping the call stops it; the environment ends its processes.
+            () = grace_elapsed(&cx.cancel) => InputKind::ToolLost { call: key },
+        };
+        // After a stopped call nobody waits for it: the next call takes one before it changes anything.
+        let after = self.checkpoints.after(call, cx.env.as_ref(), &self.reports);
+        cx.cancel.run_until_cancelled(after).await;
+        kind
     }
 }
 
@@ -174,7 +220,7 @@ fn finished(key: CallKey, finished: Execution) -> InputKind {
 }
 
 /// Returns the result of a call that was stopped before its tool ran.
-fn not_run(key: CallKey) -> InputKind {
+pub(super) fn not_run(key: CallKey) -> InputKind {
     finished(key, turn::not_run())
 }
 

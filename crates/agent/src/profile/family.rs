@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{ProviderProfile, anthropic, compatible, gemini, openai};
+use crate::protocol::TokenBounds;
 
 /// Model family with a built-in profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,6 +59,23 @@ impl ModelFamily {
             Self::Gemini => ProviderProfile::gemini(model),
             Self::OpenAiCompatible => ProviderProfile::openai_compatible(model),
         }
+    }
+}
+
+impl ModelFamily {
+    /// Returns the bounds by which calls are reserved under a budget.
+    pub(crate) fn token_bounds(self) -> TokenBounds {
+        let mut bounds = TokenBounds::default();
+        match self {
+            // The least limit that the Responses API accepts.
+            Self::OpenAi => (bounds.least_output, bounds.least_output_reasoning) = (16, 16),
+            // A thinking budget has 1,024 tokens at least, and the limit is above it.
+            Self::Anthropic => bounds.least_output_reasoning = 1_025,
+            // The lowest effort is a thinking budget of 1,024 tokens, which count as output.
+            Self::Gemini => bounds.least_output_reasoning = 1_025,
+            Self::OpenAiCompatible => {}
+        }
+        bounds
     }
 }
 

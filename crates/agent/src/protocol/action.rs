@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use pintle_llm::{Request, ToolCall};
+use pintle_tools::FileIntent;
 
-use super::{CallKey, EventKind, LoadId, ModelCallId, Outcome, RunId, Timer};
+use super::{Budget, CallKey, EventKind, LoadId, ModelCallId, Outcome, RunId, Spent, Timer};
 
-/// Instruction to the driver. Actions are performed in order.
+/// Instruction to the driver. Actions are performed in order. What is large is boxed, since lists of them are moved often.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
@@ -21,6 +22,8 @@ pub enum Action {
         model_call: ModelCallId,
         /// Request.
         request: Box<Request>,
+        /// What is reserved for each attempt, under a limit on tokens or cost.
+        reserved: Option<Box<Spent>>,
     },
     /// Cancel the current model call, which then replies with `ModelFailed`.
     CancelModel,
@@ -46,6 +49,11 @@ pub enum Action {
         /// The model's id of the call, which the embedding application sees.
         call_id: String,
     },
+    /// Apply a decision that was made before the driving process died to the same call, prepared again. No reply.
+    ConfirmApproval {
+        /// Key of the call.
+        call: CallKey,
+    },
     /// Withdraw a request for a decision. No reply.
     WithdrawApproval {
         /// Key of the call.
@@ -61,6 +69,13 @@ pub enum Action {
         /// Key of the call.
         call: CallKey,
     },
+    /// Compare the files of an interrupted call with what it declared. Reply with `Reconciled`.
+    Reconcile {
+        /// Key of the call.
+        call: CallKey,
+        /// What the call was about to do to each file.
+        files: Vec<FileIntent>,
+    },
     /// Stop a running call, which then replies with `ToolFinished` or `ToolLost`.
     CancelTool {
         /// Key of the call.
@@ -68,6 +83,24 @@ pub enum Action {
     },
     /// Interrupt all subagents; they stay open. Does not wait for them.
     StopSubagents,
+    /// Ask the parent session for more of the budget. Reply with `BudgetGranted`.
+    AskBudget {
+        /// Number of the request.
+        ask: u64,
+        /// Budget of this session so far.
+        has: Box<Budget>,
+        /// What it needs in addition.
+        wants: Box<Budget>,
+    },
+    /// Tell a subagent its budget. No reply.
+    GrantBudget {
+        /// Name of the subagent.
+        agent: String,
+        /// Number of its request.
+        ask: u64,
+        /// Its budget from its first call on.
+        slice: Box<Budget>,
+    },
     /// Append an event to the log.
     Emit(Box<EventKind>),
     /// End everything that the session started. Reply with `CleanedUp`.

@@ -10,14 +10,19 @@ use serde::{Deserialize, Serialize};
 ///
 /// Limits are checked before each model call and each tool call. When one is reached, calls that have not started are
 /// answered as not run, the run ends with [`OutcomeStatus::Budget`](super::OutcomeStatus::Budget), and the session is
-/// idle. The cost of a call is only known when it ends, so that a limit on tokens or cost can be exceeded by one
-/// response, and by one more for each working subagent. A raised limit applies from the next input on.
+/// idle. A raised limit applies from the next input on.
+///
+/// Under a limit on tokens or cost, each attempt of a model call reserves the most that it can take: its input as the
+/// provider counted it last, an upper estimate of what is new, and its output limit, which is lowered to what is left.
+/// If not even the shortest response fits, the call is not made. The rest of a reservation returns when the response
+/// has come. An attempt that ends without one, such as a broken stream, counts whole, unless its error says what it
+/// took; one that the provider refused took nothing. Subagents spend from slices that are reserved for them. A limit can
+/// therefore be exceeded by the error of the estimate only, and a warning says by how much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Budget {
-    /// Input and output tokens over the whole session, as counted by the providers. Failed calls are not counted, since
-    /// providers do not report their usage.
+    /// Input and output tokens over the whole session, as counted by the providers.
     pub tokens: Option<u64>,
     /// Cost over the whole session in millionths of a US dollar, at the prices of the profile's catalog.
     ///
@@ -59,10 +64,7 @@ impl Budget {
         pub fn with_tool_calls(calls: u64) => tool_calls = Some(calls);
     }
 
-    /// Returns the remaining budget after `spent`, for a subagent.
-    ///
-    /// It has no time limit: when a run reaches its own, its subagents are stopped with it. An unknown cost leaves no
-    /// remaining cost.
+    /// Returns the remaining budget after `spent`, without a limit on time. An unknown cost leaves no remaining cost.
     #[must_use]
     pub fn left(&self, spent: &Spent) -> Self {
         Self {
@@ -74,6 +76,46 @@ impl Budget {
             tool_calls: self.tool_calls.map(|limit| limit.saturating_sub(spent.tool_calls)),
         }
     }
+
+    /// Returns whether tokens or cost are limited.
+    pub(crate) fn limits_model_calls(&self) -> bool {
+        self.tokens.is_some() || self.cost_micros.is_some()
+    }
+
+    /// Returns the budget of exactly these amounts, in what this one limits. Time is not limited.
+    pub(crate) fn exactly(&self, spent: &Spent) -> Self {
+        Self {
+            tokens: self.tokens.map(|_| spent.tokens()),
+            cost_micros: self.cost_micros.map(|_| spent.cost_micros.unwrap_or(0)),
+            wall_time: None,
+            tool_calls: self.tool_calls.map(|_| spent.tool_calls),
+        }
+    }
+
+    /// Combines the limits on tokens, cost and tool calls with those of `other`, where both have one. Where only `self` has
+    /// none, there is none.
+    pub(crate) fn with_each(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
+        let each =
+            |ours: Option<u64>, theirs: Option<u64>| ours.map(|ours| combine(ours, theirs.unwrap_or(0)));
+        Self {
+            tokens: each(self.tokens, other.tokens),
+            cost_micros: each(self.cost_micros, other.cost_micros),
+            wall_time: None,
+            tool_calls: each(self.tool_calls, other.tool_calls),
+        }
+    }
+}
+
+/// Position of a subagent against the budget of its parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Account {
+    /// Amounts spent by it and its own subagents, in total.
+    pub spent: Spent,
+    /// Amounts that it holds: for attempts that ended without usage, and for its own subagents.
+    pub held: Spent,
+    /// Whether it rests, so that it needs no more of its slice for now.
+    pub rests: bool,
 }
 
 /// Tokens, cost and tool calls spent so far.
@@ -112,6 +154,12 @@ impl Spent {
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Returns the sum.
+    pub(crate) fn and(mut self, more: Self) -> Self {
+        self += more;
+        self
     }
 
     /// Returns the difference to `before`, an earlier total of the same session.

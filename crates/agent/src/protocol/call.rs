@@ -86,11 +86,27 @@ pub struct CallPlan {
     pub effect: Effect,
     /// Whether the call can be repeated without harm.
     pub repeatable: bool,
+    /// Whether the call declares its changes of files before it makes the first, or spawns a subagent. Without a declaration
+    /// or a subagent on record it has had no effect.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub declares_changes: bool,
     /// Files that it may change: absolute, with links resolved, so that each file has one path.
     pub writes: Vec<PathBuf>,
     /// Repairs of its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<ArgumentRepair>,
+}
+
+impl CallPlan {
+    /// Returns whether a call that started, and declared nothing, can run again without harm.
+    pub(crate) fn may_run_again(&self) -> bool {
+        self.repeatable || self.declares_changes
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 #[cfg(test)]

@@ -41,6 +41,36 @@ pub struct TurnContext {
     /// Prices of the model; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pricing: Option<Box<ModelInfo>>,
+    /// Bounds by which calls are reserved under a budget.
+    #[serde(default, skip_serializing_if = "TokenBounds::is_default")]
+    pub bounds: TokenBounds,
+}
+
+/// Bounds on the size of requests and responses, by which calls are reserved under a [`Budget`](super::Budget).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TokenBounds {
+    /// Fewest bytes of text per token, on average over a text. Default 2.
+    pub bytes_per_token: u64,
+    /// Most tokens of an image. Default 5,000.
+    pub image: u64,
+    /// Fewest output tokens of a useful request. Default 1.
+    pub least_output: u64,
+    /// The same while the model is asked to reason. Default 1.
+    pub least_output_reasoning: u64,
+}
+
+impl Default for TokenBounds {
+    fn default() -> Self {
+        Self { bytes_per_token: 2, image: 5_000, least_output: 1, least_output_reasoning: 1 }
+    }
+}
+
+impl TokenBounds {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl TurnContext {
@@ -65,6 +95,7 @@ impl TurnContext {
             parallel_tool_calls: true,
             context_window,
             pricing: None,
+            bounds: TokenBounds::default(),
         }
     }
 

@@ -1,7 +1,10 @@
 //! Decisions on calls that need approval.
 
+use serde::{Deserialize, Serialize};
+
 /// Decision of a person, or of an [`Approver`](crate::Approver), on one call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
     /// Let it run, once.
@@ -9,6 +12,7 @@ pub enum Decision {
     /// Do not run it. The model gets the reason.
     Deny {
         /// Reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }

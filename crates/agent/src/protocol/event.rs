@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::schema::event_schema;
-use super::{BudgetKind, CallKind, LoadedProject, SessionId, SessionState, SubagentStatus, Timestamp};
+use super::{
+    BudgetKind, CallKind, Checkpoint, CheckpointReason, LoadedProject, SessionId, SessionState,
+    SubagentStatus, Timestamp,
+};
 
 /// Event of a session.
 ///
@@ -84,6 +87,10 @@ pub enum EventKind {
         /// Calls that had started and are safe to repeat. Each has one start event and one end event.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         repeated: Vec<String>,
+        /// Calls that had declared what they do to files. The files tell whether each is done or in conflict, and its end
+        /// event follows, or whether it runs again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reconciled: Vec<String>,
     },
     /// The session is closed. The last event.
     SessionEnd {
@@ -261,6 +268,29 @@ pub enum EventKind {
         /// Whether it may run.
         approved: bool,
     },
+    /// A checkpoint of the workspace was taken.
+    CheckpointTaken {
+        /// Why.
+        reason: CheckpointReason,
+        /// The checkpoint.
+        checkpoint: Checkpoint,
+        /// Number of entries of the history at that time.
+        turns: usize,
+    },
+    /// The session goes on after the first entries of its history; what followed them is no part of it any more.
+    Rewound {
+        /// Number of entries that are left.
+        turns: usize,
+    },
+    /// A decision came too late or does not fit the call, and changes nothing.
+    ApprovalLate {
+        /// Id of the call.
+        call_id: String,
+        /// What was decided.
+        approved: bool,
+        /// Why it does not apply.
+        reason: String,
+    },
     /// A steering message was added to the history.
     SteeringInjected {
         /// Text.
@@ -302,8 +332,11 @@ pub enum EventKind {
         budget: BudgetKind,
         /// Its value.
         limit: u64,
-        /// Amount spent by this session and its subagents.
+        /// Amount spent by this session and its subagents, or reserved for them.
         spent: u64,
+        /// What the next call needs at least, if less than that is left.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        needed: Option<u64>,
     },
     /// The next request is larger than the model's context window and was not sent.
     ContextFull {
@@ -311,6 +344,36 @@ pub enum EventKind {
         least_tokens: u64,
         /// Context window, in tokens.
         context_window: u64,
+    },
+    /// How much of the context window the next request uses. Reported when it has changed by a tenth of the window; the
+    /// parts are estimates.
+    ContextUsage {
+        /// Context window, in tokens.
+        window: u64,
+        /// Tokens of the next request.
+        used: u64,
+        /// Of these, the system prompt.
+        system: u64,
+        /// Of these, the tools.
+        tools: u64,
+        /// Of these, the conversation.
+        history: u64,
+    },
+    /// A summary of the older part of the conversation is being written.
+    CompactionStart {
+        /// Number of entries of the history that it will stand for.
+        through: u64,
+    },
+    /// Requests begin with the summary from now on. The history is unchanged.
+    CompactionEnd {
+        /// Number of entries of the history that it stands for.
+        through: u64,
+        /// Estimated size of the next request without it, in tokens.
+        tokens_before: u64,
+        /// Estimated size with it.
+        tokens_after: u64,
+        /// Tokens of the call that wrote it.
+        usage: Usage,
     },
     /// The most recent calls repeat.
     LoopDetection {

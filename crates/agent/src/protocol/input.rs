@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use pintle_llm::{ErrorInfo, ReasoningEffort, Response};
 use pintle_tools::pipeline::Execution;
+use pintle_tools::{FileIntent, Reconciliation};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CallKey, LoadId, ModelCallId, Preparation, RunId, SegmentId, SessionId, Spent, SubagentStatus, Timestamp,
-    TurnContext, TurnLimits,
+    Account, Budget, CallKey, Checkpoint, CheckpointReason, LoadId, ModelCallId, Preparation, RunId,
+    SegmentId, SessionId, Spent, SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits,
 };
 
 /// Input of the turn machine, with the time at which the driver received it.
@@ -68,6 +69,21 @@ pub enum InputKind {
     Abort,
     /// Close the session and stop what runs.
     Close,
+    /// Summarise the older part of the conversation.
+    Compact,
+    /// Continue after the first entries of the history, as if nothing had followed them. What was spent stays spent. Until
+    /// something else follows, another rewind can bring back what this one cut off.
+    Rewind {
+        /// Number of entries.
+        turns: usize,
+    },
+    /// A checkpoint of the workspace was taken.
+    CheckpointTaken {
+        /// Why.
+        reason: CheckpointReason,
+        /// The checkpoint.
+        checkpoint: Checkpoint,
+    },
     /// Change the configuration, from the next request on.
     Configure {
         /// The change.
@@ -82,6 +98,16 @@ pub enum InputKind {
         /// Reason of a denial, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+
+    /// A decision came that no call waits for.
+    DecisionRefused {
+        /// The model's id of the call.
+        call_id: String,
+        /// The decision.
+        approved: bool,
+        /// Why it does not apply.
+        reason: String,
     },
 
     /// The context was loaded.
@@ -179,6 +205,20 @@ pub enum InputKind {
         /// Key of the call.
         call: CallKey,
     },
+    /// A running call is about to change these files. Precedes the first change.
+    ChangesDeclared {
+        /// Key of the call.
+        call: CallKey,
+        /// What it is about to do to each file.
+        files: Vec<FileIntent>,
+    },
+    /// The files of an interrupted call were compared with its declaration.
+    Reconciled {
+        /// Key of the call.
+        call: CallKey,
+        /// Result.
+        result: Reconciliation,
+    },
     /// A call ended.
     ToolFinished {
         /// Key of the call.
@@ -199,13 +239,44 @@ pub enum InputKind {
         session: SessionId,
         /// Task.
         task: String,
+        /// The model's id of the call that spawned it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
+        /// How it differs from this session.
+        #[serde(default, skip_serializing_if = "SubagentSettings::is_default")]
+        settings: SubagentSettings,
     },
-    /// A subagent, or one below it, spent something.
+    /// A subagent, or one below it, spent something. Only in records up to version 3.
     ChildSpent {
         /// Name of the subagent.
         agent: String,
         /// Amount since the last report.
         spent: Spent,
+    },
+    /// The account of a subagent has changed.
+    ChildAccount {
+        /// Name of the subagent.
+        agent: String,
+        /// Its account.
+        account: Account,
+    },
+    /// A subagent needs more of the budget.
+    ChildAsked {
+        /// Name of the subagent.
+        agent: String,
+        /// Number of its request.
+        ask: u64,
+        /// Its budget so far.
+        has: Budget,
+        /// What it needs in addition.
+        wants: Budget,
+    },
+    /// The parent session answered a request for more of the budget.
+    BudgetGranted {
+        /// Number of the request.
+        ask: u64,
+        /// Budget of this session from its first call on.
+        slice: Budget,
     },
     /// A subagent is closed.
     ChildEnded {
@@ -215,6 +286,12 @@ pub enum InputKind {
         status: SubagentStatus,
         /// Number of its assistant turns.
         turns_used: u64,
+        /// Its last text.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        output: String,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// All processes that the session started have ended.
     CleanedUp,
@@ -225,7 +302,17 @@ pub enum InputKind {
     },
     /// The process that drove the session is gone, with everything that ran in it. Another process resumes from the
     /// record.
-    Resumed,
+    Resumed {
+        /// Open subagents that are resumed with it, from their own journals. The others are gone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attached: Vec<String>,
+    },
+    /// A version of this program goes on with a record that another one wrote. What precedes is folded
+    /// ([`Record::VERSION`](crate::Record::VERSION)).
+    TakenUp {
+        /// Version of the format from here on.
+        version: u32,
+    },
 }
 
 /// Change of the configuration.

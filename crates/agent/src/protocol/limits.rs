@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Budget;
+use super::{Budget, CompactionPolicy};
 
 /// Limits that the turn machine enforces: plain data that a record can hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub struct TurnLimits {
     pub budget: Budget,
     /// Capacity of the steering queue and of the follow-up queue. Messages beyond it are rejected. Default 1,000 each.
     pub max_queued: usize,
+    /// Compaction of long conversations. Default: on request only.
+    pub compaction: CompactionPolicy,
 }
 
 impl Default for TurnLimits {
@@ -40,6 +42,7 @@ impl Default for TurnLimits {
             approval_timeout: None,
             budget: Budget::default(),
             max_queued: 1_000,
+            compaction: CompactionPolicy::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use pintle_llm::ReasoningEffort;
 use serde::{Deserialize, Serialize};
 
-use super::{ForkedFrom, Turn, TurnContext, TurnLimits};
+use super::{Compaction, ForkedFrom, Turn, TurnContext, TurnLimits};
 
 /// State of a machine before its first input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,9 +24,15 @@ pub struct Start {
     /// Origin of the history, if it comes from another session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
+    /// Summaries that stand for the beginning of the history, the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub compactions: Vec<Compaction>,
     /// Highest number in a name of a subagent that the history may mention; 0 if there was none.
     #[serde(skip_serializing_if = "is_zero")]
     pub subagents_named: u64,
+    /// Whether the budget is a slice of another session's, which can be asked for more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub asks_for_budget: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -44,6 +44,42 @@ pub struct SubagentOrigin {
     pub depth: u32,
 }
 
+/// How a subagent differs from the session that spawns it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SubagentSettings {
+    /// Directory below the parent's working directory; the parent's if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<String>,
+    /// Model; the parent's if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Limit on model responses; 0 is unlimited.
+    #[serde(default)]
+    pub max_turns: u64,
+    /// Permissions.
+    #[serde(default)]
+    pub role: SubagentRole,
+}
+
+/// Permissions of a subagent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SubagentRole {
+    /// Has the same permissions as its parent.
+    #[default]
+    Worker,
+    /// Must not change files.
+    Explorer,
+}
+
+impl SubagentSettings {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 const PREFIX: &str = "agent_";
 
 /// Returns the name of the subagent with this number.

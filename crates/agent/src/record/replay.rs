@@ -1,12 +1,15 @@
 //! Replay of a session from its record alone.
 
 use std::fmt;
+use std::sync::Arc;
 
 use pintle_llm::{Fingerprint, Request};
+use serde_json::Value;
 
 use super::{Record, RecordEntry, request_of};
 use crate::protocol::{
-    Action, EventKind, InputKind, Outcome, RunId, SessionEvent, SessionState, Start, Turn, TurnContext,
+    Action, Checkpoint, CheckpointReason, EventKind, Input, InputKind, Outcome, RunId, SessionEvent,
+    SessionState, Spent, Start, Timestamp, Turn, TurnContext,
 };
 use crate::turn::Machine;
 
@@ -24,8 +27,86 @@ pub struct Replay {
     pub outcomes: Vec<(RunId, Outcome)>,
     /// Conversation at the end of the record.
     pub history: Vec<Turn>,
+    /// Highest number of entries to which the session can be rewound: more than the history has, after a rewind that
+    /// nothing has followed.
+    pub rewindable: usize,
     /// State at the end of the record.
     pub state: SessionState,
+    /// Amounts spent by the session and its subagents.
+    pub spent: Spent,
+}
+
+/// A call that waits for a decision at the end of a record. The decision can be posted while no process runs the session.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PendingApproval {
+    /// The model's id of the call.
+    pub call_id: String,
+    /// Name of the tool.
+    pub tool_name: String,
+    /// Arguments after all repairs.
+    pub arguments: Value,
+    /// Reason why a decision is needed.
+    pub reason: String,
+    /// Fingerprint of the call, to which a decision is bound.
+    pub fingerprint: Fingerprint,
+}
+
+impl Replay {
+    /// Returns the checkpoints of the present conversation with the number of entries that it had, oldest first. Those that
+    /// were taken after an entry which a rewind has cut off are not among them.
+    #[must_use]
+    pub fn checkpoints(&self) -> Vec<(usize, Checkpoint)> {
+        let mut checkpoints: Vec<(usize, Checkpoint)> = Vec::new();
+        // Cut off, and brought back by another rewind, unless the conversation goes on.
+        let mut cut_off: Vec<(usize, Checkpoint)> = Vec::new();
+        for event in &self.events {
+            if let EventKind::CheckpointTaken { checkpoint, turns, .. } = &event.kind {
+                checkpoints.push((*turns, checkpoint.clone()));
+            } else if let EventKind::Rewound { turns } = &event.kind {
+                checkpoints.append(&mut cut_off);
+                (checkpoints, cut_off) = checkpoints.into_iter().partition(|(taken, _)| taken <= turns);
+            } else if let EventKind::UserInput { .. } = &event.kind {
+                cut_off.clear();
+            }
+        }
+        checkpoints
+    }
+
+    /// Returns the newest checkpoint of all, also of a part of the conversation that was cut off.
+    #[must_use]
+    pub fn newest_checkpoint(&self) -> Option<&Checkpoint> {
+        self.events.iter().rev().find_map(|event| {
+            let EventKind::CheckpointTaken { checkpoint, .. } = &event.kind else { return None };
+            Some(checkpoint)
+        })
+    }
+
+    /// Returns the calls that wait for a decision, in the order in which they were asked about.
+    #[must_use]
+    pub fn pending_approvals(&self) -> Vec<PendingApproval> {
+        let mut pending: Vec<PendingApproval> = Vec::new();
+        for event in &self.events {
+            if let EventKind::ApprovalRequested {
+                call_id, tool_name, arguments, reason, fingerprint, ..
+            } = &event.kind
+            {
+                pending.retain(|known| known.call_id != *call_id);
+                pending.push(PendingApproval {
+                    call_id: call_id.clone(),
+                    tool_name: tool_name.clone(),
+                    arguments: arguments.clone(),
+                    reason: reason.clone(),
+                    fingerprint: *fingerprint,
+                });
+            } else if let EventKind::ApprovalDecided { call_id, .. }
+            | EventKind::ToolCallEnd { call_id, .. } = &event.kind
+            {
+                pending.retain(|known| known.call_id != *call_id);
+            }
+        }
+        pending
+    }
 }
 
 /// Reason why a record cannot be replayed.
@@ -35,6 +116,24 @@ pub enum ReplayError {
     /// An input leads to a different request, because the prompt, the tools or the loop have changed.
     #[error("{0}")]
     Diverged(Box<Divergence>),
+    /// A newer version has gone on with the record.
+    #[error("the end of the record has version {found}, expected at most {}", Record::VERSION)]
+    Version {
+        /// Version of the end of the record.
+        found: u32,
+    },
+}
+
+/// Reason why a recorded session cannot be rewound.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RewindError {
+    /// It is in the middle of something, closed, or too short.
+    #[error("the session cannot be rewound: {0}")]
+    Refused(String),
+    /// The record cannot be replayed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
 }
 
 /// First difference between a record and its replay.
@@ -87,7 +186,9 @@ impl Record {
     pub fn replay_with(&self, change: impl FnMut(&mut TurnContext)) -> Result<Replay, ReplayError> {
         let (mut replay, machine) = self.run_with(change)?;
         replay.history = machine.history().to_vec();
+        replay.rewindable = machine.rewindable_turns();
         replay.state = machine.state();
+        replay.spent = machine.spent();
         Ok(replay)
     }
 
@@ -102,6 +203,34 @@ impl Record {
         Ok(machine.fork(turns, self.header.session_id.clone()))
     }
 
+    /// Returns the entries that rewind the recorded session to the first `turns` entries of its history, if that is given,
+    /// after a checkpoint that was taken before. They are to be appended to its journal, while no process runs it.
+    ///
+    /// # Errors
+    ///
+    /// [`RewindError`] if the session cannot be rewound, or its record not be replayed.
+    pub fn rewound(
+        &self,
+        at: Timestamp,
+        turns: Option<usize>,
+        before: Option<Checkpoint>,
+    ) -> Result<Vec<Arc<RecordEntry>>, RewindError> {
+        let (_, mut machine) = self.run_with(|_| {})?;
+        let problem = machine.rewind_refusal(turns.unwrap_or(0));
+        if let Some(problem) = problem {
+            return Err(RewindError::Refused(problem));
+        }
+        let reason = CheckpointReason::BeforeRewind;
+        let taken = before.map(|checkpoint| InputKind::CheckpointTaken { reason, checkpoint });
+        let rewind = turns.map(|turns| InputKind::Rewind { turns });
+        let entries = taken.into_iter().chain(rewind).map(|kind| {
+            let input = Input::new(at, kind);
+            machine.step(input.clone());
+            Arc::new(RecordEntry::alone(input))
+        });
+        Ok(entries.collect())
+    }
+
     fn run_with(&self, mut change: impl FnMut(&mut TurnContext)) -> Result<(Replay, Machine), ReplayError> {
         let mut start = self.header.start.clone();
         if let Some(context) = &mut start.context {
@@ -111,34 +240,55 @@ impl Record {
             Some(origin) => (origin.depth, Some(origin.parent.clone())),
             None => (0, None),
         };
-        let mut machine = Machine::starting(start);
         let mut replay = Replay::default();
+        let machine = self.go_through(start, change, |entry, actions| {
+            for action in actions {
+                replay.take(action, |kind, seq| {
+                    let (session_id, parent, timestamp) =
+                        (self.header.session_id.clone(), parent.clone(), entry.input.at);
+                    SessionEvent { seq, offset: None, timestamp, session_id, depth, parent, kind }
+                });
+            }
+        })?;
+        Ok((replay, machine))
+    }
+
+    /// Brings a machine from this start to the end of the record: steps what this version recorded, and folds what another
+    /// one did. Passes on each entry with what followed from it.
+    pub(crate) fn go_through(
+        &self,
+        start: Start,
+        mut change: impl FnMut(&mut TurnContext),
+        mut follow: impl FnMut(&RecordEntry, Vec<Action>),
+    ) -> Result<Machine, ReplayError> {
+        let (version, since) = self.newest_version();
+        if version > Self::VERSION {
+            return Err(ReplayError::Version { found: version });
+        }
+        let folded = if version == Self::VERSION { since } else { self.entries.len() };
+        let mut written_by = self.header.version;
+        let mut machine = Machine::starting(start);
         for (index, entry) in self.entries.iter().enumerate() {
             let mut input = entry.input.clone();
             if let InputKind::ContextLoaded { context, .. } = &mut input.kind {
                 change(context);
+            } else if let InputKind::TakenUp { version } = input.kind {
+                written_by = version;
             }
-            let at = input.at;
-            let actions = machine.step(input);
-            self.compare(index, entry, &actions)?;
-            for action in actions {
-                replay.take(action, |kind, seq| {
-                    let (session_id, parent, timestamp) =
-                        (self.header.session_id.clone(), parent.clone(), at);
-                    SessionEvent { seq, offset: None, timestamp, session_id, depth, parent, kind }
-                });
-            }
+            let actions = if index < folded {
+                machine.fold(input, &entry.followed(written_by))
+            } else {
+                let actions = machine.step(input);
+                self.compare(index, entry, &actions)?;
+                actions
+            };
+            follow(entry, actions);
         }
-        Ok((replay, machine))
+        Ok(machine)
     }
 
     /// Checks that these actions send the request that the input led to.
-    pub(crate) fn compare(
-        &self,
-        index: usize,
-        entry: &RecordEntry,
-        actions: &[Action],
-    ) -> Result<(), ReplayError> {
+    fn compare(&self, index: usize, entry: &RecordEntry, actions: &[Action]) -> Result<(), ReplayError> {
         let replayed = request_of(actions);
         if replayed == entry.request {
             return Ok(());
@@ -170,11 +320,15 @@ impl Replay {
             | Action::SetTimer { .. }
             | Action::PrepareCall { .. }
             | Action::AskApproval { .. }
+            | Action::ConfirmApproval { .. }
             | Action::WithdrawApproval { .. }
             | Action::StartTool { .. }
             | Action::RunTool { .. }
             | Action::CancelTool { .. }
+            | Action::Reconcile { .. }
             | Action::StopSubagents
+            | Action::AskBudget { .. }
+            | Action::GrantBudget { .. }
             | Action::CleanUp => {}
         }
     }

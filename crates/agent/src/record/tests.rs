@@ -1,8 +1,12 @@
 //! Records of real sessions, with a fake model and tools that count what they do.
 
+mod checkpoints;
 mod cuts;
 mod forks;
+mod golden;
 mod journals;
+mod posted;
+mod reconciling;
 mod text;
 
 use std::sync::Mutex;
@@ -210,9 +214,9 @@ async fn record_replays_events_requests_outcomes_and_history() {
     let harness = Harness::new(script());
     let session = harness.builder().build().unwrap();
     let handle = session.handle();
-    handle.steer("also this").unwrap();
+    handle.steer("also this").await.unwrap();
     let first = session.submit("one").await.unwrap();
-    handle.follow_up("and then?").unwrap();
+    handle.follow_up("and then?").await.unwrap();
     let refused = session.submit("").await.unwrap();
     let second = session.submit("two").await;
     // The script has no response to the follow-up: the fake model panics, which is an ordinary failure.
@@ -270,7 +274,7 @@ async fn divergence_names_input_and_both_requests() {
     let fewer = |tools: &ToolList| tools.iter().skip(1).cloned().collect();
     let tools = record.replay_with(|context| context.tools = fewer(&context.tools)).unwrap_err();
     for error in [&prompt, &tools] {
-        let ReplayError::Diverged(at) = error;
+        let ReplayError::Diverged(at) = error else { panic!("{error}") };
         assert_eq!((at.input, at.kind.as_str(), at.recorded), (first, "context_loaded", expected));
         assert!(at.replayed.is_some() && at.replayed != at.recorded);
     }
@@ -285,6 +289,6 @@ async fn divergence_names_input_and_both_requests() {
         .position(|entry| matches!(entry.input.kind, InputKind::ToolFinished { .. }))
         .unwrap();
     forged.entries.remove(said);
-    let ReplayError::Diverged(at) = forged.replay().unwrap_err();
+    let ReplayError::Diverged(at) = forged.replay().unwrap_err() else { panic!("it has another version") };
     assert!(at.input >= said && at.replayed.is_none());
 }

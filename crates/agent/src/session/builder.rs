@@ -1,6 +1,5 @@
 //! Builder of sessions.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use pintle_env::ExecutionEnvironment;
@@ -10,9 +9,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::handle::Shared;
-use super::start::{ResumedRuns, StartOptions};
+use super::start::StartOptions;
 use super::{MAX_COMMANDS, Session, SessionHandle};
 use crate::approval::Approver;
+use crate::checkpoints::Checkpoints;
 use crate::clock::{Clock, SystemClock};
 use crate::config::SessionConfig;
 use crate::driver::{Command, Driver, Parts, SharedEnvironment};
@@ -44,6 +44,7 @@ impl SessionBuilder {
             gates: Vec::new(),
             approver: None,
             clock: Arc::new(SystemClock),
+            checkpoints: None,
         };
         let options = StartOptions::default();
         Self { parts, lineage: Lineage::root(), keep_environment: false, id: None, options }
@@ -68,6 +69,14 @@ impl SessionBuilder {
     #[must_use]
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
         self.parts.gates.push(Arc::new(gate));
+        self
+    }
+
+    /// Takes checkpoints of the workspace around the calls that change it, also those of subagents. By default none are
+    /// taken.
+    #[must_use]
+    pub fn checkpoints(mut self, checkpoints: impl Checkpoints) -> Self {
+        self.parts.checkpoints = Some(Arc::new(checkpoints));
         self
     }
 
@@ -101,15 +110,15 @@ impl SessionBuilder {
         self
     }
 
-    /// Writes the [record](Session::record) to `journal`, each line before anything follows from its input, so that
+    /// Writes the [record](Session::record) to `journal`, each entry before anything follows from its input, so that
     /// another process can [resume](SessionBuilder::resume) the session when this one dies. A resumed session writes only
-    /// new inputs.
+    /// new inputs. [`JsonLines`](crate::JsonLines) is a journal in a file.
     ///
-    /// Lines are written and flushed on the task that drives the session, so writing should not block for long. If a
-    /// write fails, the session ends as failed, and no tool runs whose start is not in the journal.
+    /// After an error of the journal, the session makes no model call and starts no tool, acknowledges nothing, and ends
+    /// as failed.
     #[must_use]
-    pub fn journal(mut self, journal: impl std::io::Write + Send + 'static) -> Self {
-        self.options.journal = Some(Journal(Box::new(journal)));
+    pub fn journal(mut self, journal: impl Journal) -> Self {
+        self.options.journal = Some(Box::new(journal));
         self
     }
 
@@ -137,10 +146,16 @@ impl SessionBuilder {
 
     /// Creates a builder of a subagent's session, in the environment of its parent.
     pub(crate) fn subagent(spec: SubagentSpec, lineage: Lineage) -> Self {
-        let SubagentSpec { parts, record, span: _ } = spec;
+        let SubagentSpec { parts, record, journals: _, span: _ } = spec;
         let id = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
         let options = StartOptions { record, ..StartOptions::default() };
         Self { parts, lineage, keep_environment: true, id, options }
+    }
+
+    /// Sets the record that a subagent is resumed from, and its journal.
+    pub(crate) fn recorded_in(mut self, record: Option<Record>, journal: Option<Box<dyn Journal>>) -> Self {
+        (self.options.resume, self.options.journal) = (record, journal);
+        self
     }
 
     pub(crate) fn share(
@@ -173,7 +188,10 @@ impl SessionBuilder {
         parts.client.adapter(Some(&parts.profile.provider)).map_err(SessionError::Build)?;
         let resumed_id = options.resume.as_ref().map(|record| record.header.session_id.clone());
         let id = resumed_id.or(id).unwrap_or_else(SessionId::generate);
-        if let Some(record) = &options.resume {
+        // A subagent that is resumed with its parent has its place in the tree.
+        if let Some(record) = &options.resume
+            && lineage.parent_link.is_none()
+        {
             lineage = Lineage::of_record(record.header.subagent.clone());
         }
         let identity = Identity { session_id: id.clone(), depth: lineage.depth(), parent: lineage.parent() };
@@ -182,14 +200,15 @@ impl SessionBuilder {
         let (shared, shared_receiver) = watch::channel(Shared::default());
         options.start.limits.clone_from(&parts.config.limits);
         options.start.reasoning_effort.clone_from(&parts.config.reasoning_effort);
+        options.start.asks_for_budget = lineage.parent_link.is_some();
         let (client, tree) = (parts.client.clone(), Arc::clone(&lineage.tree));
         let origin = lineage.origin.clone();
         let mut driver = Driver::new(parts, lineage, keep_environment, Arc::clone(&log), shared);
-        let ResumedRuns { count, unfinished } = options.apply(&mut driver, &log, origin)?;
+        let unfinished = options.apply(&mut driver, &log, origin)?;
         let recorder = driver.recorder();
         let handle = SessionHandle { commands: sender, shared: shared_receiver, client, recorder, tree };
         handle.tree.join(Member::new(Arc::clone(&log), &handle));
-        let (runs, resumed) = (AtomicU64::new(count), Mutex::new(unfinished));
+        let (runs, resumed) = (driver.run_counter(), Mutex::new(unfinished));
         Ok((Session { id, handle, runs, log, resumed, driver: JoinSet::new() }, driver, commands))
     }
 }

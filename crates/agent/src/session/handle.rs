@@ -5,11 +5,11 @@ use std::sync::Arc;
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::{AdapterTimeout, Client, Fingerprint, ReasoningEffort, RetryPolicy};
 use pintle_tools::{CommandTimeouts, ToolRegistry, TruncationLimits};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::MAX_COMMANDS;
 use crate::approval::ApprovalRequest;
-use crate::driver::{Command, ConfigChange, Decided};
+use crate::driver::{Command, ConfigChange, Decided, MessageQueue};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{Decision, QueuedMessages, SessionId, SessionState, Turn, TurnLimits};
@@ -41,20 +41,31 @@ pub(crate) struct Shared {
 impl SessionHandle {
     /// Injects a message after the current round of tool calls, or with the next input if the session is idle.
     ///
+    /// Returns once the session has accepted the message: it is queued and, if the session is recorded, on record. A call
+    /// that is cancelled before may have been accepted or not.
+    ///
     /// # Errors
     ///
+    /// [`SessionError::Refused`] if it is empty or if too many messages wait, [`SessionError::Unrecorded`],
     /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn steer(&self, text: impl Into<String>) -> Result<(), SessionError> {
-        self.send(Command::Steer(text.into()))
+    pub async fn steer(&self, text: impl Into<String>) -> Result<(), SessionError> {
+        self.queue(MessageQueue::Steering, text.into()).await
     }
 
-    /// Queues an input to handle after the current one.
+    /// Queues an input to handle after the current one. Returns like [`steer`](Self::steer) once it is accepted.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub fn follow_up(&self, text: impl Into<String>) -> Result<(), SessionError> {
-        self.send(Command::FollowUp(text.into()))
+    /// As for [`steer`](Self::steer).
+    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), SessionError> {
+        self.queue(MessageQueue::FollowUps, text.into()).await
+    }
+
+    async fn queue(&self, queue: MessageQueue, text: String) -> Result<(), SessionError> {
+        let (accepted, answer) = oneshot::channel();
+        self.send(Command::Message { queue, text, accepted })?;
+        // The driver drops unanswered commands only with the session.
+        answer.await.unwrap_or(Err(SessionError::Closed))
     }
 
     /// Returns the steering messages and follow-ups that wait in the queues of the session. A message that was just sent is
@@ -80,6 +91,34 @@ impl SessionHandle {
     /// [`SessionError::Closed`] or [`SessionError::Full`].
     pub fn abort(&self) -> Result<(), SessionError> {
         self.send(Command::Abort)
+    }
+
+    /// Summarises the older part of the conversation: at once if the session is idle, else before the next model call.
+    /// Requests then begin with the summary; the history keeps everything. Does nothing if there is too little to
+    /// summarise.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn compact(&self) -> Result<(), SessionError> {
+        self.send(Command::Compact)
+    }
+
+    /// Goes back to the first `turns` entries of the [history](crate::Session::history), as if nothing had followed them.
+    /// Calls whose results are cut off are answered as not run; queued messages stay queued, and what was spent stays
+    /// spent. The record keeps everything, and until something else follows, another call brings back what this one cut off.
+    /// Files are not touched.
+    ///
+    /// Returns once the session has done so and, if it is recorded, that is on record.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotRewound`] while a run is in progress, or if the history has fewer entries,
+    /// [`SessionError::Unrecorded`], [`SessionError::Closed`] or [`SessionError::Full`].
+    pub async fn rewind(&self, turns: usize) -> Result<(), SessionError> {
+        let (done, answer) = oneshot::channel();
+        self.send(Command::Rewind { turns, done })?;
+        answer.await.unwrap_or(Err(SessionError::Closed))
     }
 
     /// Sets the reasoning effort, from the next request on.
@@ -240,7 +279,7 @@ impl SessionHandle {
     ///
     /// As for [`Session::record`](crate::Session::record).
     pub fn record(&self) -> Result<Record, SessionError> {
-        self.recorder.as_ref().and_then(|recorder| recorder.record()).ok_or(SessionError::NotRecorded)
+        self.recorder.as_ref().map(|recorder| recorder.record()).ok_or(SessionError::NotRecorded)
     }
 
     /// Returns the records of the whole tree, like [`Session::tree_records`](crate::Session::tree_records), whichever of

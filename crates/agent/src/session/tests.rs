@@ -11,6 +11,7 @@ mod polls;
 mod races;
 mod spans;
 mod subscribers;
+mod suspending;
 
 use std::sync::Arc;
 
@@ -224,7 +225,7 @@ async fn steering_from_another_task_enters_after_the_round() {
     let call_id = asked(&mut run).await;
     let mut other = JoinSet::new();
     other.spawn(async move {
-        handle.steer("the other way").unwrap();
+        handle.steer("the other way").await.unwrap();
         handle.decide(&call_id, Decision::Approve).unwrap();
     });
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
@@ -300,7 +301,7 @@ async fn abort_ends_everything_and_closes_the_session() {
         ["TOOL_CALL_OUTPUT_DELTA", "TOOL_CALL_END", "PROCESSING_END", "SESSION_END"]
     );
     assert_eq!((harness.env.running(), harness.session.state()), (0, SessionState::Closed));
-    assert!(matches!(harness.session.handle().steer("x"), Err(SessionError::Closed)));
+    assert!(matches!(harness.session.handle().steer("x").await, Err(SessionError::Closed)));
     assert!(matches!(harness.session.submit("x").await, Err(SessionError::Closed)));
 }
 

@@ -6,10 +6,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Tree;
+use super::grant::{Grant, Grants};
 use super::mailbox::Mailbox;
 use super::report::{Report, SubagentResult};
 use crate::error::SessionError;
-use crate::protocol::{SubagentOrigin, SubagentStatus};
+use crate::protocol::{Budget, SubagentOrigin, SubagentStatus};
 use crate::session::{Session, SessionHandle};
 
 /// Handle of one subagent: reports its status, sends it messages and awaits its result (loop specification, section
@@ -22,6 +23,7 @@ pub struct SubagentHandle {
     origin: SubagentOrigin,
     pub(super) mailbox: Arc<watch::Sender<Mailbox>>,
     pub(super) closing: CancellationToken,
+    grants: Arc<watch::Sender<Option<Grant>>>,
     tree: Arc<Tree>,
 }
 
@@ -29,7 +31,8 @@ impl SubagentHandle {
     /// Creates the handle of a subagent whose worker is about to start.
     pub(super) fn new(origin: SubagentOrigin, mailbox: Mailbox, tree: Arc<Tree>) -> Self {
         let mailbox = Arc::new(watch::Sender::new(mailbox));
-        Self { origin, mailbox, closing: CancellationToken::new(), tree }
+        let grants = Arc::new(watch::Sender::new(None));
+        Self { origin, mailbox, closing: CancellationToken::new(), grants, tree }
     }
 
     /// Creates the handle of a subagent that ended before its session was resumed.
@@ -97,6 +100,16 @@ impl SubagentHandle {
     /// Cancel safe: the subagent closes even if the future is dropped.
     pub async fn close(&self) -> SubagentResult {
         self.close_and_report().await.result()
+    }
+
+    /// Answers the request for more of the budget that has this number.
+    pub(super) fn grant(&self, ask: u64, slice: Budget) {
+        self.grants.send_replace(Some(Grant { ask, slice }));
+    }
+
+    /// Returns the receiver of these answers.
+    pub(super) fn grants(&self) -> Grants {
+        Grants::new(self.grants.subscribe())
     }
 
     /// Sends a message; with `interrupt`, the current run is interrupted first.

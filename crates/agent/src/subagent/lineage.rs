@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::grant::Grants;
 use super::{ParentLink, Tree};
 use crate::protocol::{SessionId, SubagentOrigin};
 
@@ -14,12 +15,14 @@ pub(crate) struct Lineage {
     pub(crate) origin: Option<SubagentOrigin>,
     /// Reports the session's spending to its parent.
     pub(crate) parent_link: Option<ParentLink>,
+    /// The parent's answers to requests for more of the budget.
+    pub(crate) grants: Grants,
 }
 
 impl Lineage {
     /// Creates the lineage of a session that the embedding application builds.
     pub(crate) fn root() -> Self {
-        Self { tree: Arc::default(), origin: None, parent_link: None }
+        Self { tree: Arc::default(), origin: None, parent_link: None, grants: Grants::default() }
     }
 
     /// Creates the lineage of a session that is resumed from a record. Its former parent is unreachable.
@@ -28,8 +31,9 @@ impl Lineage {
     }
 
     /// Creates the lineage of a subagent of this session.
-    pub(super) fn child(&self, origin: SubagentOrigin, parent_link: ParentLink) -> Self {
-        Self { tree: Arc::clone(&self.tree), origin: Some(origin), parent_link: Some(parent_link) }
+    pub(super) fn child(&self, origin: SubagentOrigin, parent_link: ParentLink, grants: Grants) -> Self {
+        let tree = Arc::clone(&self.tree);
+        Self { tree, origin: Some(origin), parent_link: Some(parent_link), grants }
     }
 
     pub(crate) fn depth(&self) -> u32 {

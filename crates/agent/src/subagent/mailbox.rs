@@ -18,6 +18,8 @@ pub(super) struct Mailbox {
     interrupt: bool,
     /// Once set, no message is accepted and the report is final.
     is_closed: bool,
+    /// Whether the process gives the subagent up, which stays open.
+    is_suspended: bool,
     report: Report,
 }
 
@@ -35,13 +37,33 @@ impl Mailbox {
             messages: VecDeque::from([task]),
             interrupt: false,
             is_closed: false,
+            is_suspended: false,
             report: Report::running(),
         }
     }
 
+    /// Creates the mailbox of a subagent that is being resumed.
+    pub(super) fn resuming() -> Self {
+        Self { messages: VecDeque::new(), ..Self::new(String::new()) }
+    }
+
+    /// Puts the task before all messages, for a subagent that has not received it.
+    pub(super) fn repeat_task(&mut self, task: String) {
+        self.messages.push_front(task);
+    }
+
+    /// Gives the subagent up, unless it has finished its work.
+    pub(super) fn suspend(&mut self) {
+        self.is_suspended = self.report.status != SubagentStatus::Completed;
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.is_suspended
+    }
+
     /// Creates the mailbox of a subagent that has ended.
     pub(super) fn closed(report: Report) -> Self {
-        Self { messages: VecDeque::new(), interrupt: false, is_closed: true, report }
+        Self { is_closed: true, report, ..Self::resuming() }
     }
 
     pub(super) fn report(&self) -> &Report {

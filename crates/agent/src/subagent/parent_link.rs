@@ -2,8 +2,9 @@
 
 use std::sync::Weak;
 
+use super::report::Report;
 use super::roster::{Roster, State};
-use crate::protocol::{InputKind, Spent, SubagentStatus};
+use crate::protocol::{Account, Budget, InputKind};
 
 /// Connection of a subagent to its parent. Reports to a parent that is gone are discarded.
 #[derive(Clone, Debug)]
@@ -17,23 +18,30 @@ impl ParentLink {
         Self { roster, agent }
     }
 
-    /// Reports what was spent since the last report. Consecutive reports are merged.
-    pub(crate) fn report_spent(&self, more: Spent) {
+    /// Reports the account of the subagent. A newer report replaces an unread one.
+    pub(crate) fn report_account(&self, new: Account) {
         self.update(|state| {
-            if let Some(InputKind::ChildSpent { agent, spent }) = state.inputs.back_mut()
+            if let Some(InputKind::ChildAccount { agent, account }) = state.inputs.back_mut()
                 && *agent == self.agent
             {
-                *spent += more;
+                *account = new;
             } else {
-                state.inputs.push_back(InputKind::ChildSpent { agent: self.agent.clone(), spent: more });
+                state.inputs.push_back(InputKind::ChildAccount { agent: self.agent.clone(), account: new });
             }
         });
     }
 
+    /// Asks for more of the budget.
+    pub(crate) fn ask_budget(&self, ask: u64, has: Budget, wants: Budget) {
+        self.update(|state| {
+            let agent = self.agent.clone();
+            state.inputs.push_back(InputKind::ChildAsked { agent, ask, has, wants });
+        });
+    }
+
     /// Reports that the subagent is closed.
-    pub(super) fn report_end(&self, status: SubagentStatus, turns_used: u64) {
-        let agent = self.agent.clone();
-        self.update(|state| state.inputs.push_back(InputKind::ChildEnded { agent, status, turns_used }));
+    pub(super) fn report_end(&self, report: &Report) {
+        self.update(|state| state.inputs.push_back(report.as_end_of(&self.agent)));
     }
 
     fn update(&self, change: impl FnOnce(&mut State)) {

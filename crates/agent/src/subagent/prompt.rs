@@ -1,12 +1,12 @@
 //! Base instructions of a subagent.
 
-use super::request::Role;
+use crate::protocol::SubagentRole;
 
 /// Returns the parent's base instructions followed by those for a subagent of this role.
-pub(super) fn instructions(parents: &str, role: Role) -> String {
+pub(super) fn instructions(parents: &str, role: SubagentRole) -> String {
     let role = match role {
-        Role::Worker => WORKER,
-        Role::Explorer => EXPLORER,
+        SubagentRole::Worker => WORKER,
+        SubagentRole::Explorer => EXPLORER,
     };
     format!("{}\n\n{SUBAGENT}{role}", parents.trim_end()).trim_start().to_owned()
 }

@@ -1,6 +1,7 @@
 //! Result of a subagent's work (loop specification, section 7.3).
 
-use crate::protocol::{Outcome, OutcomeStatus, SubagentStatus};
+use crate::protocol::{InputKind, Outcome, OutcomeStatus, SubagentStatus};
+
 /// Failure reason of a subagent that was interrupted.
 pub(super) const INTERRUPTED: &str = "it was interrupted";
 
@@ -46,6 +47,17 @@ impl Report {
 
     pub(super) fn failed(reason: impl Into<String>, last_text: String, turns_used: u64) -> Self {
         Self { status: SubagentStatus::Failed, output: last_text, reason: Some(reason.into()), turns_used }
+    }
+
+    /// Returns the input that tells the parent of the end.
+    pub(super) fn as_end_of(&self, agent: &str) -> InputKind {
+        InputKind::ChildEnded {
+            agent: agent.to_owned(),
+            status: self.status,
+            turns_used: self.turns_used,
+            output: self.output.clone(),
+            reason: self.reason.clone(),
+        }
     }
 
     /// Returns the specification's result record, for the embedding application.

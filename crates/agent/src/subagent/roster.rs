@@ -7,6 +7,7 @@ use pintle_tools::{ToolError, ToolErrorKind};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::mailbox::Mailbox;
 use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec};
 use crate::protocol::{InputKind, SessionId, SubagentLimits, SubagentOrigin, agent_name, agent_number};
 
@@ -34,6 +35,10 @@ pub(super) struct State {
     inherited: u64,
     /// Names and specs for calls that are about to spawn, by call id.
     reservations: HashMap<String, Reservation>,
+    /// Subagents that the calls of a record had spawned, by call id: such a call runs again and finds its subagent.
+    pub(super) resumed_calls: HashMap<String, SubagentHandle>,
+    /// Open subagents of a record, until they are attached.
+    pub(super) unattached: Vec<(SubagentHandle, RecordedSubagent)>,
     /// Inputs for the turn machine, oldest first.
     pub(super) inputs: VecDeque<InputKind>,
     /// One task per worker.
@@ -91,21 +96,32 @@ impl Roster {
         SubagentOrigin { agent_id, session_id, parent: self.session.clone(), depth }
     }
 
-    /// Adds the subagents of a resumed session's record.
-    pub(super) fn restore(&self, recorded: &[RecordedSubagent], last_number: u64) {
+    /// Adds the subagents of a resumed session's record. With `keep_open`, those that were open stay so, until they are
+    /// [attached](Self::attach) or turn out to be lost.
+    pub(super) fn restore(&self, recorded: Vec<RecordedSubagent>, last_number: u64, keep_open: bool) {
         let mut state = self.lock();
-        let ended = |past: &RecordedSubagent| {
-            let origin = self.child_origin(past.name.clone(), past.session_id.clone());
-            SubagentHandle::ended(origin, past.report(), Arc::clone(&self.lineage.tree))
-        };
-        state.handles = recorded.iter().map(ended).collect();
         state.last_number = last_number;
+        for past in recorded {
+            let origin = self.child_origin(past.name.clone(), past.session_id.clone());
+            let tree = Arc::clone(&self.lineage.tree);
+            if !(keep_open && past.is_open()) {
+                state.handles.push(SubagentHandle::ended(origin, past.report(), tree));
+                continue;
+            }
+            let handle = SubagentHandle::new(origin, Mailbox::resuming(), tree);
+            state.handles.push(handle.clone());
+            state.unattached.push((handle, past));
+        }
     }
 
-    /// Refuses further subagents, closes the present ones, and returns their tasks.
-    pub(super) fn begin_shutdown(&self) -> JoinSet<()> {
+    /// Refuses further subagents, closes the present ones, and returns their tasks. With `suspend`, those that have not
+    /// finished their work are given up instead.
+    pub(super) fn begin_shutdown(&self, suspend: bool) -> JoinSet<()> {
         let mut state = self.lock();
         state.is_closed = true;
+        if suspend {
+            state.handles.iter().for_each(|handle| handle.mailbox.send_modify(Mailbox::suspend));
+        }
         state.handles.iter().for_each(|handle| handle.closing.cancel());
         std::mem::take(&mut state.tasks)
     }
@@ -126,8 +142,11 @@ impl Roster {
 }
 
 impl State {
-    /// Reserves the next name for a call.
+    /// Reserves the next name for a call, unless its subagent exists.
     pub(super) fn reserve(&mut self, call_id: &str, spec: SubagentSpec) {
+        if self.resumed_calls.contains_key(call_id) {
+            return;
+        }
         self.last_number += 1;
         let name = agent_name(self.last_number);
         self.reservations.insert(call_id.to_owned(), Reservation { name, spec });

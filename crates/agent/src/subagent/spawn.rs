@@ -7,7 +7,7 @@ use pintle_tools::ToolError;
 use super::mailbox::Mailbox;
 use super::request::SpawnRequest;
 use super::roster::{Reservation, Roster, State};
-use super::worker::Worker;
+use super::worker::{Beginning, Worker};
 use super::{ParentLink, SubagentHandle, SubagentSpec};
 use crate::protocol::InputKind;
 
@@ -26,16 +26,20 @@ impl Roster {
         request: SpawnRequest,
     ) -> Result<SubagentHandle, ToolError> {
         request.validate()?;
+        // The call ran in a process that is gone.
+        if let Some(handle) = self.lock().resumed_calls.remove(call_id) {
+            return Ok(handle);
+        }
         let reservation = self.lock().take_reservation(call_id);
         let Reservation { name, spec } =
             reservation.ok_or_else(|| ToolError::failed("no subagent can be spawned here"))?;
-        let spec = spec.adapt_to(&request).await?;
+        let spec = spec.adapt_to(&request.settings).await?;
 
         let mut state = self.lock();
         state.make_room(self.limits.max_open)?;
         let handle = self.new_handle(name, &request.task);
-        let announcement = self.announce(&mut state, &handle, request.task);
-        self.start_worker(&mut state, spec, &handle, announcement);
+        let announcement = self.announce(&mut state, &handle, call_id, request);
+        self.start_worker(&mut state, spec, &handle, announcement, Beginning::default());
         state.handles.push(handle.clone());
         Ok(handle)
     }
@@ -46,33 +50,44 @@ impl Roster {
     }
 
     /// Announces the subagent to the turn machine and returns the number of the notification.
-    fn announce(&self, state: &mut State, handle: &SubagentHandle, task: String) -> u64 {
+    fn announce(
+        &self,
+        state: &mut State,
+        handle: &SubagentHandle,
+        call_id: &str,
+        request: SpawnRequest,
+    ) -> u64 {
         let origin = handle.origin();
+        let SpawnRequest { task, settings } = request;
         state.inputs.push_back(InputKind::ChildSpawned {
             agent: origin.agent_id.clone(),
             session: origin.session_id.clone(),
             task,
+            call_id: Some(call_id.to_owned()),
+            settings,
         });
         self.notify()
     }
 
     /// Starts the subagent's task, which waits until the announcement is in the parent's log: `SUBAGENT_SPAWNED`
     /// precedes every event of the subagent.
-    fn start_worker(
+    pub(super) fn start_worker(
         self: &Arc<Self>,
         state: &mut State,
         spec: SubagentSpec,
         handle: &SubagentHandle,
         announcement: u64,
+        beginning: Beginning,
     ) {
         let parent = ParentLink::new(Arc::downgrade(self), handle.id().to_owned());
-        let lineage = self.lineage.child(handle.origin().clone(), parent.clone());
-        let worker = Worker::new(spec, lineage, parent, handle);
+        let lineage = self.lineage.child(handle.origin().clone(), parent.clone(), handle.grants());
+        let worker = Worker::new(spec, lineage, parent, handle, beginning);
+        let closing = handle.closing.clone();
         let mut acknowledged = self.acknowledged.subscribe();
         state.tasks.spawn(async move {
             tokio::select! {
                 biased;
-                () = worker.closing() => {}
+                () = closing.cancelled() => {}
                 _ = acknowledged.wait_for(|number| *number >= announcement) => {}
             }
             worker.run().await;

@@ -8,10 +8,11 @@ use pintle_tools::gate::{EffectGate, Permission};
 use pintle_tools::{Effect, ToolError};
 
 use super::prompt;
-use super::request::{Role, SpawnRequest};
 use super::subdirectory::Subdirectory;
 use crate::driver::Parts;
 use crate::profile::{ModelFamily, ProviderProfile, SubagentTools, Toolset};
+use crate::protocol::{SubagentRole, SubagentSettings};
+use crate::record::SubagentJournals;
 
 /// State that a parent passes on to a subagent when the spawning call begins, including changes that were made after
 /// the model was asked.
@@ -21,29 +22,31 @@ pub(crate) struct SubagentSpec {
     pub(crate) parts: Parts,
     /// Whether the parent is recorded in memory.
     pub(crate) record: bool,
+    /// Keeps the subagent's journal, if the parent has one that does.
+    pub(crate) journals: Option<Arc<dyn SubagentJournals>>,
     /// Span of the parent's session, which outlives the subagent.
     pub(crate) span: tracing::Span,
 }
 
 impl SubagentSpec {
-    /// Applies the request of a call.
+    /// Applies the settings of a call.
     ///
     /// # Errors
     ///
     /// A directory or a model that is not available, in words for the model.
-    pub(super) async fn adapt_to(mut self, request: &SpawnRequest) -> Result<Self, ToolError> {
+    pub(super) async fn adapt_to(mut self, settings: &SubagentSettings) -> Result<Self, ToolError> {
         let parts = &mut self.parts;
-        if let Some(directory) = &request.working_dir {
+        if let Some(directory) = &settings.working_dir {
             let parent = Arc::clone(&parts.env);
             parts.env = Subdirectory::enter(parent, directory).await.map_err(unusable_directory)?;
         }
-        if let Some(model) = &request.model {
+        if let Some(model) = &settings.model {
             parts.profile = profile_for(model, parts)?;
         }
-        parts.config.limits.max_turns = request.max_turns;
-        let instructions = prompt::instructions(&parts.profile.base_instructions, request.role);
+        parts.config.limits.max_turns = settings.max_turns;
+        let instructions = prompt::instructions(&parts.profile.base_instructions, settings.role);
         parts.profile.base_instructions = instructions.into();
-        if request.role == Role::Explorer {
+        if settings.role == SubagentRole::Explorer {
             parts.gates.push(Arc::new(EffectGate::new().with(Effect::Write, Permission::Deny)));
         }
         Ok(self)

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::roster::Roster;
 use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec, tool};
 use crate::profile::ProviderProfile;
-use crate::protocol::{InputKind, SessionId, SubagentLimits};
+use crate::protocol::{Budget, InputKind, SessionId, SubagentLimits};
 
 /// Smallest context window, in tokens, in which a session offers tools for subagents.
 const MIN_WINDOW: u64 = 16_384;
@@ -58,9 +58,16 @@ impl Subagents {
         self.roster.lock().inherit_names(last_number);
     }
 
-    /// Restores the subagents of a record as closed ones, and numbers new subagents after `last_number`.
-    pub(crate) fn restore(&self, recorded: &[RecordedSubagent], last_number: u64) {
-        self.roster.restore(recorded, last_number);
+    /// Restores the subagents of a record, and numbers new subagents after `last_number`. With `keep_open`, the open ones
+    /// wait for [`Subagents::attach`].
+    pub(crate) fn restore(&self, recorded: Vec<RecordedSubagent>, last_number: u64, keep_open: bool) {
+        self.roster.restore(recorded, last_number, keep_open);
+    }
+
+    /// Resumes the open subagents of a record from their own journals, and returns the names of those that go on. They
+    /// start once the turn machine has processed the next inputs.
+    pub(crate) async fn attach(&self, spec: SubagentSpec) -> Vec<String> {
+        self.roster.attach(spec).await
     }
 
     /// Waits for new inputs. Cancel safe.
@@ -87,14 +94,21 @@ impl Subagents {
         self.roster.acknowledged.send_replace(self.taken);
     }
 
+    /// Tells a subagent its budget, in answer to its request of this number.
+    pub(crate) fn grant(&self, agent: &str, ask: u64, slice: Budget) {
+        if let Some(handle) = self.roster.handles().iter().find(|handle| handle.id() == agent) {
+            handle.grant(ask, slice);
+        }
+    }
+
     /// Interrupts every running subagent.
     pub(crate) fn interrupt(&self) {
         self.roster.handles().iter().for_each(SubagentHandle::interrupt);
     }
 
-    /// Closes all subagents concurrently and waits until the last one has ended.
-    pub(crate) async fn close(&self) {
-        let mut tasks = self.roster.begin_shutdown();
+    /// Closes all subagents concurrently, or gives those up that have journals, and waits until the last one has ended.
+    pub(crate) async fn close(&self, suspend: bool) {
+        let mut tasks = self.roster.begin_shutdown(suspend);
         while tasks.join_next().await.is_some() {}
     }
 }
@@ -102,7 +116,7 @@ impl Subagents {
 impl Drop for Subagents {
     fn drop(&mut self) {
         // Tools that are still running hold the roster, so its own drop would abort the tasks too late.
-        drop(self.roster.begin_shutdown());
+        drop(self.roster.begin_shutdown(false));
     }
 }
 

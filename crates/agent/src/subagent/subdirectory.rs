@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_env::{
-    Command, DirEntry, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, GlobRequest, GrepOutput,
-    GrepRequest, Metadata, Process, forward,
+    Command, DirEntry, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, FileContent, GlobRequest,
+    GrepOutput, GrepRequest, Metadata, Process, ReadLimits, WalkOutput, WalkRequest, forward,
 };
 
 /// The parent's environment with another working directory, from which relative paths are resolved. Files and processes
@@ -119,6 +119,28 @@ impl ExecutionEnvironment for Subdirectory {
 
     async fn list_directory(&self, path: &Path, depth: usize) -> Result<Vec<DirEntry>, EnvError> {
         self.inner.list_directory(&self.resolve(path), depth).await
+    }
+
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        self.inner.create_directory(&self.resolve(path)).await
+    }
+
+    async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
+        self.inner.create_symlink(&self.resolve(path), target).await
+    }
+
+    async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        self.inner.set_mode(&self.resolve(path), mode).await
+    }
+
+    async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
+        let root = self.resolve(&request.root);
+        self.inner.walk(&request.clone().with_root(root)).await
+    }
+
+    async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
+        let paths: Vec<_> = paths.iter().map(|path| self.resolve(path)).collect();
+        self.inner.read_many(&paths, limits).await
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {

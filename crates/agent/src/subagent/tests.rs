@@ -5,6 +5,7 @@ mod handle;
 mod limits;
 mod native;
 mod recorded;
+mod resumed;
 mod retention;
 mod stopping;
 mod work;

@@ -104,7 +104,7 @@ impl Tree {
     pub(crate) fn join(&self, member: Member) {
         let mut state = self.lock();
         let recorder = member.live.as_ref().and_then(|live| live.recorder.clone());
-        state.recorders.extend(recorder.filter(|recorder| recorder.keeps()));
+        state.recorders.extend(recorder);
         state.streams.retain(|unread| unread.strong_count() > 0);
         for unread in state.streams.iter().filter_map(Weak::upgrade) {
             unread.add(member.id.clone(), Arc::clone(&member.log));
@@ -184,7 +184,7 @@ impl Tree {
     /// Returns the in-memory records of all sessions so far, in the order in which they began.
     pub(crate) fn records(&self) -> Vec<Record> {
         let recorders = self.lock().recorders.clone();
-        recorders.iter().filter_map(|recorder| recorder.record()).collect()
+        recorders.iter().map(|recorder| recorder.record()).collect()
     }
 
     pub(super) fn joined(&self) -> watch::Receiver<u64> {

@@ -9,6 +9,7 @@ use super::mailbox::{Delivery, Mailbox};
 use super::report::Report;
 use super::{Lineage, ParentLink, SubagentHandle, SubagentSpec, Tree};
 use crate::protocol::{EventKind, Outcome, OutcomeStatus, SessionId, SessionState, SubagentStatus};
+use crate::record::{Journal, Record};
 use crate::run::Run;
 use crate::session::{Session, SessionBuilder, SessionHandle};
 
@@ -21,6 +22,7 @@ const STOPPED: &str = "You were stopped before this reached you:";
 /// Owns the session of a subagent and handles one message of its mailbox after the other.
 pub(super) struct Worker {
     spec: Option<SubagentSpec>,
+    resume: Option<(Record, Box<dyn Journal>)>,
     lineage: Lineage,
     closing: CancellationToken,
     mailbox: watch::Receiver<Mailbox>,
@@ -30,16 +32,24 @@ pub(super) struct Worker {
     guard: EndGuard,
 }
 
+/// State in which a subagent begins: new by default, or from the record of one whose process is gone.
+#[derive(Debug, Default)]
+pub(super) struct Beginning {
+    /// Record and journal to go on with.
+    pub(super) resume: Option<(Record, Box<dyn Journal>)>,
+    pub(super) progress: Progress,
+}
+
 /// Work of a subagent so far.
 #[derive(Debug, Default)]
-struct Progress {
+pub(super) struct Progress {
     turns_used: u64,
     /// Its last text that is not blank.
     last_text: String,
 }
 
 impl Progress {
-    fn observe(&mut self, event: &EventKind) {
+    pub(super) fn observe(&mut self, event: &EventKind) {
         if let EventKind::AssistantTextEnd { text, .. } = event
             && !text.trim().is_empty()
         {
@@ -47,6 +57,12 @@ impl Progress {
         } else if let EventKind::ModelResponse { .. } = event {
             self.turns_used += 1;
         }
+    }
+
+    /// Returns the report of a run with this outcome. The next run begins without a text.
+    pub(super) fn report(&mut self, outcome: Outcome) -> Report {
+        let last_text = std::mem::take(&mut self.last_text);
+        Report::of(outcome, last_text, self.turns_used)
     }
 
     fn failed(&self, reason: &str) -> Report {
@@ -73,12 +89,12 @@ impl Steering {
         }
     }
 
-    fn deliver(&mut self, delivery: Delivery, handle: &SessionHandle) {
+    async fn deliver(&mut self, delivery: Delivery, handle: &SessionHandle) {
         let sent = match delivery {
             Delivery::Interrupt => handle.interrupt(),
             Delivery::Message(message) => {
                 self.unread += 1;
-                handle.steer(message)
+                handle.steer(message).await
             }
         };
         // A session that accepts no commands ends its run.
@@ -94,32 +110,42 @@ impl Worker {
         lineage: Lineage,
         parent: ParentLink,
         handle: &SubagentHandle,
+        beginning: Beginning,
     ) -> Self {
         let mailbox = Arc::clone(&handle.mailbox);
         let tree = Arc::clone(&lineage.tree);
+        let Beginning { resume, progress } = beginning;
+        let is_journaled = spec.journals.is_some();
         Self {
             spec: Some(spec),
+            resume,
             lineage,
             closing: handle.closing.clone(),
             mailbox: mailbox.subscribe(),
-            progress: Progress::default(),
+            progress,
             queued: 0,
-            guard: EndGuard { mailbox, parent, tree, session: handle.origin().session_id.clone() },
+            guard: EndGuard {
+                mailbox,
+                parent,
+                tree,
+                session: handle.origin().session_id.clone(),
+                is_journaled,
+            },
         }
-    }
-
-    /// Completes when the subagent is told to close.
-    pub(super) async fn closing(&self) {
-        self.closing.cancelled().await;
     }
 
     /// Handles messages until the subagent is told to close or its session ends. The session's last event precedes the
     /// report of the end to the parent.
     pub(super) async fn run(mut self) {
-        let Some(session) = self.build_session() else { return };
+        let Some(mut session) = self.build_session().await else { return };
         let closing = self.closing.clone();
         let mut shared = session.handle().shared;
-        loop {
+        self.queued = session.handle().queued().steering.len();
+        let mut goes_on = match session.resumed() {
+            Some(run) => self.follow_to_end(&session, run).await,
+            None => true,
+        };
+        while goes_on {
             let message = tokio::select! {
                 biased;
                 () = closing.cancelled() => break,
@@ -127,28 +153,43 @@ impl Worker {
                 _ = shared.wait_for(|shared| shared.state == SessionState::Closed) => break,
                 message = self.next_message() => message,
             };
-            if !self.handle_message(&session, message).await {
-                break;
-            }
+            goes_on = self.handle_message(&session, message).await;
         }
-        session.close().await;
+        if self.guard.is_suspended() {
+            session.suspend().await;
+        } else {
+            session.close().await;
+        }
     }
 
-    fn build_session(&mut self) -> Option<Session> {
+    async fn build_session(&mut self) -> Option<Session> {
         if self.closing.is_cancelled() {
             return None;
         }
         let spec = self.spec.take()?;
         let span = spec.span.clone();
-        match span.in_scope(|| SessionBuilder::subagent(spec, self.lineage.clone()).build()) {
+        let (record, journal) = match (self.resume.take(), &spec.journals, &self.lineage.origin) {
+            (Some((record, journal)), _, _) => (Some(record), Some(journal)),
+            (None, Some(journals), Some(origin)) => match journals.create(origin).await {
+                Ok(journal) => (None, Some(journal)),
+                Err(error) => return self.fail(&format!("its journal cannot be created: {error}")),
+            },
+            (None, _, _) => (None, None),
+        };
+        let builder = SessionBuilder::subagent(spec, self.lineage.clone()).recorded_in(record, journal);
+        match span.in_scope(|| builder.build()) {
             Ok(session) => Some(session),
             Err(error) => {
                 let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
-                let reason = format!("{error}{}", source.unwrap_or_default());
-                self.guard.set_report(Report::failed(reason, String::new(), 0));
-                None
+                self.fail(&format!("{error}{}", source.unwrap_or_default()))
             }
         }
+    }
+
+    /// Reports why the subagent has no session.
+    fn fail(&self, reason: &str) -> Option<Session> {
+        self.guard.set_report(Report::failed(reason, String::new(), self.progress.turns_used));
+        None
     }
 
     /// Waits for the next message of an idle subagent.
@@ -180,9 +221,13 @@ impl Worker {
 
     /// Runs the session on a message and those that arrive meanwhile. Returns `false` if the subagent must close.
     async fn handle_message(&mut self, session: &Session, message: String) -> bool {
-        let mut input = self.queue_behind_unread(session, message);
+        let input = self.queue_behind_unread(session, message).await;
+        self.follow_to_end(session, session.submit(input)).await
+    }
+
+    /// Follows a run, and those that its unread messages need. Returns `false` if the subagent must close.
+    async fn follow_to_end(&mut self, session: &Session, mut run: Run) -> bool {
         loop {
-            let mut run = session.submit(input);
             let Some(unread) = self.follow(session, &mut run).await else {
                 self.guard.set_report(self.progress.failed("it was closed"));
                 return false;
@@ -193,7 +238,7 @@ impl Worker {
             };
             if is_answered(&outcome) {
                 if unread > 0 {
-                    input = LATE.to_owned();
+                    run = session.submit(LATE);
                     continue;
                 }
                 // Every message was read, or refused by the session.
@@ -205,8 +250,8 @@ impl Worker {
     }
 
     /// Queues a message behind the session's unread ones, so that they are read in order. Returns the input to submit.
-    fn queue_behind_unread(&mut self, session: &Session, message: String) -> String {
-        if self.queued > 0 && session.handle().steer(message.clone()).is_ok() {
+    async fn queue_behind_unread(&mut self, session: &Session, message: String) -> String {
+        if self.queued > 0 && session.handle().steer(message.clone()).await.is_ok() {
             self.queued += 1;
             return STOPPED.to_owned();
         }
@@ -226,7 +271,7 @@ impl Worker {
                 // After an interrupt, messages wait for the next run.
                 delivery = self.next_delivery(), if !interrupted => {
                     interrupted = matches!(delivery, Delivery::Interrupt);
-                    steering.deliver(delivery, &handle);
+                    steering.deliver(delivery, &handle).await;
                 }
                 event = run.next() => {
                     let Some(event) = event else { break };
@@ -241,8 +286,7 @@ impl Worker {
     }
 
     fn finish_run(&mut self, outcome: Outcome) {
-        let last_text = std::mem::take(&mut self.progress.last_text);
-        let report = Report::of(outcome, last_text, self.progress.turns_used);
+        let report = self.progress.report(outcome);
         self.guard.mailbox.send_modify(|mailbox| mailbox.finish_run(report));
     }
 }
@@ -258,9 +302,16 @@ struct EndGuard {
     parent: ParentLink,
     tree: Arc<Tree>,
     session: SessionId,
+    /// Whether the subagent can be resumed from a journal.
+    is_journaled: bool,
 }
 
 impl EndGuard {
+    /// Returns whether the process gives the subagent up, which goes on in another one.
+    fn is_suspended(&self) -> bool {
+        self.is_journaled && self.mailbox.borrow().is_suspended()
+    }
+
     fn set_report(&self, report: Report) {
         self.mailbox.send_modify(|mailbox| mailbox.set_report(report));
     }
@@ -276,7 +327,9 @@ impl Drop for EndGuard {
         }
         self.tree.leave(&self.session);
         // The parent's driver is notified before those who wait for the end.
-        self.parent.report_end(report.status, report.turns_used);
+        if !self.is_suspended() {
+            self.parent.report_end(&report);
+        }
         self.mailbox.send_modify(|mailbox| mailbox.close(report));
     }
 }

@@ -16,12 +16,30 @@ pub(super) struct ReachedLimit {
     budget: BudgetKind,
     limit: u64,
     spent: u64,
+    /// What the next call needs at least, if there is less.
+    #[serde(default)]
+    needed: Option<u64>,
 }
 
 impl ReachedLimit {
     fn check(budget: BudgetKind, limit: Option<u64>, spent: Option<u64>) -> Option<Self> {
         let (limit, spent) = limit.zip(spent)?;
-        (spent >= limit).then_some(Self { budget, limit, spent })
+        (spent >= limit).then_some(Self { budget, limit, spent, needed: None })
+    }
+
+    /// Returns a limit on tokens or cost that a call would exceed.
+    pub(super) fn before(budget: BudgetKind, limits: &Budget, committed: &Spent, needed: &Spent) -> Self {
+        let of = |spent: &Spent| match budget {
+            BudgetKind::Tokens => spent.tokens(),
+            BudgetKind::CostMicros => spent.cost_micros.unwrap_or(u64::MAX),
+            BudgetKind::WallTimeMs | BudgetKind::ToolCalls => 0,
+        };
+        let limit = match budget {
+            BudgetKind::Tokens => limits.tokens,
+            BudgetKind::CostMicros => limits.cost_micros,
+            BudgetKind::WallTimeMs | BudgetKind::ToolCalls => None,
+        };
+        Self { budget, limit: limit.unwrap_or(0), spent: of(committed), needed: Some(of(needed)) }
     }
 
     /// Returns the first limit on tokens or cost that is reached.
@@ -31,8 +49,8 @@ impl ReachedLimit {
     }
 
     pub(super) fn event(self) -> Action {
-        let Self { budget, limit, spent } = self;
-        Action::emit(EventKind::BudgetReached { budget, limit, spent })
+        let Self { budget, limit, spent, needed } = self;
+        Action::emit(EventKind::BudgetReached { budget, limit, spent, needed })
     }
 }
 
@@ -53,30 +71,35 @@ impl Machine {
         self.spent
     }
 
-    /// Returns the remaining budget, for a subagent.
+    /// Returns the remaining budget, without what is reserved for calls and subagents.
     #[must_use]
     pub fn budget_left(&self) -> Budget {
-        self.limits.budget.left(&self.spent())
+        self.limits.budget.left(&self.committed())
     }
 
-    /// Returns the limit that forbids a model call.
+    /// Returns the limit that is reached, so that no model call of any size may follow. A session that can ask for more
+    /// has only one on time.
     pub(super) fn limit_on_model_call(&self) -> Option<ReachedLimit> {
         let budget = &self.limits.budget;
         let progress = self.progress.as_ref();
         let elapsed = progress.map(|progress| millis(self.now.since(progress.since)));
         let time = ReachedLimit::check(BudgetKind::WallTimeMs, budget.wall_time.map(millis), elapsed);
-        ReachedLimit::first(budget, &self.spent()).or(time)
+        let spent = if self.may_ask() { None } else { ReachedLimit::first(budget, &self.charged()) };
+        spent.or(time)
     }
 
     /// Returns the limit that forbids a tool call.
     pub(super) fn limit_on_tool_call(&self) -> Option<ReachedLimit> {
-        let (limit, spent) = (self.limits.budget.tool_calls, self.spent().tool_calls);
-        self.limit_on_model_call().or_else(|| ReachedLimit::check(BudgetKind::ToolCalls, limit, Some(spent)))
+        let of_calls = || {
+            let limit = self.limits.budget.tool_calls.filter(|_| !self.may_ask())?;
+            ReachedLimit::check(BudgetKind::ToolCalls, Some(limit), Some(self.committed().tool_calls))
+        };
+        self.limit_on_model_call().or_else(of_calls)
     }
 
     /// Returns the number of tool calls that may still start.
     pub(super) fn tool_calls_left(&self) -> usize {
-        let left = self.budget_left().tool_calls;
+        let left = self.limits.budget.tool_calls.and_then(|_| self.budget_left().tool_calls);
         left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX))
     }
 
@@ -89,7 +112,7 @@ impl Machine {
             format!(
                 "the limit on cost cannot be enforced, since the price of `{model}` is unknown: add its price to the catalog, or limit tokens instead"
             )
-        } else if self.spent().cost_micros.is_none() {
+        } else if self.charged().cost_micros.is_none() {
             "the limit on cost cannot be enforced, since models without a known price were called before it was set: limit tokens instead".to_owned()
         } else {
             return None;
@@ -122,7 +145,8 @@ impl Machine {
         };
         let (limit, spent) = (millis(*limit), millis(self.now.since(*since)));
         if self.ending.is_none() {
-            let reached = ReachedLimit { budget: BudgetKind::WallTimeMs, limit, spent: spent.max(limit) };
+            let reached =
+                ReachedLimit { budget: BudgetKind::WallTimeMs, limit, spent: spent.max(limit), needed: None };
             self.stop(Ending::Budget(reached), out);
         }
     }
@@ -139,7 +163,7 @@ impl Machine {
 
 /// Returns the price of one call in millionths of a US dollar. If only the price of cached tokens is unknown, they are
 /// billed like other input.
-fn cost(usage: &Usage, model: &ModelInfo) -> Option<u64> {
+pub(super) fn cost(usage: &Usage, model: &ModelInfo) -> Option<u64> {
     let dollars = model.cost(usage).or_else(|| {
         let mut uncached = usage.clone();
         (uncached.cache_read_tokens, uncached.cache_write_tokens) = (None, None);

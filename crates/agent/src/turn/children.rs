@@ -1,20 +1,29 @@
 //! Open subagents and their spending, as the machine tracks them (loop specification, section 7).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_llm::ReasoningEffort;
 use serde::{Deserialize, Serialize};
 
-use super::Machine;
+use super::{Machine, Phase};
 use crate::protocol::{
-    Action, EventKind, SessionId, SessionState, Spent, SubagentStatus, TurnLimits, agent_number,
+    Account, Action, Budget, EventKind, SessionId, SessionState, Spent, SubagentStatus, TurnLimits,
+    agent_number,
 };
+
+/// Part of what is left that a subagent gets at a time.
+const SHARE: u64 = 4;
 
 /// Subagents of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Children {
     /// Open subagents, by name.
-    open: BTreeMap<String, SessionId>,
+    open: BTreeMap<String, Child>,
+    /// Requests for more of the budget that wait for this session's own.
+    asks: BTreeMap<String, Ask>,
+    /// Calls that spawned them, by id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    calls: BTreeMap<String, String>,
     /// Number of subagents spawned so far.
     spawned: u64,
     /// Highest number in a name that the history may mention.
@@ -22,7 +31,53 @@ pub(super) struct Children {
     named: u64,
 }
 
+/// An open subagent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Child {
+    session: SessionId,
+    /// Budget that is reserved for it, from its first call on.
+    slice: Budget,
+    account: Account,
+}
+
+/// Request of a subagent for more of the budget.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Ask {
+    ask: u64,
+    has: Budget,
+    wants: Budget,
+}
+
+impl Child {
+    /// Returns what is reserved for it and not spent.
+    fn held(&self) -> Spent {
+        let (slice, Account { spent, held, .. }) = (self.slice, self.account);
+        let rest = |slice: Option<u64>, spent: u64, held: u64| {
+            slice.map_or(held, |slice| slice.saturating_sub(spent).max(held))
+        };
+        Spent {
+            input_tokens: rest(slice.tokens, spent.tokens(), held.tokens()),
+            output_tokens: 0,
+            cost_micros: spent
+                .cost_micros
+                .zip(held.cost_micros)
+                .map(|(spent, held)| rest(slice.cost_micros, spent, held)),
+            tool_calls: rest(slice.tool_calls, spent.tool_calls, held.tool_calls),
+        }
+    }
+}
+
 impl Children {
+    /// Returns what is reserved for all of them and not spent.
+    pub(super) fn held(&self) -> Spent {
+        self.open.values().map(Child::held).fold(Spent::default(), Spent::and)
+    }
+
+    /// Returns whether requests of subagents wait for this session's own.
+    pub(super) fn have_asked(&self) -> bool {
+        !self.asks.is_empty()
+    }
+
     /// Creates the table of a session whose history comes from another one, which has used the names up to `named`.
     pub(super) fn after(named: u64) -> Self {
         Self { named, ..Self::default() }
@@ -42,10 +97,11 @@ impl Machine {
         self.children.named
     }
 
-    /// Returns the limits of a subagent that is spawned now: those of this session, with the remaining budget and no turn
-    /// limit.
+    /// Returns the limits of a subagent that is spawned now: those of this session, without a turn limit, and with an empty
+    /// slice of the budget. Before its first call it asks for what is reserved for it.
     pub(crate) fn subagent_limits(&self) -> TurnLimits {
-        TurnLimits { max_turns: 0, budget: self.budget_left(), ..self.limits.clone() }
+        let budget = self.limits.budget.exactly(&Spent::default());
+        TurnLimits { max_turns: 0, budget, ..self.limits.clone() }
     }
 
     pub(crate) fn reasoning_effort(&self) -> Option<&ReasoningEffort> {
@@ -57,6 +113,7 @@ impl Machine {
         agent: String,
         session: SessionId,
         task: String,
+        call_id: Option<String>,
         out: &mut Vec<Action>,
     ) {
         // No event may follow the end of the session.
@@ -65,7 +122,13 @@ impl Machine {
         }
         self.children.spawned += 1;
         self.children.named = self.children.named.max(agent_number(&agent).unwrap_or(0));
-        self.children.open.insert(agent.clone(), session.clone());
+        let slice = self.budget_left().with_each(&Budget::default(), |left, _| left / SHARE);
+        let account = Account { rests: false, ..Account::default() };
+        self.children.open.insert(agent.clone(), Child { session: session.clone(), slice, account });
+        if let (Some(call_id), Phase::RunningTools(round)) = (&call_id, &mut self.phase) {
+            round.spawned(call_id);
+        }
+        self.children.calls.extend(call_id.map(|call_id| (call_id, agent.clone())));
         out.push(Action::emit(EventKind::SubagentSpawned { agent_id: agent, child: session, task }));
         if self.ending.is_some() {
             // The spawning call was already running when everything was stopped.
@@ -73,18 +136,119 @@ impl Machine {
         }
     }
 
-    /// Counts what a subagent spent as spent here. At a limit, all subagents are stopped. Since they work concurrently,
-    /// each may make one more call until then.
+    /// Returns the position of this session against the budget of its parent.
+    pub(crate) fn account(&self) -> Account {
+        // An attempt under way is settled before the account is needed, or lost with the process and counted then.
+        let held = self.reservations.unsettled().and(self.children.held());
+        Account { spent: self.spent, held, rests: self.state != SessionState::Processing }
+    }
+
+    /// Counts what a subagent spent as spent here.
     pub(super) fn child_spent(&mut self, agent: &str, spent: Spent, out: &mut Vec<Action>) {
-        if self.children.open.contains_key(agent) {
-            self.spent += spent;
-            if self.limit_on_tool_call().is_some() {
-                self.stop_children(out);
-                if self.ending.is_none() {
-                    self.hold_calls(out);
-                    self.settle_round(out);
-                }
+        if self.take_child_spent(agent, spent) {
+            self.stop_at_limit(out);
+        }
+    }
+
+    /// Counts what a subagent spent. Returns whether it is known.
+    pub(super) fn take_child_spent(&mut self, agent: &str, spent: Spent) -> bool {
+        let Some(child) = self.children.open.get_mut(agent) else { return false };
+        child.account.spent += spent;
+        self.spent += spent;
+        true
+    }
+
+    /// Takes the account of a subagent: what it spent is spent here. What a resting one does not hold returns.
+    pub(super) fn child_account(&mut self, agent: &str, account: Account, out: &mut Vec<Action>) {
+        if self.take_child_account(agent, account) {
+            self.stop_at_limit(out);
+        }
+    }
+
+    /// Takes the account of a subagent. Returns whether it is known.
+    pub(super) fn take_child_account(&mut self, agent: &str, account: Account) -> bool {
+        let Some(child) = self.children.open.get_mut(agent) else { return false };
+        let spent = account.spent.since(&child.account.spent);
+        child.account = account;
+        if account.rests {
+            child.slice = child.slice.exactly(&account.spent.and(account.held));
+        }
+        self.spent += spent;
+        true
+    }
+
+    /// Stops all subagents, and starts no more calls, if a limit on tokens or cost is reached. Each keeps to its slice, so
+    /// that this happens at the very limit, or after the limit was lowered.
+    fn stop_at_limit(&mut self, out: &mut Vec<Action>) {
+        if self.limit_on_model_call().is_some() {
+            self.stop_children(out);
+            if self.ending.is_none() {
+                self.hold_calls(out);
+                self.settle_round(out);
             }
+        }
+    }
+
+    /// Answers a request of a subagent for more of the budget, or first asks for more itself.
+    pub(super) fn child_asked(
+        &mut self,
+        agent: String,
+        ask: u64,
+        has: Budget,
+        wants: Budget,
+        out: &mut Vec<Action>,
+    ) {
+        let request = Ask { ask, has, wants };
+        let missing = self.grow_slice(&agent, &request);
+        if missing != Budget::default() && self.ask_for_budget(missing, out) {
+            self.children.asks.insert(agent, request);
+        } else {
+            self.grant(agent, ask, out);
+        }
+    }
+
+    /// Reserves what a subagent asked for, as far as there is more.
+    pub(super) fn take_child_ask(&mut self, agent: &str, ask: u64, has: Budget, wants: Budget) {
+        self.grow_slice(agent, &Ask { ask, has, wants });
+    }
+
+    /// Answers the requests that waited for this session's own.
+    pub(super) fn answer_asks(&mut self, out: &mut Vec<Action>) {
+        for (agent, request) in std::mem::take(&mut self.children.asks) {
+            self.grow_slice(&agent, &request);
+            self.grant(agent, request.ask, out);
+        }
+    }
+
+    /// Reserves more for a subagent, as far as there is more. Returns what is missing.
+    fn grow_slice(&mut self, agent: &str, request: &Ask) -> Budget {
+        let left = self.budget_left();
+        let Some(child) = self.children.open.get_mut(agent) else { return Budget::default() };
+        let mut missing = Budget::default();
+        let grown = |slice: Option<u64>, has: Option<u64>, wants: Option<u64>, left: Option<u64>| {
+            // Without a limit here, there is none for subagents.
+            let Some(left) = left else { return (None, None) };
+            let slice = slice.unwrap_or(0);
+            let needed = has.unwrap_or(0).saturating_add(wants.unwrap_or(0)).saturating_sub(slice);
+            let more = if needed == 0 { 0 } else { needed.max(left / SHARE).min(left) };
+            (
+                Some(slice.saturating_add(more)),
+                Some(needed.saturating_sub(more)).filter(|missing| *missing > 0),
+            )
+        };
+        let slice = child.slice;
+        (child.slice.tokens, missing.tokens) =
+            grown(slice.tokens, request.has.tokens, request.wants.tokens, left.tokens);
+        (child.slice.cost_micros, missing.cost_micros) =
+            grown(slice.cost_micros, request.has.cost_micros, request.wants.cost_micros, left.cost_micros);
+        (child.slice.tool_calls, missing.tool_calls) =
+            grown(slice.tool_calls, request.has.tool_calls, request.wants.tool_calls, left.tool_calls);
+        missing
+    }
+
+    fn grant(&self, agent: String, ask: u64, out: &mut Vec<Action>) {
+        if let Some(child) = self.children.open.get(&agent) {
+            out.push(Action::GrantBudget { agent, ask, slice: Box::new(child.slice) });
         }
     }
 
@@ -95,7 +259,13 @@ impl Machine {
         turns_used: u64,
         out: &mut Vec<Action>,
     ) {
-        if let Some((agent_id, child)) = self.children.open.remove_entry(agent) {
+        if let Some((agent_id, Child { session: child, account, .. })) =
+            self.children.open.remove_entry(agent)
+        {
+            // The rest of its slice returns.
+            self.charge_unsettled(account.held);
+            self.children.asks.remove(agent);
+            self.children.calls.retain(|_, of| of != agent);
             out.push(Action::emit(EventKind::SubagentEnded { agent_id, child, status, turns_used }));
         }
     }
@@ -107,9 +277,24 @@ impl Machine {
         }
     }
 
-    /// Ends all subagents, which are gone with the process that drove them.
-    pub(super) fn children_lost(&mut self, out: &mut Vec<Action>) {
-        for (agent_id, child) in std::mem::take(&mut self.children.open) {
+    /// Returns the ids of the calls whose subagents are among these.
+    pub(super) fn calls_of_children(&self, agents: &[String]) -> BTreeSet<String> {
+        let calls = self.children.calls.iter().filter(|(_, agent)| agents.contains(agent));
+        calls.map(|(call_id, _)| call_id.clone()).collect()
+    }
+
+    /// Ends all subagents that are gone with the process that drove them; `attached` ones go on.
+    pub(super) fn children_lost(&mut self, attached: &[String], out: &mut Vec<Action>) {
+        let (open, gone) = std::mem::take(&mut self.children.open)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(agent, _)| attached.contains(agent));
+        self.children.open = open;
+        self.children.calls.retain(|_, agent| attached.contains(agent));
+        self.children.asks.clear();
+        for (agent_id, child) in gone {
+            // Nobody knows what of it was spent.
+            self.charge_unsettled(child.held());
+            let child = child.session;
             let status = SubagentStatus::Failed;
             out.push(Action::emit(EventKind::SubagentEnded { agent_id, child, status, turns_used: 0 }));
         }
@@ -119,7 +304,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Input, InputKind, RunId, Timestamp};
+    use crate::protocol::{Input, InputKind, RunId, SubagentSettings, Timestamp};
 
     fn machine() -> Machine {
         Machine::new(TurnLimits::default(), None)
@@ -130,11 +315,23 @@ mod tests {
     }
 
     fn spawned(name: &str) -> InputKind {
-        InputKind::ChildSpawned { agent: name.into(), session: SessionId::new(name), task: "Look.".into() }
+        InputKind::ChildSpawned {
+            agent: name.into(),
+            session: SessionId::new(name),
+            task: "Look.".into(),
+            call_id: None,
+            settings: SubagentSettings::default(),
+        }
     }
 
     fn ended(name: &str) -> InputKind {
-        InputKind::ChildEnded { agent: name.into(), status: SubagentStatus::Completed, turns_used: 2 }
+        InputKind::ChildEnded {
+            agent: name.into(),
+            status: SubagentStatus::Completed,
+            turns_used: 2,
+            output: String::new(),
+            reason: None,
+        }
     }
 
     fn spent(name: &str) -> InputKind {
@@ -192,7 +389,7 @@ mod tests {
     fn resume_ends_all_open_subagents() {
         let mut machine = machine();
         step(&mut machine, spawned("agent_1"));
-        let resumed = step(&mut machine, InputKind::Resumed);
+        let resumed = step(&mut machine, InputKind::Resumed { attached: Vec::new() });
         assert!(is_end(resumed.last().unwrap(), "agent_1"), "{resumed:?}");
         assert!(step(&mut machine, ended("agent_1")).is_empty());
     }

@@ -8,7 +8,8 @@ use pintle_llm::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::budget::spent_on;
+use super::budget::ReachedLimit;
+use super::compaction::summary_item;
 use super::ending::Ending;
 use super::round::{NotRun, Round};
 use super::{Machine, Phase};
@@ -64,7 +65,10 @@ impl Machine {
         self.record(Turn::user(text.clone(), self.now));
         out.push(Action::emit(EventKind::UserInput { content: text }));
         self.drain_steering(out);
-        self.proceed(out);
+        // An input that arrives during a compaction is sent after it.
+        if !matches!(self.phase, Phase::Compacting { .. }) {
+            self.proceed(out);
+        }
     }
 
     /// Sends the next request, unless a limit is reached or the context has to be loaded first.
@@ -83,10 +87,22 @@ impl Machine {
             self.fail(error, out);
             return;
         }
-        let request = self.request(&context);
+        if self.compact_before_request(&context, out) {
+            self.context = Some(context);
+            return;
+        }
+        let mut request = self.request(&context);
+        self.report_context_use(&context, out);
         self.warn_of_context(&context, out);
         let is_full = self.stopped_by_window(&context, out);
+        let reserved = if is_full { Ok(()) } else { self.reserve(&context, &mut request) };
         self.context = Some(context);
+        if let Err(shortage) = reserved {
+            if !self.ask_for_model_call(&shortage, out) {
+                self.end_at_limit(shortage.limit, out);
+            }
+            return;
+        }
         if is_full {
             return;
         }
@@ -97,7 +113,8 @@ impl Machine {
             progress.model_calls += 1;
         }
         self.phase = Phase::AwaitingModel(model_call);
-        out.push(Action::CallModel { model_call, request: Box::new(request) });
+        let reserved = self.reserved().map(Box::new);
+        out.push(Action::CallModel { model_call, request: Box::new(request), reserved });
     }
 
     fn stopped_by_limit(&mut self, out: &mut Vec<Action>) -> bool {
@@ -114,13 +131,18 @@ impl Machine {
             self.finish_input(OutcomeStatus::TurnLimit, out);
             true
         } else if let Some(reached) = over_budget {
-            self.stop_children(out);
-            out.push(reached.event());
-            self.finish_input(OutcomeStatus::Budget, out);
+            self.end_at_limit(reached, out);
             true
         } else {
             false
         }
+    }
+
+    /// Ends the input at a limit of the budget.
+    fn end_at_limit(&mut self, reached: ReachedLimit, out: &mut Vec<Action>) {
+        self.stop_children(out);
+        out.push(reached.event());
+        self.finish_input(OutcomeStatus::Budget, out);
     }
 
     fn load_context(&mut self, out: &mut Vec<Action>) {
@@ -130,7 +152,7 @@ impl Machine {
         out.push(Action::LoadContext { load });
     }
 
-    pub(super) fn context_loaded(&mut self, loaded: LoadId, mut context: TurnContext, out: &mut Vec<Action>) {
+    pub(super) fn context_loaded(&mut self, loaded: LoadId, context: TurnContext, out: &mut Vec<Action>) {
         let Phase::LoadingContext { load, stale } = self.phase else { return };
         if load != loaded {
             return;
@@ -139,6 +161,12 @@ impl Machine {
             self.load_context(out);
             return;
         }
+        self.take_context(context, out);
+        self.proceed(out);
+    }
+
+    /// Takes the context of the next request.
+    pub(super) fn take_context(&mut self, mut context: TurnContext, out: &mut Vec<Action>) {
         self.chain_is_current = false;
         // An unchanged prompt keeps its item, and with it the cached encodings.
         let prompt = system_message(&mut context);
@@ -160,7 +188,6 @@ impl Machine {
         self.context = Some(context);
         self.context_is_current = true;
         self.context_warned = false;
-        self.proceed(out);
     }
 
     pub(super) fn context_failed(&mut self, failed: LoadId, error: ErrorInfo, out: &mut Vec<Action>) {
@@ -169,7 +196,7 @@ impl Machine {
         }
     }
 
-    fn request(&mut self, context: &TurnContext) -> Request {
+    pub(super) fn request(&mut self, context: &TurnContext) -> Request {
         let none: [HistoryItem; 0] = [];
         let mut request = Request::new(context.model.clone(), none).with_provider(context.provider.clone());
         request.messages = self.messages();
@@ -183,13 +210,19 @@ impl Machine {
 
     /// Returns the system prompt and the history. The list grows with the history and so keeps the encodings that earlier
     /// requests cached for its beginning.
-    fn messages(&mut self) -> MessageList {
+    pub(super) fn messages(&mut self) -> MessageList {
         if self.messages.is_empty() {
             self.messages.extend(self.system.clone());
             let parts = self.system.iter().flat_map(|item| &item.content).filter_map(ContentPart::as_text);
             self.system_chars = parts.map(|text| text.chars().count() as u64).sum();
         }
-        let known = self.messages.len() - usize::from(self.system.is_some());
+        let compaction = self.compactions.newest();
+        let first = compaction.map_or(0, |compaction| compaction.through);
+        let before = usize::from(self.system.is_some()) + usize::from(compaction.is_some());
+        if let Some(compaction) = compaction.filter(|_| self.messages.len() < before) {
+            self.messages.extend([summary_item(compaction)]);
+        }
+        let known = first + self.messages.len() - before;
         let new = self.history.get(known..).unwrap_or_default();
         self.messages.extend(new.iter().map(|turn| turn.item.clone()));
         self.messages.clone()
@@ -234,7 +267,7 @@ impl Machine {
         }
     }
 
-    fn awaits(&self, model_call: ModelCallId) -> bool {
+    pub(super) fn awaits(&self, model_call: ModelCallId) -> bool {
         matches!(self.phase, Phase::AwaitingModel(current) if current == model_call)
     }
 
@@ -276,24 +309,30 @@ impl Machine {
     }
 
     pub(super) fn model_retrying(
-        &self,
+        &mut self,
         model_call: ModelCallId,
         attempt: u32,
         delay: Duration,
         error: &ErrorInfo,
         out: &mut Vec<Action>,
     ) {
+        let compacts =
+            matches!(self.phase, Phase::Compacting { model_call: current, .. } if current == model_call);
         if self.awaits(model_call) {
             let delay = ReadableDuration(delay);
             let message = format!("model call failed, retry {attempt} in {delay}: {error}");
             out.push(Action::emit(EventKind::Warning { message }));
+        } else if !compacts {
+            return;
         }
+        self.reserve_retry(error, out);
     }
 
     pub(super) fn replied(&mut self, model_call: ModelCallId, mut response: Response, out: &mut Vec<Action>) {
-        if !self.awaits(model_call) {
+        if self.compacted(model_call, &response, out) || !self.awaits(model_call) {
             return;
         }
+        self.compaction_held();
         self.accepted = self.history.len();
         self.make_call_ids_unique(&mut response.message, out);
         let calls: Vec<ToolCall> = response.tool_calls().cloned().collect();
@@ -332,10 +371,9 @@ impl Machine {
         }
     }
 
-    fn record_response(&mut self, response: &Response, out: &mut Vec<Action>) {
+    pub(super) fn record_response(&mut self, response: &Response, out: &mut Vec<Action>) {
         self.turns += 1;
-        let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
-        self.spent += spent_on(&response.usage, pricing);
+        self.settle(&response.usage, out);
         self.set_prompt_size(response.usage.input_tokens);
         if let Some(progress) = &mut self.progress {
             progress.text = response.text();
@@ -386,14 +424,7 @@ impl Machine {
     }
 
     fn start_round(&mut self, model_call: ModelCallId, calls: Vec<ToolCall>, out: &mut Vec<Action>) {
-        let parallel = self.context.as_ref().is_some_and(|context| context.parallel_tool_calls);
-        let at_once = if parallel { self.limits.max_parallel_tools.max(1) } else { 1 };
-        if let Some(progress) = &mut self.progress {
-            progress.tool_calls += u64::try_from(calls.len()).unwrap_or(u64::MAX);
-        }
-        self.track_for_loops(&calls);
-        let kinds = calls.iter().map(|call| self.call_kind(&call.name)).collect();
-        let round = Round::new(model_call, calls, kinds, at_once);
+        let round = self.new_round(model_call, calls);
         if self.limit_on_tool_call().is_none() {
             round.prepare_all(out);
             self.phase = Phase::RunningTools(round);
@@ -404,7 +435,19 @@ impl Machine {
         }
     }
 
-    fn track_for_loops(&mut self, calls: &[ToolCall]) {
+    /// Returns the round of these calls.
+    pub(super) fn new_round(&mut self, model_call: ModelCallId, calls: Vec<ToolCall>) -> Round {
+        let parallel = self.context.as_ref().is_some_and(|context| context.parallel_tool_calls);
+        let at_once = if parallel { self.limits.max_parallel_tools.max(1) } else { 1 };
+        if let Some(progress) = &mut self.progress {
+            progress.tool_calls += u64::try_from(calls.len()).unwrap_or(u64::MAX);
+        }
+        self.track_for_loops(&calls);
+        let kinds = calls.iter().map(|call| self.call_kind(&call.name)).collect();
+        Round::new(model_call, calls, kinds, at_once)
+    }
+
+    pub(super) fn track_for_loops(&mut self, calls: &[ToolCall]) {
         for call in calls {
             self.calls.push(call, self.limits.loop_detection_window);
         }
@@ -435,9 +478,10 @@ impl Machine {
         partial: String,
         out: &mut Vec<Action>,
     ) {
-        if !self.awaits(model_call) {
+        if self.compaction_failed(model_call, &error, out) || !self.awaits(model_call) {
             return;
         }
+        self.release_failed(&error);
         if self.ending.is_some() {
             // The user has read this text, so it belongs in the history.
             if !partial.trim().is_empty() {
@@ -448,6 +492,9 @@ impl Machine {
         }
         if self.repair_after(&error, out) {
             self.proceed(out);
+            return;
+        }
+        if self.compact_after_refusal(&error, out) {
             return;
         }
         if error.kind == ErrorKind::ContextLength {
@@ -473,7 +520,7 @@ impl Machine {
     }
 }
 
-fn is_pause(response: &Response) -> bool {
+pub(super) fn is_pause(response: &Response) -> bool {
     response.finish_reason.raw.as_deref() == Some(PAUSED)
 }
 

@@ -28,12 +28,12 @@ impl Machine {
         if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             return;
         }
-        if let Some((run, _)) = self.waiting.take() {
-            let outcome = Outcome::new(OutcomeStatus::Interrupted);
-            out.push(Action::Finish { run, outcome: Box::new(outcome) });
-        }
+        self.drop_waiting(out);
         self.stop_children(out);
         if ending == Ending::Interrupt && (self.progress.is_none() || self.ending.is_some()) {
+            if self.progress.is_none() && matches!(self.phase, Phase::Compacting { .. }) {
+                out.push(Action::CancelModel);
+            }
             return;
         }
         let first = self.ending.is_none();
@@ -42,13 +42,24 @@ impl Machine {
             self.ending = Some(ending);
         }
         match &mut self.phase {
-            Phase::Resting | Phase::LoadingContext { .. } => self.conclude(out),
-            Phase::AwaitingModel(_) if first => out.push(Action::CancelModel),
+            Phase::Resting | Phase::LoadingContext { .. } | Phase::AwaitingBudget => self.conclude(out),
+            Phase::AwaitingModel(_) | Phase::Compacting { .. } if first => out.push(Action::CancelModel),
             Phase::RunningTools(round) if first => {
                 round.stop(out);
                 self.settle_round(out);
             }
-            Phase::AwaitingModel(_) | Phase::RunningTools(_) | Phase::CleaningUp => {}
+            Phase::AwaitingModel(_)
+            | Phase::Compacting { .. }
+            | Phase::RunningTools(_)
+            | Phase::CleaningUp => {}
+        }
+    }
+
+    /// Ends the run that waits for the end of the current one.
+    pub(super) fn drop_waiting(&mut self, out: &mut Vec<Action>) {
+        if let Some((run, _)) = self.waiting.take() {
+            let outcome = Outcome::new(OutcomeStatus::Interrupted);
+            out.push(Action::Finish { run, outcome: Box::new(outcome) });
         }
     }
 
@@ -111,12 +122,18 @@ impl Machine {
         self.state = if awaits_input { SessionState::AwaitingInput } else { SessionState::Idle };
         out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
         self.finish_run(status, error, out);
+        self.return_slice();
         if let Some((run, text)) = self.waiting.take() {
             self.start_run(run, text, out);
         }
     }
 
-    fn finish_run(&mut self, status: OutcomeStatus, error: Option<ErrorInfo>, out: &mut Vec<Action>) {
+    pub(super) fn finish_run(
+        &mut self,
+        status: OutcomeStatus,
+        error: Option<ErrorInfo>,
+        out: &mut Vec<Action>,
+    ) {
         let Some(progress) = self.progress.take() else { return };
         let outcome = Outcome {
             status,

@@ -1,39 +1,53 @@
 //! Calls of one response: their scheduling and their results.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pintle_env::Output;
-use pintle_llm::{Error, ErrorKind, Retry, ToolCall, ToolResult};
+use pintle_llm::{Error, ErrorKind, Fingerprint, Retry, ToolCall, ToolResult};
 use pintle_tools::pipeline::Execution;
-use pintle_tools::{Effect, ToolError, ToolErrorKind};
+use pintle_tools::{Effect, FileIntent, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, CallKey, CallKind, CallPlan, EventKind, ModelCallId, Preparation, Timer, Timestamp, Turn,
+    Action, CallKey, CallKind, CallPlan, EventKind, ModelCallId, Preparation, SessionState, Timer, Timestamp,
+    Turn,
 };
 
 /// Calls of one response, in the model's order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Round {
     model_call: ModelCallId,
-    calls: Vec<CallState>,
+    pub(super) calls: Vec<CallState>,
     at_once: usize,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct CallState {
-    call: ToolCall,
+pub(super) struct CallState {
+    pub(super) call: ToolCall,
     #[serde(default)]
     kind: CallKind,
-    stage: Stage,
+    pub(super) stage: Stage,
     /// Whether its start event was emitted. A repeated call does not start again.
     #[serde(default, rename = "told")]
     start_emitted: bool,
+    /// Ticket that waits for a decision, or that was approved.
+    #[serde(default)]
+    ticket: Option<Fingerprint>,
+    /// Whether the ticket was approved and has not released a start.
+    #[serde(default)]
+    pub(super) approved: bool,
+    /// Whether the call has spawned a subagent since its start.
+    #[serde(default)]
+    spawned: bool,
+    /// What the call has declared about files since its start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) declared: Vec<FileIntent>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Stage {
+pub(super) enum Stage {
     Preparing,
     Asking(CallPlan),
     Ready(CallPlan),
@@ -41,6 +55,12 @@ enum Stage {
     Running {
         plan: CallPlan,
         since: Option<Timestamp>,
+    },
+    /// Its process is gone, and its files are being compared with what it declared.
+    Reconciling {
+        plan: CallPlan,
+        /// Time from its start to the end of its process.
+        ran: Duration,
     },
     Done(ToolResult),
 }
@@ -52,6 +72,8 @@ pub(super) struct Resumption {
     pub(super) interrupted: Vec<String>,
     /// Ids of calls that had started and are repeated.
     pub(super) repeated: Vec<String>,
+    /// Ids of calls that had declared their changes of files, which are looked at.
+    pub(super) reconciled: Vec<String>,
     /// Number of unfinished calls that were counted as spent; they count again when they start again.
     pub(super) not_finished: u64,
 }
@@ -70,7 +92,7 @@ pub(super) enum NotRun {
 }
 
 impl NotRun {
-    fn for_model(self) -> &'static str {
+    pub(super) fn for_model(self) -> &'static str {
         match self {
             Self::CutOff => {
                 "Not run: the answer was cut off by the output limit, so this call may be incomplete. Make it again, in smaller pieces if it is long."
@@ -87,7 +109,7 @@ impl NotRun {
 const LOST: &str =
     "Interrupted: the turn was stopped while this call ran. It may have had part of its effect.";
 
-const HOST_GONE: &str = "Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again.";
+pub(super) const HOST_GONE: &str = "Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again.";
 
 /// Returns the result of a call that was stopped before its tool ran. The machine fills in the id of the call.
 pub(crate) fn not_run() -> Execution {
@@ -111,22 +133,45 @@ impl Round {
         }
     }
 
-    /// Continues after the driving process is gone. `last` is the time of the last input before.
-    pub(super) fn resume(&mut self, stopping: bool, last: Timestamp, out: &mut Vec<Action>) -> Resumption {
+    /// Continues after the driving process is gone. `last` is the time of the last input before, and `attached` are the
+    /// calls whose subagents go on: they run again, and find the subagent that they had spawned.
+    pub(super) fn resume(
+        &mut self,
+        stopping: bool,
+        last: Timestamp,
+        attached: &BTreeSet<String>,
+        out: &mut Vec<Action>,
+    ) -> Resumption {
         let mut resumption = Resumption::default();
         for index in 0..self.calls.len() {
             let key = self.key(index);
             let Some(state) = self.calls.get_mut(index) else { continue };
             match &state.stage {
                 Stage::Done(_) => continue,
-                Stage::Running { plan, since: Some(since) } if stopping || !plan.repeatable => {
+                Stage::Running { plan, since: Some(since) } if !state.declared.is_empty() => {
+                    let ran = last.since(*since);
+                    state.stage = Stage::Reconciling { plan: plan.clone(), ran };
+                }
+                Stage::Running { since: Some(_), .. } if !stopping && attached.contains(&state.call.id) => {
+                    // It spawns nothing more, so a decision that was made for it is enough.
+                    state.approved = state.ticket.is_some();
+                    resumption.not_finished += 1;
+                }
+                Stage::Running { plan, since: Some(since) }
+                    if !plan.may_run_again() || state.spawned || stopping =>
+                {
                     resumption.interrupted.push(state.call.id.clone());
                     let ran = last.since(*since);
                     state.lose(HOST_GONE, ran, out);
                     continue;
                 }
                 Stage::Running { .. } => resumption.not_finished += 1,
-                Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) => {}
+                Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) | Stage::Reconciling { .. } => {}
+            }
+            if let Stage::Reconciling { .. } = &state.stage {
+                resumption.reconciled.push(state.call.id.clone());
+                out.push(Action::Reconcile { call: key, files: state.declared.clone() });
+                continue;
             }
             if state.start_emitted {
                 let ids = if stopping { &mut resumption.interrupted } else { &mut resumption.repeated };
@@ -136,18 +181,26 @@ impl Round {
                 state.abandon(NotRun::Stopped, out);
                 continue;
             }
-            // The prepared call is gone with the process, and a decision applied to that call alone.
+            // The prepared call is gone with the process. A decision that has released no start still applies, if the
+            // call is the same when it is prepared again.
             state.stage = Stage::Preparing;
             out.push(Action::PrepareCall { call: key, tool_call: Box::new(state.call.clone()) });
         }
         resumption
     }
 
+    /// Notes that a call has spawned a subagent.
+    pub(super) fn spawned(&mut self, call_id: &str) {
+        if let Some(state) = self.calls.iter_mut().find(|state| state.call.id == call_id) {
+            state.spawned = true;
+        }
+    }
+
     fn key(&self, index: usize) -> CallKey {
         CallKey { model_call: self.model_call, index }
     }
 
-    fn get_mut(&mut self, key: CallKey) -> Option<&mut CallState> {
+    pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut CallState> {
         if key.model_call == self.model_call { self.calls.get_mut(key.index) } else { None }
     }
 
@@ -166,6 +219,11 @@ impl Round {
         started
     }
 
+    /// Returns the number of calls that could start now.
+    pub(super) fn waiting(&self) -> usize {
+        self.startable().len()
+    }
+
     /// Answers the calls that have not started, since nothing more may be spent. Returns whether there were any.
     pub(super) fn hold(&mut self, out: &mut Vec<Action>) -> bool {
         let waiting = self.calls.iter().any(CallState::is_waiting);
@@ -173,7 +231,7 @@ impl Round {
         waiting
     }
 
-    fn answer_waiting(&mut self, why: NotRun, out: &mut Vec<Action>) {
+    pub(super) fn answer_waiting(&mut self, why: NotRun, out: &mut Vec<Action>) {
         for index in 0..self.calls.len() {
             let key = self.key(index);
             let Some(state) = self.calls.get_mut(index).filter(|state| state.is_waiting()) else { continue };
@@ -194,7 +252,7 @@ impl Round {
                 Stage::Done(_) => continue,
                 // The effect of an unprepared call is unknown.
                 Stage::Preparing => break,
-                Stage::Asking(plan) | Stage::Running { plan, .. } => plan,
+                Stage::Asking(plan) | Stage::Running { plan, .. } | Stage::Reconciling { plan, .. } => plan,
                 Stage::Ready(plan) => {
                     // Sequential calls run in the model's order.
                     if free == 0 || (self.at_once == 1 && !unfinished.is_empty()) {
@@ -221,9 +279,19 @@ impl Round {
             Stage::Ready(_) => "ready",
             Stage::Running { since: None, .. } => "starting",
             Stage::Running { .. } => "running",
+            Stage::Reconciling { .. } => "reconciling",
             Stage::Done(_) => "done",
         };
         self.calls.iter().map(stage).collect()
+    }
+
+    /// Returns the ids of the calls that have begun and have no result.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> Vec<String> {
+        let has_begun = |state: &&CallState| {
+            matches!(state.stage, Stage::Running { since: Some(_), .. } | Stage::Reconciling { .. })
+        };
+        self.calls.iter().filter(has_begun).map(|state| state.call.id.clone()).collect()
     }
 
     #[cfg(test)]
@@ -235,23 +303,32 @@ impl Round {
         self.calls.iter().filter(|state| matches!(state.stage, Stage::Running { .. })).count()
     }
 
-    fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.calls.iter().all(|state| matches!(state.stage, Stage::Done(_)))
     }
 
-    fn results(&self) -> Vec<ToolResult> {
+    pub(super) fn results(&self) -> Vec<ToolResult> {
         let result = |state: &CallState| match &state.stage {
             Stage::Done(result) => Some(result.clone()),
-            Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) | Stage::Running { .. } => None,
+            Stage::Preparing
+            | Stage::Asking(_)
+            | Stage::Ready(_)
+            | Stage::Running { .. }
+            | Stage::Reconciling { .. } => None,
         };
         self.calls.iter().filter_map(result).collect()
     }
 
     /// Cancels running calls and answers those that have not started.
     pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
-        for (index, state) in self.calls.iter().enumerate() {
+        for index in 0..self.calls.len() {
+            let key = self.key(index);
+            let Some(state) = self.calls.get_mut(index) else { continue };
             if matches!(state.stage, Stage::Running { .. }) {
-                out.push(Action::CancelTool { call: self.key(index) });
+                out.push(Action::CancelTool { call: key });
+            } else if let Stage::Reconciling { ran, .. } = state.stage {
+                // Nobody waits for an environment that may not answer.
+                state.lose(HOST_GONE, ran, out);
             }
         }
         self.answer_waiting(NotRun::Stopped, out);
@@ -260,7 +337,20 @@ impl Round {
 
 impl CallState {
     fn new(call: ToolCall, kind: CallKind) -> Self {
-        Self { call, kind, stage: Stage::Preparing, start_emitted: false }
+        Self {
+            call,
+            kind,
+            stage: Stage::Preparing,
+            start_emitted: false,
+            ticket: None,
+            approved: false,
+            spawned: false,
+            declared: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done(_))
     }
 
     /// Returns whether its start has not been requested.
@@ -276,7 +366,7 @@ impl CallState {
     }
 
     /// Answers a call that is not run, or not repeated.
-    fn abandon(&mut self, why: NotRun, out: &mut Vec<Action>) {
+    pub(super) fn abandon(&mut self, why: NotRun, out: &mut Vec<Action>) {
         if self.start_emitted {
             // The previous process ran it.
             self.lose(HOST_GONE, Duration::ZERO, out);
@@ -286,16 +376,16 @@ impl CallState {
     }
 
     /// Answers a call whose effect is unknown.
-    fn lose(&mut self, message: &str, ran: Duration, out: &mut Vec<Action>) {
+    pub(super) fn lose(&mut self, message: &str, ran: Duration, out: &mut Vec<Action>) {
         self.fail(message, ToolErrorKind::Cancelled, ran, out);
     }
 
     /// Answers a call that does not run.
-    fn refuse(&mut self, error: ToolErrorKind, message: &str, out: &mut Vec<Action>) {
+    pub(super) fn refuse(&mut self, error: ToolErrorKind, message: &str, out: &mut Vec<Action>) {
         self.fail(message, error, Duration::ZERO, out);
     }
 
-    fn fail(&mut self, message: &str, error: ToolErrorKind, ran: Duration, out: &mut Vec<Action>) {
+    pub(super) fn fail(&mut self, message: &str, error: ToolErrorKind, ran: Duration, out: &mut Vec<Action>) {
         self.emit_start(out);
         out.push(failure_event(&self.call, message, error, ran));
         self.stage = Stage::Done(ToolResult::new(self.call.id.clone(), message, true));
@@ -315,18 +405,39 @@ fn must_keep_order(a: &CallPlan, b: &CallPlan) -> bool {
 
 impl Machine {
     pub(super) fn call_prepared(&mut self, key: CallKey, preparation: Preparation, out: &mut Vec<Action>) {
-        let Phase::RunningTools(round) = &mut self.phase else { return };
-        let Some(state) = round.get_mut(key) else { return };
+        if self.take_preparation(key, preparation, out) {
+            self.advance_round(out);
+        }
+    }
+
+    /// Takes the preparation of a call. Returns whether it was expected.
+    pub(super) fn take_preparation(
+        &mut self,
+        key: CallKey,
+        preparation: Preparation,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let Phase::RunningTools(round) = &mut self.phase else { return false };
+        let Some(state) = round.get_mut(key) else { return false };
         if !matches!(state.stage, Stage::Preparing) {
-            return;
+            return false;
         }
         match preparation {
             Preparation::Ready(plan) => {
                 emit_repairs(&state.call, &plan, out);
                 state.stage = Stage::Ready(plan);
             }
+            Preparation::Ask { plan, fingerprint, .. }
+                if state.approved && state.ticket == Some(fingerprint) =>
+            {
+                emit_repairs(&state.call, &plan, out);
+                out.push(Action::ConfirmApproval { call: key });
+                state.stage = Stage::Ready(plan);
+            }
             Preparation::Ask { plan, arguments, reason, fingerprint } => {
                 emit_repairs(&state.call, &plan, out);
+                state.ticket = Some(fingerprint);
+                state.approved = false;
                 state.stage = Stage::Asking(plan);
                 let call_id = state.call.id.clone();
                 if let Some(after) = self.limits.approval_timeout {
@@ -350,7 +461,7 @@ impl Machine {
                 state.refuse(error, &message, out);
             }
         }
-        self.advance_round(out);
+        true
     }
 
     pub(super) fn approval_decided(
@@ -360,37 +471,80 @@ impl Machine {
         reason: Option<String>,
         out: &mut Vec<Action>,
     ) {
-        let Phase::RunningTools(round) = &mut self.phase else { return };
-        let Some(state) = round.get_mut(key) else { return };
-        let Stage::Asking(plan) = &state.stage else { return };
+        if self.take_decision(key, approved, reason, out) {
+            self.advance_round(out);
+        }
+    }
+
+    /// Takes the decision on a call. Returns whether it was expected.
+    pub(super) fn take_decision(
+        &mut self,
+        key: CallKey,
+        approved: bool,
+        reason: Option<String>,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let Phase::RunningTools(round) = &mut self.phase else { return false };
+        let Some(state) = round.get_mut(key) else { return false };
+        let Stage::Asking(plan) = &state.stage else { return false };
         let plan = plan.clone();
         out.push(Action::emit(EventKind::ApprovalDecided { call_id: state.call.id.clone(), approved }));
         if approved {
+            state.approved = true;
             state.stage = Stage::Ready(plan);
         } else {
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             let message = format!("The call of {} was denied{why}", state.call.name);
             state.refuse(ToolErrorKind::Denied, &message, out);
         }
-        self.advance_round(out);
+        true
+    }
+
+    pub(super) fn decision_refused(
+        &self,
+        call_id: String,
+        approved: bool,
+        reason: String,
+        out: &mut Vec<Action>,
+    ) {
+        // No event may follow the end of the session.
+        if self.state != SessionState::Closed {
+            out.push(Action::emit(EventKind::ApprovalLate { call_id, approved, reason }));
+        }
+    }
+
+    /// Returns whether a decision on this call may still be needed.
+    pub(crate) fn may_need_decision(&self, call_id: &str) -> bool {
+        let Phase::RunningTools(round) = &self.phase else { return false };
+        let state = round.calls.iter().find(|state| state.call.id == call_id);
+        state.is_some_and(|state| matches!(state.stage, Stage::Preparing | Stage::Asking(_)))
     }
 
     pub(super) fn tool_started(&mut self, key: CallKey, out: &mut Vec<Action>) {
         let now = self.now;
         let Phase::RunningTools(round) = &mut self.phase else { return };
         let Some(state) = round.get_mut(key) else { return };
-        if let Stage::Running { since: since @ None, .. } = &mut state.stage {
+        if let Stage::Running { plan, since: since @ None } = &mut state.stage {
             *since = Some(now);
+            // One decision releases one start. Until a call declares its changes it has had no effect.
+            state.approved = state.approved && plan.declares_changes;
             state.emit_start(out);
             out.push(Action::RunTool { call: key });
         }
     }
 
     pub(super) fn tool_finished(&mut self, key: CallKey, finished: Execution, out: &mut Vec<Action>) {
+        if self.take_result(key, finished, out) {
+            self.advance_round(out);
+        }
+    }
+
+    /// Takes the result of a call. Returns whether it was expected.
+    pub(super) fn take_result(&mut self, key: CallKey, finished: Execution, out: &mut Vec<Action>) -> bool {
         let now = self.now;
-        let Phase::RunningTools(round) = &mut self.phase else { return };
-        let Some(state) = round.get_mut(key) else { return };
-        let Stage::Running { since, .. } = state.stage else { return };
+        let Phase::RunningTools(round) = &mut self.phase else { return false };
+        let Some(state) = round.get_mut(key) else { return false };
+        let Stage::Running { since, .. } = state.stage else { return false };
         // Starts and ends pair, even if the start never came.
         state.emit_start(out);
         let since = since.unwrap_or(now);
@@ -416,24 +570,44 @@ impl Machine {
             duration_ms: u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX),
             changes: finished.changes,
         }));
-        self.advance_round(out);
+        true
     }
 
     pub(super) fn tool_lost(&mut self, key: CallKey, out: &mut Vec<Action>) {
+        if self.take_loss(key, out) {
+            self.advance_round(out);
+        }
+    }
+
+    /// Answers a call that was stopped. Returns whether that was expected.
+    pub(super) fn take_loss(&mut self, key: CallKey, out: &mut Vec<Action>) -> bool {
         let now = self.now;
-        let Phase::RunningTools(round) = &mut self.phase else { return };
-        let Some(state) = round.get_mut(key) else { return };
-        let Stage::Running { since, .. } = &state.stage else { return };
+        let Phase::RunningTools(round) = &mut self.phase else { return false };
+        let Some(state) = round.get_mut(key) else { return false };
+        let Stage::Running { since, .. } = &state.stage else { return false };
         if let Some(since) = since {
             let ran = now.since(*since);
             state.lose(LOST, ran, out);
         } else {
             state.refuse(ToolErrorKind::Cancelled, NotRun::Stopped.for_model(), out);
         }
-        self.advance_round(out);
+        true
     }
 
-    fn advance_round(&mut self, out: &mut Vec<Action>) {
+    /// Takes the start of a call that another version of this program started.
+    pub(super) fn take_start(&mut self, key: CallKey, out: &mut Vec<Action>) {
+        let now = self.now;
+        let Phase::RunningTools(round) = &mut self.phase else { return };
+        let Some(state) = round.get_mut(key) else { return };
+        let (Stage::Ready(plan) | Stage::Asking(plan)) = &state.stage else { return };
+        let plan = plan.clone();
+        state.approved = state.approved && plan.declares_changes;
+        state.stage = Stage::Running { plan, since: Some(now) };
+        state.emit_start(out);
+        self.spent.tool_calls += 1;
+    }
+
+    pub(super) fn advance_round(&mut self, out: &mut Vec<Action>) {
         if self.ending.is_none() {
             self.start_calls(out);
         }
@@ -444,9 +618,13 @@ impl Machine {
         if self.limit_on_tool_call().is_none() {
             let left = self.tool_calls_left();
             let Phase::RunningTools(round) = &mut self.phase else { return };
-            self.spent.tool_calls += round.start(left, out);
+            let started = round.start(left, out);
+            self.spent.tool_calls += started;
+            self.note_started(started);
         }
-        self.hold_calls(out);
+        if !self.ask_for_tool_calls(out) {
+            self.hold_calls(out);
+        }
     }
 
     /// Ends the round if every call has its result.

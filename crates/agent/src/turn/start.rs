@@ -29,6 +29,8 @@ impl Machine {
         machine.system = machine.context.as_mut().map(|context| system_message(context).into());
         machine.forked_from = start.forked_from;
         machine.children = Children::after(start.subagents_named);
+        machine.asks_for_budget = start.asks_for_budget;
+        machine.start_compacted(start.compactions);
         machine
     }
 
@@ -40,7 +42,7 @@ impl Machine {
     pub fn fork(&self, turns: usize, session_id: SessionId) -> Option<Start> {
         let mut history = self.history.get(..turns)?.to_vec();
         if let Some(last) = history.last() {
-            let results: Vec<_> = last.item.tool_calls().map(not_run_here).collect();
+            let results: Vec<_> = last.item.tool_calls().map(|call| not_run_since(call, FORKED)).collect();
             if !results.is_empty() {
                 let at = last.timestamp;
                 history.push(Turn::tool_results(results, at));
@@ -56,7 +58,9 @@ impl Machine {
             history,
             context: context.map(Box::new),
             forked_from: Some(ForkedFrom { session_id, turns }),
+            compactions: self.compactions.of_history(turns),
             subagents_named: self.subagents_named(),
+            asks_for_budget: false,
         })
     }
 
@@ -90,32 +94,57 @@ impl Machine {
         }
     }
 
-    /// Continues after the driving process is gone. `last` is the time of the last input before. Whatever is safe to
-    /// repeat is requested again; everything else is answered.
-    pub(super) fn resumed(&mut self, last: Timestamp, out: &mut Vec<Action>) {
+    /// Continues after the driving process is gone. `last` is the time of the last input before, and the `attached`
+    /// subagents go on as well. Whatever is safe to repeat is requested again; everything else is answered.
+    pub(super) fn resumed(&mut self, last: Timestamp, attached: &[String], out: &mut Vec<Action>) {
         if self.state == SessionState::Closed {
             return;
         }
+        self.take_resumption(last, attached, out);
         let stopping = self.ending.is_some();
-        let mut answers = Vec::new();
-        let Resumption { interrupted, repeated, not_finished } = match &mut self.phase {
-            Phase::RunningTools(round) => round.resume(stopping, last, &mut answers),
-            Phase::Resting | Phase::LoadingContext { .. } | Phase::AwaitingModel(_) | Phase::CleaningUp => {
-                Resumption::default()
-            }
-        };
-        self.spent.tool_calls = self.spent.tool_calls.saturating_sub(not_finished);
-        out.push(Action::emit(EventKind::SessionResumed { interrupted, repeated }));
-        self.children_lost(out);
-        out.append(&mut answers);
-        self.exclude_downtime(last, out);
         match self.phase {
             Phase::Resting => {}
-            Phase::LoadingContext { .. } | Phase::AwaitingModel(_) if stopping => self.conclude(out),
-            Phase::LoadingContext { .. } | Phase::AwaitingModel(_) => self.proceed(out),
+            Phase::LoadingContext { .. }
+            | Phase::AwaitingBudget
+            | Phase::AwaitingModel(_)
+            | Phase::Compacting { .. }
+                if stopping =>
+            {
+                self.conclude(out);
+            }
+            Phase::Compacting { .. } if self.progress.is_none() => {
+                self.phase = Phase::Resting;
+                self.state = SessionState::Idle;
+            }
+            Phase::LoadingContext { .. }
+            | Phase::AwaitingBudget
+            | Phase::AwaitingModel(_)
+            | Phase::Compacting { .. } => self.proceed(out),
             Phase::RunningTools(_) => self.settle_round(out),
             Phase::CleaningUp => out.push(Action::CleanUp),
         }
+    }
+
+    /// Takes the end of the process that drove the session: answers the calls that it left open, or requests them again.
+    pub(super) fn take_resumption(&mut self, last: Timestamp, attached: &[String], out: &mut Vec<Action>) {
+        let stopping = self.ending.is_some();
+        let attached_calls = self.calls_of_children(attached);
+        let mut answers = Vec::new();
+        let Resumption { interrupted, repeated, reconciled, not_finished } = match &mut self.phase {
+            Phase::RunningTools(round) => round.resume(stopping, last, &attached_calls, &mut answers),
+            Phase::Resting
+            | Phase::LoadingContext { .. }
+            | Phase::AwaitingBudget
+            | Phase::AwaitingModel(_)
+            | Phase::Compacting { .. }
+            | Phase::CleaningUp => Resumption::default(),
+        };
+        self.spent.tool_calls = self.spent.tool_calls.saturating_sub(not_finished);
+        out.push(Action::emit(EventKind::SessionResumed { interrupted, repeated, reconciled }));
+        self.lose_attempt();
+        self.children_lost(attached, out);
+        out.append(&mut answers);
+        self.exclude_downtime(last, out);
     }
 
     /// Excludes the time in which no process drove the session from the time of the run.
@@ -129,6 +158,7 @@ impl Machine {
     }
 }
 
-fn not_run_here(call: &ToolCall) -> ToolResult {
-    ToolResult::new(call.id.clone(), FORKED, true)
+/// Answers a call that was cut off from its result.
+pub(super) fn not_run_since(call: &ToolCall, why: &str) -> ToolResult {
+    ToolResult::new(call.id.clone(), why, true)
 }

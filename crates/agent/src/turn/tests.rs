@@ -2,33 +2,39 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "tests look at few kinds of events")]
 
 mod budget;
+mod budget_tree;
 mod changes;
 mod children;
+mod compaction;
 mod cycle;
+mod folding;
 mod harness;
 mod limits;
 mod properties;
 mod repairs;
+mod reserving;
 mod resuming;
+mod rewinding;
 mod rounds;
 mod starting;
 mod steering;
 mod stopping;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_env::Output;
+use futures_util::FutureExt as _;
+use pintle_env::{MemoryEnvironment, Output};
 use pintle_llm::{
     Error, ErrorInfo, ErrorKind, Finish, FinishReason, ImageData, Message, ReasoningEffort, Request,
     Response, Role, ToolCall, ToolResult, Usage,
 };
 use pintle_tools::pipeline::Execution;
-use pintle_tools::{Effect, ToolErrorKind};
+use pintle_tools::{DeclaredChange, Effect, Reconciliation, ToolErrorKind};
 
 use self::harness::{Harness, calls};
 use super::*;
 use crate::protocol::{
-    Budget, BudgetKind, CallKey, CallPlan, Outcome, OutcomeStatus, Preparation, SegmentId, SegmentKind,
-    Start, TurnKind,
+    Budget, BudgetKind, CallKey, CallPlan, Followed, Outcome, OutcomeStatus, Preparation, SegmentId,
+    SegmentKind, Start, TurnKind,
 };

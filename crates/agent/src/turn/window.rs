@@ -16,17 +16,22 @@ const CHARS_PER_TOKEN: u64 = 8;
 /// Size of a request, as counted by its provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CountedPrompt {
-    tokens: u64,
+    pub(super) tokens: u64,
     /// Size of the history at that time, in characters.
-    chars: u64,
+    pub(super) chars: u64,
+    /// Number of entries of the history at that time.
+    pub(super) turns: usize,
 }
 
 impl Machine {
     /// Stores the size of the prompt of a response. Must be called before the response is recorded.
     pub(super) fn set_prompt_size(&mut self, input_tokens: u64) {
         // Servers that do not count report 0.
-        self.counted_prompt =
-            (input_tokens > 0).then_some(CountedPrompt { tokens: input_tokens, chars: self.chars });
+        self.counted_prompt = (input_tokens > 0).then_some(CountedPrompt {
+            tokens: input_tokens,
+            chars: self.chars,
+            turns: self.history.len(),
+        });
     }
 
     /// Returns a lower bound on the size of the next request, in tokens.

@@ -50,6 +50,8 @@ impl Command {
             Self::Tools(_)
             | Self::Models(_)
             | Self::Prompt(_)
+            | Self::Sessions(_)
+            | Self::Worktree(_)
             | Self::Patch(_)
             | Self::Mock(_)
             | Self::Completions(_) => OutputFormat::Text,

@@ -1,3 +1,5 @@
+use clap::Parser as _;
+
 use super::*;
 
 fn parse(line: &str) -> Result<Arguments, clap::Error> {

@@ -118,7 +118,7 @@ struct OutcomeLine<'a> {
 
 #[derive(Serialize)]
 struct DemoObject<'a> {
-    folder: String,
+    directory: String,
     tests_passed: bool,
     diff: &'a str,
 }
@@ -126,7 +126,7 @@ struct DemoObject<'a> {
 impl<'a> DemoObject<'a> {
     fn new(demo: &'a DemoResult) -> Self {
         Self {
-            folder: demo.directory.to_string_lossy().into_owned(),
+            directory: demo.directory.to_string_lossy().into_owned(),
             tests_passed: demo.passed,
             diff: &demo.diff,
         }
@@ -168,6 +168,7 @@ mod tests {
             diff: "+x\n".to_owned(),
         };
         let last = Footer {
+            is_kept: false,
             session_id: &session_id,
             outcome: &outcome,
             exit: Exit::Done,
@@ -177,6 +178,6 @@ mod tests {
             subagents: None,
             demo: Some(&demo),
         };
-        insta::assert_snapshot!(footer(&last).unwrap(), @r#"{"type":"outcome","session_id":"s-1","status":"completed","text":"Done.","usage":{"input_tokens":10,"output_tokens":2,"total_tokens":12},"model_calls":0,"tool_calls":0,"exit_code":0,"duration_ms":12,"cost_usd":0.5,"demonstration":{"folder":"/w","tests_passed":true,"diff":"+x\n"}}"#);
+        insta::assert_snapshot!(footer(&last).unwrap(), @r#"{"type":"outcome","session_id":"s-1","status":"completed","text":"Done.","usage":{"input_tokens":10,"output_tokens":2,"total_tokens":12},"model_calls":0,"tool_calls":0,"exit_code":0,"duration_ms":12,"cost_usd":0.5,"demonstration":{"directory":"/w","tests_passed":true,"diff":"+x\n"}}"#);
     }
 }

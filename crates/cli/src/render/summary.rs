@@ -101,16 +101,23 @@ pub(super) fn plural(count: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", self::count(count))
 }
 
-/// `12,345 tokens used, the limit is 10,000`.
-pub(super) fn budget(budget: BudgetKind, limit: u64, spent: u64) -> String {
+/// `12,345 tokens used, the limit is 10,000`, or `9,900 tokens used, the limit is 10,000, and the next call needs at least
+/// 350`.
+pub(super) fn budget(budget: BudgetKind, limit: u64, spent: u64, needed: Option<u64>) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "dollars for a person")]
+    let dollars = |micros: u64| format!("${:.4}", micros as f64 / 1e6);
+    let next = |shown: &dyn Fn(u64) -> String| {
+        needed.map_or_else(String::new, |needed| {
+            format!(", and the next call needs at least {}", shown(needed))
+        })
+    };
     match budget {
         BudgetKind::Tokens => {
-            format!("{} tokens used, the limit is {}", count(spent), count(limit))
+            format!("{} tokens used, the limit is {}{}", count(spent), count(limit), next(&count))
         }
         BudgetKind::CostMicros => {
-            #[expect(clippy::cast_precision_loss, reason = "dollars for a person")]
-            let [spent, limit] = [spent, limit].map(|micros| micros as f64 / 1e6);
-            format!("${spent:.4} spent, the limit is ${limit:.4}")
+            let next = next(&dollars);
+            format!("{} spent, the limit is {}{next}", dollars(spent), dollars(limit))
         }
         BudgetKind::WallTimeMs => {
             let [spent, limit] = [spent, limit].map(|millis| duration(Duration::from_millis(millis)));

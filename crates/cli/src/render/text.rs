@@ -168,11 +168,19 @@ impl TextView {
                 self.note("approval", &format!("{tool_name} needs approval: {reason}"))
             }
             EventKind::SteeringInjected { content } => self.note("steering", content),
+            EventKind::CompactionStart { .. } => {
+                self.note("compacting", "summarizing the conversation so far")
+            }
+            EventKind::CompactionEnd { through, tokens_before, tokens_after, .. } => {
+                let [before, after] = [tokens_before, tokens_after].map(|tokens| summary::count(*tokens));
+                let entries = summary::plural(*through, "entry");
+                self.note("compacted", &format!("{entries} summarized, ~{before} to ~{after} tokens"))
+            }
             EventKind::LoopDetection { message } => self.note("loop", message),
             EventKind::HistoryRepaired { message } => self.note("repaired", message),
             EventKind::Warning { message } => self.note("warning", message),
-            EventKind::BudgetReached { budget, limit, spent } => {
-                self.note("limit", &summary::budget(*budget, *limit, *spent))
+            EventKind::BudgetReached { budget, limit, spent, needed } => {
+                self.note("limit", &summary::budget(*budget, *limit, *spent, *needed))
             }
             EventKind::ContextFull { least_tokens, context_window } => {
                 let [least, window] = [least_tokens, context_window].map(|tokens| summary::count(*tokens));

@@ -11,8 +11,8 @@ const TWO_ROUNDS: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments =
 #[test]
 fn runs_stop_at_their_budget() {
     for (flags, message) in [
-        (["--max-tokens", "10"], "tokens used, the limit is 10\n"),
-        (["--max-cost", "0.0001"], "spent, the limit is $0.0001\n"),
+        (["--max-tokens", "10"], "0 tokens used, the limit is 10, and the next call needs at least "),
+        (["--max-cost", "0.0001"], "$0.0000 spent, the limit is $0.0001, and the next call needs at least $"),
         (["--max-time", "100ms"], "elapsed, the limit is 100 ms\n"),
     ] {
         let harness = Harness::new(Dialect::AnthropicMessages, TWO_ROUNDS);

@@ -112,8 +112,8 @@ fn lost_container_ends_the_run_without_fallback() {
     let output = run(remote.run(turns, &["--dialect", "anthropic", "--toolset", "spec"]).arg("Go on"));
     assert_eq!(output.code, Some(1), "{output:?}");
     assert_eq!(output.stderr, "pintle: network failure: the execution environment is lost\n");
-    for part in ["the connection to docker:", "cannot reach docker:"] {
-        assert!(output.stdout.contains(part), "{part:?} in {output:?}");
-    }
+    // The calls after the first one may still find the dying container, or none.
+    assert!(output.stdout.contains("the connection to docker:"), "{output:?}");
+    assert_eq!(output.stdout.matches("(environment lost").count(), 3, "{output:?}");
     assert_eq!(remote.local_files(), ["script.toml"]);
 }

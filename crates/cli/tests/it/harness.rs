@@ -19,6 +19,8 @@ pub(crate) fn pintle(arguments: &[&str]) -> Command {
             command.env(name, value);
         }
     }
+    // Sessions of tests are not those of the user.
+    command.env("PINTLE_STATE_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command
 }
 

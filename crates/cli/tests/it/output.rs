@@ -16,6 +16,15 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
+fn session_that_is_not_kept_ends_with_its_run() {
+    let harness = Harness::new(Dialect::Gemini, DONE);
+    let output = run(&mut harness.command("run", &["--output", "stream-json", "--no-session", "Look"]));
+    let lines = lines(&output.stdout);
+    let kinds: Vec<&str> = lines.iter().filter_map(|line| line.get("kind")?.as_str()).collect();
+    assert_eq!(kinds.last(), Some(&"SESSION_END"));
+}
+
+#[test]
 fn run_stream_has_header_events_and_outcome() {
     let harness = Harness::new(Dialect::Gemini, &format!("{ROUND}{DONE}"));
     let output = run(&mut harness.command("run", &["--output", "stream-json", "Look"]));
@@ -26,11 +35,10 @@ fn run_stream_has_header_events_and_outcome() {
     assert!(last.to_string().contains("completed"), "{last}");
     let events: Vec<&Value> = lines.iter().filter(|line| line.get("kind").is_some()).collect();
     let kinds: Vec<&str> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
-    for kind in
-        ["SESSION_START", "USER_INPUT", "TOOL_CALL_START", "TOOL_CALL_END", "PROCESSING_END", "SESSION_END"]
-    {
+    for kind in ["SESSION_START", "USER_INPUT", "TOOL_CALL_START", "TOOL_CALL_END", "PROCESSING_END"] {
         assert_eq!(kinds.iter().filter(|seen| **seen == kind).count(), 1, "{kind} in {kinds:?}");
     }
+    assert_eq!(kinds.last(), Some(&"PROCESSING_END"), "the session goes on later");
     assert!(events.iter().all(|event| event["session_id"] == id && event["timestamp"].is_string()));
     let numbers: Vec<u64> = events
         .iter()

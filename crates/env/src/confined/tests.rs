@@ -307,3 +307,49 @@ async fn a_failed_write_or_rename_removes_created_directories() {
         assert!(harness.at("root/new/a/file").exists() && harness.at("root/new/b/file").exists(), "{mode:?}");
     }
 }
+
+#[tokio::test]
+async fn trees_are_walked_and_changed_within_the_roots() {
+    for mode in MODES {
+        let harness = Harness::new();
+        symlink("../outside", harness.at("root/out")).unwrap();
+        symlink("../outside/secret", harness.at("root/to-a-file")).unwrap();
+        symlink("../outside/new", harness.at("root/to-nothing")).unwrap();
+        let env = harness.confined(mode, &["root"]);
+        let before = fs::metadata(harness.at("outside/secret")).unwrap().permissions();
+        for name in ["../outside", "out"] {
+            assert!(is_refused(env.walk(&crate::WalkRequest::new(name)).await), "{mode:?} {name}");
+        }
+        for name in ["../outside/new", "out/new", "to-nothing"] {
+            assert!(is_refused(env.create_directory(Path::new(name)).await), "{mode:?} {name}");
+        }
+        for name in ["../outside/new", "out/new"] {
+            let created = env.create_symlink(Path::new(name), Path::new("x")).await;
+            assert!(is_refused(created), "{mode:?} {name}");
+        }
+        for name in ["../outside/secret", "out/secret", "to-a-file", "out"] {
+            assert!(is_refused(env.set_mode(Path::new(name), 0o777).await), "{mode:?} {name}");
+        }
+        let paths = ["../outside/secret", "out/secret", "to-a-file", "file"].map(PathBuf::from);
+        let read = env.read_many(&paths, ReadLimits::new(99, 99)).await.unwrap();
+        let bytes = FileContent::Bytes(b"root/file".to_vec());
+        assert!(
+            !read[..3].iter().any(|content| matches!(content, FileContent::Bytes(_))),
+            "{mode:?} {read:?}"
+        );
+        assert_eq!(read[3], bytes, "{mode:?}");
+        // Where a link leads is judged when it is followed.
+        env.create_symlink(Path::new("made/link"), &harness.at("outside/secret")).await.unwrap();
+        assert!(is_refused(env.read(Path::new("made/link"), None).await), "{mode:?}");
+        let walked = env.walk(&crate::WalkRequest::new("")).await.unwrap();
+        let names: Vec<_> = walked.entries.iter().map(|entry| entry.path.to_str().unwrap()).collect();
+        assert_eq!(
+            names,
+            ["file", "inner", "made", "made/link", "out", "to-a-file", "to-nothing"],
+            "{mode:?}"
+        );
+        assert_eq!(walked.entries[4].target.as_deref(), Some(Path::new("../outside")), "{mode:?}");
+        assert!(harness.outside_is_untouched(), "{mode:?}");
+        assert_eq!(fs::metadata(harness.at("outside/secret")).unwrap().permissions(), before);
+    }
+}

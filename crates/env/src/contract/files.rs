@@ -4,6 +4,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{
     Checked, Subject, equals, fails, holds, is_a_directory, is_not_a_directory, is_not_found, succeeds,
+    trees::trees,
 };
 use crate::{environment::ExecutionEnvironment, error::EnvError, file::DirEntry};
 
@@ -20,7 +21,7 @@ const HOSTILE: [&[u8]; 9] = [
     b"\xff\xfe",
 ];
 
-/// Checks files: bytes, lines, names, directories and errors.
+/// Checks files: bytes, lines, names, directories, errors, and trees.
 ///
 /// # Errors
 ///
@@ -33,7 +34,10 @@ pub async fn files(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), su
     listings(subject).await?;
     changes(subject).await?;
     errors(subject).await?;
-    canonical_paths(subject).await
+    canonical_paths(subject).await?;
+    let place = succeeds("a place has an identity", env.place().await)?;
+    equals("a place has one identity", &succeeds("a place has an identity", env.place().await)?, &place)?;
+    trees(subject).await
 }
 
 /// Only for environments that resolve links; others cannot be confined.
@@ -83,6 +87,13 @@ async fn bytes(subject: Subject<'_>) -> Checked {
     succeeds("a write replaces", env.write(&path, b"short").await)?;
     let metadata = succeeds("a file has metadata", env.metadata(&path).await)?;
     equals("a write replaces the complete content", metadata.len, 5_u64)?;
+    if let Some(identity) = metadata.identity {
+        let again = succeeds("a file has metadata", env.metadata(&path).await)?;
+        equals("an untouched file keeps its identity", again.identity, Some(identity))?;
+        succeeds("a write replaces", env.write(&path, b"short").await)?;
+        let replaced = succeeds("a file has metadata", env.metadata(&path).await)?;
+        holds("a replaced file has another identity", replaced.identity != Some(identity), identity)?;
+    }
     holds("a file is a file", metadata.is_file(), metadata)
 }
 

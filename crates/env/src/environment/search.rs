@@ -1,6 +1,6 @@
 //! Search on top of the primitives, for environments that cannot walk faster.
 
-mod walk;
+pub(crate) mod walk;
 
 use std::path::{Path, PathBuf};
 

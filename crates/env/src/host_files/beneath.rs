@@ -11,6 +11,7 @@ use std::{
     ops::Range,
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use nix::{
@@ -24,7 +25,9 @@ use crate::{
     blocking::Cancelled,
     error::EnvError,
     file::{DirEntry, Metadata},
-    host_files,
+    host_files::{self, tree},
+    search::ignore_rules::IgnoreRules,
+    walk::{WalkOutput, WalkRequest},
 };
 
 /// Opens a file as a location only, neither for reading nor for writing.
@@ -100,6 +103,41 @@ impl Beneath {
         let location = self.resolve("removing", path, LastLink::Kept, Missing::Refused)?;
         let target = location.path().ok_or_else(|| refused("removing the root", path))?;
         host_files::remove(&target).map_err(|error| error.map_path(|_| path.to_path_buf()))
+    }
+
+    pub(crate) fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        let location = self.resolve("creating", path, LastLink::Followed, Missing::Created)?;
+        if let Some(target) = location.path() {
+            host_files::create_directory(&target).map_err(|error| error.map_path(|_| path.to_path_buf()))?;
+        }
+        location.created.keep();
+        Ok(())
+    }
+
+    /// Where the link leads is not judged: whoever follows it is.
+    pub(crate) fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
+        let location = self.resolve("creating", path, LastLink::Kept, Missing::Created)?;
+        let link = location.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
+        host_files::create_symlink(&link, target).map_err(|error| error.map_path(|_| path.to_path_buf()))?;
+        location.created.keep();
+        Ok(())
+    }
+
+    pub(crate) fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        let file = self.open("changing the mode of", path)?;
+        host_files::set_mode(&proc_path(&file), mode).map_err(|error| error.map_path(|_| path.to_path_buf()))
+    }
+
+    pub(crate) fn walk(
+        &self,
+        request: &WalkRequest,
+        above: Option<&Arc<IgnoreRules>>,
+        cancelled: &Cancelled,
+    ) -> Result<WalkOutput, EnvError> {
+        let root = &request.root;
+        let directory = tree::reopen(&self.open("walking", root)?, root)?;
+        let read = |path: &Path| self.read(path, None).unwrap_or_default();
+        tree::walk(directory, root, request, above, &read, cancelled)
     }
 
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {

@@ -26,9 +26,12 @@ pub(super) struct Tree {
 
 #[derive(Clone, Debug)]
 enum Node {
-    Directory,
-    File { content: Vec<u8>, modified: u64 },
+    Directory { mode: u32 },
+    File { content: Vec<u8>, modified: u64, mode: u32 },
 }
+
+/// A directory as it is created.
+const NEW_DIRECTORY: Node = Node::Directory { mode: DIRECTORY_MODE };
 
 impl Tree {
     /// Adds a file, replacing whatever is in the way.
@@ -49,7 +52,7 @@ impl Tree {
     pub(super) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = self.nodes.iter().filter_map(|(path, node)| match node {
             Node::File { content, .. } => Some((path.clone(), content.clone())),
-            Node::Directory => None,
+            Node::Directory { .. } => None,
         });
         files.collect()
     }
@@ -57,7 +60,7 @@ impl Tree {
     pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>, EnvError> {
         match self.node(path)? {
             Node::File { content, .. } => Ok(content.clone()),
-            Node::Directory => Err(is_a_directory(path)),
+            Node::Directory { .. } => Err(is_a_directory(path)),
         }
     }
 
@@ -70,12 +73,12 @@ impl Tree {
 
     pub(super) fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
         Ok(match self.node(path)? {
-            Node::Directory => Metadata::new(FileKind::Directory, 0).with_mode(DIRECTORY_MODE),
-            Node::File { content, modified } => {
+            Node::Directory { mode } => Metadata::new(FileKind::Directory, 0).with_mode(*mode),
+            Node::File { content, modified, mode } => {
                 let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(*modified);
                 Metadata::new(FileKind::File, content.len() as u64)
                     .with_modified(Some(modified))
-                    .with_mode(FILE_MODE)
+                    .with_mode(*mode)
             }
         })
     }
@@ -88,7 +91,7 @@ impl Tree {
         let entries = children.filter_map(|(below, node)| {
             let name = below.file_name()?;
             Some(match node {
-                Node::Directory => DirEntry::directory(name),
+                Node::Directory { .. } => DirEntry::directory(name),
                 Node::File { content, .. } => DirEntry::file(name, content.len() as u64),
             })
         });
@@ -97,7 +100,7 @@ impl Tree {
 
     pub(super) fn remove(&mut self, path: &Path) -> Result<(), EnvError> {
         let is_empty = match self.node(path)? {
-            Node::Directory => path.parent().is_some() && self.below(path).count() == 1,
+            Node::Directory { .. } => path.parent().is_some() && self.below(path).count() == 1,
             Node::File { .. } => true,
         };
         if !is_empty {
@@ -122,10 +125,27 @@ impl Tree {
         Ok(())
     }
 
+    pub(super) fn create_directory(&mut self, path: &Path) -> Result<(), EnvError> {
+        if path.ancestors().any(|above| self.is_file(above)) {
+            return Err(not_a_directory(path));
+        }
+        self.put_ancestors(path);
+        Ok(())
+    }
+
+    pub(super) fn set_mode(&mut self, path: &Path, new: u32) -> Result<(), EnvError> {
+        self.node(path)?;
+        match self.nodes.get_mut(path) {
+            Some(Node::Directory { mode } | Node::File { mode, .. }) => *mode = new & 0o7777,
+            None => {}
+        }
+        Ok(())
+    }
+
     /// Returns the node at a path, with the errors of a file system for an invalid path.
     fn node(&self, path: &Path) -> Result<&Node, EnvError> {
         if path.parent().is_none() {
-            return Ok(&Node::Directory);
+            return Ok(&NEW_DIRECTORY);
         }
         if let Some(node) = self.nodes.get(path) {
             return Ok(node);
@@ -147,7 +167,11 @@ impl Tree {
     fn insert_file(&mut self, path: &Path, content: Vec<u8>) {
         self.clock += 1;
         let modified = self.clock;
-        self.nodes.insert(path.to_path_buf(), Node::File { content, modified });
+        let mode = match self.nodes.get(path) {
+            Some(Node::File { mode, .. }) => *mode,
+            Some(Node::Directory { .. }) | None => FILE_MODE,
+        };
+        self.nodes.insert(path.to_path_buf(), Node::File { content, modified, mode });
     }
 
     fn create_parents(&mut self, path: &Path) -> Result<(), EnvError> {
@@ -164,9 +188,9 @@ impl Tree {
     /// Makes the path and all its ancestors directories.
     fn put_ancestors(&mut self, path: &Path) {
         for above in path.ancestors().filter(|above| above.parent().is_some()) {
-            let node = self.nodes.entry(above.to_path_buf()).or_insert(Node::Directory);
+            let node = self.nodes.entry(above.to_path_buf()).or_insert(NEW_DIRECTORY);
             if let Node::File { .. } = node {
-                *node = Node::Directory;
+                *node = NEW_DIRECTORY;
             }
         }
     }
@@ -177,7 +201,7 @@ impl Tree {
 
     fn expect_no_directory(&self, path: &Path) -> Result<(), EnvError> {
         match self.node(path) {
-            Ok(Node::Directory) => Err(is_a_directory(path)),
+            Ok(Node::Directory { .. }) => Err(is_a_directory(path)),
             Ok(Node::File { .. }) | Err(_) => Ok(()),
         }
     }

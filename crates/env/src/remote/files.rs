@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::EnvError,
-    file::{DirEntry, FileKind, MAX_ENTRIES, MAX_READ, Metadata},
+    file::{DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata},
     process::ExitStatus,
 };
 
@@ -26,6 +26,7 @@ const WRITE: &str = include_str!("scripts/write.sh");
 const METADATA: &str = include_str!("scripts/metadata.sh");
 const LIST: &str = include_str!("scripts/list.sh");
 const REMOVE: &str = include_str!("scripts/remove.sh");
+const PLACE: &str = include_str!("scripts/place.sh");
 const CANONICALIZE: &str = include_str!("scripts/canonicalize.sh");
 const RENAME: &str = include_str!("scripts/rename.sh");
 
@@ -44,6 +45,7 @@ pub(super) struct Stat {
     mode: u32,
     pub(super) len: u64,
     pub(super) modified: Option<SystemTime>,
+    pub(super) identity: Option<FileIdentity>,
 }
 
 /// An entry of a directory or tree, with its relative path.
@@ -84,7 +86,10 @@ impl<T: Transport> Remote<T> {
             self.run_file_script("look at", path, HelperScript::new(METADATA, &[bytes_of(path)])).await?;
         let stat = Stat::parse(&String::from_utf8_lossy(&output));
         let stat = stat.ok_or_else(|| unexpected("look at", path, &output))?;
-        Ok(Metadata::new(stat.kind(), stat.len).with_modified(stat.modified).with_mode(stat.mode & 0o7777))
+        Ok(Metadata::new(stat.kind(), stat.len)
+            .with_modified(stat.modified)
+            .with_mode(stat.permissions())
+            .with_identity(stat.identity))
     }
 
     pub(super) async fn list_entries(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
@@ -122,6 +127,19 @@ impl<T: Transport> Remote<T> {
         Ok(PathBuf::from(OsString::from_vec(found)))
     }
 
+    pub(super) async fn place_of(&self, path: &Path) -> Result<Option<String>, EnvError> {
+        let found =
+            self.run_file_script("look at", path, HelperScript::new(PLACE, &[bytes_of(path)])).await?;
+        let found = String::from_utf8_lossy(&found).into_owned();
+        // A `stat` without times of birth prints something else, a file system without them zero.
+        let number =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok())?;
+        let (inode, birth) = found.trim().split_once(' ').unwrap_or_default();
+        let (seconds, nanos) = birth.split_once('.').unwrap_or((birth, "0"));
+        let known = number(inode).zip(number(seconds)).zip(number(nanos));
+        Ok(known.and_then(|((inode, seconds), nanos)| crate::place::identity(inode, seconds, nanos)))
+    }
+
     /// Runs a script that operates on `path` and converts its failure.
     pub(super) async fn run_file_script(
         &self,
@@ -141,11 +159,19 @@ impl<T: Transport> Remote<T> {
 }
 
 impl Stat {
-    /// Parses "MODE SIZE SECONDS", the mode in hexadecimal; the seconds may have a fraction.
+    /// Parses "MODE SIZE SECONDS", the mode in hexadecimal; the seconds may have a fraction. The inode and the seconds of the
+    /// last change may follow.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_ascii_whitespace();
         let mode = u32::from_str_radix(words.next()?, 16).ok()?;
-        Some(Self { mode, len: words.next()?.parse().ok()?, modified: words.next().and_then(parse_time) })
+        let len = words.next()?.parse().ok()?;
+        let modified = words.next().and_then(parse_time);
+        Some(Self { mode, len, modified, identity: parse_identity(&mut words) })
+    }
+
+    /// Returns the permission bits.
+    pub(super) fn permissions(self) -> u32 {
+        self.mode & 0o7777
     }
 
     pub(super) fn is_link(self) -> bool {
@@ -221,6 +247,13 @@ fn parse_time(seconds: &str) -> Option<SystemTime> {
     whole.checked_add(Duration::from_nanos(nanos))
 }
 
+/// Parses the inode and the seconds of the last change.
+fn parse_identity<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<FileIdentity> {
+    let inode = words.next()?.parse().ok()?;
+    let changed = parse_time(words.next()?)?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(FileIdentity { inode, changed_ns: i64::try_from(changed.as_nanos()).ok()? })
+}
+
 /// Converts an exit code of a script, as defined in `prelude.sh`, to an error.
 fn failure(action: &'static str, path: &Path, output: &ScriptOutput) -> EnvError {
     let cause = |kind: io::ErrorKind| match output.stderr_tail.as_str() {
@@ -278,6 +311,9 @@ mod tests {
         assert_eq!(Stat::parse("a1ff 0 ?").unwrap().modified, None);
         assert!(Stat::parse("a1ff 0 ?").unwrap().is_link());
         assert_eq!(Stat::parse("-rw-r--r-- 1"), None);
+        assert_eq!(stat.identity, None);
+        let identity = Stat::parse("81a4 12 1700000000 77 1700000001.5").unwrap().identity;
+        assert_eq!(identity, Some(FileIdentity { inode: 77, changed_ns: 1_700_000_001_500_000_000 }));
     }
 
     #[test]

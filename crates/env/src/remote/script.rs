@@ -8,7 +8,10 @@ use std::{
     path::Path,
 };
 
-use tokio::io::AsyncWriteExt;
+use tokio::{
+    io::AsyncWriteExt,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     command::{Program, Stdin},
@@ -52,6 +55,8 @@ pub(super) struct HelperScript<'a> {
     pub(super) input: Option<&'a [u8]>,
     /// The directory to run in.
     pub(super) directory: &'static str,
+    /// Time at which the script is terminated; its output so far is the result, as if it had succeeded.
+    pub(super) deadline: Option<Instant>,
 }
 
 /// Result of a script.
@@ -65,7 +70,7 @@ pub(super) struct ScriptOutput {
 
 impl<'a> HelperScript<'a> {
     pub(super) fn new(script: &'static str, arguments: &'a [&'a [u8]]) -> Self {
-        Self { script, arguments, input: None, directory: "/" }
+        Self { script, arguments, input: None, directory: "/", deadline: None }
     }
 
     /// Returns the complete script as a program.
@@ -102,36 +107,58 @@ impl<T: Transport> Remote<T> {
         };
         let context = SpawnContext { transport: self.transport.clone(), channel, slot };
         let mut process = spawn(&launch, context).await?;
-        let output = self.collect(&mut process, script.input).await?;
-        // Helper scripts leave no process behind.
-        process.settle();
+        let Collected { output, is_stopped } = self.collect(&mut process, &script).await?;
+        if !is_stopped {
+            // Helper scripts leave no process behind.
+            process.settle();
+        }
         Ok(output)
     }
 
     async fn collect(
         &self,
         process: &mut RemoteProcess<T>,
-        input: Option<&[u8]>,
-    ) -> Result<ScriptOutput, EnvError> {
+        script: &HelperScript<'_>,
+    ) -> Result<Collected, EnvError> {
         let output = process.take_output();
         let stdin = process.take_stdin();
         let feed = async {
-            if let Some((bytes, mut pipe)) = input.zip(stdin)
+            if let Some((bytes, mut pipe)) = script.input.zip(stdin)
                 && let Err(error) = pipe.write_all(bytes).await
             {
                 tracing::debug!(%error, "a script did not read all of its input");
             }
         };
-        let ((), read) = tokio::join!(feed, read_all(output));
-        let (stdout, stderr_tail) = read?;
-        Ok(ScriptOutput { status: process.wait().await?, stdout, stderr_tail })
+        let (mut stdout, mut stderr_tail) = (Vec::new(), Tail::default());
+        let all = async { tokio::join!(feed, read_all(output, &mut stdout, &mut stderr_tail)).1 };
+        let read = match script.deadline {
+            Some(deadline) => timeout_at(deadline, all).await,
+            None => Ok(all.await),
+        };
+        let is_stopped = read.is_err();
+        // The dropped process is terminated.
+        let status = match read {
+            Ok(read) => read.map(|()| process.wait())?.await?,
+            Err(_elapsed) => ExitStatus::Exited(0),
+        };
+        let stderr_tail = stderr_tail.text();
+        Ok(Collected { output: ScriptOutput { status, stdout, stderr_tail }, is_stopped })
     }
 }
 
-async fn read_all(output: Option<Box<dyn ProcessOutput>>) -> Result<(Vec<u8>, String), EnvError> {
-    let (mut stdout, mut stderr_tail) = (Vec::new(), Tail::default());
+/// Result of a script that may have been stopped at its deadline.
+struct Collected {
+    output: ScriptOutput,
+    is_stopped: bool,
+}
+
+async fn read_all(
+    output: Option<Box<dyn ProcessOutput>>,
+    stdout: &mut Vec<u8>,
+    stderr_tail: &mut Tail,
+) -> Result<(), EnvError> {
     let Some(mut output) = output else {
-        return Ok((stdout, String::new()));
+        return Ok(());
     };
     while let Some(chunk) = output.next_chunk().await? {
         match chunk.stream {
@@ -146,5 +173,5 @@ async fn read_all(output: Option<Box<dyn ProcessOutput>>) -> Result<(Vec<u8>, St
             OutputStream::Stderr => stderr_tail.push(&chunk.bytes),
         }
     }
-    Ok((stdout, stderr_tail.text()))
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Remote search. The remote `find` lists files and its `rg` or `grep` preselects them; the rules
 //! and the search engine of all environments decide locally, so results are the same everywhere.
 
-mod listing;
+pub(super) mod listing;
 mod literal;
 
 use std::{
@@ -52,7 +52,7 @@ const MAX_BATCH: u64 = 8 << 20;
 
 /// Content of a remote path.
 #[derive(Debug, PartialEq, Eq)]
-enum Content {
+pub(super) enum Content {
     File(Vec<u8>),
     Directory,
     Missing,
@@ -193,7 +193,7 @@ impl<T: Transport> Remote<T> {
     }
 
     /// Reads each path, in order.
-    async fn contents(&self, paths: Vec<PathBuf>) -> Result<Vec<(PathBuf, Content)>, EnvError> {
+    pub(super) async fn contents(&self, paths: Vec<PathBuf>) -> Result<Vec<(PathBuf, Content)>, EnvError> {
         let mut contents = Vec::new();
         let limit = (MAX_READ + 1).to_string();
         for batch in batches(paths) {
@@ -265,7 +265,7 @@ impl<T: Transport> Remote<T> {
 impl Content {
     /// Converts the content of an ignore file to rules. A directory counts as present; an
     /// unreadable file has no rules.
-    fn into_rule((path, content): (PathBuf, Self)) -> (PathBuf, Option<Vec<u8>>) {
+    pub(super) fn into_rule((path, content): (PathBuf, Self)) -> (PathBuf, Option<Vec<u8>>) {
         let rule = match content {
             Self::File(bytes) => Some(bytes),
             Self::Directory | Self::Unreadable => Some(Vec::new()),
@@ -329,7 +329,7 @@ fn parse_contents(marker: &RecordMarker, answer: &[u8]) -> Vec<Content> {
 }
 
 /// Splits paths into batches that fit the arguments of one script.
-fn batches(paths: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
+pub(super) fn batches(paths: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
     let mut batches: Vec<Vec<PathBuf>> = Vec::new();
     let mut size = usize::MAX;
     for path in paths {

@@ -129,6 +129,52 @@ async fn no_command_starts_after_its_application_died() {
 }
 
 #[tokio::test]
+async fn remote_and_local_walks_agree() {
+    let (directory, environment) = local_shell("/bin/sh");
+    let root = directory.path().canonicalize().unwrap();
+    same_results::fill(&root);
+    same_results::walks_find_the_same(&environment, &root).await;
+}
+
+/// Entries that are missing for an unknown reason must not count as absent.
+#[tokio::test]
+async fn walk_with_an_unknown_failure_is_an_error() {
+    for (failure, is_error) in [
+        ("echo 'find: cannot fork: Resource temporarily unavailable' >&2; exit 1", true),
+        ("exit 1", true),
+        ("kill -9 $$", true),
+        ("echo 'find: ./x: Permission denied' >&2; exit 1", false),
+        ("exit 0", false),
+    ] {
+        let bin = TempDir::new().unwrap();
+        let executable = |name: &str, script: String| {
+            fs::write(bin.path().join(name), script).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            fs::set_permissions(bin.path().join(name), mode).unwrap();
+        };
+        executable("find", format!("#!/bin/sh\n{failure}\n"));
+        executable("sh", format!("#!/bin/sh\nPATH={}:$PATH exec /bin/sh \"$@\"\n", bin.path().display()));
+        let (_directory, environment) = local_shell(bin.path().join("sh"));
+        let walked = environment.walk(&WalkRequest::new("")).await;
+        assert_eq!(walked.is_err(), is_error, "{failure}: {walked:?}");
+        environment.cleanup().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn stopped_walk_reports_nothing_that_is_ignored() {
+    let (directory, environment) = local_shell("/bin/sh");
+    same_results::fill(&directory.path().canonicalize().unwrap());
+    let all = environment.walk(&WalkRequest::new("")).await.unwrap();
+    for milliseconds in (0..60).step_by(5) {
+        let request = WalkRequest::new("").with_time_limit(std::time::Duration::from_millis(milliseconds));
+        let some = environment.walk(&request).await.unwrap();
+        assert!(some.entries.iter().all(|entry| all.entries.contains(entry)), "{milliseconds}: {some:?}");
+    }
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
 async fn remote_and_portable_searches_agree() {
     let (directory, environment) = local_shell("/bin/sh");
     for (name, content) in [

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::future::{self, Either};
-use pintle_llm::{AdapterTimeout, Error, ErrorInfo, ErrorKind, Retry};
+use pintle_llm::{AdapterTimeout, Error, ErrorInfo, ErrorKind, Retry, Usage};
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Url};
 use serde_json::Value;
@@ -346,9 +346,11 @@ pub(crate) fn timed_out(message: impl Into<String>) -> Error {
 fn send_error(error: reqwest::Error, host: &str, connect: Duration) -> Error {
     let found = if error.is_connect() && error.is_timeout() {
         // Nothing was sent, so a retry is harmless.
-        timed_out(format!("no connection to {host} within {connect:?}")).with_retry(Retry::After(None))
+        timed_out(format!("no connection to {host} within {connect:?}"))
+            .with_retry(Retry::After(None))
+            .with_usage(Usage::default())
     } else if error.is_connect() {
-        Error::new(ErrorKind::Network, format!("no connection to {host}"))
+        Error::new(ErrorKind::Network, format!("no connection to {host}")).with_usage(Usage::default())
     } else if error.is_builder() {
         Error::new(ErrorKind::Configuration, "the request cannot be sent")
     } else {

@@ -7,6 +7,7 @@ mod step;
 mod steps;
 mod transaction;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pintle_env::ExecutionEnvironment;
@@ -22,6 +23,7 @@ use super::diff::patch_change;
 use super::path::{display_path, suggestion};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::intent::DeclaredChange;
 use crate::known_files::Comparison;
 use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
@@ -70,6 +72,7 @@ impl Tool for ApplyPatch {
         name: "apply_patch",
         description: include_str!("apply_patch.md"),
         effect: Effect::Write,
+        declares_changes: true,
         supports_dry_run: true,
     }
 
@@ -104,6 +107,7 @@ impl ApplyPatch {
             Err(error) => return Err(conflict(env, error).await),
         };
         let known = known_contents(cx, &plan).await;
+        cx.declare(&declared_changes(&plan)).await?;
         apply_plan(env, &plan).await?;
         for (path, content) in known {
             cx.files.wrote(env, path, content).await;
@@ -130,6 +134,24 @@ pub(crate) fn written_by(patch: &str) -> Vec<PathBuf> {
     parse_outline(patch)
         .map(|patch| patch.paths().into_iter().map(PathBuf::from).collect())
         .unwrap_or_default()
+}
+
+/// Returns what a plan does to each file. A renamed file disappears under its old name, which another one may take.
+fn declared_changes(plan: &Plan) -> Vec<DeclaredChange<'_>> {
+    let mut files = BTreeMap::new();
+    for change in &plan.changes {
+        let (path, old, new) = (change.path.as_str(), change.old.as_deref(), change.new.as_deref());
+        let steps = match &change.kind {
+            ChangeKind::Renamed { from } => vec![(from.as_str(), old, None), (path, None, new)],
+            ChangeKind::Added | ChangeKind::Modified | ChangeKind::Deleted => vec![(path, old, new)],
+        };
+        for (path, before, after) in steps {
+            let known: &mut (Option<&[u8]>, Option<&[u8]>) = files.entry(path).or_default();
+            *known = (known.0.or(before), known.1.or(after));
+        }
+    }
+    let declared = |(path, (before, after))| DeclaredChange { path: Path::new(path), before, after };
+    files.into_iter().map(declared).collect()
 }
 
 /// Returns the files whose complete content the session knows after the plan, with their new contents.

@@ -16,6 +16,7 @@ use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::intent::DeclaredChange;
 use crate::known_files::Comparison;
 use crate::properties::tool_properties;
 use crate::tool::{Effect, FileChange, Tool, ToolOutput};
@@ -109,6 +110,7 @@ impl<I: EditRequest> Tool for EditFile<I> {
         name: "edit_file",
         description: include_str!("edit_file.md"),
         effect: Effect::Write,
+        declares_changes: true,
         supports_dry_run: true,
     }
 
@@ -160,6 +162,7 @@ pub(crate) async fn write_edited(
 ) -> Result<(), ToolError> {
     let env = cx.env.as_ref();
     let before = cx.files.compare(env, path, Some(old)).await;
+    cx.declare(&[DeclaredChange { path, before: Some(old), after: Some(new) }]).await?;
     env.write(path, new).await?;
     if before == Comparison::Current {
         cx.files.wrote(env, path, new).await;

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::diff::file_change;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::intent::DeclaredChange;
 use crate::known_files::Comparison;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
@@ -42,6 +43,7 @@ impl Tool for WriteFile {
         name: "write_file",
         description: include_str!("write_file.md"),
         effect: Effect::Write,
+        declares_changes: true,
         // Writing the same content twice does no harm.
         repeatable: true,
         supports_dry_run: true,
@@ -85,6 +87,7 @@ pub(crate) async fn write_file(
         OldContent::TooLarge => cx.files.compare(env, path, None).await,
         OldContent::Bytes(bytes) => cx.files.compare(env, path, Some(bytes)).await,
     };
+    cx.declare(&[DeclaredChange { path, before: old.bytes(), after: Some(content.as_bytes()) }]).await?;
     env.write(path, content.as_bytes()).await?;
     cx.files.wrote(env, path, content.as_bytes()).await;
     let len = old.len();
@@ -109,6 +112,15 @@ impl OldContent {
         match self {
             Self::Bytes(bytes) => Some(bytes.len()),
             Self::None | Self::TooLarge => None,
+        }
+    }
+
+    /// Returns the bytes for a declaration. Content that is too large to compare later matches nothing.
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::None => None,
+            Self::Bytes(bytes) => Some(bytes),
+            Self::TooLarge => Some(&[0]),
         }
     }
 

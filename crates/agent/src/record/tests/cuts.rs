@@ -61,7 +61,7 @@ fn judge(record: &Record) {
 async fn run_to_end(answers: &[Message]) -> (Record, Harness) {
     let harness = Harness::new(answers.to_vec());
     let session = harness.builder().build().unwrap();
-    session.handle().steer("also this").unwrap();
+    session.handle().steer("also this").await.unwrap();
     let outcome = session.submit("one").await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Completed);
     (session.record().unwrap(), harness)
@@ -175,7 +175,7 @@ async fn interrupted_call_is_answered_or_repeated() {
         let text = session.history()[3].item.results().next().unwrap().text();
         assert!(text.starts_with(result), "{text}");
         let events = since_resumption(session).await;
-        let EventKind::SessionResumed { interrupted, repeated } = &events[0].kind else { unreachable!() };
+        let EventKind::SessionResumed { interrupted, repeated, .. } = &events[0].kind else { unreachable!() };
         assert_eq!(
             (&interrupted[..], &repeated[..]),
             (
@@ -210,16 +210,53 @@ async fn pending_approval_is_requested_again() {
     let harness = Harness::new(vec![calling(0, &["run"]), Message::assistant("done")]);
     let session = harness.undecided().build().unwrap();
     let mut run = session.submit("go");
-    while !matches!(run.next().await.unwrap().kind, EventKind::ApprovalRequested { .. }) {}
+    let first = ticket(&mut run).await;
     let record = session.record().unwrap();
     drop((run, session));
     let mut session = harness.undecided().resume(record).build().unwrap();
     let mut run = session.resumed().unwrap();
     assert!(session.resumed().is_none(), "once");
-    while !matches!(run.next().await.unwrap().kind, EventKind::ApprovalRequested { .. }) {}
+    assert_eq!(ticket(&mut run).await, first, "it is the same ticket");
     session.handle().decide("t0c0_run", Decision::Approve).unwrap();
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
     assert_eq!(harness.effects(), ["t0c0_run"]);
+}
+
+/// Returns id and fingerprint of the next request for approval.
+async fn ticket(run: &mut crate::run::Run) -> (String, Fingerprint) {
+    loop {
+        if let EventKind::ApprovalRequested { call_id, fingerprint, .. } = run.next().await.unwrap().kind {
+            return (call_id, fingerprint);
+        }
+    }
+}
+
+/// A decision that was recorded and released nothing releases one start after the resume; nobody is asked again.
+#[tokio::test]
+async fn approved_call_runs_once_after_a_resume() {
+    let harness = Harness::new(vec![calling(0, &["run"]), Message::assistant("done")]);
+    let session = harness.builder().build().unwrap();
+    session.submit("go").await.unwrap();
+    let whole = session.record().unwrap();
+    drop(session);
+    let is_decision =
+        |entry: &Arc<RecordEntry>| matches!(entry.input.kind, InputKind::ApprovalDecided { .. });
+    let decided = whole.entries.iter().position(is_decision).unwrap() + 1;
+
+    let again = Harness::new(vec![calling(0, &["run"]), Message::assistant("done")]);
+    let mut session = again.undecided().resume(whole.before(decided)).build().unwrap();
+    assert_eq!(session.resumed().unwrap().await.unwrap().status, OutcomeStatus::Completed);
+    assert_eq!(again.effects(), ["t0c0_run"]);
+    let asked = session.record().unwrap();
+    let decisions = asked.entries.iter().filter(|entry| is_decision(entry)).count();
+    assert_eq!(decisions, 1, "nobody was asked again");
+    judge(&asked);
+
+    // Once the start is on record, the decision is used up.
+    let started = Harness::new(vec![calling(0, &["run"]), Message::assistant("done")]);
+    let mut session = started.undecided().resume(whole.before(decided + 1)).build().unwrap();
+    assert_eq!(session.resumed().unwrap().await.unwrap().status, OutcomeStatus::Completed);
+    assert_eq!(started.effects(), [] as [&str; 0], "nobody knows whether it had its effect");
 }
 
 #[tokio::test]
@@ -338,7 +375,7 @@ fn downtime_between_processes_is_not_run_time() {
     let cases = [
         (0, InputKind::Submit { run, text: "go".into() }, Some(10)),
         (3_000, InputKind::Steer { text: "faster".into() }, None),
-        (86_400_000, InputKind::Resumed, Some(7)),
+        (86_400_000, InputKind::Resumed { attached: Vec::new() }, Some(7)),
     ];
     for (at, kind, expected) in cases {
         let actions = machine.step(Input::new(Timestamp::from_millis(at), kind));
@@ -347,5 +384,46 @@ fn downtime_between_processes_is_not_run_time() {
             Some(after.as_secs())
         });
         assert_eq!(left, expected, "at {at}");
+    }
+}
+
+/// A clock that a test sets.
+#[derive(Debug)]
+struct SetClock(std::sync::atomic::AtomicI64);
+
+impl crate::Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+/// The machine's clock may be set back between two processes, and while one runs.
+#[tokio::test]
+async fn time_of_a_session_does_not_go_back_with_the_clock() {
+    let day: i64 = 86_400_000;
+    let harness =
+        Harness::new(vec![calling(0, &["look"]), calling(1, &["look"]), Message::assistant("done")]);
+    let clock = Arc::new(SetClock((10 * day).into()));
+    let session = harness.builder().clock(clock.clone()).build().unwrap();
+    session.submit("one").await.unwrap();
+    let record = session.record().unwrap();
+    drop(session);
+    let asked = record.entries.iter().rposition(|entry| entry.request.is_some()).unwrap();
+
+    let budget = Budget::default().with_wall_time(Duration::from_secs(3_600));
+    for cut in [asked - 1, asked, asked + 1] {
+        let earlier = Arc::new(SetClock((3 * day).into()));
+        let config = crate::SessionConfig::default().with_budget(budget);
+        let builder = harness.builder().clock(earlier.clone()).config(config);
+        let mut session = builder.resume(record.before(cut)).build().unwrap();
+        let outcome = session.resumed().unwrap().await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Completed, "no time has passed: {outcome:?}");
+        earlier.0.store(0, std::sync::atomic::Ordering::Relaxed);
+        let handle = session.handle();
+        session.close().await;
+        let record = handle.record().unwrap();
+        let times: Vec<i64> = record.entries.iter().map(|entry| entry.input.at.as_millis()).collect();
+        assert!(times.is_sorted() && times[0] >= 10 * day, "{times:?}");
+        assert_eq!(record.replay().unwrap().state, SessionState::Closed);
     }
 }

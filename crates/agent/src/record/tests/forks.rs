@@ -59,7 +59,7 @@ async fn fork_works_live_and_from_a_record() {
     let session = harness.builder().build().unwrap();
     let mut run = session.submit("go");
     while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallEnd { .. }) {}
-    session.handle().follow_up("later").unwrap();
+    session.handle().follow_up("later").await.unwrap();
     let fork = session.fork(2).await.unwrap().build().unwrap();
     assert_eq!(fork.submit("and now?").await.unwrap().text, "not so");
     well_formed(&fork.history());
@@ -99,7 +99,7 @@ async fn fork_shares_environment_initialisation() {
             Client::builder().shared_provider(Arc::clone(&harness.adapter) as Arc<dyn ProviderAdapter>);
         let [home, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [begins, goes] = [&home, &other]
-            .map(|folder| Arc::new(LocalEnvironment::with_host_env(folder.path(), []).unwrap()));
+            .map(|directory| Arc::new(LocalEnvironment::with_host_env(directory.path(), []).unwrap()));
         let session = Session::builder(client.build().unwrap(), harness.profile(), begins).build().unwrap();
         if has_started {
             session.submit("go").await.unwrap();

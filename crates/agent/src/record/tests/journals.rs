@@ -37,7 +37,7 @@ impl Write for LimitedJournal {
 async fn journal_equals_the_record_after_a_crash() {
     let harness = Harness::new(vec![calling(0, &["look", "hang"]), Message::assistant("done")]);
     let written = LimitedJournal::default();
-    let session = harness.builder().journal(written.clone()).build().unwrap();
+    let session = harness.builder().journal(JsonLines::new(written.clone())).build().unwrap();
     let handle = session.handle();
     let mut run = session.submit("go");
     // The start is in the journal before the call has its effect.
@@ -51,7 +51,8 @@ async fn journal_equals_the_record_after_a_crash() {
     assert_eq!(journal.entries.iter().filter(|entry| is_start(&entry.input.kind)).count(), 2);
     drop((run, session));
 
-    let mut session = harness.builder().journal(written.clone()).resume(journal).build().unwrap();
+    let mut session =
+        harness.builder().journal(JsonLines::new(written.clone())).resume(journal).build().unwrap();
     assert_eq!(session.resumed().unwrap().await.unwrap().text, "done");
     assert_eq!(written.record(), session.record().unwrap(), "new entries were appended");
     assert_eq!(harness.effects(), ["t0c0_look", "t0c1_hang"]);
@@ -61,7 +62,7 @@ async fn journal_equals_the_record_after_a_crash() {
 async fn journal_without_record_keeps_nothing_in_memory() {
     let harness = Harness::new(script());
     let written = LimitedJournal::default();
-    let session = harness.builder().record(false).journal(written.clone()).build().unwrap();
+    let session = harness.builder().record(false).journal(JsonLines::new(written.clone())).build().unwrap();
     session.submit("one").await.unwrap();
     assert!(session.record().is_err());
     let replay = written.record().replay().unwrap();
@@ -81,7 +82,7 @@ async fn full_journal_ends_the_session() {
     for max_lines in 2..=all {
         let harness = Harness::new(answers.to_vec());
         let written = LimitedJournal { max_lines: Some(max_lines), ..LimitedJournal::default() };
-        let session = harness.builder().journal(written.clone()).build().unwrap();
+        let session = harness.builder().journal(JsonLines::new(written.clone())).build().unwrap();
         let mut events = session.events();
         let outcome = session.submit("go").await.unwrap();
         let recorded = written.record();
@@ -104,6 +105,6 @@ async fn full_journal_ends_the_session() {
         assert_eq!(session.state(), SessionState::Closed);
     }
     let full = LimitedJournal { max_lines: Some(0), ..LimitedJournal::default() };
-    let error = Harness::new(script()).builder().journal(full).build().unwrap_err();
+    let error = Harness::new(script()).builder().journal(JsonLines::new(full)).build().unwrap_err();
     assert_eq!(error.to_string(), "the journal cannot be written");
 }

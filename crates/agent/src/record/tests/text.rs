@@ -55,8 +55,8 @@ async fn malformed_records_are_rejected_with_the_line() {
         (String::new(), "the first line is not the header of a record"),
         ("{}\n".to_owned(), "the first line is not the header of a record"),
         ("hello\n".to_owned(), "the first line is not the header of a record"),
-        (text.replacen("\"version\":2", "\"version\":7", 1), "the record has version 7, expected 2"),
-        (text.replacen("\"version\":2", "\"version\":0", 1), "the record has version 0, expected 2"),
+        (text.replacen("\"version\":4", "\"version\":7", 1), "the record has version 7, expected 4"),
+        (text.replacen("\"version\":4", "\"version\":0", 1), "the record has version 0, expected 4"),
         (format!("{header}\nnonsense\n{rest}"), "line 2 is not an input"),
         (format!("{header}\n\n{rest}"), "line 2 is not an input"),
         (format!("{text}{header}\n"), "is not an input"),
@@ -77,33 +77,13 @@ fn lines_are_as_documented() {
     header["made_by"] = json!("x");
     let limits = header["start"]["limits"].take();
     assert_eq!(limits["max_turns"], 0);
-    assert_eq!(header, json!({"version": 2, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
+    assert_eq!(header, json!({"version": 4, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
     let input = Input::new(crate::Timestamp::from_millis(0), InputKind::Steer { text: "hello".into() });
-    let entry = RecordEntry { input, request: Some(Fingerprint::of(b"r")) };
+    let mut entry = RecordEntry::alone(input);
+    entry.request = Some(Fingerprint::of(b"r"));
     let line = serde_json::to_value(entry).unwrap();
     let expected = json!({
         "at": "1970-01-01T00:00:00.000Z", "input": "steer", "text": "hello", "request": Fingerprint::of(b"r"),
     });
     assert_eq!(line, expected);
-}
-
-/// Version 1 has no kinds of calls and no inputs about their arguments.
-#[tokio::test]
-async fn records_of_version_1_still_replay() {
-    let record = recorded().await;
-    let mut old = String::new();
-    for line in written(&record).lines() {
-        let mut line: Value = serde_json::from_str(line).unwrap();
-        if line["version"] == 2 {
-            line["version"] = json!(1);
-        }
-        if let Some(context) = line.get_mut("context").and_then(Value::as_object_mut) {
-            assert!(context.remove("call_kinds").is_some());
-        }
-        old.push_str(&format!("{line}\n"));
-    }
-    let (replay, expected) = (read(&old).unwrap().replay().unwrap(), record.replay().unwrap());
-    assert_eq!(replay.requests, expected.requests);
-    assert_eq!(replay.outcomes, expected.outcomes);
-    assert_eq!(replay.events.len(), expected.events.len());
 }

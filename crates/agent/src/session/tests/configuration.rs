@@ -121,9 +121,9 @@ async fn queued_messages_can_be_read() {
     let mut run = harness.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
     for text in ["this way", "and that way"] {
-        handle.steer(text).unwrap();
+        handle.steer(text).await.unwrap();
     }
-    handle.follow_up("then this").unwrap();
+    handle.follow_up("then this").await.unwrap();
     handle.clone().shared.wait_for(|shared| shared.queued.follow_ups.len() == 1).await.unwrap();
     let queued = handle.queued();
     assert_eq!(queued.steering, ["this way", "and that way"]);

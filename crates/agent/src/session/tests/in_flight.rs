@@ -15,26 +15,44 @@ fn limited(budget: Budget) -> SessionConfig {
     SessionConfig::default().with_budget(budget)
 }
 
-/// Responses of the fake model take fifteen tokens each.
 #[tokio::test]
 async fn raised_budget_continues_a_paused_run() {
     let adapter = anthropic().message(write("a")).message(write("b")).answer("Done.");
     let harness =
-        harness_with(adapter, env(), |builder| builder.config(limited(Budget::default().with_tokens(30))));
+        harness_with(adapter, env(), |builder| builder.config(limited(Budget::default().with_tool_calls(1))));
     let mut run = harness.session.submit("go");
     let event = until(&mut run, "BUDGET_REACHED").await;
-    let EventKind::BudgetReached { budget, limit, spent } = event.kind else { panic!("{event:?}") };
-    assert_eq!((budget, limit, spent), (BudgetKind::Tokens, 30, 30));
+    let EventKind::BudgetReached { budget, limit, spent, .. } = event.kind else { panic!("{event:?}") };
+    assert_eq!((budget, limit, spent), (BudgetKind::ToolCalls, 1, 1));
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Budget);
     assert_eq!(harness.session.state(), SessionState::Idle);
     assert_eq!(harness.env.files().len(), 1, "the call that would have followed has not run");
-    let raised = SessionConfig::default().with_budget(Budget::default().with_tokens(100)).limits;
+    let raised = SessionConfig::default().with_budget(Budget::default().with_tool_calls(2)).limits;
     harness.session.handle().set_limits(raised).unwrap();
     let outcome = harness.session.submit("go on").await.unwrap();
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
     let sent = harness.adapter.requests().pop().unwrap();
     let results: Vec<_> = sent.messages.iter().flat_map(|message| message.results()).collect();
     assert!(results[1].is_error && results[1].text().starts_with("Not run: the session has reached a limit"));
+}
+
+/// The prompt and the tools alone have more than a thousand tokens.
+#[tokio::test]
+async fn call_that_does_not_fit_the_budget_is_not_made() {
+    let harness = harness_with(anthropic().answer("Hello."), env(), |builder| {
+        builder.config(limited(Budget::default().with_tokens(1_000)))
+    });
+    let mut run = harness.session.submit("go");
+    let event = until(&mut run, "BUDGET_REACHED").await;
+    let EventKind::BudgetReached { spent, needed, .. } = event.kind else { panic!("{event:?}") };
+    assert_eq!((spent, needed.is_some_and(|needed| needed > 1_000)), (0, true));
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Budget);
+    assert_eq!(harness.adapter.requests().len(), 0);
+    let raised = SessionConfig::default().with_budget(Budget::default().with_tokens(20_000)).limits;
+    harness.session.handle().set_limits(raised).unwrap();
+    assert_eq!(harness.session.submit("again").await.unwrap().text, "Hello.");
+    let most = harness.adapter.requests()[0].max_tokens.unwrap();
+    assert!(most < 19_000, "the output is limited to what is left: {most}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,19 +195,19 @@ async fn new_working_directory_is_in_the_prompt() {
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "a fixture exists before the environment is used")]
 async fn writes_through_a_link_keep_their_order() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("real")).unwrap();
-    std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("real")).unwrap();
+    std::os::unix::fs::symlink("real", directory.path().join("link")).unwrap();
     let names = ["real/file", "link/file", "link/../real/file"];
     let calls = names.map(|name| ("write_file", json!({"file_path": name, "content": name})));
     let adapter = anthropic().message(calling(&calls)).answer("Done.");
     let client = Client::builder().provider(adapter).build().unwrap();
-    let place = LocalEnvironment::with_host_env(folder.path(), []).unwrap();
+    let env = LocalEnvironment::with_host_env(directory.path(), []).unwrap();
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
-    let session = Session::builder(client, profile, Arc::new(place)).build().unwrap();
+    let session = Session::builder(client, profile, Arc::new(env)).build().unwrap();
     let events = all(session.submit("go")).await;
     let reported =
         events.iter().map(kind).filter(|kind| matches!(kind.as_str(), "TOOL_CALL_START" | "TOOL_CALL_END"));
     assert_eq!(reported.collect::<Vec<_>>(), ["TOOL_CALL_START", "TOOL_CALL_END"].repeat(3));
-    assert_eq!(std::fs::read_to_string(folder.path().join("real/file")).unwrap(), names[2]);
+    assert_eq!(std::fs::read_to_string(directory.path().join("real/file")).unwrap(), names[2]);
 }

@@ -177,7 +177,7 @@ async fn run_has_only_its_own_events() {
     let mut first = harness.session.submit("go");
     until(&mut first, "TOOL_CALL_START").await;
     // An empty message causes a warning.
-    handle.steer("").unwrap();
+    assert!(matches!(handle.steer("").await, Err(SessionError::Refused(_))));
     assert!(all(harness.session.submit("me too")).await.is_empty(), "it was refused");
     handle.interrupt().unwrap();
     let second = harness.session.submit("next");

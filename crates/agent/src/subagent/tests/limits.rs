@@ -132,14 +132,46 @@ async fn at_the_limit_an_idle_subagent_is_closed() {
 
 #[tokio::test]
 async fn spending_counts_against_the_parents_budget() {
-    let parent = model().message(calls(&[spawn("Look.")])).message(calls(&[wait("agent_1")])).answer("never");
-    let child = model().message(calls(&[("glob", json!({ "pattern": "*" }))])).answer("Done.");
-    // Each response takes 15 tokens.
-    let config = SessionConfig::default().with_budget(Budget::default().with_tokens(60));
+    let look = || calls(&[("glob", json!({ "pattern": "*" }))]);
+    let parent = model()
+        .message(calls(&[spawn("Look.")]))
+        .message(calls(&[wait("agent_1")]))
+        .message(look())
+        .answer("never");
+    let child = model().message(look()).answer("Done.");
+    let config = SessionConfig::default().with_budget(Budget::default().with_tool_calls(3));
     let harness = Harness::with(ModelsByTask::new(parent).subagent("Look", child), config, |builder| builder);
     let outcome = harness.session.submit("go").await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Budget);
-    assert_eq!(harness.models.requests("go").len(), 2, "the tree makes four requests");
+    assert_eq!(harness.models.requests("go").len(), 3);
+    assert!(harness.results()[1].contains("Done."), "{:?}", harness.results());
+}
+
+/// Every call of the tree reserves, and what is left over returns.
+#[tokio::test]
+async fn subagents_share_the_tokens_of_their_parent() {
+    let wait_for_both = calls(&[wait("agent_1"), wait("agent_2")]);
+    let parent = || {
+        model()
+            .message(calls(&[spawn("Look here."), spawn("Look there.")]))
+            .message(wait_for_both.clone())
+            .answer("ok")
+    };
+    let look = || model().message(calls(&[("glob", json!({ "pattern": "*" }))])).answer("Done.");
+    let run = async |tokens: u64| {
+        let models = ModelsByTask::new(parent()).subagent("Look here", look()).subagent("Look there", look());
+        let config = SessionConfig::default().with_budget(Budget::default().with_tokens(tokens));
+        let harness = Harness::with(models, config, |builder| builder.record(true));
+        let outcome = harness.session.submit("go").await.unwrap();
+        let made: usize =
+            ["go", "Look here", "Look there"].map(|task| harness.models.requests(task).len()).iter().sum();
+        (outcome.status, made, harness.session.record().unwrap().replay().unwrap().spent.tokens())
+    };
+    // Each response takes 15 tokens, and each prompt has some thousands.
+    assert_eq!(run(200_000).await, (OutcomeStatus::Completed, 7, 7 * 15));
+    let (status, made, spent) = run(9_000).await;
+    assert_eq!(spent, made as u64 * 15);
+    assert!(made < 7 && spent < 9_000, "{status:?} after {made} requests");
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ async fn a_resumed_session_knows_its_subagents_as_closed() {
     success: true
     turns_used: 1
     output:
-    (The program that ran this agent has ended since, and its last message was not kept.)
+    It is 42.
     ---
     Tool error (send_input): agent_3 is closed
     ---

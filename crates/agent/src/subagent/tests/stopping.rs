@@ -87,7 +87,7 @@ async fn dropping_a_session_aborts_subagents_and_streams() {
     drop(session);
     read_all(events).await;
     assert!(matches!(run.await, Err(SessionError::Closed)));
-    while child.steer("x").is_ok() {
+    while child.steer("x").await.is_ok() {
         tokio::task::yield_now().await;
     }
     assert_eq!(env.running(), 0);

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{BuiltInTools, Roster, SpawnRequest, output_of, send, spawn_and_wait, wait_until_idle};
-use crate::subagent::request::Role;
+use crate::protocol::SubagentRole;
 
 pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
     BuiltInTools::new().with(Task(Arc::clone(roster)))
@@ -82,11 +82,11 @@ impl Tool for Task {
             (agent, report)
         } else {
             let mut request = SpawnRequest::new(input.prompt);
-            request.model = input.model.map(|model| model.as_str().to_owned());
-            request.max_turns = input.max_turns.unwrap_or(0);
-            request.role = match input.subagent_type {
-                SubagentType::GeneralPurpose => Role::Worker,
-                SubagentType::Explore => Role::Explorer,
+            request.settings.model = input.model.map(|model| model.as_str().to_owned());
+            request.settings.max_turns = input.max_turns.unwrap_or(0);
+            request.settings.role = match input.subagent_type {
+                SubagentType::GeneralPurpose => SubagentRole::Worker,
+                SubagentType::Explore => SubagentRole::Explorer,
             };
             spawn_and_wait(&self.0, request, cx).await?
         };

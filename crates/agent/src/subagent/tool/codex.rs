@@ -13,8 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{BuiltInTools, Roster, SpawnRequest, SubagentHandle, send};
-use crate::protocol::SubagentStatus;
-use crate::subagent::request::Role;
+use crate::protocol::{SubagentRole, SubagentStatus};
 
 /// Default time-out of `wait`, in milliseconds.
 const DEFAULT_WAIT_MS: f64 = 30_000.0;
@@ -73,13 +72,15 @@ impl Tool for SpawnAgent {
         // The gates check each call of the agent separately.
         effect: Effect::Read,
         repeatable: false,
+        // The new subagent is on record before it starts.
+        declares_changes: true,
     }
 
     async fn call(&self, input: SpawnAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let mut request = SpawnRequest::new(input.message);
-        request.role = match input.agent_type {
-            Some(AgentType::Explorer) => Role::Explorer,
-            Some(AgentType::Default | AgentType::Worker) | None => Role::Worker,
+        request.settings.role = match input.agent_type {
+            Some(AgentType::Explorer) => SubagentRole::Explorer,
+            Some(AgentType::Default | AgentType::Worker) | None => SubagentRole::Worker,
         };
         let agent = self.0.spawn(&cx.call_id, request).await?;
         Ok(ToolOutput::new(json!({ "agent_id": agent.id() }).to_string()))

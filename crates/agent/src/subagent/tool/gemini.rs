@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{BuiltInTools, Roster, SpawnRequest, output_of, spawn_and_wait};
-use crate::subagent::request::Role;
+use crate::protocol::SubagentRole;
 
 pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
     BuiltInTools::new().with(InvokeAgent(Arc::clone(roster)))
@@ -43,15 +43,17 @@ impl Tool for InvokeAgent {
         // The gates check each call of the agent separately.
         effect: Effect::Read,
         repeatable: false,
+        // The new subagent is on record before it starts.
+        declares_changes: true,
         kind: ToolKind::SpawnAgent.as_str(),
         waits: true,
     }
 
     async fn call(&self, input: InvokeAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let mut request = SpawnRequest::new(input.prompt);
-        request.role = match input.agent_name {
-            AgentName::Generalist => Role::Worker,
-            AgentName::CodebaseInvestigator => Role::Explorer,
+        request.settings.role = match input.agent_name {
+            AgentName::Generalist => SubagentRole::Worker,
+            AgentName::CodebaseInvestigator => SubagentRole::Explorer,
         };
         let (_, report) = spawn_and_wait(&self.0, request, cx).await?;
         Ok(output_of(&report))

@@ -45,13 +45,15 @@ impl Tool for SpawnAgent {
         // The gates check each call of the subagent separately.
         effect: Effect::Read,
         repeatable: false,
+        // The new subagent is on record before it starts.
+        declares_changes: true,
     }
 
     async fn call(&self, input: SpawnAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let mut request = SpawnRequest::new(input.task);
-        request.working_dir = input.working_dir;
-        request.model = input.model;
-        request.max_turns = input.max_turns.unwrap_or(0);
+        request.settings.working_dir = input.working_dir;
+        request.settings.model = input.model;
+        request.settings.max_turns = input.max_turns.unwrap_or(0);
         let agent = self.0.spawn(&cx.call_id, request).await?;
         Ok(ToolOutput::new(format!("agent_id: {}\nstatus: running", agent.id())))
     }

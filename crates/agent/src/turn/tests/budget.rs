@@ -25,7 +25,7 @@ fn raise(harness: &mut Harness, budget: Budget) {
 
 fn reached(harness: &Harness) -> Vec<(BudgetKind, u64, u64)> {
     let of = |event: &EventKind| match event {
-        EventKind::BudgetReached { budget, limit, spent } => Some((*budget, *limit, *spent)),
+        EventKind::BudgetReached { budget, limit, spent, .. } => Some((*budget, *limit, *spent)),
         _ => None,
     };
     harness.events.iter().filter_map(of).collect()
@@ -36,9 +36,8 @@ fn reached(harness: &Harness) -> Vec<(BudgetKind, u64, u64)> {
 fn each_limit_pauses_until_it_is_raised() {
     let second = Duration::from_secs(1);
     let cases = [
-        (Budget::default().with_tokens(11), BudgetKind::Tokens, 11, 11),
-        (Budget::default().with_tokens(10), BudgetKind::Tokens, 10, 11),
-        (Budget::default().with_cost_micros(10_500_000), BudgetKind::CostMicros, 10_500_000, 11_000_000),
+        (Budget::default().with_tokens(31), BudgetKind::Tokens, 31, 11),
+        (Budget::default().with_cost_micros(31_500_000), BudgetKind::CostMicros, 31_500_000, 11_000_000),
         // The clock of the harness counts a millisecond per input: six for a round.
         (Budget::default().with_wall_time(Duration::from_millis(6)), BudgetKind::WallTimeMs, 6, 6),
     ];
@@ -64,12 +63,7 @@ fn each_limit_pauses_until_it_is_raised() {
         raise(&mut harness, raised);
         harness.submit("now");
         assert_eq!(harness.requests.len(), 2, "{kind:?}");
-        let result =
-            if kind == BudgetKind::WallTimeMs { "ok" } else { "Not run: the session has reached a limit" };
-        assert!(
-            harness.sent()[2].starts_with(&format!("results a0:{result}")),
-            "the call is answered: {kind:?}"
-        );
+        assert!(harness.sent()[2].starts_with("results a0:ok"), "the call is answered: {kind:?}");
         harness.say("done");
         assert_eq!(harness.last_outcome(), (OutcomeStatus::Completed, SessionState::Idle));
     }
@@ -77,7 +71,7 @@ fn each_limit_pauses_until_it_is_raised() {
 
 #[test]
 fn run_without_further_calls_completes_at_the_limit() {
-    let mut harness = harness(Budget::default().with_tokens(22).with_tool_calls(1));
+    let mut harness = harness(Budget::default().with_tokens(40).with_tool_calls(1));
     harness.submit("go");
     harness.round("a");
     harness.say("done");
@@ -161,7 +155,7 @@ fn zero_budget_allows_no_call() {
 
 #[test]
 fn unpriced_model_is_not_called_under_cost_limit() {
-    let mut harness = harness(Budget::default().with_cost_micros(1));
+    let mut harness = harness(Budget::default().with_cost_micros(100_000_000));
     harness.submit("go");
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
     let error = harness.outcomes[0].error.clone().unwrap();
@@ -272,7 +266,7 @@ fn wall_time_can_change_during_a_run() {
 
 #[test]
 fn queued_messages_survive_a_spent_budget() {
-    let mut harness = harness(Budget::default().with_tokens(5));
+    let mut harness = harness(Budget::default().with_tokens(31));
     harness.submit("go");
     harness.tell(InputKind::FollowUp { text: "later".into() });
     harness.round("a");

@@ -1,11 +1,18 @@
 //! Subagents: their spending and their end.
 
 use super::*;
+use crate::protocol::SubagentSettings;
 use crate::protocol::{SessionId, SubagentStatus};
 
 fn spawn(harness: &mut Harness, agent: &str) {
     let session = SessionId::new(format!("session of {agent}"));
-    harness.tell(InputKind::ChildSpawned { agent: agent.into(), session, task: "look".into() });
+    harness.tell(InputKind::ChildSpawned {
+        agent: agent.into(),
+        session,
+        task: "look".into(),
+        call_id: None,
+        settings: SubagentSettings::default(),
+    });
 }
 
 fn spend(harness: &mut Harness, agent: &str, tokens: u64) {
@@ -15,7 +22,13 @@ fn spend(harness: &mut Harness, agent: &str, tokens: u64) {
 
 fn end(harness: &mut Harness, agent: &str) {
     let status = SubagentStatus::Failed;
-    harness.tell(InputKind::ChildEnded { agent: agent.into(), status, turns_used: 1 });
+    harness.tell(InputKind::ChildEnded {
+        agent: agent.into(),
+        status,
+        turns_used: 1,
+        output: String::new(),
+        reason: None,
+    });
 }
 
 fn harness(budget: Budget) -> Harness {
@@ -41,7 +54,8 @@ fn subagent_spending_stops_the_tree_at_the_limit() {
     assert_eq!(harness.wanted(), ["stop subagents"]);
     harness.finish_started(1, "it was stopped", Some(ToolErrorKind::Failed));
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
-    let reached = EventKind::BudgetReached { budget: BudgetKind::Tokens, limit: 100, spent: 111 };
+    let reached =
+        EventKind::BudgetReached { budget: BudgetKind::Tokens, limit: 100, spent: 111, needed: None };
     assert!(harness.events.contains(&reached));
     assert_eq!(harness.requests.len(), 1);
 }
@@ -109,7 +123,7 @@ fn fatal_error_ends_subagents_first() {
 }
 
 #[test]
-fn subagent_inherits_limits_and_remaining_budget() {
+fn subagent_inherits_limits_with_an_empty_slice() {
     let limits = TurnLimits {
         max_turns: 7,
         max_tool_rounds_per_input: 5,
@@ -121,7 +135,7 @@ fn subagent_inherits_limits_and_remaining_budget() {
     harness.tell(InputKind::Configure { change: Change::ReasoningEffort(effort.clone()) });
     harness.submit("go");
     harness.round("a");
-    let budget = Budget::default().with_tokens(100 - 11);
+    let budget = Budget::default().with_tokens(0);
     assert_eq!(harness.machine.subagent_limits(), TurnLimits { max_turns: 0, budget, ..limits });
     assert_eq!(harness.machine.reasoning_effort(), effort.as_ref());
 }

@@ -204,7 +204,7 @@ fn history_stays_in_order_when_the_clock_jumps_back() {
 fn failed_load_fails_the_run() {
     let mut harness = Harness::new();
     harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
-    let error: ErrorInfo = Error::new(ErrorKind::Configuration, "no folder").info().clone();
+    let error: ErrorInfo = Error::new(ErrorKind::Configuration, "no directory").info().clone();
     harness.tell(InputKind::ContextFailed { load: LoadId(1), error });
     harness.tell(InputKind::CleanedUp);
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Closed));

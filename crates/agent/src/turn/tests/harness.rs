@@ -1,5 +1,7 @@
 //! Harness of a machine under test.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 /// Machine with a clock that counts inputs, and everything that it emitted.
@@ -18,6 +20,14 @@ pub(super) struct Harness {
     pub(super) segment_is_open: bool,
     /// Open subagents.
     pub(super) children: Vec<String>,
+    /// All inputs, and what followed from each.
+    pub(super) log: Vec<(Input, Followed)>,
+    /// Newest request for more of the budget: its number, what there is, and what is needed.
+    pub(super) asked: Option<(u64, Budget, Budget)>,
+    /// Budgets of subagents.
+    pub(super) granted: BTreeMap<String, Budget>,
+    /// Amounts that they spent.
+    pub(super) spent_by: BTreeMap<String, Spent>,
     /// Indices of the calls that were run.
     pub(super) ran: Vec<usize>,
     /// All other actions, as text.
@@ -30,8 +40,17 @@ impl Harness {
     }
 
     pub(super) fn with(limits: TurnLimits) -> Self {
+        Self::of(Machine::new(limits, None))
+    }
+
+    /// A subagent with these limits, which can ask for more.
+    pub(super) fn subagent(limits: TurnLimits) -> Self {
+        Self::of(Machine::starting(Start { asks_for_budget: true, ..Start::new(limits, None) }))
+    }
+
+    fn of(machine: Machine) -> Self {
         let mut harness = Self {
-            machine: Machine::new(limits, None),
+            machine,
             clock: 0,
             runs: 0,
             requests: Vec::new(),
@@ -41,6 +60,10 @@ impl Harness {
             is_stored: true,
             segment_is_open: false,
             children: Vec::new(),
+            asked: None,
+            log: Vec::new(),
+            granted: BTreeMap::new(),
+            spent_by: BTreeMap::new(),
             ran: Vec::new(),
             wanted: Vec::new(),
         };
@@ -62,7 +85,9 @@ impl Harness {
             let stored = serde_json::to_string(&self.machine).unwrap();
             self.machine = serde_json::from_str(&stored).unwrap();
         }
-        for action in self.machine.step(input) {
+        let actions = self.machine.step(input.clone());
+        self.log.push((input, Followed::of(&actions)));
+        for action in actions {
             self.note(action);
         }
     }
@@ -80,11 +105,21 @@ impl Harness {
             Action::SetTimer { after, .. } => self.wanted.push(format!("timer {}", after.as_secs())),
             Action::PrepareCall { call, .. } => self.wanted.push(format!("prepare {}", call.index)),
             Action::AskApproval { call, .. } => self.wanted.push(format!("ask {}", call.index)),
+            Action::ConfirmApproval { call } => self.wanted.push(format!("confirm {}", call.index)),
             Action::WithdrawApproval { call } => self.wanted.push(format!("withdraw {}", call.index)),
             Action::StartTool { call } => self.wanted.push(format!("start {}", call.index)),
             Action::RunTool { call } => self.ran.push(call.index),
             Action::CancelTool { call } => self.wanted.push(format!("cancel {}", call.index)),
+            Action::Reconcile { call, .. } => self.wanted.push(format!("reconcile {}", call.index)),
             Action::StopSubagents => self.wanted.push("stop subagents".into()),
+            Action::AskBudget { ask, has, wants } => {
+                self.wanted.push("ask budget".into());
+                self.asked = Some((ask, *has, *wants));
+            }
+            Action::GrantBudget { agent, slice, .. } => {
+                self.wanted.push(format!("grant {agent}"));
+                self.granted.insert(agent, *slice);
+            }
             Action::CleanUp => self.wanted.push("clean up".into()),
         }
     }
@@ -150,6 +185,7 @@ impl Harness {
         let plan = CallPlan {
             effect,
             repeatable: effect == Effect::Read,
+            declares_changes: effect == Effect::Write,
             writes: writes.iter().map(PathBuf::from).collect(),
             repairs: Vec::new(),
         };
@@ -157,8 +193,13 @@ impl Harness {
     }
 
     pub(super) fn asks(&mut self, index: usize) {
-        let plan =
-            CallPlan { effect: Effect::Execute, repeatable: false, writes: Vec::new(), repairs: Vec::new() };
+        let plan = CallPlan {
+            effect: Effect::Execute,
+            repeatable: false,
+            declares_changes: false,
+            writes: Vec::new(),
+            repairs: Vec::new(),
+        };
         let preparation = Preparation::Ask {
             plan,
             arguments: serde_json::json!({}),
@@ -166,6 +207,18 @@ impl Harness {
             fingerprint: pintle_llm::Fingerprint::of(b"a call"),
         };
         self.tell(InputKind::CallPrepared { call: self.key(index), preparation });
+    }
+
+    /// A running call declares that it changes `/w/a`.
+    pub(super) fn declare(&mut self, index: usize) {
+        let env = MemoryEnvironment::new("/w");
+        let change = DeclaredChange { path: Path::new("a"), before: Some(b"old"), after: Some(b"new") };
+        let files = vec![change.intent(&env).now_or_never().unwrap()];
+        self.tell(InputKind::ChangesDeclared { call: self.key(index), files });
+    }
+
+    pub(super) fn reconciled(&mut self, index: usize, result: Reconciliation) {
+        self.tell(InputKind::Reconciled { call: self.key(index), result });
     }
 
     pub(super) fn finish(&mut self, index: usize, text: &str) {

@@ -7,11 +7,12 @@ mod steps;
 use proptest::prelude::*;
 
 use self::judge::{Judge, in_place};
-use self::steps::{Step, step, take};
+pub(super) use self::steps::{Step, step, take};
 use super::*;
+use crate::protocol::CompactionPolicy;
 
 /// Small limits of each kind, including none.
-fn limits() -> impl Strategy<Value = TurnLimits> {
+pub(super) fn limits() -> impl Strategy<Value = TurnLimits> {
     let count = prop_oneof![2 => Just(0_u64), 1 => 1_u64..6];
     let budget = (
         proptest::option::weighted(0.3, 0_u64..120),
@@ -19,8 +20,9 @@ fn limits() -> impl Strategy<Value = TurnLimits> {
         proptest::option::weighted(0.2, 0_u64..100),
         proptest::option::weighted(0.3, 0_u64..6),
     );
-    (count.clone(), count, 1_usize..4, 1_usize..4, 2_usize..5, budget).prop_map(
-        |(turns, rounds, at_once, queued, window, (tokens, cost, time, calls))| TurnLimits {
+    let compaction = proptest::option::weighted(0.4, 1_u8..100);
+    (count.clone(), count, 1_usize..4, 1_usize..4, 2_usize..5, budget, compaction).prop_map(
+        |(turns, rounds, at_once, queued, window, (tokens, cost, time, calls), at_percent)| TurnLimits {
             max_turns: turns,
             max_tool_rounds_per_input: rounds,
             max_parallel_tools: at_once,
@@ -33,6 +35,7 @@ fn limits() -> impl Strategy<Value = TurnLimits> {
                 wall_time: time.map(Duration::from_millis),
                 tool_calls: calls,
             },
+            compaction: CompactionPolicy { at_percent, model: None },
             ..TurnLimits::default()
         },
     )
@@ -44,9 +47,10 @@ proptest! {
     #[test]
     fn every_interleaving_keeps_requests_and_events_well_formed(
         limits in prop_oneof![Just(TurnLimits::default()), limits()],
+        is_subagent in any::<bool>(),
         steps in proptest::collection::vec(step(limits_of_a_change()), 1..100),
     ) {
-        let mut harness = Harness::with(limits);
+        let mut harness = if is_subagent { Harness::subagent(limits) } else { Harness::with(limits) };
         harness.is_stored = false;
         let mut judge = Judge::default();
         for step in &steps {
@@ -99,6 +103,6 @@ proptest! {
 }
 
 /// Limits that a step changes to.
-fn limits_of_a_change() -> BoxedStrategy<TurnLimits> {
+pub(super) fn limits_of_a_change() -> BoxedStrategy<TurnLimits> {
     limits().boxed()
 }

@@ -20,7 +20,7 @@ fn running(effect: Effect) -> Harness {
 
 fn resumed(harness: &Harness) -> (usize, usize) {
     let of = |event: &EventKind| match event {
-        EventKind::SessionResumed { interrupted, repeated } => Some((interrupted.len(), repeated.len())),
+        EventKind::SessionResumed { interrupted, repeated, .. } => Some((interrupted.len(), repeated.len())),
         _ => None,
     };
     harness.events.iter().rev().find_map(of).expect("it was resumed")
@@ -31,7 +31,7 @@ const HOST_GONE: &str = "results a0:Interrupted: the program that ran this call 
 #[test]
 fn repeated_call_counts_once() {
     for (mut harness, repeated) in [(starting(Effect::Read), 0), (running(Effect::Read), 1)] {
-        harness.tell(InputKind::Resumed);
+        harness.tell(InputKind::Resumed { attached: Vec::new() });
         assert_eq!(resumed(&harness), (0, repeated));
         harness.wanted();
         harness.prepared(0, Effect::Read, &[]);
@@ -64,7 +64,7 @@ fn abandoned_repeat_is_answered_as_interrupted() {
     ];
     for (when, stop) in cases {
         let mut harness = running(Effect::Read);
-        harness.tell(InputKind::Resumed);
+        harness.tell(InputKind::Resumed { attached: Vec::new() });
         stop(&mut harness);
         assert_eq!(harness.outcomes.len(), 1, "{when}");
         harness.submit("again");
@@ -85,7 +85,7 @@ fn calls_of_a_stopping_turn_are_not_repeated() {
     for (mut harness, expected, result) in cases {
         harness.tell(InputKind::Interrupt);
         harness.wanted();
-        harness.tell(InputKind::Resumed);
+        harness.tell(InputKind::Resumed { attached: Vec::new() });
         assert_eq!((resumed(&harness), harness.wanted()), (expected, Vec::new()));
         assert_eq!(harness.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
         harness.submit("again");
@@ -96,7 +96,7 @@ fn calls_of_a_stopping_turn_are_not_repeated() {
 #[test]
 fn unrepeatable_call_is_answered_and_the_turn_continues() {
     let mut harness = running(Effect::Execute);
-    harness.tell(InputKind::Resumed);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
     assert_eq!(resumed(&harness), (1, 0));
     assert!(harness.sent()[2].starts_with(HOST_GONE));
 }
@@ -105,10 +105,10 @@ fn unrepeatable_call_is_answered_and_the_turn_continues() {
 fn model_call_is_repeated_unless_the_turn_was_stopping() {
     let mut harness = Harness::new();
     harness.submit("go");
-    harness.tell(InputKind::Resumed);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
     assert_eq!((harness.requests.len(), harness.outcomes.len()), (2, 0));
     harness.tell(InputKind::Interrupt);
-    harness.tell(InputKind::Resumed);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
     assert_eq!(harness.requests.len(), 2);
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
 }
@@ -119,7 +119,7 @@ fn downtime_does_not_count_as_run_time() {
     let mut harness = Harness::with(TurnLimits { budget, ..TurnLimits::default() });
     harness.submit("go");
     harness.clock += 10_000;
-    harness.tell(InputKind::Resumed);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
     assert_eq!((harness.requests.len(), harness.outcomes.len()), (2, 0), "the model is asked again");
     harness.clock += 60;
     harness.round("a");
@@ -129,15 +129,98 @@ fn downtime_does_not_count_as_run_time() {
 #[test]
 fn each_phase_resumes() {
     let mut harness = Harness::new();
-    harness.tell(InputKind::Resumed);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
     assert_eq!(harness.wanted(), [""; 0], "nothing was in progress");
     harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
-    harness.tell(InputKind::Resumed);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
     assert_eq!(harness.wanted(), ["load", "load"]);
     harness.tell(InputKind::Abort);
-    harness.tell(InputKind::Resumed);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
     assert_eq!(harness.wanted(), ["clean up", "clean up"]);
     harness.tell(InputKind::CleanedUp);
-    harness.tell(InputKind::Resumed);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
     assert_eq!(harness.kinds().last().unwrap(), "SESSION_END", "an ended session stays closed");
+}
+
+/// A round whose only call is writing a file.
+fn writing() -> Harness {
+    let mut harness = running(Effect::Write);
+    harness.declare(0);
+    harness.wanted();
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    assert_eq!((resumed(&harness), harness.wanted()), ((0, 0), vec!["reconcile 0".to_owned()]));
+    harness
+}
+
+#[test]
+fn files_tell_what_became_of_a_call() {
+    let path = vec![PathBuf::from("/w/a")];
+    let conflict =
+        Reconciliation::Conflict { done: Vec::new(), untouched: Vec::new(), changed: path.clone() };
+    let halfway = Reconciliation::Conflict {
+        done: path.clone(),
+        untouched: vec![PathBuf::from("/w/b")],
+        changed: Vec::new(),
+    };
+    let cases = [
+        (Reconciliation::Done, None),
+        (conflict, Some(ToolErrorKind::EditConflict)),
+        (halfway, Some(ToolErrorKind::EditConflict)),
+        (Reconciliation::Unknown { reason: "it is gone".into() }, Some(ToolErrorKind::Cancelled)),
+    ];
+    let mut results = Vec::new();
+    for (result, expected) in cases {
+        let mut harness = writing();
+        harness.reconciled(0, result);
+        let error = harness.events.iter().find_map(|event| match event {
+            EventKind::ToolCallEnd { error, .. } => Some(*error),
+            _ => None,
+        });
+        assert_eq!((error, harness.machine.spent().tool_calls), (Some(expected), 1));
+        results.push(harness.sent()[2].clone());
+    }
+    insta::assert_snapshot!(results.join("\n"), @r"
+    results a0:The program that ran this call ended before it could report, but the call had done its work. Changed: /w/a.
+    results a0:The program that ran this call ended in the middle of it, and it was not run again. Perhaps changed by somebody else since: /w/a. Nothing was overwritten. Read the files before you change them again.
+    results a0:The program that ran this call ended in the middle of it, and it was not run again. Changed by this call: /w/a. Not changed: /w/b. Nothing was overwritten. Read the files before you change them again.
+    results a0:Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again. Its files cannot be looked at: it is gone
+    ");
+}
+
+#[test]
+fn untouched_files_let_the_call_run_again_under_the_same_decision() {
+    let mut harness = writing();
+    harness.reconciled(0, Reconciliation::Untouched);
+    assert_eq!((harness.machine.spent().tool_calls, harness.wanted()), (0, vec!["prepare 0".to_owned()]));
+    harness.prepared(0, Effect::Write, &["/w/a"]);
+    harness.finish(0, "ok");
+    assert_eq!((harness.machine.spent().tool_calls, harness.sent()[2].as_str()), (1, "results a0:ok"));
+}
+
+#[test]
+fn a_call_that_declared_nothing_changed_nothing_and_runs_again() {
+    let mut harness = running(Effect::Write);
+    harness.wanted();
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    assert_eq!((resumed(&harness), harness.wanted()), ((0, 1), vec!["prepare 0".to_owned()]));
+}
+
+/// Nobody waits for an environment that may not answer.
+#[test]
+fn a_comparison_does_not_hold_up_an_interrupt() {
+    let mut harness = writing();
+    harness.tell(InputKind::Interrupt);
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
+    harness.reconciled(0, Reconciliation::Done);
+    harness.submit("again");
+    assert!(harness.sent()[2].starts_with(HOST_GONE), "{:?}", harness.sent());
+}
+
+#[test]
+fn files_are_looked_at_again_after_another_crash() {
+    let mut harness = writing();
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    assert_eq!(harness.wanted(), ["reconcile 0"]);
+    harness.reconciled(0, Reconciliation::Done);
+    assert!(harness.sent()[2].contains("had done its work"), "{:?}", harness.sent());
 }

@@ -174,8 +174,13 @@ fn repairs_are_reported_before_the_call_starts() {
     harness.submit("go");
     harness.call(&["read", "read"]);
     let repairs = vec![ArgumentRepair::new("limit", RepairKind::NumberFromText)];
-    let plan =
-        CallPlan { effect: Effect::Read, repeatable: true, writes: Vec::new(), repairs: repairs.clone() };
+    let plan = CallPlan {
+        effect: Effect::Read,
+        repeatable: true,
+        declares_changes: false,
+        writes: Vec::new(),
+        repairs: repairs.clone(),
+    };
     harness.tell(InputKind::CallPrepared { call: harness.key(0), preparation: Preparation::Ready(plan) });
     harness.prepared(1, Effect::Read, &[]);
     harness.finish(0, "text");
@@ -228,7 +233,13 @@ fn results_of_an_earlier_round_are_ignored() {
     assert_eq!((harness.machine.history().len(), harness.outcomes.len()), (3, 0));
     harness.call(&["b"]);
     harness.wanted();
-    let plan = CallPlan { effect: Effect::Read, repeatable: true, writes: Vec::new(), repairs: Vec::new() };
+    let plan = CallPlan {
+        effect: Effect::Read,
+        repeatable: true,
+        declares_changes: false,
+        writes: Vec::new(),
+        repairs: Vec::new(),
+    };
     harness.tell(InputKind::CallPrepared { call: late, preparation: Preparation::Ready(plan) });
     harness.tell(InputKind::ToolLost { call: late });
     assert_eq!(harness.wanted(), [""; 0]);

@@ -59,6 +59,9 @@ fn totals(footer: &Footer<'_>) -> String {
     if let Some(cost) = footer.cost.filter(|cost| *cost > 0.0) {
         totals.push(format!("${cost:.4}"));
     }
+    if footer.is_kept {
+        totals.push(format!("session {}", footer.session_id));
+    }
     let subagents = footer.subagents.filter(|subagents| subagents.count > 0).map(|subagents| {
         let count = summary::plural(subagents.count, "subagent");
         let model_calls = summary::plural(subagents.model_calls, "model call");

@@ -176,14 +176,15 @@ fn overlong_paths_are_rejected() {
 #[test]
 fn failed_deep_file_leaves_no_directory() {
     let harness = small_tree();
-    let before = harness.snapshot();
-    // The path itself is short enough, but that of the temporary file next to it is not.
+    // The path itself is short enough, but that of a temporary file next to it is not. A file that is new needs none.
     let free = 4_090 - harness.path("").canonicalize().unwrap().as_os_str().len();
     let long = format!("{}/", "d".repeat(199)).repeat(free / 200);
     let deep = format!("{long}{}f", "d/".repeat(free % 200 / 2));
-    for body in
-        [format!("*** Add File: {deep}\n+x\n"), format!("*** Delete File: small\n*** Add File: {deep}\n+x\n")]
-    {
+    let output = harness.apply(&format!("*** Add File: {deep}\n+x\n"));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let before = harness.snapshot();
+    let update = format!("*** Add File: new/directory/f\n+x\n*** Update File: {deep}\n@@\n-x\n+y\n");
+    for body in [update.clone(), format!("*** Delete File: small\n{update}")] {
         assert_rejected(&harness.apply(&body), "no file is changed");
         assert_eq!(harness.snapshot(), before);
     }

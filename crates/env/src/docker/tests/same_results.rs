@@ -3,7 +3,7 @@
 use super::image;
 use crate::{
     DockerEnvironment, ExecutionEnvironment, Mount,
-    remote::tests::same_results::{fill, searches_find_the_same},
+    remote::tests::same_results::{fill, searches_find_the_same, walks_find_the_same},
 };
 
 #[tokio::test]
@@ -18,5 +18,6 @@ async fn local_and_container_searches_agree() {
     let remote = DockerEnvironment::start(image).working_directory(&root).build().unwrap();
     remote.initialize().await.unwrap();
     searches_find_the_same(&remote, &root).await;
+    walks_find_the_same(&remote, &root).await;
     remote.cleanup().await.unwrap();
 }

@@ -49,16 +49,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
         max_depth: Option<usize>,
         scope: SearchScope,
     ) -> Result<Self, EnvError> {
-        let repository = find_repository(env, root).await?;
-        let governing = governing_directories(root, env.working_directory(), repository.as_deref());
-        let mut rules = None;
-        for directory in governing.iter().filter(|directory| *directory != root) {
-            let entries = match env.list(directory).await {
-                Err(lost) if lost.is_environment_failure() => return Err(lost),
-                listed => listed.unwrap_or_default(),
-            };
-            rules = Some(rules_of(env, directory, rules.as_ref(), &entries).await?);
-        }
+        let rules = rules_above(env, root).await?;
         let pending = match env.metadata(root).await {
             Ok(metadata) if metadata.is_dir() => {
                 vec![Directory { path: root.to_path_buf(), depth: 1, rules }]
@@ -112,6 +103,24 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
     }
 }
 
+/// Returns the rules in effect in the parent of `root`.
+pub(crate) async fn rules_above<E: ExecutionEnvironment + ?Sized>(
+    env: &E,
+    root: &Path,
+) -> Result<Option<Arc<IgnoreRules>>, EnvError> {
+    let repository = find_repository(env, root).await?;
+    let governing = governing_directories(root, env.working_directory(), repository.as_deref());
+    let mut rules = None;
+    for directory in governing.iter().filter(|directory| *directory != root) {
+        let entries = match env.list(directory).await {
+            Err(lost) if lost.is_environment_failure() => return Err(lost),
+            listed => listed.unwrap_or_default(),
+        };
+        rules = Some(rules_of(env, directory, rules.as_ref(), &entries).await?);
+    }
+    Ok(rules)
+}
+
 /// Returns the nearest ancestor of `path`, or `path` itself, that is the root of a repository.
 async fn find_repository<E: ExecutionEnvironment + ?Sized>(
     env: &E,
@@ -128,7 +137,8 @@ async fn find_repository<E: ExecutionEnvironment + ?Sized>(
     Ok(None)
 }
 
-async fn rules_of<E: ExecutionEnvironment + ?Sized>(
+/// Returns the rules in effect in a directory with these entries.
+pub(crate) async fn rules_of<E: ExecutionEnvironment + ?Sized>(
     env: &E,
     directory: &Path,
     parent: Option<&Arc<IgnoreRules>>,

@@ -171,3 +171,24 @@ async fn local_and_portable_searches_agree() {
     assert_eq!(all.binary_files, 1);
     assert_eq!(directory.path().read_dir().unwrap().count(), 10);
 }
+
+#[tokio::test]
+async fn place_is_the_directory_and_not_its_path() {
+    let parent = tempfile::tempdir().unwrap();
+    let at = |name: &str| parent.path().join(name);
+    let place = async |name: &str| crate::LocalEnvironment::builder(at(name)).build().unwrap().place().await;
+    fs::create_dir(at("one")).unwrap();
+    symlink("one", at("link")).unwrap();
+    let one = place("one").await.unwrap();
+    if one.is_none() {
+        // This file system keeps no times of birth.
+        return;
+    }
+    assert_eq!(place("link").await.unwrap(), one);
+    let gone = crate::LocalEnvironment::builder(at("one")).build().unwrap();
+    fs::rename(at("one"), at("moved")).unwrap();
+    assert_eq!(place("moved").await.unwrap(), one);
+    assert!(matches!(gone.place().await, Err(EnvError::NotFound { .. })));
+    fs::create_dir(at("one")).unwrap();
+    assert_ne!(place("one").await.unwrap(), one);
+}

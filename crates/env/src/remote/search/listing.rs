@@ -19,35 +19,37 @@ use crate::{
 };
 
 /// Contents of ignore files; `None` for files that do not exist.
-pub(super) type Rules = BTreeMap<PathBuf, Option<Vec<u8>>>;
+pub(in crate::remote) type Rules = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 /// The tree below a directory.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(in crate::remote) struct Listing {
     root: PathBuf,
     /// Entries with full paths, each directory before its entries.
     entries: Vec<Entry>,
     /// Rules in effect in the parent of the root.
     above: Option<Arc<IgnoreRules>>,
+    /// Entries that were removed because they are ignored, without those below them.
+    ignored: Vec<Entry>,
 }
 
 impl Listing {
     /// Creates a listing from entries with paths relative to `root`.
-    pub(super) fn new(root: &Path, mut entries: Vec<Entry>) -> Self {
+    pub(in crate::remote) fn new(root: &Path, mut entries: Vec<Entry>) -> Self {
         for entry in &mut entries {
             entry.path = root.join(&entry.path);
         }
         entries.sort_by(|left, right| left.path.cmp(&right.path));
-        Self { root: root.to_path_buf(), entries, above: None }
+        Self { root: root.to_path_buf(), entries, above: None, ignored: Vec::new() }
     }
 
     /// Returns the paths to read for the rules above the root.
-    pub(super) fn above(root: &Path) -> Vec<PathBuf> {
+    pub(in crate::remote) fn above(root: &Path) -> Vec<PathBuf> {
         root.ancestors().flat_map(rule_files_in).collect()
     }
 
     /// Sets the rules above the root.
-    pub(super) fn set_above(&mut self, working_directory: &Path, known: &Rules) {
+    pub(in crate::remote) fn set_above(&mut self, working_directory: &Path, known: &Rules) {
         let is_repository = |directory: &&Path| is_there(known, &directory.join(REPOSITORY));
         let repository = self.root.ancestors().find(is_repository);
         for directory in governing_directories(&self.root, working_directory, repository) {
@@ -58,7 +60,7 @@ impl Listing {
     }
 
     /// Returns the ignore files in the tree.
-    pub(super) fn rule_files(&self) -> Vec<PathBuf> {
+    pub(in crate::remote) fn rule_files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for entry in &self.entries {
             let name = entry.path.file_name().unwrap_or_default();
@@ -71,8 +73,19 @@ impl Listing {
         files
     }
 
+    /// Returns the ignore files that may be in the tree although they are not listed.
+    pub(in crate::remote) fn possible_rule_files(&self) -> Vec<PathBuf> {
+        let listed = self.entries.iter().filter(|entry| entry.stat.kind() == FileKind::Directory);
+        let directories =
+            std::iter::once(self.root.as_path()).chain(listed.map(|entry| entry.path.as_path()));
+        directories
+            .filter(|directory| directory.file_name().is_none_or(|name| name != REPOSITORY))
+            .flat_map(rule_files_in)
+            .collect()
+    }
+
     /// Removes the entries that the scope excludes under these rules.
-    pub(super) fn apply(&mut self, known: &Rules, scope: SearchScope) {
+    pub(in crate::remote) fn apply(&mut self, known: &Rules, scope: SearchScope) {
         let mut known = known.clone();
         for entry in
             self.entries.iter().filter(|entry| entry.path.file_name().is_some_and(|name| name == REPOSITORY))
@@ -88,6 +101,9 @@ impl Listing {
                 return false;
             };
             if scope.excludes(Some(&**of_parent), &entry.path, is_dir) {
+                if entry.path.file_name().is_none_or(|name| name != REPOSITORY) {
+                    self.ignored.push(entry.clone());
+                }
                 return false;
             }
             if is_dir {
@@ -98,8 +114,18 @@ impl Listing {
         });
     }
 
+    /// Returns the entries, each directory before its own.
+    pub(in crate::remote) fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
+    /// Returns the entries that were removed because they are ignored, without those below them.
+    pub(in crate::remote) fn ignored(&self) -> &[Entry] {
+        &self.ignored
+    }
+
     /// Returns files and links.
-    pub(super) fn files(&self) -> impl Iterator<Item = &Entry> {
+    pub(in crate::remote) fn files(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| entry.stat.is_link() || entry.stat.kind() == FileKind::File)
     }
 }

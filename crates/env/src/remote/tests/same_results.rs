@@ -8,7 +8,10 @@ use std::{
     path::Path,
 };
 
-use crate::{ExecutionEnvironment, GlobRequest, GrepMode, GrepRequest, LocalEnvironment, SearchScope};
+use crate::{
+    EntryKind, ExecutionEnvironment, GlobRequest, GrepMode, GrepRequest, LocalEnvironment, ReadLimits,
+    SearchScope, WalkEntry, WalkOutput, WalkRequest,
+};
 
 /// Creates a tree with every case that a search handles specially.
 pub(crate) fn fill(root: &Path) {
@@ -91,6 +94,63 @@ pub(crate) async fn searches_find_the_same(remote: &dyn ExecutionEnvironment, ro
         remote.list_directory(Path::new(""), 9).await.unwrap(),
     );
     assert_eq!(local_result, remote_result);
+}
+
+/// Compares local, remote and portable walks of a tree created by [`fill`]. The remote environment works in `root`.
+pub(crate) async fn walks_find_the_same(remote: &dyn ExecutionEnvironment, root: &Path) {
+    let local = LocalEnvironment::builder(root).build().unwrap();
+    let comparable = |output: WalkOutput| {
+        assert!(output.is_complete(), "{output:?}");
+        let entries = output.entries.into_iter();
+        let entry = |entry: WalkEntry| {
+            let mode = entry.mode.filter(|_| entry.kind != EntryKind::Symlink);
+            (
+                entry.path,
+                entry.kind,
+                mode,
+                entry.size,
+                entry.target,
+                entry.identity.map(|identity| identity.inode),
+            )
+        };
+        entries.map(entry).collect::<Vec<_>>()
+    };
+    for path in ["", "src", "src/nested", "names", "directory.txt", "build"] {
+        let request = WalkRequest::new(path);
+        let (here, there) = (local.walk(&request).await.unwrap(), remote.walk(&request).await.unwrap());
+        assert!(here.started_ns.is_some() && there.started_ns.is_some());
+        assert_eq!(here.ignored, there.ignored, "{path}");
+        let ignored = here.ignored.clone();
+        let here = comparable(here);
+        assert_eq!(here, comparable(there), "{path}");
+        let files = here.iter().filter(|entry| entry.1 == EntryKind::File);
+        let files: Vec<_> = files.map(|entry| root.join(path).join(&entry.0)).collect();
+        for total in [1_000, 1_000_000] {
+            let limits = ReadLimits::new(100, total);
+            let read = local.read_many(&files, limits).await.unwrap();
+            assert_eq!(read, remote.read_many(&files, limits).await.unwrap(), "{path} {total}");
+            // The primitives take too long for all files.
+            if !path.is_empty() {
+                let portable = crate::environment::walk::read_many(remote, &files, limits).await.unwrap();
+                assert_eq!(read, portable, "{path} {total}");
+            }
+        }
+        if path.is_empty() {
+            continue;
+        }
+        let portable = crate::environment::walk::walk(remote, &request).await.unwrap();
+        assert_eq!(ignored, portable.ignored, "{path}");
+        let mut portable = comparable(portable);
+        for (portable, known) in
+            portable.iter_mut().zip(&here).filter(|(_, known)| known.1 == EntryKind::Symlink)
+        {
+            // The primitives do not look at links themselves.
+            portable.2 = None;
+            portable.4.clone_from(&known.4);
+            portable.5 = known.5;
+        }
+        assert_eq!(here, portable, "{path}");
+    }
 }
 
 /// Every pattern in the whole tree, and one pattern in every path, in all modes.

@@ -24,7 +24,7 @@ use crate::{
     remote::tests::{
         late_start,
         matrix::{LONG, in_own_process, processes_with, this_test, until},
-        same_results::{fill, searches_find_the_same},
+        same_results::{fill, searches_find_the_same, walks_find_the_same},
         volume,
     },
     search::GrepRequest,
@@ -130,6 +130,7 @@ async fn local_and_remote_ripgrep_searches_agree() {
         eprintln!("SKIPPED: rg is not installed on the remote host");
     }
     searches_find_the_same(&env, remote.path()).await;
+    walks_find_the_same(&env, remote.path()).await;
     env.cleanup().await.unwrap();
 }
 

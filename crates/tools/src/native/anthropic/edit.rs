@@ -39,6 +39,7 @@ impl Tool for Edit {
         name: "Edit",
         description: include_str!("edit.md"),
         effect: Effect::Write,
+        declares_changes: true,
         kind: ToolKind::EditFile.as_str(),
         supports_dry_run: true,
     }

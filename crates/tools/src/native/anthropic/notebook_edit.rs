@@ -71,6 +71,7 @@ impl Tool for NotebookEdit {
          adds a cell after it, `delete` removes it. Read the notebook first. A code cell that changes loses its \
          outputs until it is run again.",
         effect: Effect::Write,
+        declares_changes: true,
         kind: ToolKind::EditFile.as_str(),
         supports_dry_run: true,
     }

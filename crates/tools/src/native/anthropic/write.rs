@@ -34,6 +34,7 @@ impl Tool for Write {
         name: "Write",
         description: include_str!("write.md"),
         effect: Effect::Write,
+        declares_changes: true,
         repeatable: true,
         kind: ToolKind::WriteFile.as_str(),
         supports_dry_run: true,

@@ -43,6 +43,7 @@ impl Tool for Replace {
         name: "replace",
         description: include_str!("replace.md"),
         effect: Effect::Write,
+        declares_changes: true,
         kind: ToolKind::EditFile.as_str(),
         supports_dry_run: true,
     }

@@ -34,6 +34,7 @@ impl Tool for WriteFile {
         name: "write_file",
         description: include_str!("write_file.md"),
         effect: Effect::Write,
+        declares_changes: true,
         repeatable: true,
         kind: ToolKind::WriteFile.as_str(),
         supports_dry_run: true,

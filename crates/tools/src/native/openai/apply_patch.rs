@@ -46,6 +46,7 @@ impl Tool for ApplyPatch {
         name: "apply_patch",
         description: include_str!("apply_patch.md"),
         effect: Effect::Write,
+        declares_changes: true,
         kind: ToolKind::ApplyPatch.as_str(),
         supports_dry_run: true,
     }

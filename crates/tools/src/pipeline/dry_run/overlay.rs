@@ -22,6 +22,7 @@ pub(super) struct Overlay {
 #[derive(Clone, Debug)]
 enum Entry {
     Written(Vec<u8>),
+    Directory,
     Removed,
 }
 
@@ -38,18 +39,18 @@ impl Overlay {
         self.layer().get(path).cloned()
     }
 
-    /// Returns whether a file was written below this path.
+    /// Returns whether a file or directory was created below this path.
     fn is_directory_above(&self, path: &Path) -> bool {
         let layer = self.layer();
         let mut below = layer.range(path.to_owned()..).filter(|(file, _)| file.starts_with(path));
-        below.any(|(file, entry)| file != path && matches!(entry, Entry::Written(_)))
+        below.any(|(file, entry)| file != path && matches!(entry, Entry::Written(_) | Entry::Directory))
     }
 
     fn keep(&self, path: PathBuf, bytes: Vec<u8>) -> Result<(), EnvError> {
         let mut layer = self.layer();
         let held = layer.values().map(|entry| match entry {
             Entry::Written(bytes) => bytes.len(),
-            Entry::Removed => 0,
+            Entry::Directory | Entry::Removed => 0,
         });
         if held.sum::<usize>().saturating_add(bytes.len()) > MAX_BYTES {
             return Err(refused(&path, "it is too large to be shown beforehand"));
@@ -83,6 +84,7 @@ impl ExecutionEnvironment for Overlay {
         match self.entry(&path) {
             None => self.inner.read(&path, range).await,
             Some(Entry::Removed) => Err(not_found(path)),
+            Some(Entry::Directory) => Err(EnvError::IsADirectory { path }),
             Some(Entry::Written(bytes)) => {
                 let Range { start, end } = range.unwrap_or(0..u64::MAX);
                 let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
@@ -109,6 +111,7 @@ impl ExecutionEnvironment for Overlay {
         let path = self.resolve(path);
         match self.entry(&path) {
             Some(Entry::Written(bytes)) => Ok(Metadata::new(FileKind::File, bytes.len() as u64)),
+            Some(Entry::Directory) => Ok(Metadata::new(FileKind::Directory, 0)),
             _ if self.is_directory_above(&path) => Ok(Metadata::new(FileKind::Directory, 0)),
             Some(Entry::Removed) => Err(not_found(path)),
             None => self.inner.metadata(&path).await,
@@ -118,7 +121,7 @@ impl ExecutionEnvironment for Overlay {
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
         let path = self.resolve(path);
         let listed = match self.inner.list(&path).await {
-            Err(EnvError::NotFound { .. }) if self.is_directory_above(&path) => Vec::new(),
+            Err(EnvError::NotFound { .. }) if self.metadata(&path).await?.is_dir() => Vec::new(),
             result => result?,
         };
         let mut entries: BTreeMap<PathBuf, DirEntry> =
@@ -128,17 +131,33 @@ impl ExecutionEnvironment for Overlay {
             let mut names = inside.components();
             let Some(name) = names.next().map(|name| PathBuf::from(name.as_os_str())) else { continue };
             match (entry, names.next()) {
-                (Entry::Written(_), Some(_below)) => {
+                (Entry::Written(_) | Entry::Directory, Some(_below)) => {
                     entries.entry(name.clone()).or_insert_with(|| DirEntry::directory(name));
                 }
                 (Entry::Written(bytes), None) => {
                     entries.insert(name.clone(), DirEntry::file(name, bytes.len() as u64));
+                }
+                (Entry::Directory, None) => {
+                    entries.insert(name.clone(), DirEntry::directory(name));
                 }
                 (Entry::Removed, None) => drop(entries.remove(&name)),
                 (Entry::Removed, Some(_below)) => {}
             }
         }
         Ok(entries.into_values().collect())
+    }
+
+    async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        let path = self.resolve(path);
+        match self.metadata(&path).await {
+            Ok(metadata) if metadata.is_dir() => Ok(()),
+            Ok(_) => Err(EnvError::NotADirectory { path }),
+            Err(EnvError::NotFound { .. }) => {
+                self.layer().insert(path, Entry::Directory);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {
@@ -192,6 +211,24 @@ mod tests {
         assert!(matches!(env.remove(Path::new("n")).await, Err(EnvError::IsADirectory { .. })));
         assert!(matches!(env.write(Path::new("n"), b"").await, Err(EnvError::IsADirectory { .. })));
         assert!(matches!(env.write(Path::new("a/b"), b"").await, Err(EnvError::NotADirectory { .. })));
+        env.create_directory(Path::new("x/y")).await.unwrap();
+        env.create_directory(Path::new("x/y")).await.unwrap();
+        assert!(env.metadata(Path::new("x")).await.unwrap().is_dir());
+        assert_eq!(
+            (names(&env, ".").await, names(&env, "x").await),
+            (vec!["a".into(), "e".into(), "n".into(), "x".into()], vec!["y".to_owned()])
+        );
+        assert!(names(&env, "x/y").await.is_empty());
+        assert!(matches!(env.create_directory(Path::new("a")).await, Err(EnvError::NotADirectory { .. })));
+        assert!(matches!(env.remove(Path::new("x")).await, Err(EnvError::IsADirectory { .. })));
+        env.remove(Path::new("x/y")).await.unwrap();
+        assert!(matches!(env.metadata(Path::new("x/y")).await, Err(EnvError::NotFound { .. })));
+        // Nothing that is refused here changes the files below.
+        assert!(env.set_mode(Path::new("a"), 0o777).await.is_err());
+        assert!(env.create_symlink(Path::new("link"), Path::new("a")).await.is_err());
+        let walked = env.walk(&pintle_env::WalkRequest::new("")).await.unwrap();
+        let walked: Vec<_> = walked.entries.iter().map(|entry| entry.path.to_str().unwrap()).collect();
+        assert_eq!(walked, ["a", "e", "n", "n/m", "n/m/c"]);
         assert_eq!(inner.files(), before);
     }
 

@@ -69,7 +69,12 @@ fn chains_are_reported(harness: &Harness, from: usize) -> Result<(), String> {
     let reported: Vec<_> = reported.collect();
     let chain = |index: usize| harness.requests[index].prefix_chain();
     for index in from..harness.requests.len() {
-        let (chain, before) = (chain(index), index.checked_sub(1).map(chain));
+        // A request for a summary is not part of the conversation.
+        let is_of_conversation = |index: &usize| {
+            let last = harness.requests[*index].messages.last();
+            last.is_none_or(|message| !message.text().starts_with("This conversation will be shortened"))
+        };
+        let (chain, before) = (chain(index), (0..index).rev().find(is_of_conversation).map(chain));
         let moved = before.and_then(|before| before.first_moved(&chain));
         if reported.get(index) != Some(&(chain.last(), moved)) {
             return Err(format!("{:?} was reported, and request {index} has {chain:?}", reported.get(index)));
@@ -79,17 +84,20 @@ fn chains_are_reported(harness: &Harness, from: usize) -> Result<(), String> {
 }
 
 fn may_call_the_model(machine: &Machine) -> Result<(), String> {
-    let (limits, spent) = (&machine.limits, machine.spent());
+    let (limits, committed) = (&machine.limits, machine.committed());
     let rounds = machine.progress.as_ref().map_or(0, |progress| progress.rounds);
-    let within = |limit: u64, count: u64| limit == 0 || count < limit;
-    let below = |limit: Option<u64>, count: u64| limit.is_none_or(|limit| count < limit);
+    let below = |limit: u64, count: u64| limit == 0 || count < limit;
+    let within = |limit: Option<u64>, count: u64| limit.is_none_or(|limit| count <= limit);
     let checks = [
-        ("turns", within(limits.max_turns, machine.turns)),
-        ("rounds", within(limits.max_tool_rounds_per_input, rounds)),
-        ("tokens", below(limits.budget.tokens, spent.tokens())),
+        ("turns", below(limits.max_turns, machine.turns)),
+        ("rounds", below(limits.max_tool_rounds_per_input, rounds)),
+        ("tokens", within(limits.budget.tokens, committed.tokens())),
         (
             "cost",
-            limits.budget.cost_micros.is_none_or(|limit| spent.cost_micros.is_some_and(|cost| cost < limit)),
+            limits
+                .budget
+                .cost_micros
+                .is_none_or(|limit| committed.cost_micros.is_some_and(|cost| cost <= limit)),
         ),
     ];
     match checks.iter().find(|(_, holds)| !holds) {
@@ -136,7 +144,8 @@ fn runs_end_once(harness: &Harness) -> Result<(), String> {
     if of_window != count(|event| matches!(event, EventKind::ContextFull { .. })) {
         return Err("an outcome and an event say different things of the window".into());
     }
-    if (in_progress == 1) != (harness.machine.state() == SessionState::Processing) {
+    let is_compacting = matches!(harness.machine.phase, Phase::Compacting { .. });
+    if (in_progress == 1 || is_compacting) != (harness.machine.state() == SessionState::Processing) {
         return Err(format!("the state is {:?}", harness.machine.state()));
     }
     Ok(())

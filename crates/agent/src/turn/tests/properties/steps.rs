@@ -4,16 +4,18 @@ use pintle_llm::ModelInfo;
 use proptest::prelude::*;
 
 use super::super::*;
-use crate::protocol::{SessionId, SubagentStatus};
+use crate::protocol::{Account, SessionId, SubagentSettings, SubagentStatus};
 
 /// A random step. Its target is chosen from what is possible when it is taken.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(in super::super) enum Step {
     /// The expected next step; the number selects one of several open calls.
     Proceed(usize),
     Submit,
     Steer,
     FollowUp,
+    Compact,
+    Rewind(usize),
     Interrupt,
     Abort,
     Close,
@@ -35,6 +37,8 @@ pub(super) enum Step {
     Overdue(usize),
     OutOfTime,
     Start(usize),
+    Declare(usize),
+    Reconcile(usize, u8),
     Finish(usize),
     FailCall(usize, ToolErrorKind),
     Ask(usize),
@@ -42,6 +46,8 @@ pub(super) enum Step {
     Segment,
     Spawn,
     Spend(u64),
+    /// The parent answers, with this much.
+    Grant(u64),
     EndChild,
     Resume,
     CleanUp,
@@ -66,7 +72,7 @@ const KINDS: [ErrorKind; 16] = [
     ErrorKind::Configuration,
 ];
 
-pub(super) fn step(limits: BoxedStrategy<TurnLimits>) -> BoxedStrategy<Step> {
+pub(in super::super) fn step(limits: BoxedStrategy<TurnLimits>) -> BoxedStrategy<Step> {
     let on = (0_usize..12).prop_map(Step::Proceed);
     prop_oneof![12 => on, 3 => host(limits), 2 => model(), 3 => tools(), 1 => children()].boxed()
 }
@@ -76,6 +82,8 @@ fn host(limits: BoxedStrategy<TurnLimits>) -> impl Strategy<Value = Step> {
         8 => Just(Step::Submit),
         3 => Just(Step::Steer),
         2 => Just(Step::FollowUp),
+        2 => Just(Step::Compact),
+        2 => (0_usize..12).prop_map(Step::Rewind),
         2 => Just(Step::Interrupt),
         1 => prop_oneof![6 => Just(Step::Interrupt), 1 => Just(Step::Abort), 1 => Just(Step::Close)],
         2 => Just(Step::Change),
@@ -123,6 +131,8 @@ fn tools() -> impl Strategy<Value = Step> {
         3 => (index.clone(), any::<bool>()).prop_map(|(index, yes)| Step::Decide(index, yes)),
         1 => index.clone().prop_map(Step::Overdue),
         8 => index.clone().prop_map(Step::Start),
+        3 => index.clone().prop_map(Step::Declare),
+        2 => (index.clone(), 0_u8..4).prop_map(|(index, how)| Step::Reconcile(index, how)),
         8 => index.clone().prop_map(Step::Finish),
         1 => (index.clone(), error).prop_map(|(index, error)| Step::FailCall(index, error)),
         1 => index.clone().prop_map(Step::Ask),
@@ -141,7 +151,7 @@ fn children() -> impl Strategy<Value = Step> {
 }
 
 /// Takes a step, like the driver would.
-pub(super) fn take(harness: &mut Harness, step: &Step) {
+pub(in super::super) fn take(harness: &mut Harness, step: &Step) {
     match step {
         Step::Proceed(choice) => take(harness, &next(harness, *choice)),
         Step::Submit => {
@@ -159,6 +169,8 @@ pub(super) fn take(harness: &mut Harness, step: &Step) {
             let text = format!("follow {}", harness.clock);
             harness.tell(InputKind::FollowUp { text });
         }
+        Step::Compact => harness.tell(InputKind::Compact),
+        Step::Rewind(turns) => harness.tell(InputKind::Rewind { turns: *turns }),
         Step::Interrupt => harness.tell(InputKind::Interrupt),
         Step::Abort => harness.tell(InputKind::Abort),
         Step::Close => harness.tell(InputKind::Close),
@@ -186,16 +198,31 @@ pub(super) fn take(harness: &mut Harness, step: &Step) {
         }
         Step::OutOfTime => harness.tell(InputKind::TimerFired { timer: Timer::Run(RunId(harness.runs)) }),
         Step::Start(index) => harness.tell(InputKind::ToolStarted { call: harness.key(*index) }),
+        Step::Declare(index) => harness.declare(*index),
+        Step::Reconcile(index, how) => harness.reconciled(*index, reconciliation(*how)),
         Step::Finish(index) => harness.finish_started(*index, "result", None),
         Step::FailCall(index, error) => harness.finish_started(*index, "failed", Some(*error)),
         Step::Ask(index) => harness.ask(*index, "which?"),
         Step::Lose(index) => harness.tell(InputKind::ToolLost { call: harness.key(*index) }),
         Step::Spawn | Step::Spend(_) | Step::EndChild => child(harness, step),
+        Step::Grant(amount) => {
+            let Some((ask, has, wants)) = harness.asked else { return };
+            let more = |has: Option<u64>, wants: Option<u64>| {
+                has.map(|has| has.saturating_add(wants.unwrap_or(0).min(*amount)))
+            };
+            let slice = Budget {
+                tokens: more(has.tokens, wants.tokens),
+                cost_micros: more(has.cost_micros, wants.cost_micros.map(|micros| micros * 1_000_000)),
+                wall_time: None,
+                tool_calls: more(has.tool_calls, wants.tool_calls),
+            };
+            harness.tell(InputKind::BudgetGranted { ask, slice });
+        }
         Step::Resume => {
             // Segments and subagents end with the process that had them open.
             harness.segment_is_open = false;
             harness.children.clear();
-            harness.tell(InputKind::Resumed);
+            harness.tell(InputKind::Resumed { attached: Vec::new() });
         }
         Step::CleanUp => {
             if matches!(harness.machine.phase, Phase::CleaningUp) {
@@ -213,6 +240,8 @@ fn next(harness: &Harness, choice: usize) -> Step {
     match &harness.machine.phase {
         Phase::Resting => Step::Submit,
         Phase::LoadingContext { .. } => Step::Load(true),
+        Phase::AwaitingBudget => Step::Grant(u64::try_from(choice).unwrap_or(0) * 20),
+        Phase::Compacting { .. } => Step::Say("summary", Finish::Stop, None),
         Phase::AwaitingModel(_) if choice.is_multiple_of(3) => Step::Say("text", Finish::Stop, None),
         Phase::AwaitingModel(_) => Step::Call(1 + choice % 3, Finish::ToolCalls),
         Phase::RunningTools(round) => {
@@ -224,11 +253,22 @@ fn next(harness: &Harness, choice: usize) -> Step {
                 "asking" => Step::Decide(index, true),
                 "starting" => Step::Start(index),
                 "running" => Step::Finish(index),
+                "reconciling" => Step::Reconcile(index, u8::try_from(choice % 4).unwrap_or(0)),
                 // It waits for another call.
                 _ => Step::Steer,
             }
         }
         Phase::CleaningUp => Step::CleanUp,
+    }
+}
+
+fn reconciliation(how: u8) -> Reconciliation {
+    let path = vec![PathBuf::from("/w/a")];
+    match how {
+        0 => Reconciliation::Done,
+        1 => Reconciliation::Untouched,
+        2 => Reconciliation::Conflict { done: Vec::new(), untouched: Vec::new(), changed: path },
+        _ => Reconciliation::Unknown { reason: "it is gone".into() },
     }
 }
 
@@ -321,22 +361,49 @@ fn child(harness: &mut Harness, step: &Step) {
             let agent = format!("agent {}", harness.clock);
             harness.children.push(agent.clone());
             let session = SessionId::new(agent.clone());
-            harness.tell(InputKind::ChildSpawned { agent, session, task: "look".into() });
+            harness.tell(InputKind::ChildSpawned {
+                agent,
+                session,
+                task: "look".into(),
+                call_id: None,
+                settings: SubagentSettings::default(),
+            });
         }
         Step::Spend(tokens) => {
             let Some(agent) = harness.children.last().cloned() else { return };
-            let spent = Spent {
-                input_tokens: *tokens,
+            // It asks before it spends, and spends no more than it gets.
+            let limited = harness.granted.get(&agent).copied().unwrap_or_default();
+            let spent = harness.spent_by.get(&agent).copied().unwrap_or_default();
+            let wants = Budget::default().with_tokens(*tokens).with_cost_micros(*tokens).with_tool_calls(1);
+            let has = limited;
+            harness.tell(InputKind::ChildAsked { agent: agent.clone(), ask: 1, has, wants });
+            let Some(slice) = harness.granted.get(&agent).copied() else { return };
+            let left = slice.left(&spent);
+            let tokens = left.tokens.unwrap_or(*tokens).min(*tokens);
+            let now = Spent {
+                input_tokens: tokens,
                 output_tokens: 0,
-                cost_micros: Some(*tokens * 1_000_000),
-                tool_calls: u64::from(*tokens > 20),
+                cost_micros: Some(left.cost_micros.unwrap_or(tokens).min(tokens)),
+                tool_calls: left.tool_calls.unwrap_or(1).min(1),
             };
-            harness.tell(InputKind::ChildSpent { agent, spent });
+            let spent = spent.and(now);
+            harness.spent_by.insert(agent.clone(), spent);
+            let account = Account { spent, rests: tokens % 5 == 0, ..Account::default() };
+            if account.rests {
+                harness.granted.insert(agent.clone(), slice.exactly(&spent));
+            }
+            harness.tell(InputKind::ChildAccount { agent, account });
         }
         _ => {
             let Some(agent) = harness.children.pop() else { return };
             let status = SubagentStatus::Completed;
-            harness.tell(InputKind::ChildEnded { agent, status, turns_used: 1 });
+            harness.tell(InputKind::ChildEnded {
+                agent,
+                status,
+                turns_used: 1,
+                output: String::new(),
+                reason: None,
+            });
         }
     }
 }

@@ -1,0 +1,159 @@
+//! Inputs that others post to the session: each is recorded, once, and then taken out of the inbox.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
+
+use super::report::Decided;
+use super::{Driver, Report};
+use crate::protocol::{Decision, InputKind, Posted, PostedInput, RunId};
+use crate::record::{PostedInputs, Record};
+
+/// Delay after an error of the inbox.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// Posted input, and the sender that is told once it is on record.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    pub(super) posted: Posted,
+    recorded: oneshot::Sender<()>,
+}
+
+impl Delivery {
+    fn confirm(self) {
+        // Without its task, the input stays in the inbox, and the record says that it was taken.
+        let _ = self.recorded.send(());
+    }
+}
+
+/// State of the posted inputs.
+#[derive(Debug, Default)]
+pub(super) struct PostedState {
+    /// Ids that were on record when the session was resumed, and may still be in the inbox.
+    known: HashSet<String>,
+    /// Decisions on calls that are not ready to be decided on, such as after a crash.
+    early: Vec<Delivery>,
+    /// Id of the posted input that is recorded next.
+    pub(super) recording: Option<String>,
+}
+
+impl PostedState {
+    pub(super) fn of(record: &Record) -> Self {
+        let known = record.entries.iter().filter_map(|entry| entry.posted.clone()).collect();
+        Self { known, ..Self::default() }
+    }
+}
+
+impl Driver {
+    /// Follows the inbox of the session, if its journal has one.
+    pub(super) fn follow_posted(&mut self) {
+        let Some(inbox) = self.recording.posted() else { return };
+        let reports = self.reports.clone();
+        self.spawn(deliver(inbox, reports).instrument(self.trace.session()));
+    }
+
+    /// Handles a posted input.
+    pub(super) async fn posted(&mut self, delivery: Delivery) {
+        if self.suspended {
+            // It is for the process that takes up the session.
+            return;
+        }
+        if self.posted.known.contains(&delivery.posted.input_id) {
+            delivery.confirm();
+            return;
+        }
+        let kind = match &delivery.posted.input {
+            PostedInput::Message { text } if self.machine.current_run().is_none() => {
+                let run = RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
+                InputKind::Submit { run, text: text.clone() }
+            }
+            PostedInput::Message { text } => InputKind::FollowUp { text: text.clone() },
+            PostedInput::Steer { text } => InputKind::Steer { text: text.clone() },
+            PostedInput::Interrupt => InputKind::Interrupt,
+            PostedInput::Decision { call_id, fingerprint, decision } => {
+                let decided =
+                    Decided { call_id: call_id.clone(), exactly: *fingerprint, decision: decision.clone() };
+                match self.decide(decided) {
+                    Some(kind) => kind,
+                    // After a crash the call is prepared again before it can be decided on.
+                    None if self.machine.may_need_decision(call_id) && !self.calls.is_pending(call_id) => {
+                        self.posted.early.push(delivery);
+                        return;
+                    }
+                    None => self.refused_decision(call_id, decision),
+                }
+            }
+        };
+        self.record_posted(delivery, kind).await;
+    }
+
+    /// Applies a decision that came before its call could be decided on.
+    pub(super) async fn decide_early(&mut self) {
+        let (ready, waiting) = std::mem::take(&mut self.posted.early).into_iter().partition(|delivery| {
+            matches!(&delivery.posted.input, PostedInput::Decision { call_id, .. }
+                if self.calls.is_pending(call_id) || !self.machine.may_need_decision(call_id))
+        });
+        self.posted.early = waiting;
+        let ready: Vec<Delivery> = ready;
+        for delivery in ready {
+            Box::pin(self.posted(delivery)).await;
+        }
+    }
+
+    /// Returns the input for a decision that no call waits for.
+    pub(super) fn refused_decision(&self, call_id: &str, decision: &Decision) -> InputKind {
+        let reason = if self.calls.is_pending(call_id) {
+            "the call has other arguments now"
+        } else {
+            "no call of this id waits for a decision: it was decided on before, or has ended"
+        };
+        InputKind::DecisionRefused {
+            call_id: call_id.to_owned(),
+            approved: matches!(decision, Decision::Approve),
+            reason: reason.to_owned(),
+        }
+    }
+
+    async fn record_posted(&mut self, delivery: Delivery, kind: InputKind) {
+        self.posted.recording = Some(delivery.posted.input_id.clone());
+        self.step(kind).await;
+        // After a failed record the input stays in the inbox, for the next process.
+        if self.recording.failure().is_none() {
+            delivery.confirm();
+        }
+    }
+}
+
+/// Delivers inputs to the driver, and takes each out of the inbox once it is on record.
+async fn deliver(mut inbox: Box<dyn PostedInputs>, reports: mpsc::Sender<Report>) {
+    let mut unrecorded = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            Some((input_id, recorded)) = unrecorded.next(), if !unrecorded.is_empty() => {
+                let (input_id, recorded): (String, Result<(), oneshot::error::RecvError>) = (input_id, recorded);
+                if recorded.is_ok() && let Err(error) = inbox.take(&input_id).await {
+                    tracing::warn!(%error, input_id, "a posted input was not removed from the inbox");
+                }
+            }
+            next = inbox.next() => match next {
+                Ok(posted) => {
+                    let input_id = posted.input_id.clone();
+                    let (recorded, on_record) = oneshot::channel();
+                    let delivery = Box::new(Delivery { posted, recorded });
+                    if reports.send(Report::Posted(delivery)).await.is_err() {
+                        return;
+                    }
+                    unrecorded.push(async move { (input_id, on_record.await) });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the inbox of the session cannot be read");
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Compaction of long conversations: the policy, and its result.
+
+use serde::{Deserialize, Serialize};
+
+/// When a conversation is compacted, and by which model.
+///
+/// A compaction is a view: requests begin with a summary in place of the older entries, and the history keeps them all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct CompactionPolicy {
+    /// Share of the context window, less the limit on output tokens, in percent from 1 to 100: a larger request is
+    /// preceded by a compaction. `None` compacts on request only. Default `None`.
+    pub at_percent: Option<u8>,
+    /// Model of the same provider that writes the summary; the session's own if `None`.
+    pub model: Option<String>,
+}
+
+impl CompactionPolicy {
+    /// Share of the window at which hosts that compact automatically should do so.
+    pub const AUTOMATIC: u8 = 85;
+
+    /// Creates a policy that compacts automatically, at [`AUTOMATIC`](Self::AUTOMATIC) percent.
+    #[must_use]
+    pub fn automatic() -> Self {
+        Self { at_percent: Some(Self::AUTOMATIC), model: None }
+    }
+
+    /// Sets the share of the window in percent, at most 100.
+    #[must_use]
+    pub fn with_at_percent(mut self, percent: u8) -> Self {
+        self.at_percent = Some(percent.clamp(1, 100));
+        self
+    }
+
+    /// Sets the model that writes summaries.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+}
+
+/// Summary in place of the beginning of a history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Compaction {
+    /// Number of entries that it stands for.
+    pub through: usize,
+    /// Number of entries that the history had when it was made.
+    pub made_at: usize,
+    /// The summary.
+    pub summary: String,
+}
+
+impl Compaction {
+    pub(crate) fn new(through: usize, made_at: usize, summary: String) -> Self {
+        Self { through, made_at, summary }
+    }
+}

@@ -1,0 +1,96 @@
+//! What followed from an input.
+
+use pintle_tools::ToolErrorKind;
+use serde::{Deserialize, Serialize};
+
+use super::{Action, EventKind, OutcomeStatus, Spent};
+
+/// What followed from an input besides the fingerprint of a request, in a record: the decisions without which another
+/// version could not tell where runs and conversations went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Followed {
+    /// Number of entries of the history that the request was to summarise, if it was for a summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<u64>,
+    /// What was reserved for each attempt of the request, under a limit on tokens or cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<Spent>,
+    /// Whether a model call was cancelled.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
+    /// Ids of the calls that were answered as cancelled or not run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub answered: Vec<String>,
+    /// Number of steering messages that were delivered.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub steered: u64,
+    /// Number of inputs of the user that began before a run ended: the one submitted, or a follow-up.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub begun: u64,
+    /// Ends of runs: of one, and perhaps of one that had waited for this end and could not begin.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<OutcomeStatus>,
+    /// Whether a request was sent. Its fingerprint is beside this.
+    #[serde(skip)]
+    pub(crate) request: bool,
+    /// Whether the record says all of this. Before version 4 it only says whether a request was sent.
+    #[serde(skip)]
+    pub(crate) is_complete: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Followed {
+    /// Returns what followed, of these actions.
+    pub(crate) fn of(actions: &[Action]) -> Self {
+        let mut followed = Self { is_complete: true, ..Self::default() };
+        let mut rests = false;
+        for action in actions {
+            if let Action::Emit(event) = action {
+                if let EventKind::CompactionStart { through } = event.as_ref() {
+                    followed.compaction = Some(*through);
+                } else if let EventKind::ProcessingEnd { .. } = event.as_ref() {
+                    rests = true;
+                } else if let EventKind::SteeringInjected { .. } = event.as_ref() {
+                    followed.steered += 1;
+                } else if let EventKind::ToolCallEnd {
+                    call_id, error: Some(ToolErrorKind::Cancelled), ..
+                } = event.as_ref()
+                {
+                    followed.answered.push(call_id.clone());
+                } else if let EventKind::UserInput { .. } = event.as_ref()
+                    && followed.ended.is_empty()
+                {
+                    followed.begun += 1;
+                }
+            } else if let Action::CallModel { reserved, .. } = action {
+                followed.request = true;
+                followed.reserved = reserved.as_deref().copied();
+            } else if let Action::CancelModel = action {
+                followed.cancelled = true;
+            } else if let Action::Finish { outcome, .. } = action
+                && rests
+            {
+                // Another run, which was rejected, has no such event before it.
+                rests = false;
+                followed.ended.push(outcome.status);
+            }
+        }
+        followed
+    }
+
+    /// Returns what a record has of this.
+    pub(crate) fn as_recorded(&self) -> Self {
+        Self { request: false, is_complete: false, ..self.clone() }
+    }
+
+    /// Returns whether a record has nothing of this.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.as_recorded() == Self::default()
+    }
+}

@@ -1,0 +1,52 @@
+//! Inputs that others than the host post to a session.
+
+use pintle_llm::Fingerprint;
+use serde::{Deserialize, Serialize};
+
+use super::Decision;
+
+/// Input that was posted to a session, with the id that its sender chose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Posted {
+    /// Id, unique within the session. An input is taken once, however often it is posted.
+    pub input_id: String,
+    /// The input.
+    pub input: PostedInput,
+}
+
+/// What somebody who does not run a session can send it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PostedInput {
+    /// The next input: it starts a run if the session is idle, and is a follow-up otherwise.
+    Message {
+        /// Text.
+        text: String,
+    },
+    /// A message to inject between two rounds, or with the next input.
+    Steer {
+        /// Text.
+        text: String,
+    },
+    /// Stop the current turn and keep the session.
+    Interrupt,
+    /// A decision on a call, with exactly these arguments.
+    Decision {
+        /// The model's id of the call.
+        call_id: String,
+        /// Fingerprint of the call, as in the request for approval.
+        fingerprint: Fingerprint,
+        /// The decision.
+        decision: Decision,
+    },
+}
+
+impl Posted {
+    /// Creates a posted input.
+    #[must_use]
+    pub fn new(input_id: impl Into<String>, input: PostedInput) -> Self {
+        Self { input_id: input_id.into(), input }
+    }
+}

@@ -1,0 +1,555 @@
+//! Folding of what another version recorded (design of the layers above, section 2).
+//!
+//! Another version may have decided differently, so its inputs are not stepped. Texts, answers, results and spending are
+//! taken as they stand, and the record says what followed from an input: a request, or the end of a run. Records before
+//! version 4 say less, and the rules of the conversation stand in. Folding decides nothing and asks for nothing; it only
+//! tells what happened.
+
+use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
+
+use super::cycle::{Progress, is_pause};
+use super::ending::Ending;
+use super::round::NotRun;
+use super::{Machine, Phase};
+use crate::protocol::{
+    Action, Change, Compaction, EventKind, Followed, Input, InputKind, LoadId, ModelCallId, OutcomeStatus,
+    RunId, SessionState, Timer, Timestamp, Turn,
+};
+
+impl Machine {
+    /// Takes an input and what followed from it. Returns the events and the ends of runs.
+    pub(crate) fn fold(&mut self, input: Input, followed: &Followed) -> Vec<Action> {
+        let last = self.now;
+        self.now = last.max(input.at);
+        let mut out = Vec::new();
+        self.fold_input(input.kind, last, followed, &mut out);
+        self.fold_answers(followed, &mut out);
+        let begun = out.iter().filter(|action| is_user_input(action)).count() as u64;
+        if begun < followed.begun {
+            self.fold_follow_up(followed, &mut out);
+        }
+        while let Some(status) = next_end(followed, &out) {
+            let before = out.len();
+            self.fold_end(status, None, followed, &mut out);
+            if out.len() == before {
+                break;
+            }
+        }
+        if followed.request {
+            self.fold_request(followed, &mut out);
+        }
+        out.retain(|action| matches!(action, Action::Emit(_) | Action::Finish { .. }));
+        out
+    }
+
+    fn fold_input(&mut self, kind: InputKind, last: Timestamp, followed: &Followed, out: &mut Vec<Action>) {
+        match kind {
+            InputKind::Submit { run, text } => self.fold_submit(run, text, followed, out),
+            InputKind::Interrupt => self.fold_stop(Ending::Interrupt, followed, out),
+            InputKind::Abort => self.fold_stop(Ending::Abort, followed, out),
+            InputKind::Close => self.fold_stop(Ending::Close, followed, out),
+            InputKind::Configure { change: Change::Context } => self.context_is_current = false,
+            InputKind::ApprovalDecided { call, approved, reason } => {
+                self.take_decision(call, approved, reason, out);
+                self.fold_round(followed, out);
+            }
+            InputKind::ContextLoaded { load, context } => {
+                if self.expects_load(load) {
+                    self.take_context(*context, out);
+                }
+            }
+            InputKind::ContextFailed { load, error } => {
+                if self.expects_load(load) {
+                    self.fold_failed(error, followed, out);
+                }
+            }
+            InputKind::ModelRetrying { model_call, error, .. } => {
+                if followed.cancelled {
+                    // There was no budget for another attempt.
+                    self.release_failed(&error);
+                    self.ending.get_or_insert(Ending::Interrupt);
+                } else if self.expects(model_call) {
+                    self.take_retry(&error);
+                }
+            }
+            InputKind::ModelReplied { model_call, response } => {
+                self.fold_reply(model_call, *response, followed, out);
+            }
+            InputKind::ModelFailed { model_call, error, partial } => {
+                if self.expects(model_call) {
+                    self.fold_failure(error, partial, followed, out);
+                }
+            }
+            InputKind::TimerFired { timer: Timer::Approval(call) } => {
+                self.take_decision(call, false, Some("nobody decided in time".to_owned()), out);
+                self.fold_round(followed, out);
+            }
+            InputKind::TimerFired { timer: Timer::Run(run) } => {
+                // A timer whose limit was removed fires without effect.
+                if self.limits.budget.wall_time.is_some() && self.current_run() == Some(run) {
+                    self.fold_stop(Ending::Interrupt, followed, out);
+                }
+            }
+            InputKind::CallPrepared { call, preparation } => {
+                self.take_preparation(call, preparation, out);
+                self.fold_round(followed, out);
+            }
+            InputKind::ToolStarted { call } => self.take_start(call, out),
+            InputKind::Reconciled { call, result } => {
+                self.take_reconciliation(call, result, out);
+                self.fold_round(followed, out);
+            }
+            InputKind::ToolFinished { call, finished } => {
+                self.take_result(call, *finished, out);
+                self.fold_round(followed, out);
+            }
+            InputKind::ToolLost { call } => {
+                self.take_loss(call, out);
+                self.fold_round(followed, out);
+            }
+            InputKind::ChildSpent { agent, spent } => {
+                self.take_child_spent(&agent, spent);
+            }
+            InputKind::ChildAccount { agent, account } => {
+                self.take_child_account(&agent, account);
+            }
+            InputKind::ChildAsked { agent, ask, has, wants } => self.take_child_ask(&agent, ask, has, wants),
+            InputKind::BudgetGranted { ask, slice } => self.take_grant(ask, slice),
+            InputKind::CleanedUp => {
+                if self.ends_the_session() && !followed.is_complete {
+                    self.close_round(NotRun::Stopped, followed, out);
+                    self.phase = Phase::CleaningUp;
+                }
+                self.cleaned_up(out);
+            }
+            InputKind::Unrecorded { error } => {
+                out.push(Action::emit(EventKind::Error { error: error.clone() }));
+                self.fold_stop(Ending::Failure(error), followed, out);
+            }
+            InputKind::Resumed { attached } => {
+                if self.state != SessionState::Closed {
+                    self.take_resumption(last, &attached, out);
+                    self.fold_resumption(followed, out);
+                }
+            }
+            // A summary shows in what followed.
+            InputKind::Compact | InputKind::TakenUp { .. } => {}
+            // These decide nothing.
+            kind @ (InputKind::Opened { .. }
+            | InputKind::Steer { .. }
+            | InputKind::FollowUp { .. }
+            | InputKind::Rewind { .. }
+            | InputKind::CheckpointTaken { .. }
+            | InputKind::Configure { .. }
+            | InputKind::DecisionRefused { .. }
+            | InputKind::SegmentOpened { .. }
+            | InputKind::SegmentClosed { .. }
+            | InputKind::ArgumentsOpened { .. }
+            | InputKind::ArgumentsClosed { .. }
+            | InputKind::ChangesDeclared { .. }
+            | InputKind::ChildSpawned { .. }
+            | InputKind::ChildEnded { .. }) => self.handle(kind, last, out),
+        }
+    }
+
+    /// Takes an input of the user. One that came in the middle of a run was rejected, unless the run was being stopped.
+    fn fold_submit(&mut self, run: RunId, text: String, followed: &Followed, out: &mut Vec<Action>) {
+        let is_closing = self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp);
+        if is_closing || text.trim().is_empty() {
+            return;
+        }
+        if self.progress.is_some() {
+            if self.ending == Some(Ending::Interrupt) && self.waiting.is_none() {
+                self.waiting = Some((run, text));
+            }
+            return;
+        }
+        self.progress = Some(Progress::new(run, self.now));
+        self.state = SessionState::Processing;
+        self.fold_user(text, followed, out);
+    }
+
+    fn fold_user(&mut self, text: String, followed: &Followed, out: &mut Vec<Action>) {
+        if let Some(progress) = &mut self.progress {
+            progress.rounds = 0;
+        }
+        self.record(Turn::user(text.clone(), self.now));
+        out.push(Action::emit(EventKind::UserInput { content: text }));
+        self.fold_steering(followed, out);
+        if !matches!(self.phase, Phase::Compacting { .. }) {
+            self.await_request();
+        }
+    }
+
+    /// Delivers the steering messages that wait: as many as the record says, or else all. Returns whether there were any.
+    fn fold_steering(&mut self, followed: &Followed, out: &mut Vec<Action>) -> bool {
+        let told = out.iter().filter(|action| is_steering(action)).count() as u64;
+        let mut left = if followed.is_complete { followed.steered.saturating_sub(told) } else { u64::MAX };
+        let before = out.len();
+        while left > 0
+            && let Some(content) = self.steering.pop_front()
+        {
+            left -= 1;
+            self.record(Turn::steering(content.clone(), self.now));
+            out.push(Action::emit(EventKind::SteeringInjected { content }));
+        }
+        out.len() > before
+    }
+
+    /// Notes that another request is to follow.
+    fn await_request(&mut self) {
+        self.phase = Phase::LoadingContext { load: LoadId(0), stale: false };
+    }
+
+    fn fold_request(&mut self, followed: &Followed, out: &mut Vec<Action>) {
+        self.close_round(NotRun::OverBudget, followed, out);
+        self.model_calls += 1;
+        let model_call = ModelCallId(self.model_calls);
+        if let Some(progress) = &mut self.progress {
+            progress.model_calls += 1;
+        }
+        self.take_reservation(followed.reserved);
+        let through = followed.compaction.and_then(|through| usize::try_from(through).ok());
+        let is_between_runs = self.progress.is_none();
+        self.phase = match through {
+            Some(through) => {
+                out.push(Action::emit(EventKind::CompactionStart { through: through as u64 }));
+                Phase::Compacting { model_call, through }
+            }
+            // Nothing else asks a model between runs. How much it summarised is not on record.
+            None if is_between_runs => Phase::Compacting { model_call, through: 0 },
+            None => Phase::AwaitingModel(model_call),
+        };
+        self.state = SessionState::Processing;
+    }
+
+    fn fold_reply(
+        &mut self,
+        model_call: ModelCallId,
+        mut response: Response,
+        followed: &Followed,
+        out: &mut Vec<Action>,
+    ) {
+        if let Phase::Compacting { through, .. } = self.phase
+            && self.expects(model_call)
+        {
+            self.fold_summary(through, &response, followed, out);
+            return;
+        }
+        if !self.awaits(model_call) {
+            return;
+        }
+        if self.is_summary_of_old(&response, followed) {
+            self.settle(&response.usage, out);
+            self.await_request();
+            return;
+        }
+        self.accepted = self.history.len();
+        self.make_call_ids_unique(&mut response.message, out);
+        let calls: Vec<ToolCall> = response.tool_calls().cloned().collect();
+        self.record_response(&response, out);
+        let finish = response.finish_reason.reason;
+        if self.ending.is_some() {
+            self.settle_unrun(calls, NotRun::Stopped, out);
+            self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
+        } else if finish == Finish::ContentFilter {
+            self.settle_unrun(calls, NotRun::Blocked, out);
+            self.fold_end_by(OutcomeStatus::Refused, followed, out);
+        } else if finish == Finish::Error {
+            self.settle_unrun(calls, NotRun::CutOff, out);
+            self.fold_end_by(OutcomeStatus::Failed, followed, out);
+        } else if calls.is_empty() {
+            self.fold_answer(&response, followed, out);
+        } else if finish == Finish::Length {
+            self.track_for_loops(&calls);
+            self.settle_unrun(calls, NotRun::CutOff, out);
+            self.fold_steering(followed, out);
+            self.await_request();
+        } else {
+            let round = self.new_round(model_call, calls);
+            self.phase = Phase::RunningTools(round);
+        }
+    }
+
+    /// Returns whether this load can be the newest one. Loads are not on record before they end.
+    fn expects_load(&mut self, LoadId(load): LoadId) -> bool {
+        let expects = matches!(self.phase, Phase::LoadingContext { .. }) && load >= self.loads;
+        if expects {
+            self.loads = load;
+        }
+        expects
+    }
+
+    /// Returns whether this model call is the newest one and has not ended.
+    fn expects(&self, model_call: ModelCallId) -> bool {
+        let compacts =
+            matches!(self.phase, Phase::Compacting { model_call: current, .. } if current == model_call);
+        compacts || self.awaits(model_call)
+    }
+
+    /// Returns whether a record before version 4 has this response as a summary: the conversation went on, and nothing else
+    /// was there to go on with.
+    fn is_summary_of_old(&self, response: &Response, followed: &Followed) -> bool {
+        !followed.is_complete
+            && followed.request
+            && response.tool_calls().next().is_none()
+            && self.steering.is_empty()
+            && self.follow_ups.is_empty()
+            && !is_pause(response)
+    }
+
+    fn fold_summary(
+        &mut self,
+        through: usize,
+        response: &Response,
+        followed: &Followed,
+        out: &mut Vec<Action>,
+    ) {
+        self.settle(&response.usage, out);
+        let summary = response.text();
+        if through > 0 && through <= self.history.len() && !summary.trim().is_empty() {
+            let before = self.estimated_tokens();
+            self.set_view(Compaction::new(through, self.history.len(), summary));
+            out.push(Action::emit(EventKind::CompactionEnd {
+                through: through as u64,
+                tokens_before: before,
+                tokens_after: self.estimated_tokens(),
+                usage: response.usage.clone(),
+            }));
+        }
+        self.end_summary(followed, out);
+    }
+
+    /// Goes on after a summary, or after a failed attempt to get one.
+    fn end_summary(&mut self, followed: &Followed, out: &mut Vec<Action>) {
+        if self.progress.is_none() {
+            self.phase = Phase::Resting;
+            self.state = SessionState::Idle;
+        } else if self.ending.is_some() {
+            self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
+        } else {
+            self.await_request();
+        }
+    }
+
+    /// Goes on after a response without calls: with a message that waits, or with the end of the run.
+    fn fold_answer(&mut self, response: &Response, followed: &Followed, out: &mut Vec<Action>) {
+        let goes_on = self.fold_steering(followed, out) || (is_pause(response) && followed.ended.is_empty());
+        if goes_on {
+            self.await_request();
+        } else {
+            let asks = response.text().trim_end().ends_with('?');
+            let status = if asks { OutcomeStatus::AwaitingInput } else { OutcomeStatus::Completed };
+            self.fold_end_by(status, followed, out);
+        }
+    }
+
+    /// Ends the input: with a follow-up, or with the run. The record may say it better.
+    fn fold_end_by(&mut self, status: OutcomeStatus, followed: &Followed, out: &mut Vec<Action>) {
+        // What followed ends the run, or begins the next input.
+        if followed.is_complete && (!followed.ended.is_empty() || followed.begun > 0) {
+            return;
+        }
+        if !self.fold_follow_up(followed, out) {
+            self.fold_end(status, None, followed, out);
+        }
+    }
+
+    /// Begins the next follow-up, if there is one. Returns whether there is.
+    fn fold_follow_up(&mut self, followed: &Followed, out: &mut Vec<Action>) -> bool {
+        let Some(next) = self.follow_ups.pop_front() else { return false };
+        self.close_round(NotRun::OverBudget, followed, out);
+        self.fold_user(next, followed, out);
+        true
+    }
+
+    fn fold_failure(
+        &mut self,
+        error: ErrorInfo,
+        partial: String,
+        followed: &Followed,
+        out: &mut Vec<Action>,
+    ) {
+        self.release_failed(&error);
+        if matches!(self.phase, Phase::Compacting { .. }) {
+            self.end_summary(followed, out);
+        } else if self.ending.is_some() {
+            if !partial.trim().is_empty() {
+                self.record(Turn::interrupted(partial, self.now));
+            }
+            self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
+        } else if followed.request {
+            // It was repeated without what the provider had refused, or with a summary.
+            self.repair_after(&error, out);
+            self.await_request();
+        } else if self.progress.is_some() {
+            self.fold_failed(error, followed, out);
+        }
+    }
+
+    /// Ends the run with an error, and the session with one after which no input would succeed.
+    fn fold_failed(&mut self, error: ErrorInfo, followed: &Followed, out: &mut Vec<Action>) {
+        if self.progress.is_none() {
+            return;
+        }
+        out.push(Action::emit(EventKind::Error { error: error.clone() }));
+        let is_fatal = matches!(
+            error.kind,
+            ErrorKind::Authentication | ErrorKind::AccessDenied | ErrorKind::Configuration
+        );
+        if is_fatal {
+            self.ending = Some(Ending::Failure(error));
+            self.phase = Phase::CleaningUp;
+        } else {
+            self.fold_end(OutcomeStatus::Failed, Some(error), followed, out);
+        }
+    }
+
+    /// Goes on after the process that drove the session was gone.
+    fn fold_resumption(&mut self, followed: &Followed, out: &mut Vec<Action>) {
+        match self.phase {
+            Phase::Compacting { .. } if self.progress.is_none() => self.end_summary(followed, out),
+            Phase::RunningTools(_) => self.fold_round(followed, out),
+            Phase::LoadingContext { .. }
+            | Phase::AwaitingBudget
+            | Phase::AwaitingModel(_)
+            | Phase::Compacting { .. } => {
+                if self.ending.is_some() {
+                    self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
+                }
+            }
+            Phase::Resting | Phase::CleaningUp => {}
+        }
+    }
+
+    fn fold_stop(&mut self, ending: Ending, followed: &Followed, out: &mut Vec<Action>) {
+        if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
+            return;
+        }
+        self.drop_waiting(out);
+        if ending == Ending::Interrupt && (self.progress.is_none() || self.ending.is_some()) {
+            return;
+        }
+        if !matches!(self.ending, Some(Ending::Failure(_))) {
+            self.ending = Some(ending);
+        }
+        match &mut self.phase {
+            Phase::RunningTools(round) => {
+                round.stop(out);
+                self.fold_round(followed, out);
+            }
+            Phase::Resting | Phase::LoadingContext { .. } | Phase::AwaitingBudget => {
+                self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
+            }
+            Phase::AwaitingModel(_) | Phase::Compacting { .. } | Phase::CleaningUp => {}
+        }
+    }
+
+    /// Ends the round if every call has its result.
+    fn fold_round(&mut self, followed: &Followed, out: &mut Vec<Action>) {
+        let Phase::RunningTools(round) = &self.phase else { return };
+        if !round.is_done() {
+            return;
+        }
+        let results = round.results();
+        self.record(Turn::tool_results(results, self.now));
+        let lost = std::mem::take(&mut self.environment_lost);
+        let question = self.question.take();
+        if let Some(progress) = &mut self.progress {
+            progress.rounds += 1;
+        }
+        self.await_request();
+        if self.ending.is_some() {
+            self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
+        } else if lost {
+            self.fold_end(OutcomeStatus::Failed, None, followed, out);
+        } else if let Some(question) = question.filter(|_| self.steering.is_empty()) {
+            if let Some(progress) = &mut self.progress {
+                progress.text = question;
+            }
+            self.fold_end(OutcomeStatus::AwaitingInput, None, followed, out);
+        } else {
+            self.fold_steering(followed, out);
+        }
+    }
+
+    /// Answers the calls that were answered without an input that says so.
+    fn fold_answers(&mut self, followed: &Followed, out: &mut Vec<Action>) {
+        let why = if self.ending.is_some() { NotRun::Stopped } else { NotRun::OverBudget };
+        let Phase::RunningTools(round) = &mut self.phase else { return };
+        for state in round.calls.iter_mut().filter(|state| followed.answered.contains(&state.call.id)) {
+            if !state.is_done() {
+                state.abandon(why, out);
+            }
+        }
+        self.fold_round(followed, out);
+    }
+
+    /// Answers the calls of a round that has ended without them.
+    fn close_round(&mut self, why: NotRun, followed: &Followed, out: &mut Vec<Action>) {
+        let Phase::RunningTools(round) = &mut self.phase else { return };
+        round.answer_waiting(why, out);
+        for state in round.calls.iter_mut().filter(|state| !state.is_done()) {
+            state.lose(super::round::HOST_GONE, std::time::Duration::ZERO, out);
+        }
+        let results = round.results();
+        self.record(Turn::tool_results(results, self.now));
+        if self.ending.is_none() {
+            self.fold_steering(followed, out);
+        }
+        self.await_request();
+    }
+
+    fn ends_the_session(&self) -> bool {
+        matches!(self.ending, Some(Ending::Abort | Ending::Close | Ending::Failure(_)))
+    }
+
+    /// Ends the run, if one is under way. The record may say better whether it ended, and how.
+    fn fold_end(
+        &mut self,
+        status: OutcomeStatus,
+        error: Option<ErrorInfo>,
+        followed: &Followed,
+        out: &mut Vec<Action>,
+    ) {
+        if self.progress.is_none() && self.ending.is_none() {
+            return;
+        }
+        let why = if self.ending.is_some() { NotRun::Stopped } else { NotRun::OverBudget };
+        if self.ends_the_session() {
+            self.close_round(why, followed, out);
+            self.phase = Phase::CleaningUp;
+            return;
+        }
+        let recorded = next_end(followed, out);
+        if followed.is_complete && recorded.is_none() {
+            return;
+        }
+        self.close_round(why, followed, out);
+        let status = recorded.unwrap_or(status);
+        self.phase = Phase::Resting;
+        self.ending = None;
+        let awaits_input = status == OutcomeStatus::AwaitingInput;
+        self.state = if awaits_input { SessionState::AwaitingInput } else { SessionState::Idle };
+        out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
+        self.finish_run(status, error, out);
+        self.return_slice();
+        if let Some((run, text)) = self.waiting.take() {
+            self.fold_submit(run, text, followed, out);
+        }
+    }
+}
+
+fn is_steering(action: &Action) -> bool {
+    matches!(action, Action::Emit(event) if matches!(event.as_ref(), EventKind::SteeringInjected { .. }))
+}
+
+fn is_user_input(action: &Action) -> bool {
+    matches!(action, Action::Emit(event) if matches!(event.as_ref(), EventKind::UserInput { .. }))
+}
+
+/// Returns how the next run ended, after those whose ends are told.
+fn next_end(followed: &Followed, told: &[Action]) -> Option<OutcomeStatus> {
+    let is_end = |action: &&Action| matches!(action, Action::Emit(event) if matches!(event.as_ref(), EventKind::ProcessingEnd { .. }));
+    followed.ended.get(told.iter().filter(is_end).count()).copied()
+}

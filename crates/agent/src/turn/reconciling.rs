@@ -1,0 +1,119 @@
+//! Calls that changed files when their process died: the files tell what became of them.
+
+use std::path::PathBuf;
+
+use pintle_env::Output;
+use pintle_llm::{ToolCall, ToolResult};
+use pintle_tools::{ChangeKind, FileChange, FileIntent, Reconciliation, ToolErrorKind};
+
+use super::round::{HOST_GONE, NotRun, Stage};
+use super::{Machine, Phase};
+use crate::protocol::{Action, CallKey, EventKind};
+
+impl Machine {
+    /// Keeps what a running call declared. It has an effect from now on.
+    pub(super) fn changes_declared(&mut self, key: CallKey, files: Vec<FileIntent>) {
+        let Phase::RunningTools(round) = &mut self.phase else { return };
+        let Some(state) = round.get_mut(key) else { return };
+        if matches!(state.stage, Stage::Running { since: Some(_), .. }) {
+            state.declared.extend(files);
+        }
+    }
+
+    pub(super) fn reconciled(&mut self, key: CallKey, result: Reconciliation, out: &mut Vec<Action>) {
+        if self.take_reconciliation(key, result, out) {
+            self.advance_round(out);
+        }
+    }
+
+    /// Takes what became of a call's files. Returns whether that was expected.
+    pub(super) fn take_reconciliation(
+        &mut self,
+        key: CallKey,
+        result: Reconciliation,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let stopping = self.ending.is_some();
+        let Phase::RunningTools(round) = &mut self.phase else { return false };
+        let Some(state) = round.get_mut(key) else { return false };
+        let Stage::Reconciling { ran, .. } = state.stage else { return false };
+        let declared = std::mem::take(&mut state.declared);
+        match result {
+            Reconciliation::Done => {
+                let message = done(&declared);
+                out.push(Action::emit(EventKind::ToolCallEnd {
+                    call_id: state.call.id.clone(),
+                    tool_name: state.call.name.clone(),
+                    output: Output::from(message.clone()),
+                    error: None,
+                    timeout_ms: None,
+                    exit_code: None,
+                    duration_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
+                    changes: declared.iter().filter_map(change).collect(),
+                }));
+                state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), message, false));
+            }
+            Reconciliation::Untouched if stopping => {
+                state.refuse(ToolErrorKind::Cancelled, NotRun::Stopped.for_model(), out);
+            }
+            Reconciliation::Untouched => {
+                // It counts again when it starts again. A decision that released it still holds.
+                self.spent.tool_calls = self.spent.tool_calls.saturating_sub(1);
+                state.stage = Stage::Preparing;
+                let tool_call: Box<ToolCall> = Box::new(state.call.clone());
+                out.push(Action::PrepareCall { call: key, tool_call });
+            }
+            Reconciliation::Conflict { done, untouched, changed } => {
+                let message = conflict(&done, &untouched, &changed);
+                state.fail(&message, ToolErrorKind::EditConflict, ran, out);
+            }
+            Reconciliation::Unknown { reason } => {
+                let message = format!("{HOST_GONE} Its files cannot be looked at: {reason}");
+                state.lose(&message, ran, out);
+            }
+            // A comparison that a newer version knows.
+            _ => state.lose(HOST_GONE, ran, out),
+        }
+        true
+    }
+}
+
+fn done(files: &[FileIntent]) -> String {
+    let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+    format!(
+        "The program that ran this call ended before it could report, but the call had done its work. Changed: {}.",
+        listed(&paths)
+    )
+}
+
+/// Describes a conflict: nothing was overwritten, and the model has to look.
+fn conflict(done: &[PathBuf], untouched: &[PathBuf], changed: &[PathBuf]) -> String {
+    let mut message =
+        "The program that ran this call ended in the middle of it, and it was not run again.".to_owned();
+    for (state, paths) in [
+        ("Perhaps changed by somebody else since", changed),
+        ("Changed by this call", done),
+        ("Not changed", untouched),
+    ] {
+        if !paths.is_empty() {
+            message.push_str(&format!(" {state}: {}.", listed(paths)));
+        }
+    }
+    message.push_str(" Nothing was overwritten. Read the files before you change them again.");
+    message
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the change that a declaration describes, without a diff: the content before is gone.
+fn change(file: &FileIntent) -> Option<FileChange> {
+    let kind = match (file.before, file.after) {
+        (None, Some(_)) => ChangeKind::Added,
+        (Some(_), Some(_)) => ChangeKind::Modified,
+        (Some(_), None) => ChangeKind::Deleted,
+        (None, None) => return None,
+    };
+    Some(FileChange::new(file.path.display().to_string(), kind, String::new()))
+}

@@ -1,0 +1,423 @@
+//! Reservation of model calls under a [`Budget`] (design of the layers above, section 2).
+//!
+//! An attempt reserves before it begins: its input, as the provider counted it last, with an upper estimate of what is new,
+//! and its output limit, which is lowered to what is left. The reservation returns when the attempt has told what it took.
+//! One that does not tell counts whole.
+
+use pintle_llm::{ErrorInfo, ErrorKind, HistoryItem, ModelInfo, Request, Usage};
+use serde::{Deserialize, Serialize};
+
+use super::budget::{ReachedLimit, cost, spent_on};
+use super::ending::Ending;
+use super::{Machine, Phase};
+use crate::protocol::{Action, Budget, BudgetKind, EventKind, Spent, TokenBounds, Turn, TurnContext};
+
+/// Most tokens that a provider adds to a message for its role and its borders.
+const MESSAGE: u64 = 8;
+
+/// Output limit below which a subagent asks for more of the budget, in tokens.
+const COMFORTABLE_OUTPUT: u64 = 8_192;
+
+/// Amounts held for calls whose cost is not known yet, and the request for more.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Reservations {
+    /// Of the attempt under way.
+    attempt: Option<Spent>,
+    /// Of attempts that ended without telling what they took.
+    unsettled: Spent,
+    /// Number of requests for more.
+    asks: u64,
+    asking: Asking,
+}
+
+/// State of a request to the parent session for more of the budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Asking {
+    /// None was made for what is needed now.
+    #[default]
+    No,
+    /// It waits for its answer.
+    Waiting,
+    /// It was answered, and is not repeated for the same need.
+    Answered,
+}
+
+/// Reason why a call is not made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shortage {
+    pub(super) limit: ReachedLimit,
+    /// What would be needed besides what is left.
+    wants: Budget,
+}
+
+impl Reservations {
+    /// Returns the amount of attempts that ended without telling what they took.
+    pub(super) fn unsettled(&self) -> Spent {
+        self.unsettled
+    }
+}
+
+impl Machine {
+    /// Returns everything spent or held: by this session's attempts, and by its subagents.
+    pub(super) fn committed(&self) -> Spent {
+        self.charged().and(self.reservations.attempt.unwrap_or_default()).and(self.children.held())
+    }
+
+    /// Returns what is reserved for the attempt under way.
+    pub(super) fn reserved(&self) -> Option<Spent> {
+        self.reservations.attempt
+    }
+
+    /// Takes the reservation of an attempt that is on record.
+    pub(super) fn take_reservation(&mut self, reserved: Option<Spent>) {
+        self.reservations.attempt = reserved;
+    }
+
+    /// Takes the answer to a request that is on record.
+    pub(super) fn take_grant(&mut self, ask: u64, slice: Budget) {
+        self.reservations.asks = ask;
+        self.limits.budget = Budget { wall_time: self.limits.budget.wall_time, ..slice };
+    }
+
+    /// Takes a retry that is on record: the failed attempt counts, and the next one has reserved as much.
+    pub(super) fn take_retry(&mut self, error: &ErrorInfo) {
+        self.reservations.attempt = self.settle_failed(error);
+    }
+
+    /// Returns everything spent, with attempts that did not tell what they took.
+    pub(super) fn charged(&self) -> Spent {
+        self.spent.and(self.reservations.unsettled)
+    }
+
+    /// Counts an amount whose spending is unknown.
+    pub(super) fn charge_unsettled(&mut self, amount: Spent) {
+        self.reservations.unsettled += amount;
+    }
+
+    /// Reserves the first attempt of a request, and lowers its output limit to what is left.
+    ///
+    /// # Errors
+    ///
+    /// The limit because of which the call must not be made.
+    pub(super) fn reserve(&mut self, context: &TurnContext, request: &mut Request) -> Result<(), Shortage> {
+        if !self.limits.budget.limits_model_calls() {
+            return Ok(());
+        }
+        let left = self.budget_left();
+        let input = self.most_input_tokens(context, &request.messages);
+        let pricing = context.pricing.as_deref();
+        // Input and output share the window.
+        let window = context.context_window.saturating_sub(input).max(1);
+        let wanted = request.max_tokens.unwrap_or(window);
+        let least = self.least_output(&context.bounds).min(wanted);
+        let by_tokens = left.tokens.map_or(u64::MAX, |left| left.saturating_sub(input));
+        let by_cost = left.cost_micros.map_or(u64::MAX, |left| affordable_output(pricing, input, left));
+        let output = wanted.min(by_tokens).min(by_cost);
+        let comfortable = if self.may_ask() { COMFORTABLE_OUTPUT.min(wanted) } else { least };
+        if output < comfortable.max(1) {
+            return Err(self.shortage(&left, input, least.max(1), comfortable.max(1), pricing));
+        }
+        if output < wanted {
+            request.max_tokens = Some(output);
+        }
+        self.reservations.attempt = Some(most_spent(pricing, input, output));
+        self.reservations.asking = Asking::No;
+        Ok(())
+    }
+
+    fn shortage(
+        &self,
+        left: &Budget,
+        input: u64,
+        least: u64,
+        comfortable: u64,
+        pricing: Option<&ModelInfo>,
+    ) -> Shortage {
+        let (needed, wanted) = (most_spent(pricing, input, least), most_spent(pricing, input, comfortable));
+        let short_of_tokens = left.tokens.is_some_and(|left| left < needed.tokens());
+        let kind = if short_of_tokens || left.cost_micros.is_none() {
+            BudgetKind::Tokens
+        } else {
+            BudgetKind::CostMicros
+        };
+        let wants = left.exactly(&wanted).with_each(left, u64::saturating_sub);
+        Shortage { limit: ReachedLimit::before(kind, &self.limits.budget, &self.committed(), &needed), wants }
+    }
+
+    /// Returns the fewest output tokens of a useful response.
+    fn least_output(&self, bounds: &TokenBounds) -> u64 {
+        let reasons = self.reasoning_effort.as_ref().is_some_and(|effort| effort.as_str() != "none");
+        if reasons { bounds.least_output_reasoning } else { bounds.least_output }
+    }
+
+    /// Returns an upper estimate of the tokens of a request with these messages.
+    fn most_input_tokens<'a>(
+        &self,
+        context: &TurnContext,
+        messages: impl IntoIterator<Item = &'a HistoryItem>,
+    ) -> u64 {
+        let bounds = &context.bounds;
+        let Some(counted) = self.counted_prompt else {
+            let tools =
+                context.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len());
+            let tools = text_tokens(tools.sum(), bounds);
+            let messages = messages.into_iter().map(|message| item_tokens(message, bounds));
+            return messages.fold(tools, u64::saturating_add);
+        };
+        let new = self.history.get(counted.turns..).unwrap_or_default();
+        let new = new.iter().map(|turn| turn_tokens(turn, bounds));
+        // A request for a summary goes on after the history.
+        let more = messages.into_iter().skip(self.messages.len()).map(|message| item_tokens(message, bounds));
+        let new = new.chain(more).fold(0, u64::saturating_add);
+        counted.tokens.saturating_add(new)
+    }
+
+    /// Counts what an attempt took, and returns the reservation.
+    pub(super) fn settle(&mut self, usage: &Usage, out: &mut Vec<Action>) {
+        let attempt = self.reservations.attempt.take();
+        let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
+        let spent = spent_on(usage, pricing);
+        self.spent += spent;
+        let Some(reserved) = attempt else { return };
+        if spent.tokens() == 0 {
+            // Its server does not count.
+            self.reservations.unsettled += reserved;
+        } else if let Some(message) = self.overrun(&reserved, &spent) {
+            out.push(Action::emit(EventKind::Warning { message }));
+        }
+    }
+
+    /// Describes by how much a limit is exceeded because an attempt took more than was reserved for it.
+    fn overrun(&self, reserved: &Spent, spent: &Spent) -> Option<String> {
+        let (budget, charged) = (&self.limits.budget, self.charged());
+        let over = |limit: Option<u64>, now: Option<u64>, reserved: Option<u64>, spent: Option<u64>| {
+            let over = now?.saturating_sub(limit?);
+            (over > 0 && spent? > reserved?).then_some(over)
+        };
+        let tokens =
+            over(budget.tokens, Some(charged.tokens()), Some(reserved.tokens()), Some(spent.tokens()));
+        let cost = over(budget.cost_micros, charged.cost_micros, reserved.cost_micros, spent.cost_micros);
+        let amount = match (tokens, cost) {
+            (Some(tokens), _) => format!("{tokens} tokens"),
+            (None, Some(micros)) => format!("{micros} millionths of a dollar"),
+            (None, None) => return None,
+        };
+        Some(format!(
+            "the budget is exceeded by {amount}: the provider counted {} tokens for a call for which {} were reserved",
+            spent.tokens(),
+            reserved.tokens(),
+        ))
+    }
+
+    /// Counts a failed attempt: what its error says, nothing if the provider refused it, and otherwise all of its
+    /// reservation.
+    fn settle_failed(&mut self, error: &ErrorInfo) -> Option<Spent> {
+        let reserved = self.reservations.attempt.take();
+        if let Some(usage) = &error.usage {
+            let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
+            self.spent += spent_on(usage, pricing);
+        } else if !was_refused(error) {
+            self.reservations.unsettled += reserved.unwrap_or_default();
+        }
+        reserved
+    }
+
+    /// Counts the last attempt of a failed call.
+    pub(super) fn release_failed(&mut self, error: &ErrorInfo) {
+        self.settle_failed(error);
+    }
+
+    /// Reserves another attempt like the failed one, or stops the call.
+    pub(super) fn reserve_retry(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) {
+        let Some(reserved) = self.settle_failed(error) else { return };
+        if self.ending.is_some() {
+            return;
+        }
+        let left = self.budget_left();
+        let is_short = |left: Option<u64>, needed: Option<u64>| {
+            left.is_some_and(|left| needed.is_none_or(|needed| left < needed))
+        };
+        let kind = if is_short(left.tokens, Some(reserved.tokens())) {
+            BudgetKind::Tokens
+        } else if is_short(left.cost_micros, reserved.cost_micros) {
+            BudgetKind::CostMicros
+        } else {
+            self.reservations.attempt = Some(reserved);
+            return;
+        };
+        let reached = ReachedLimit::before(kind, &self.limits.budget, &self.committed(), &reserved);
+        self.stop(Ending::Budget(reached), out);
+    }
+
+    /// Counts an attempt whose end nobody saw.
+    pub(super) fn lose_attempt(&mut self) {
+        let lost = self.reservations.attempt.take();
+        self.reservations.unsettled += lost.unwrap_or_default();
+        self.reservations.asking = Asking::No;
+    }
+
+    /// Returns whether the parent session can still be asked for what is needed now.
+    pub(super) fn may_ask(&self) -> bool {
+        self.asks_for_budget && self.reservations.asking != Asking::Answered
+    }
+
+    /// Asks the parent session for more, once for each need. Returns whether its answer is to be awaited.
+    pub(super) fn ask_for_budget(&mut self, wants: Budget, out: &mut Vec<Action>) -> bool {
+        if !self.may_ask() {
+            return false;
+        }
+        if self.reservations.asking == Asking::No {
+            self.reservations.asking = Asking::Waiting;
+            self.reservations.asks += 1;
+            let (ask, has) = (self.reservations.asks, Budget { wall_time: None, ..self.limits.budget });
+            out.push(Action::AskBudget { ask, has: Box::new(has), wants: Box::new(wants) });
+        }
+        true
+    }
+
+    /// Asks for what a model call lacks, and waits. Returns whether it does.
+    pub(super) fn ask_for_model_call(&mut self, shortage: &Shortage, out: &mut Vec<Action>) -> bool {
+        let asks = self.ask_for_budget(shortage.wants, out);
+        if asks {
+            self.phase = Phase::AwaitingBudget;
+        }
+        asks
+    }
+
+    /// Asks for the calls that may not start yet. Returns whether they wait for the answer.
+    pub(super) fn ask_for_tool_calls(&mut self, out: &mut Vec<Action>) -> bool {
+        if !self.may_ask() || self.budget_left().tool_calls != Some(0) {
+            return false;
+        }
+        let Phase::RunningTools(round) = &self.phase else { return false };
+        let waiting = round.waiting() as u64;
+        if waiting == 0 {
+            return false;
+        }
+        let wants = Budget { tool_calls: Some(waiting), ..Budget::default() };
+        self.ask_for_budget(wants, out)
+    }
+
+    /// Notes that tool calls have started.
+    pub(super) fn note_started(&mut self, started: u64) {
+        if started > 0 && self.reservations.asking == Asking::Answered {
+            self.reservations.asking = Asking::No;
+        }
+    }
+
+    /// Takes the answer to a request for more, and goes on.
+    pub(super) fn budget_granted(&mut self, ask: u64, slice: Budget, out: &mut Vec<Action>) {
+        if self.reservations.asking != Asking::Waiting || ask != self.reservations.asks {
+            return;
+        }
+        self.reservations.asking = Asking::Answered;
+        self.limits.budget = Budget { wall_time: self.limits.budget.wall_time, ..slice };
+        self.answer_asks(out);
+        match self.phase {
+            Phase::AwaitingBudget => self.proceed(out),
+            Phase::RunningTools(_) => self.advance_round(out),
+            Phase::Resting
+            | Phase::LoadingContext { .. }
+            | Phase::AwaitingModel(_)
+            | Phase::Compacting { .. }
+            | Phase::CleaningUp => self.stop_asking(),
+        }
+    }
+
+    /// Forgets a request for more that nobody needs any longer.
+    pub(super) fn stop_asking(&mut self) {
+        if !self.children.have_asked() {
+            self.reservations.asking = Asking::No;
+        }
+    }
+
+    /// Returns what is left of a slice when the session rests.
+    pub(super) fn return_slice(&mut self) {
+        self.stop_asking();
+        if self.asks_for_budget && self.reservations.asking == Asking::No {
+            let committed = self.committed();
+            let wall_time = self.limits.budget.wall_time;
+            self.limits.budget = Budget { wall_time, ..self.limits.budget.exactly(&committed) };
+        }
+    }
+}
+
+/// Returns an upper estimate of what a call takes.
+fn most_spent(pricing: Option<&ModelInfo>, input: u64, output: u64) -> Spent {
+    Spent {
+        input_tokens: input,
+        output_tokens: output,
+        cost_micros: pricing.and_then(|model| most_cost(model, input, output)),
+        tool_calls: 0,
+    }
+}
+
+/// Returns the highest price of a call of this size, whatever part of the input is written to a cache, in millionths of a
+/// US dollar.
+fn most_cost(model: &ModelInfo, input: u64, output: u64) -> Option<u64> {
+    let plain = Usage::new(input, output);
+    let mut written = plain.clone();
+    written.cache_write_tokens = Some(input);
+    let plain = cost(&plain, model)?;
+    Some(cost(&written, model).map_or(plain, |written| written.max(plain)).saturating_add(1))
+}
+
+/// Returns the most output tokens that a call with this input may have for this many millionths of a US dollar.
+fn affordable_output(pricing: Option<&ModelInfo>, input: u64, micros: u64) -> u64 {
+    let Some(model) = pricing else { return 0 };
+    let fits = |output: u64| most_cost(model, input, output).is_some_and(|cost| cost <= micros);
+    if !fits(0) {
+        return 0;
+    }
+    // The price grows with the output, in steps of a tier at most by its input.
+    let (mut least, mut most) = (0, 1_u64 << 40);
+    while least < most {
+        let middle = least + (most - least).div_ceil(2);
+        if fits(middle) { least = middle } else { most = middle - 1 }
+    }
+    least
+}
+
+/// Returns whether the provider answered a request without beginning to generate.
+fn was_refused(error: &ErrorInfo) -> bool {
+    match error.kind {
+        ErrorKind::Authentication
+        | ErrorKind::AccessDenied
+        | ErrorKind::NotFound
+        | ErrorKind::InvalidRequest
+        | ErrorKind::RateLimit
+        | ErrorKind::ContextLength
+        | ErrorKind::QuotaExceeded
+        | ErrorKind::UnsupportedToolChoice
+        | ErrorKind::Configuration => true,
+        ErrorKind::Server
+        | ErrorKind::ContentFilter
+        | ErrorKind::RequestTimeout
+        | ErrorKind::Abort
+        | ErrorKind::Network
+        | ErrorKind::Stream
+        | ErrorKind::InvalidToolCall
+        | ErrorKind::NoObjectGenerated
+        | _ => false,
+    }
+}
+
+fn text_tokens(bytes: usize, bounds: &TokenBounds) -> u64 {
+    (bytes as u64).div_ceil(bounds.bytes_per_token.max(1))
+}
+
+/// Returns an upper estimate of the tokens that an entry of the history adds to a request.
+fn turn_tokens(turn: &Turn, bounds: &TokenBounds) -> u64 {
+    // A response comes back as it was counted.
+    let counted = turn.usage.as_ref().map(|usage| usage.output_tokens).filter(|tokens| *tokens > 0);
+    counted.map_or_else(|| item_tokens(&turn.item, bounds), |tokens| tokens.saturating_add(MESSAGE))
+}
+
+fn item_tokens(item: &HistoryItem, bounds: &TokenBounds) -> u64 {
+    let calls: usize = item.tool_calls().map(|call| call.name.len() + call.arguments_text().len()).sum();
+    let results: usize = item.results().map(|result| result.text().len()).sum();
+    let images: usize = item.results().map(|result| result.images.len()).sum();
+    let reasoning = item.reasoning().map_or(0, |text| text.len());
+    let text = text_tokens(item.text().len() + calls + results + reasoning, bounds);
+    text.saturating_add(MESSAGE).saturating_add((images as u64).saturating_mul(bounds.image))
+}

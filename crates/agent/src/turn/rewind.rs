@@ -1,0 +1,94 @@
+//! Rewinding: the session goes on after an earlier entry of its history.
+
+use pintle_llm::MessageList;
+use serde::{Deserialize, Serialize};
+
+use super::compaction::Compactions;
+use super::loop_detection::LoopWindow;
+use super::start::not_run_since;
+use super::{Machine, Phase};
+use crate::protocol::{Action, Checkpoint, CheckpointReason, EventKind, SessionState, Turn};
+
+const REWOUND: &str = "Not run here: the session was rewound to before this call had a result.";
+
+/// Conversation before a rewind, so that it can be undone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Rewound {
+    history: Vec<Turn>,
+    compactions: Compactions,
+}
+
+impl Machine {
+    /// Returns the highest number of entries to which the session can be rewound: more than it has, after a rewind that
+    /// nothing has followed.
+    #[must_use]
+    pub fn rewindable_turns(&self) -> usize {
+        self.rewound.as_ref().map_or(self.history.len(), |rewound| rewound.history.len())
+    }
+
+    /// Returns why the session cannot be rewound to this many entries now; `None` if it can.
+    #[must_use]
+    pub fn rewind_refusal(&self, turns: usize) -> Option<String> {
+        if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
+            Some("the session is closed".to_owned())
+        } else if self.progress.is_some() || !matches!(self.phase, Phase::Resting) {
+            Some("the session is processing: interrupt it, or wait for the run to end".to_owned())
+        } else if turns > self.rewindable_turns() {
+            Some(format!("the history has {} entries", self.rewindable_turns()))
+        } else {
+            None
+        }
+    }
+
+    /// Goes back to the first `turns` entries of the history; or, right after that, forward again. Calls whose results are cut off are answered as not run.
+    /// Queued messages stay queued, subagents stay open, and what was spent stays spent.
+    pub(super) fn rewind(&mut self, turns: usize, out: &mut Vec<Action>) {
+        if let Some(problem) = self.rewind_refusal(turns) {
+            if self.state != SessionState::Closed {
+                let message = format!("the session was not rewound: {problem}");
+                out.push(Action::emit(EventKind::Warning { message }));
+            }
+            return;
+        }
+        let before = self.rewound.take().unwrap_or_else(|| Rewound {
+            history: self.history.clone(),
+            compactions: self.compactions.clone(),
+        });
+        self.history = before.history.iter().take(turns).cloned().collect();
+        self.compactions = before.compactions.clone();
+        self.rewound = (turns < before.history.len()).then_some(before);
+        if let Some(last) = self.history.last() {
+            let results: Vec<_> = last.item.tool_calls().map(|call| not_run_since(call, REWOUND)).collect();
+            if !results.is_empty() {
+                self.history.push(Turn::tool_results(results, self.now));
+            }
+        }
+        let kept = self.history.len();
+        self.chars = self.history.iter().fold(0, |chars: u64, turn| chars.saturating_add(turn.chars()));
+        self.accepted = self.accepted.min(kept);
+        // Subscribers replace the history that they have.
+        self.repairs += 1;
+        self.state = SessionState::Idle;
+        self.question = None;
+        self.over_budget = None;
+        self.calls = LoopWindow::default();
+        self.messages = MessageList::default();
+        self.chain_is_current = false;
+        self.counted_prompt = None;
+        self.context_warned = false;
+        self.start_compacted(self.compactions.of_history(turns));
+        out.push(Action::emit(EventKind::Rewound { turns: kept }));
+    }
+
+    pub(super) fn checkpoint_taken(
+        &self,
+        reason: CheckpointReason,
+        checkpoint: Checkpoint,
+        out: &mut Vec<Action>,
+    ) {
+        if self.state != SessionState::Closed {
+            let turns = self.history.len();
+            out.push(Action::emit(EventKind::CheckpointTaken { reason, checkpoint, turns }));
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Summaries in place of the beginning of a conversation.
+
+use super::*;
+use crate::protocol::{CompactionPolicy, SessionId};
+
+fn automatic() -> TurnLimits {
+    TurnLimits { compaction: CompactionPolicy::automatic(), ..TurnLimits::default() }
+}
+
+/// Returns role and text of the messages of the newest request, shortened.
+fn newest(harness: &Harness) -> Vec<String> {
+    let request = harness.requests.last().unwrap();
+    let short = |message: &HistoryItem| {
+        let text: String = message.text().chars().take(12).collect();
+        let parts = message.tool_calls().count() + message.results().count();
+        format!("{:?} {text}{}", message.role, "+".repeat(parts))
+    };
+    request.messages.iter().map(short).collect()
+}
+
+/// Replies, with the size of the prompt as a provider would count it.
+fn answer(harness: &mut Harness, text: &str) {
+    let chars: usize =
+        harness.requests.last().unwrap().messages.iter().map(|message| message.text().len()).sum();
+    harness.reply_counted(text, chars as u64 / 4);
+}
+
+#[test]
+fn compaction_on_request_replaces_all_but_the_tail() {
+    let mut harness = Harness::new();
+    harness.submit("one");
+    harness.round("a");
+    harness.say("done");
+    let before = newest(&harness);
+    let history = harness.machine.history().to_vec();
+    harness.tell(InputKind::Compact);
+    assert_eq!(harness.machine.state(), SessionState::Processing);
+    let asked = newest(&harness);
+    assert_eq!(asked[..before.len()], before, "the beginning is that of the conversation");
+    assert_eq!(harness.requests.last().unwrap().tool_choice, None, "there are no tools to forbid");
+    harness.say("What mattered.");
+    assert_eq!((harness.machine.state(), harness.machine.history()), (SessionState::Idle, &history[..]));
+
+    harness.submit("two");
+    let summary = "User Summary of t";
+    assert_eq!(newest(&harness), ["System system", summary, "Assistant done", "User two"]);
+    assert!(
+        harness.requests.last().unwrap().messages.get(1..2).unwrap()[0].text().ends_with("What mattered.")
+    );
+    harness.round("b");
+    assert_eq!(
+        newest(&harness)[..4],
+        ["System system", summary, "Assistant done", "User two"],
+        "it is stable"
+    );
+    assert!(harness.kinds().contains(&"COMPACTION_END".to_owned()));
+}
+
+#[test]
+fn compaction_during_a_turn_waits_for_the_next_request() {
+    let mut harness = Harness::new();
+    harness.submit("one");
+    harness.call(&["a"]);
+    harness.tell(InputKind::Compact);
+    let sent = harness.requests.len();
+    harness.prepared(0, Effect::Read, &[]);
+    harness.finish(0, "read");
+    assert_eq!(harness.requests.len(), sent + 1);
+    harness.say("Summary.");
+    // The call and its result stay together.
+    assert_eq!(newest(&harness), ["System system", "User Summary of t", "Assistant +", "Tool +"]);
+    harness.say("done");
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::Completed, SessionState::Idle));
+}
+
+#[test]
+fn long_conversation_is_compacted_before_its_request() {
+    let mut harness = Harness::with(automatic());
+    harness.submit(&"x".repeat(2_000));
+    answer(&mut harness, "first");
+    harness.submit(&"y".repeat(1_000));
+    answer(&mut harness, "second");
+    let sent = harness.requests.len();
+    // 85 % of 1,000 tokens are 3,400 characters.
+    harness.submit(&"z".repeat(500));
+    assert_eq!(harness.requests.len(), sent + 1);
+    assert!(newest(&harness).last().unwrap().starts_with("User This conver"), "{:?}", newest(&harness));
+    answer(&mut harness, "Both were long.");
+    assert_eq!(
+        newest(&harness),
+        ["System system", "User Summary of t", "Assistant second", "User zzzzzzzzzzzz"],
+        "the tail is at most a quarter of the window"
+    );
+    answer(&mut harness, "third");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
+    let turns = harness.machine.history().len();
+    assert_eq!(turns, 6, "the history has everything");
+}
+
+#[test]
+fn second_compaction_summarises_the_first() {
+    let mut harness = Harness::with(automatic());
+    for text in ["x", "y", "z", "v", "w"] {
+        harness.submit(&text.repeat(1_200));
+        if newest(&harness).last().unwrap().starts_with("User This") {
+            answer(&mut harness, "Short.");
+        }
+        answer(&mut harness, &format!("answer to {text}"));
+    }
+    let ends = harness.kinds().iter().filter(|kind| *kind == "COMPACTION_END").count();
+    assert!(ends >= 2, "{ends}");
+    let messages = newest(&harness);
+    assert_eq!(
+        messages.iter().filter(|message| message.starts_with("User Summary")).count(),
+        1,
+        "{messages:?}"
+    );
+}
+
+#[test]
+fn request_refused_as_too_long_is_compacted_once() {
+    let mut harness = Harness::with(automatic());
+    harness.submit("one");
+    answer(&mut harness, "first");
+    harness.submit("two");
+    harness.failed(ErrorKind::ContextLength, "");
+    assert!(newest(&harness).last().unwrap().starts_with("User This"), "{:?}", newest(&harness));
+    answer(&mut harness, "Summary.");
+    assert_eq!(newest(&harness), ["System system", "User Summary of t", "User two"], "the shortest tail");
+    harness.failed(ErrorKind::ContextLength, "");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Failed, "it would only be refused again");
+}
+
+#[test]
+fn failed_compaction_is_said_and_the_turn_goes_on() {
+    for reply in ["", "fails"] {
+        let mut harness = Harness::with(automatic());
+        harness.submit(&"x".repeat(2_000));
+        answer(&mut harness, "first");
+        harness.submit(&"y".repeat(1_600));
+        if reply.is_empty() {
+            answer(&mut harness, "");
+        } else {
+            harness.failed(ErrorKind::Server, "");
+        }
+        assert_eq!(newest(&harness).len(), 4, "the request has everything: {:?}", newest(&harness));
+        answer(&mut harness, "second");
+        assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
+        let is_told = |event: &EventKind| matches!(event, EventKind::Warning { message } if message.starts_with("the conversation was not compacted"));
+        assert_eq!(harness.events.iter().filter(|event| is_told(event)).count(), 1);
+    }
+}
+
+#[test]
+fn compaction_that_gains_little_is_not_repeated_at_once() {
+    let mut harness = Harness::with(automatic());
+    harness.submit(&"x".repeat(200));
+    answer(&mut harness, "first");
+    harness.submit(&"y".repeat(3_300));
+    answer(&mut harness, &"s".repeat(190));
+    let sent = harness.requests.len();
+    harness.round("a");
+    assert_eq!(harness.requests.len(), sent + 1, "{:?}", newest(&harness));
+    assert!(!newest(&harness).last().unwrap().starts_with("User This"));
+}
+
+#[test]
+fn interrupt_ends_a_compaction() {
+    for is_idle in [true, false] {
+        let mut harness = Harness::new();
+        harness.submit("one");
+        harness.say("first");
+        harness.submit("two");
+        if is_idle {
+            harness.say("second");
+        }
+        harness.tell(InputKind::Compact);
+        if !is_idle {
+            harness.round("a");
+        }
+        harness.tell(InputKind::Interrupt);
+        if !is_idle {
+            assert_eq!(harness.wanted.last().unwrap(), "cancel model");
+            harness.failed(ErrorKind::Abort, "");
+            assert_eq!(harness.last_outcome().0, OutcomeStatus::Interrupted);
+        } else {
+            assert_eq!(harness.wanted.last().unwrap(), "cancel model");
+            harness.failed(ErrorKind::Abort, "");
+        }
+        assert_eq!(harness.machine.state(), SessionState::Idle);
+        harness.submit("three");
+        assert!(newest(&harness).iter().all(|message| !message.starts_with("User Summary")));
+    }
+}
+
+#[test]
+fn input_during_a_compaction_is_sent_after_it() {
+    let mut harness = Harness::new();
+    harness.submit("one");
+    harness.say("first");
+    harness.tell(InputKind::Compact);
+    let sent = harness.requests.len();
+    harness.submit("two");
+    assert_eq!(harness.requests.len(), sent, "the summary is being written");
+    harness.say("Summary.");
+    assert_eq!(newest(&harness), ["System system", "User Summary of t", "Assistant first", "User two"]);
+    harness.say("second");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
+}
+
+#[test]
+fn compaction_that_was_cut_off_is_made_again_or_forgotten() {
+    let mut harness = Harness::with(automatic());
+    harness.submit(&"x".repeat(2_000));
+    answer(&mut harness, "first");
+    harness.submit(&"y".repeat(1_600));
+    let asked = newest(&harness);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    assert_eq!(newest(&harness), asked, "it is asked for again");
+    harness.say("Summary.");
+    harness.say("second");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
+
+    let mut harness = Harness::new();
+    harness.submit("one");
+    harness.say("first");
+    harness.tell(InputKind::Compact);
+    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    assert_eq!(harness.machine.state(), SessionState::Idle);
+}
+
+#[test]
+fn fork_has_the_newest_summary_before_its_cut() {
+    let mut harness = Harness::new();
+    for (input, answer) in [("one", "first"), ("two", "second"), ("three", "third")] {
+        harness.submit(input);
+        harness.say(answer);
+        harness.tell(InputKind::Compact);
+        harness.say(&format!("Summary after {input}."));
+    }
+    let id = SessionId::new("s");
+    for (turns, expected) in
+        [(1, None), (2, Some("one")), (3, Some("one")), (5, Some("two")), (6, Some("three"))]
+    {
+        let start = harness.machine.fork(turns, id.clone()).unwrap();
+        let newest = start.compactions.last().map(|compaction| compaction.summary.clone());
+        assert_eq!(newest, expected.map(|input| format!("Summary after {input}.")), "{turns}");
+        let mut fork = Machine::starting(start);
+        let out = fork.step(Input::new(
+            Timestamp::from_millis(1),
+            InputKind::Submit { run: RunId(0), text: "x".into() },
+        ));
+        let request = out.iter().find_map(|action| match action {
+            Action::CallModel { request, .. } => Some(request),
+            _ => None,
+        });
+        let texts: Vec<String> = request.unwrap().messages.iter().map(|message| message.text()).collect();
+        let shows =
+            texts.iter().any(|text| expected.is_some_and(|input| text.ends_with(&format!("after {input}."))));
+        assert_eq!(shows, expected.is_some(), "{turns}: {texts:?}");
+    }
+}
+
+#[test]
+fn use_of_the_context_is_reported_in_steps() {
+    let mut harness = Harness::new();
+    harness.submit("short");
+    harness.say("first");
+    harness.submit(&"x".repeat(1_200));
+    answer(&mut harness, "second");
+    harness.submit("short");
+    let reports: Vec<&EventKind> =
+        harness.events.iter().filter(|event| matches!(event, EventKind::ContextUsage { .. })).collect();
+    let [EventKind::ContextUsage { window: 1_000, used, system, tools: 0, history }] = reports[..] else {
+        panic!("{reports:?}")
+    };
+    assert_eq!((used, system), (&(system + history), &1));
+    assert!((290..330).contains(used), "{used}");
+}

@@ -1,0 +1,145 @@
+//! Folding: what another version recorded leads to the same conversation, spending and open calls as stepping it.
+
+use proptest::prelude::*;
+
+use super::properties::{Step, limits, limits_of_a_change, step, take};
+use super::*;
+use crate::turn::round::NotRun;
+
+/// What has to be the same.
+#[derive(Debug, PartialEq)]
+struct Kept {
+    history: Vec<(TurnKind, String)>,
+    spent: Spent,
+    state: SessionState,
+    steering: Vec<String>,
+    follow_ups: Vec<String>,
+    /// Calls that have begun and have no result, by id.
+    open: Vec<String>,
+    run: Option<RunId>,
+    subagents: Spent,
+}
+
+impl Kept {
+    fn of(machine: &Machine) -> Self {
+        let turn = |turn: &Turn| {
+            // Why a call was not run is on no record.
+            let whys = [NotRun::Stopped, NotRun::OverBudget, NotRun::CutOff].map(NotRun::for_model);
+            let text = format!("{:?}", turn.item.content);
+            (turn.kind, whys.iter().fold(text, |text, why| text.replace(why, "Not run")))
+        };
+        let open = match &machine.phase {
+            Phase::RunningTools(round) => round.open(),
+            _ => Vec::new(),
+        };
+        Self {
+            history: machine.history.iter().map(turn).collect(),
+            spent: machine.spent,
+            state: machine.state,
+            steering: machine.steering.iter().cloned().collect(),
+            follow_ups: machine.follow_ups.iter().cloned().collect(),
+            open,
+            run: machine.current_run(),
+            subagents: machine.children.held(),
+        }
+    }
+}
+
+fn fold(start: Machine, log: &[(Input, Followed)]) -> Machine {
+    let mut machine = start;
+    for (input, followed) in log {
+        machine.fold(input.clone(), followed);
+    }
+    machine
+}
+
+/// A start that is asked for is on record before anything else.
+fn record_starts(harness: &mut Harness) {
+    while let Phase::RunningTools(round) = &harness.machine.phase
+        && let Some(index) = round.stages().iter().position(|stage| *stage == "starting")
+    {
+        harness.tell(InputKind::ToolStarted { call: harness.key(index) });
+    }
+}
+
+/// A start that was not asked for is on no record.
+fn starts_unasked(harness: &Harness, step: &Step) -> bool {
+    let runs = |index: usize| match &harness.machine.phase {
+        Phase::RunningTools(round) => round.stages().get(index) == Some(&"running"),
+        _ => false,
+    };
+    match step {
+        Step::Start(_) => true,
+        Step::Ask(index) => !runs(*index),
+        _ => false,
+    }
+}
+
+/// Limits without loop detection, which adds a message that is on no record.
+fn quiet(mut limits: TurnLimits) -> TurnLimits {
+    limits.enable_loop_detection = false;
+    limits
+}
+
+fn quiet_step(step: Step) -> Step {
+    match step {
+        Step::Limits(limits) => Step::Limits(Box::new(quiet(*limits))),
+        step => step,
+    }
+}
+
+/// Calls of the history have their results in the next entry, in order, or are the newest ones.
+fn well_formed(machine: &Machine) -> Result<(), String> {
+    let ids = |turn: &Turn| turn.item.tool_calls().map(|call| call.id.clone()).collect::<Vec<_>>();
+    for (index, turn) in machine.history.iter().enumerate() {
+        let calls = ids(turn);
+        let Some(next) = machine.history.get(index + 1).filter(|_| !calls.is_empty()) else { continue };
+        let results: Vec<_> = next.item.results().map(|result| result.tool_call_id.clone()).collect();
+        if results != calls {
+            return Err(format!("{calls:?} are answered by {results:?}"));
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn folding_keeps_what_stepping_made(
+        limits in limits().prop_map(quiet),
+        steps in proptest::collection::vec(step(limits_of_a_change()).prop_map(quiet_step), 1..80),
+    ) {
+        let mut harness = Harness::with(limits.clone());
+        harness.is_stored = false;
+        for step in &steps {
+            if starts_unasked(&harness, step) {
+                continue;
+            }
+            take(&mut harness, step);
+            record_starts(&mut harness);
+            let folded = fold(Machine::new(limits.clone(), None), &harness.log);
+            prop_assert_eq!(Kept::of(&folded), Kept::of(&harness.machine), "after {:?}", harness.log.last());
+        }
+    }
+    /// Records before version 4 do not say what followed. The conversation is complete nevertheless.
+    #[test]
+    fn folding_of_old_records_keeps_every_call_answered(
+        limits in limits().prop_map(quiet),
+        steps in proptest::collection::vec(step(limits_of_a_change()).prop_map(quiet_step), 1..80),
+    ) {
+        let mut harness = Harness::with(limits.clone());
+        harness.is_stored = false;
+        steps.iter().for_each(|step| take(&mut harness, step));
+        let mut machine = Machine::new(limits, None);
+        for (input, followed) in &harness.log {
+            let old = Followed { request: followed.request, ..Followed::default() };
+            machine.fold(input.clone(), &old);
+            prop_assert_eq!(well_formed(&machine), Ok(()), "after {:?}", input);
+        }
+        prop_assert!(machine.spent.tokens() >= harness.machine.spent.tokens() || machine.state == SessionState::Closed);
+        let at = machine.now;
+        machine.step(Input::new(at, InputKind::Resumed { attached: Vec::new() }));
+        prop_assert_eq!(well_formed(&machine), Ok(()));
+    }
+}

@@ -1,0 +1,247 @@
+//! Flags that select the session of a run, and `pintle sessions`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand};
+
+use super::ListFormat;
+use crate::timeout;
+
+/// Values by the name of their flag, without dashes. A switch has no values.
+pub(crate) type Flags = BTreeMap<String, Vec<String>>;
+
+/// Session of a run.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SessionArgs {
+    /// Continue the newest session of this directory; without a prompt, take up what was under way
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["resume", "fork", "no_session"])]
+    pub(crate) continues: bool,
+    /// Continue this session, named by its id or the beginning of it
+    #[arg(long, value_name = "ID", conflicts_with_all = ["fork", "no_session"], value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) resume: Option<String>,
+    /// Start a new session with the history of this one, or with the first N entries of it
+    #[arg(long, value_name = "ID[@N]", conflicts_with = "no_session", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) fork: Option<String>,
+    /// Keep no session: nothing is written except what tools write
+    #[arg(long)]
+    pub(crate) no_session: bool,
+    /// Work in a worktree of git that belongs to the session, made from HEAD, or with the local changes (`=changes`)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "BASE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "head",
+        conflicts_with_all = ["continues", "resume", "no_session"]
+    )]
+    pub(crate) worktree: Option<WorktreeBase>,
+    /// Flags of the run that a session remembers, by name, with their values.
+    #[arg(skip)]
+    pub(crate) given: Flags,
+}
+
+impl SessionArgs {
+    /// Returns whether the run goes on with a session, so that it needs no prompt.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.continues || self.resume.is_some()
+    }
+}
+
+/// `pintle sessions`.
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(crate) command: SessionsCommand,
+}
+
+/// Subcommands of `pintle sessions`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List sessions, the newest first
+    List(ListSessionsArgs),
+    /// Show the conversation of a session
+    Show(SessionArg),
+    /// Write a session as JSON lines, Markdown, or one HTML page
+    Export(ExportArgs),
+    /// Verify that nothing on record of a session was changed
+    Verify(VerifyArgs),
+    /// Show what a session changed in its directory, since the beginning or since an entry of its history
+    Diff(DiffArgs),
+    /// Go back to an entry of the history: conversation and files, or one of them
+    Rewind(RewindArgs),
+    /// Delete sessions
+    Delete(DeleteArgs),
+    /// Delete old sessions
+    Prune(PruneArgs),
+}
+
+/// `pintle sessions list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListSessionsArgs {
+    /// List the sessions of every directory, not only of this one
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// List at most this many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: usize,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// A session, and how to show it.
+#[derive(Debug, Args)]
+pub(crate) struct SessionArg {
+    /// Id of the session, or the beginning of it
+    #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) id: String,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// `pintle sessions export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Id of the session, or the beginning of it
+    #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) id: String,
+    /// Format: the record as JSON lines, the conversation as Markdown, or as an HTML page that needs nothing else
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "jsonl")]
+    pub(crate) format: ExportFormat,
+}
+
+/// Values of `--format` of `pintle sessions export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    Jsonl,
+    Markdown,
+    Html,
+}
+
+/// `pintle sessions verify`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+    /// Head of an earlier time, as `EPOCH:LINE:HASH`, that must be one of the lines
+    #[arg(long, value_name = "HEAD", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) head: Option<String>,
+}
+
+/// `pintle sessions diff`.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// Id of the session, or the beginning of it; with N, since the first N entries of its history
+    #[arg(value_name = "ID[@N]", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) id: String,
+    /// Compare with this checkpoint
+    #[arg(long, value_name = "CHECKPOINT", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) checkpoint: Option<String>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// `pintle sessions rewind`.
+#[derive(Debug, Args)]
+pub(crate) struct RewindArgs {
+    /// Id of the session, or the beginning of it, and the number of entries of its history to keep
+    #[arg(value_name = "ID@N", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) id: String,
+    /// Restore the files of this checkpoint, such as the one that undoes a rewind; the conversation stays
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with = "conversation", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) checkpoint: Option<String>,
+    /// Restore the files only
+    #[arg(long, conflicts_with = "conversation")]
+    pub(crate) files: bool,
+    /// Cut the conversation only
+    #[arg(long)]
+    pub(crate) conversation: bool,
+    /// Also restore files that somebody else may have changed
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// `pintle sessions delete`.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// Ids of the sessions, or the beginnings of them
+    #[arg(value_name = "ID", required = true, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) ids: Vec<String>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// `pintle sessions prune`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("condition").required(true).multiple(true).args(["older_than", "keep"]))]
+pub(crate) struct PruneArgs {
+    /// Delete sessions that were last used longer ago than this, such as 12h, 30d or 8w
+    #[arg(long, value_name = "AGE", value_parser = timeout::parse_age)]
+    pub(crate) older_than: Option<Duration>,
+    /// Delete all but this many of the newest sessions
+    #[arg(long, value_name = "N")]
+    pub(crate) keep: Option<usize>,
+    /// Show what would be deleted, and delete nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// Values of `--worktree`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WorktreeBase {
+    Head,
+    Changes,
+}
+
+/// `pintle worktree`.
+#[derive(Debug, Args)]
+pub(crate) struct WorktreeArgs {
+    #[command(subcommand)]
+    pub(crate) command: WorktreeCommand,
+    /// Output format
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// Subcommands of `pintle worktree`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorktreeCommand {
+    /// List the worktrees of sessions, with what was changed in them
+    List,
+    /// Show what a session changed in its worktree
+    Diff {
+        /// Id of the session, or the beginning of it
+        #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+        id: String,
+    },
+    /// Apply these changes to the repository's working tree, all or none, and remove the worktree
+    Merge {
+        /// Id of the session, or the beginning of it
+        #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+        id: String,
+    },
+    /// Remove a worktree
+    Drop {
+        /// Id of the session, or the beginning of it
+        #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+        id: String,
+        /// Remove it with changes that were not merged
+        #[arg(long)]
+        force: bool,
+    },
+}

@@ -1,0 +1,53 @@
+//! Flags of a run that its session remembers.
+
+use std::path::Path;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _};
+
+use crate::args::{Arguments, Flags};
+
+/// They select environment, model and tools.
+const REMEMBERED: &[&str] = &[
+    "env",
+    "dir",
+    "provider",
+    "model",
+    "base-url",
+    "script",
+    "dialect",
+    "profile",
+    "reasoning-effort",
+    "catalog",
+    "toolset",
+    "approve",
+    "sandbox",
+    "network",
+    "confine",
+    "read-before-write",
+];
+
+/// Flags whose value is the path of a file.
+const PATHS: &[&str] = &["script", "profile", "catalog"];
+
+/// Returns the flags on the command line that a session remembers.
+pub(super) fn remember(matches: &ArgMatches) -> Flags {
+    let command = Arguments::command();
+    let Some(run) = command.find_subcommand("run") else { return Flags::new() };
+    let given = run.get_arguments().filter_map(|argument| {
+        let (id, long) = (argument.get_id().as_str(), argument.get_long()?);
+        let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
+        if !is_given || !REMEMBERED.contains(&long) {
+            return None;
+        }
+        let takes_value = argument.get_action().takes_values();
+        let values = matches.get_raw(id).filter(|_| takes_value).into_iter().flatten();
+        let value = |value: &std::ffi::OsStr| {
+            // A relative path means another file in another directory.
+            let path = PATHS.contains(&long).then(|| std::path::absolute(Path::new(value)).ok()).flatten();
+            path.map_or_else(|| value.to_string_lossy().into_owned(), |path| path.display().to_string())
+        };
+        Some((long.to_owned(), values.map(value).collect()))
+    });
+    given.collect()
+}

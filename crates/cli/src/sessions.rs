@@ -1,0 +1,354 @@
+//! Sessions that the command keeps.
+
+mod delete;
+mod export;
+mod files;
+mod flags;
+mod list;
+mod place;
+mod show;
+mod verify;
+pub(crate) mod worktree;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pintle_agent::protocol::InputKind;
+use pintle_agent::{Record, SessionId, SessionState, Start, Timestamp};
+use pintle_env::ExecutionEnvironment;
+use pintle_store::checkpoint::StoredCheckpoints;
+use pintle_store::{
+    FileStore, Filter, Page, Reached, SessionStore as _, SessionWriter, StoreError, StoredJournal, Summary,
+    reached, read_record,
+};
+
+pub(crate) use self::place::Place;
+use self::worktree::Worktree;
+use crate::args::{RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::model::Model;
+use crate::process_env::ProcessEnv;
+
+/// Variable with the directory of the command's state.
+const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
+
+/// The sessions of this user.
+#[derive(Clone, Debug)]
+pub(crate) struct Sessions {
+    store: FileStore,
+}
+
+/// Session of a run.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// Takes its checkpoints.
+    pub(crate) checkpoints: StoredCheckpoints,
+    /// Id of the session.
+    pub(crate) id: SessionId,
+    /// Journal that the session writes to.
+    pub(crate) journal: StoredJournal,
+    pub(crate) origin: Origin,
+}
+
+impl Kept {
+    /// Checks that the tools reach the files that the session has worked on, and notes where they are.
+    ///
+    /// # Errors
+    ///
+    /// A failure if they do not and work is under way, whose calls nobody could judge from other files.
+    pub(crate) async fn in_place(mut self, env: &dyn ExecutionEnvironment) -> Result<Self, Failure> {
+        if let Origin::Resumed(record) = &self.origin
+            && reached(self.journal.summary(), env).await == Reached::Other
+        {
+            let replay = record.replay().or_failed("the session cannot be read")?;
+            let id = &self.id;
+            if replay.state == SessionState::Processing {
+                return Err(Failure::failed(format!(
+                    "session {id} is stranded: its work is under way in another place than the one that is reached now"
+                ))
+                .with_hint(&format!("go on where it was, or `pintle run --fork {id}` here")));
+            }
+            console::notice(&format!(
+                "session {id} worked in another place before: its files may not be here"
+            ));
+        }
+        self.journal.set_place(env).await;
+        Ok(self)
+    }
+}
+
+/// Beginning of a kept session.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    New,
+    /// A session that goes on.
+    Resumed(Box<Record>),
+    /// A new session with the history of another one.
+    Forked(Box<Start>),
+}
+
+impl Sessions {
+    /// Opens the store in the user's state directory, which is created.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names the directory.
+    pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let root = Self::directory(process_env)?;
+        let opened = process_env.create_directory(&root).and_then(|()| {
+            FileStore::open(root.join("sessions")).or_failed("cannot use the directory of the sessions")
+        });
+        opened.map(|store| Self { store }).map_err(|failure| {
+            failure.with_hint(&format!("set {STATE_VARIABLE} to another directory, or use --no-session"))
+        })
+    }
+
+    /// Returns the directory of the command's state.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure if no variable names one.
+    pub(crate) fn directory(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+        state_directory(process_env)
+    }
+
+    /// Returns the summary of the session whose id begins with `prefix`.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure if there is none, or more than one.
+    async fn find(&self, prefix: &str) -> Result<Summary, Failure> {
+        let exact = self.store.summary(&SessionId::new(prefix)).await.ok().flatten();
+        if let Some(summary) = exact {
+            return Ok(summary);
+        }
+        let all = self.list(&Filter::default(), &Page::default()).await?;
+        let mut found = all.into_iter().filter(|summary| summary.id.as_str().starts_with(prefix));
+        match (found.next(), found.next()) {
+            (Some(summary), None) => Ok(summary),
+            (None, _) => Err(Failure::usage(format!("there is no session `{prefix}`"))
+                .with_hint("`pintle sessions list --all` shows all")),
+            (Some(one), Some(other)) => Err(Failure::usage(format!(
+                "`{prefix}` is the beginning of several sessions, such as {} and {}",
+                one.id, other.id
+            ))),
+        }
+    }
+
+    async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, Failure> {
+        self.store.list(filter, page).await.or_failed("cannot list the sessions")
+    }
+
+    async fn record(&self, id: &SessionId) -> Result<Record, Failure> {
+        read_record(&self.store, id).await.map_err(|error| failure(&error, id))
+    }
+
+    /// Returns the journal of a session, with those of its subagents.
+    fn journal(&self, writer: Box<dyn SessionWriter>, summary: Summary) -> StoredJournal {
+        StoredJournal::new(writer, summary).with_subagents(Arc::new(self.store.clone()))
+    }
+
+    fn checkpoints(&self, id: &SessionId) -> StoredCheckpoints {
+        StoredCheckpoints::new(Arc::new(self.store.clone()), id.clone())
+    }
+
+    /// Opens a session for writing.
+    async fn writer(&self, id: &SessionId) -> Result<Box<dyn SessionWriter>, Failure> {
+        let opened = self.store.open(id).await.map_err(|error| failure(&error, id))?;
+        if let Some(torn) = opened.torn {
+            console::notice(&format!(
+                "the last {} bytes of session {id} were not written as a whole and are left out",
+                torn.bytes
+            ));
+        }
+        Ok(opened.writer)
+    }
+}
+
+/// Session that a run goes on with, before its flags are applied.
+#[derive(Debug)]
+pub(crate) struct Selected {
+    sessions: Sessions,
+    summary: Summary,
+    record: Record,
+    /// Fork after this many entries of the history; `None` if the session itself goes on.
+    fork: Option<Option<usize>>,
+}
+
+/// Returns the session that `--continue`, `--resume` or `--fork` names; `None` for a new one.
+///
+/// # Errors
+///
+/// A usage failure if there is no such session, otherwise a failure with the cause.
+pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<Option<Selected>, Failure> {
+    let SessionArgs { continues, resume, fork, .. } = &args.session;
+    let select = async |prefix: &str, fork| -> Result<Option<Selected>, Failure> {
+        let sessions = Sessions::open(process_env)?;
+        let summary = sessions.find(prefix).await?;
+        let record = sessions.record(&summary.id).await?;
+        Ok(Some(Selected { sessions, summary, record, fork }))
+    };
+    if let Some(text) = fork {
+        let (prefix, turns) = parse_point(text)?;
+        return select(prefix, Some(turns)).await;
+    }
+    if let Some(prefix) = resume {
+        return select(prefix, None).await;
+    }
+    if !continues {
+        return Ok(None);
+    }
+    let sessions = Sessions::open(process_env)?;
+    let place = Place::of_args(&args.environment, process_env)?;
+    for summary in sessions.list(&place.filter(), &Page::default()).await? {
+        match read_record(&sessions.store, &summary.id).await {
+            Ok(record) => return Ok(Some(Selected { sessions, summary, record, fork: None })),
+            // Its process was killed before anything was on record.
+            Err(StoreError::NotFound(_)) => {}
+            Err(error) => return Err(failure(&error, &summary.id)),
+        }
+    }
+    Err(Failure::usage(format!("there is no session of {place}"))
+        .with_hint("`pintle sessions list --all` shows all"))
+}
+
+impl Selected {
+    /// Returns the arguments of the run, with the flags that the session remembers where they were not given anew.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure if the flags do not go together.
+    pub(crate) fn arguments(&self, args: &RunArgs) -> Result<RunArgs, Failure> {
+        let given = &args.session.given;
+        flags::apply(&self.summary, given)
+    }
+
+    /// Opens the session for the run.
+    ///
+    /// # Errors
+    ///
+    /// A failure if another process has the session, or if it is damaged.
+    pub(crate) async fn open(
+        self,
+        args: &RunArgs,
+        model: &Model,
+        place: &Place,
+        worktree: Option<&Worktree>,
+    ) -> Result<Kept, Failure> {
+        let Self { sessions, summary, record, fork } = self;
+        let Some(turns) = fork else {
+            let writer = sessions.writer(&summary.id).await?;
+            let id = summary.id.clone();
+            let checkpoints = sessions.checkpoints(&id);
+            let newest = record.entries.iter().rev().find_map(|entry| {
+                let InputKind::CheckpointTaken { checkpoint, .. } = &entry.input.kind else { return None };
+                checkpoint.id.parse().ok()
+            });
+            let checkpoints = match newest {
+                Some(newest) => checkpoints.after(newest),
+                None => checkpoints,
+            };
+            return Ok(Kept {
+                checkpoints,
+                id,
+                journal: sessions.journal(writer, summary),
+                origin: Origin::Resumed(Box::new(record)),
+            });
+        };
+        let history = record.replay().or_failed("the session cannot be forked")?.history.len();
+        let turns = turns.unwrap_or(history);
+        let start = record.fork(turns).or_failed("the session cannot be forked")?.ok_or_else(|| {
+            Failure::usage(format!(
+                "session {} has {history} entries, so it cannot be forked at {turns}",
+                summary.id
+            ))
+        })?;
+        let mut kept = sessions.create(args, model, place, worktree).await?;
+        kept.origin = Origin::Forked(Box::new(start));
+        Ok(kept)
+    }
+}
+
+impl Sessions {
+    /// Creates a new session.
+    ///
+    /// # Errors
+    ///
+    /// A failure if nothing can be written.
+    pub(crate) async fn create(
+        &self,
+        args: &RunArgs,
+        model: &Model,
+        place: &Place,
+        worktree: Option<&Worktree>,
+    ) -> Result<Kept, Failure> {
+        let id = worktree.map_or_else(SessionId::generate, |worktree| worktree.session.clone());
+        let mut summary = place.describe(Summary::new(id.clone(), now()));
+        if let Some(worktree) = worktree {
+            summary = worktree.describe(summary);
+        }
+        let summary = flags::describe(summary, args, model);
+        let writer = self.store.create(summary.clone()).await.or_failed("cannot create the session")?;
+        let checkpoints = self.checkpoints(&id);
+        Ok(Kept { checkpoints, id, journal: self.journal(writer, summary), origin: Origin::New })
+    }
+}
+
+/// Runs `pintle sessions`.
+///
+/// # Errors
+///
+/// A usage failure for an unknown session, otherwise a failure with the cause.
+pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env)?;
+    match args.command {
+        SessionsCommand::List(args) => list::list(&sessions, &args, process_env).await,
+        SessionsCommand::Show(args) => show::show(&sessions, &args).await,
+        SessionsCommand::Export(args) => export::export(&sessions, &args).await,
+        SessionsCommand::Verify(args) => verify::verify(&sessions, &args).await,
+        SessionsCommand::Diff(args) => files::diff(&sessions, &args, process_env).await,
+        SessionsCommand::Rewind(args) => files::rewind(&sessions, &args, process_env).await,
+        SessionsCommand::Delete(args) => delete::delete(&sessions, &args, process_env).await,
+        SessionsCommand::Prune(args) => delete::prune_old(&sessions, &args, process_env).await,
+    }
+}
+
+/// Returns the failure of an operation on a session.
+fn failure(error: &StoreError, id: &SessionId) -> Failure {
+    let failure = Failure::failed(format!("cannot open session {id}")).caused_by(error);
+    if let StoreError::Damaged { .. }
+    | StoreError::NotAJournal(_)
+    | StoreError::MissingBlob(_)
+    | StoreError::DamagedBlob(_) = error
+    {
+        return failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged"));
+    }
+    failure
+}
+
+fn state_directory(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+    let variable = |name: &str| process_env.variable(name).map(PathBuf::from);
+    let directory = variable(STATE_VARIABLE)
+        .or_else(|| Some(variable("XDG_STATE_HOME").filter(|path| path.is_absolute())?.join("pintle")))
+        .or_else(|| Some(variable("HOME")?.join(".local/state/pintle")));
+    directory.ok_or_else(|| {
+        Failure::usage(format!(
+            "no directory for sessions: expected {STATE_VARIABLE}, XDG_STATE_HOME or HOME"
+        ))
+    })
+}
+
+/// Parses `ID` or `ID@N`.
+fn parse_point(text: &str) -> Result<(&str, Option<usize>), Failure> {
+    let Some((id, turns)) = text.rsplit_once('@') else { return Ok((text, None)) };
+    match turns.parse() {
+        Ok(turns) if !id.is_empty() => Ok((id, Some(turns))),
+        _ => Err(Failure::usage(format!("{text}: expected ID or ID@N, with N entries of the history"))),
+    }
+}
+
+fn now() -> Timestamp {
+    pintle_agent::Clock::now(&pintle_agent::SystemClock)
+}

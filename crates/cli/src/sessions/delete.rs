@@ -1,0 +1,89 @@
+//! `pintle sessions delete` and `pintle sessions prune`.
+
+use pintle_agent::Timestamp;
+use pintle_store::{Filter, Page, PrunePolicy, Summary, delete_tree, prune};
+use serde_json::json;
+
+use super::worktree::Worktree;
+use super::{Sessions, failure, now};
+use crate::args::{DeleteArgs, ListFormat, PruneArgs};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+use crate::render::{self, sanitize};
+
+pub(super) async fn delete(
+    sessions: &Sessions,
+    args: &DeleteArgs,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    // All or none: a wrong id must not leave half of the work done.
+    let mut ids = Vec::new();
+    for prefix in &args.ids {
+        let summary = sessions.find(prefix).await?;
+        if has_worktree(&summary, process_env) {
+            return Err(Failure::usage(format!("session {} has a worktree", summary.id))
+                .with_hint("`pintle worktree merge` or `drop` it first"));
+        }
+        ids.push(summary.id);
+    }
+    for id in &ids {
+        delete_tree(&sessions.store, id).await.map_err(|error| failure(&error, id))?;
+    }
+    let text = match args.output {
+        ListFormat::Json => {
+            let ids: Vec<&str> = ids.iter().map(pintle_agent::SessionId::as_str).collect();
+            render::json_line(&json!({"deleted": ids}))?
+        }
+        ListFormat::Text => ids.iter().map(|id| format!("deleted {id}\n")).collect(),
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn prune_old(
+    sessions: &Sessions,
+    args: &PruneArgs,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    let mut policy = PrunePolicy::default();
+    policy.older_than = args.older_than.map(|age| {
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(now().as_millis().saturating_sub(age))
+    });
+    (policy.keep, policy.dry_run) = (args.keep, args.dry_run);
+    // A worktree is never lost silently.
+    let all = sessions.list(&Filter::default(), &Page::default()).await?;
+    let with_worktree = all.into_iter().filter(|summary| has_worktree(summary, process_env));
+    policy.spared = with_worktree.map(|summary| summary.id).collect();
+    let pruned = prune(&sessions.store, &policy).await.or_failed("cannot delete old sessions")?;
+    let text = match args.output {
+        ListFormat::Json => {
+            let ids = |summaries: &[Summary]| -> Vec<String> {
+                summaries.iter().map(|summary| summary.id.to_string()).collect()
+            };
+            render::json_line(&json!({
+                "dry_run": args.dry_run,
+                "deleted": ids(&pruned.removed),
+                "kept": ids(&pruned.kept),
+            }))?
+        }
+        ListFormat::Text => {
+            let verb = if args.dry_run { "would delete" } else { "deleted" };
+            let mut text: String = pruned.removed.iter().map(|summary| line(verb, summary)).collect();
+            text.extend(pruned.kept.iter().map(|summary| line("kept, since it is under way:", summary)));
+            text
+        }
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+fn line(what: &str, summary: &Summary) -> String {
+    format!("{what} {}  {}\n", summary.id, sanitize(&summary.title))
+}
+
+fn has_worktree(summary: &Summary, process_env: &ProcessEnv) -> bool {
+    Worktree::of(summary).is_some_and(|worktree| worktree.exists(process_env))
+}

@@ -1,0 +1,362 @@
+//! `pintle sessions diff` and `pintle sessions rewind`: what a session changed in its directory, and the way back.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pintle_agent::{Checkpoint, CheckpointReason, Checkpoints as _, Journal as _, RecordEntry, Replay};
+use pintle_env::ExecutionEnvironment;
+use pintle_store::checkpoint::{
+    Action, ChangeKind, DiffLimits, LeftReason, Manifest, RestorePlan, Restored, StoredCheckpoints,
+    plan_restore, restore, unified_diff,
+};
+use pintle_store::{Hash, SessionStore as _, Summary};
+use serde_json::{Value, json};
+
+use super::{Place, Sessions, now, parse_point};
+use crate::args::{ConfinementArgs, DiffArgs, EnvArgs, ListFormat, RewindArgs};
+use crate::console::Console;
+use crate::environment::EnvTarget;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+use crate::render;
+
+/// A session with its files: its place is reached, and its checkpoints are at hand.
+struct Files<'a> {
+    sessions: &'a Sessions,
+    summary: Summary,
+    replay: Replay,
+    environment: Arc<dyn ExecutionEnvironment>,
+}
+
+/// Point in the conversation, or a checkpoint by its id.
+enum Point<'a> {
+    Turns(usize),
+    Checkpoint(&'a str),
+}
+
+pub(super) async fn diff(
+    sessions: &Sessions,
+    args: &DiffArgs,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    let (prefix, turns) = parse_point(&args.id)?;
+    let point = args.checkpoint.as_deref().map_or(Point::Turns(turns.unwrap_or(0)), Point::Checkpoint);
+    let text = in_place(sessions, prefix, process_env, async |files| files.diff(&point, args.output).await);
+    Console::new().write(&text.await?).await?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn rewind(
+    sessions: &Sessions,
+    args: &RewindArgs,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    let (prefix, turns) = parse_point(&args.id)?;
+    let point = match (turns, args.checkpoint.as_deref()) {
+        (_, Some(checkpoint)) => Point::Checkpoint(checkpoint),
+        (Some(turns), None) => Point::Turns(turns),
+        (None, None) => {
+            return Err(Failure::usage("expected ID@N, with N entries of the history, or --checkpoint")
+                .with_hint("`pintle sessions show ID --output json` numbers the entries"));
+        }
+    };
+    let text = in_place(sessions, prefix, process_env, async |files| files.rewind(&point, args).await);
+    Console::new().write(&text.await?).await?;
+    Ok(Exit::Done)
+}
+
+/// Connects to the place of a session, works there, and disconnects.
+async fn in_place<'a>(
+    sessions: &'a Sessions,
+    prefix: &str,
+    process_env: &ProcessEnv,
+    work: impl AsyncFnOnce(&Files<'a>) -> Result<String, Failure>,
+) -> Result<String, Failure> {
+    let summary = sessions.find(prefix).await?;
+    let record = sessions.record(&summary.id).await?;
+    let replay = record.replay().or_failed("the session cannot be read")?;
+    let place = Place::of_summary(&summary);
+    let env = place
+        .environment()
+        .parse()
+        .map_err(|_| Failure::failed(format!("session {} does not say where it works", summary.id)))?;
+    let dir = Some(place.directory()).filter(|directory| !directory.is_empty()).map(PathBuf::from);
+    let args = EnvArgs { env, dir };
+    let target = EnvTarget::from_args(&args, ConfinementArgs::default(), process_env)?;
+    let connected = target.connect().await?;
+    let files = Files { sessions, summary, replay, environment: connected.environment() };
+    let result = work(&files).await;
+    let closed = connected.close().await;
+    result.and_then(|text| closed.map(|()| text))
+}
+
+impl Files<'_> {
+    fn checkpoints(&self) -> StoredCheckpoints {
+        let store = Arc::new(self.sessions.store.clone());
+        let checkpoints = StoredCheckpoints::new(store, self.summary.id.clone());
+        match self.replay.newest_checkpoint().and_then(|newest| newest.id.parse().ok()) {
+            Some(newest) => checkpoints.after(newest),
+            None => checkpoints,
+        }
+    }
+
+    async fn manifest(&self, id: &str) -> Result<Manifest, Failure> {
+        let hash: Hash =
+            id.parse().or_usage("expected the id of a checkpoint, as `sessions show` names it")?;
+        let blobs = self.sessions.store.blobs(&self.summary.id);
+        Manifest::load(blobs.as_ref(), &hash).await.or_failed("the checkpoint cannot be read")
+    }
+
+    /// Takes a checkpoint of the directory as it is now.
+    async fn present(&self) -> Result<(Checkpoint, Manifest), Failure> {
+        let taken = self.checkpoints().take(self.environment.as_ref()).await;
+        let taken = taken.or_failed("the directory of the session cannot be read")?;
+        let manifest = self.manifest(&taken.id).await?;
+        Ok((taken, manifest))
+    }
+
+    /// Returns the checkpoint of a point; `None` if nothing was changed since.
+    fn at(&self, point: &Point<'_>) -> Result<Option<String>, Failure> {
+        match point {
+            Point::Checkpoint(id) => Ok(Some((*id).to_owned())),
+            Point::Turns(turns) if *turns > self.replay.rewindable => Err(Failure::usage(format!(
+                "session {} has {} entries, expected at most that many",
+                self.summary.id, self.replay.rewindable
+            ))),
+            Point::Turns(turns) => {
+                let checkpoints = self.replay.checkpoints();
+                let first = checkpoints.into_iter().find(|(taken, _)| taken >= turns);
+                Ok(first.map(|(_, checkpoint)| checkpoint.id))
+            }
+        }
+    }
+
+    async fn diff(&self, point: &Point<'_>, output: ListFormat) -> Result<String, Failure> {
+        let Some(id) = self.at(point)? else {
+            return match output {
+                ListFormat::Json => render::json_line(&json!({"changes": [], "unknown": []})),
+                ListFormat::Text => Ok(String::new()),
+            };
+        };
+        let before = self.manifest(&id).await?;
+        let (_, after) = self.present().await?;
+        let comparison = before.compare(&after);
+        if output == ListFormat::Json {
+            let changes: Vec<Value> = comparison
+                .changes
+                .iter()
+                .map(|change| json!({"path": change.path.to_string_lossy(), "kind": kind_name(change.kind)}))
+                .collect();
+            let unknown: Vec<_> = comparison.unknown.iter().map(|path| path.to_string_lossy()).collect();
+            return render::json_line(&json!({"checkpoint": id, "changes": changes, "unknown": unknown}));
+        }
+        let blobs = self.sessions.store.blobs(&self.summary.id);
+        let diff = unified_diff(&comparison, blobs.as_ref(), blobs.as_ref(), &DiffLimits::default()).await;
+        let mut diff = diff.or_failed("the changes cannot be shown")?;
+        if diff.left_out > 0 {
+            diff.text.push_str(&format!("[{} more files]\n", diff.left_out));
+        }
+        for path in &comparison.unknown {
+            diff.text.push_str(&format!("not known: {}\n", path.display()));
+        }
+        Ok(diff.text)
+    }
+
+    async fn rewind(&self, point: &Point<'_>, args: &RewindArgs) -> Result<String, Failure> {
+        let id = &self.summary.id;
+        let turns = match point {
+            Point::Turns(turns) if !args.files => Some(*turns),
+            Point::Turns(_) | Point::Checkpoint(_) => None,
+        };
+        let target = if args.conversation { None } else { self.at(point)? };
+        // Held until the end, so that nothing else runs the session meanwhile.
+        let record = self.sessions.record(id).await?;
+        let writer = if args.dry_run { None } else { Some(self.sessions.writer(id).await?) };
+        record.rewound(now(), turns, None).map_err(|error| Failure::usage(error.to_string()))?;
+        let before = self.replay.history.len();
+        let mut report =
+            Report { id: id.to_string(), dry_run: args.dry_run, turns, before, ..Report::default() };
+        let mut taken = None;
+        if let Some(target) = &target {
+            let (before, plan) = self.plan(target).await?;
+            report.plan(&plan);
+            if !plan.foreign.is_empty() && !args.force && !args.dry_run {
+                let paths: Vec<_> = plan.foreign.iter().map(|path| path.display().to_string()).collect();
+                let message = format!("somebody else may have changed {}", paths.join(", "));
+                return Err(Failure::failed(message).with_hint(
+                    "nothing was changed; --force restores these files as well, and --dry-run shows all",
+                ));
+            }
+            report.undo = Some(before.id.clone());
+            taken = Some((before, plan));
+        }
+        let Some(writer) = writer else { return report.text(args.output) };
+        // On record before the first file is touched, so that it can be undone whatever happens.
+        let (checkpoint, plan) = taken.map_or((None, None), |(before, plan)| (Some(before), Some(plan)));
+        let entries =
+            record.rewound(now(), turns, checkpoint).map_err(|error| Failure::usage(error.to_string()))?;
+        let mut journal = self.sessions.journal(writer, self.summary.clone());
+        if !entries.is_empty() {
+            let appended = journal.append(&entries, pintle_agent::Barrier::Synced).await;
+            appended.or_failed("the rewind cannot be recorded")?;
+        }
+        if let Some(plan) = plan {
+            let blobs = self.sessions.store.blobs(id);
+            let restored = restore(&self.environment, &plan, blobs.as_ref()).await;
+            report.restored(&restored.or_failed("the files cannot be restored")?);
+            // Later changes are somebody else's.
+            let (restored, _) = self.present().await?;
+            let entry = RecordEntry::checkpoint_taken(now(), CheckpointReason::AfterRewind, restored);
+            let appended = journal.append(&[Arc::new(entry)], pintle_agent::Barrier::Synced).await;
+            appended.or_failed("the rewind cannot be recorded")?;
+        }
+        let closed = journal.close().await;
+        closed.or_failed("the session cannot be closed")?;
+        let is_complete = report.problems.is_empty();
+        let text = report.text(args.output)?;
+        if is_complete {
+            return Ok(text);
+        }
+        Console::new().write(&text).await?;
+        Err(Failure::failed("not every file was restored")
+            .with_hint("the same command goes on where it stopped"))
+    }
+
+    /// Returns a checkpoint of the present state, and the plan to restore an earlier one.
+    async fn plan(&self, target: &str) -> Result<(Checkpoint, RestorePlan), Failure> {
+        let target = self.manifest(target).await?;
+        let (taken, present) = self.present().await?;
+        let newest = match self.replay.newest_checkpoint() {
+            Some(newest) => self.manifest(&newest.id).await?,
+            None => present.clone(),
+        };
+        let root = self.environment.working_directory().to_path_buf();
+        let plan = plan_restore(self.environment.as_ref(), &root, &target, &newest, &present).await;
+        Ok((taken, plan.or_failed("the files cannot be restored")?))
+    }
+}
+
+/// What a rewind does or would do.
+#[derive(Default)]
+struct Report {
+    id: String,
+    dry_run: bool,
+    turns: Option<usize>,
+    /// Number of entries that the conversation had.
+    before: usize,
+    steps: Vec<(String, &'static str)>,
+    foreign: Vec<String>,
+    left_alone: Vec<(String, String)>,
+    /// Checkpoint that undoes the restore.
+    undo: Option<String>,
+    problems: Vec<String>,
+}
+
+impl Report {
+    fn plan(&mut self, plan: &RestorePlan) {
+        let name = |path: &PathBuf| path.display().to_string();
+        self.steps = plan.steps.iter().map(|step| (name(&step.path), action_name(step.action()))).collect();
+        self.foreign = plan.foreign.iter().map(name).collect();
+        self.left_alone =
+            plan.left_alone.iter().map(|left| (name(&left.path), reason(&left.reason))).collect();
+    }
+
+    fn restored(&mut self, restored: &Restored) {
+        let changed = restored.changed_meanwhile.iter();
+        self.problems.extend(changed.map(|path| format!("{} has changed meanwhile", path.display())));
+        for failed in &restored.failed {
+            self.problems.push(format!("{}: {}", failed.path.display(), failed.error));
+        }
+        self.problems
+            .extend(restored.not_done.iter().map(|path| format!("{} was not reached", path.display())));
+    }
+
+    fn text(&self, output: ListFormat) -> Result<String, Failure> {
+        if output == ListFormat::Json {
+            let list = |pairs: &[(String, &'static str)]| -> Vec<Value> {
+                pairs.iter().map(|(path, action)| json!({"path": path, "action": action})).collect()
+            };
+            let left: Vec<Value> =
+                self.left_alone.iter().map(|(path, why)| json!({"path": path, "reason": why})).collect();
+            return render::json_line(&json!({
+                "id": self.id,
+                "dry_run": self.dry_run,
+                "turns": self.turns,
+                "turns_before": self.before,
+                "files": list(&self.steps),
+                "changed_by_others": self.foreign,
+                "left_alone": left,
+                "undo": self.undo.as_ref().filter(|_| !self.dry_run),
+                "problems": self.problems,
+            }));
+        }
+        let mut text = String::new();
+        for (path, action) in &self.steps {
+            let by = if self.foreign.contains(path) { "  (perhaps changed by somebody else)" } else { "" };
+            text.push_str(&format!("{action:<9} {path}{by}\n"));
+        }
+        for (path, why) in &self.left_alone {
+            text.push_str(&format!("left      {path}: {why}\n"));
+        }
+        for problem in &self.problems {
+            text.push_str(&format!("FAILED    {problem}\n"));
+        }
+        let would = if self.dry_run { "would be" } else { "was" };
+        match self.turns {
+            Some(turns) if turns < self.before => {
+                text.push_str(&format!("the conversation {would} cut to {turns} entries\n"));
+                if !self.dry_run {
+                    text.push_str(&format!(
+                        "to undo that, before the conversation goes on: pintle sessions rewind {}@{} --conversation\n",
+                        self.id, self.before
+                    ));
+                }
+            }
+            Some(turns) => {
+                text.push_str(&format!("the conversation {would} brought back to {turns} entries\n"))
+            }
+            None => {}
+        }
+        match &self.undo {
+            None if self.turns.is_none() => text.push_str("no file has changed since\n"),
+            Some(undo) if !self.dry_run => text.push_str(&format!(
+                "to undo the files: pintle sessions rewind {} --checkpoint {undo}\n",
+                self.id
+            )),
+            None | Some(_) => {}
+        }
+        Ok(text)
+    }
+}
+
+fn kind_name(kind: ChangeKind) -> &'static str {
+    match kind {
+        ChangeKind::Added => "added",
+        ChangeKind::Removed => "removed",
+        ChangeKind::Modified => "modified",
+        ChangeKind::ModeChanged => "mode_changed",
+        ChangeKind::TypeChanged => "type_changed",
+        ChangeKind::Retargeted => "retargeted",
+    }
+}
+
+fn action_name(action: Action) -> &'static str {
+    match action {
+        Action::Create => "create",
+        Action::Overwrite => "overwrite",
+        Action::Remove => "remove",
+        Action::Replace => "replace",
+        Action::SetMode => "set mode",
+    }
+}
+
+fn reason(reason: &LeftReason) -> String {
+    match reason {
+        LeftReason::NotInCheckpoint => "the checkpoint does not have it".to_owned(),
+        LeftReason::NotKnownNow => "its present content could not be brought back".to_owned(),
+        LeftReason::Ignored { by } => format!("{} is ignored", by.display()),
+        LeftReason::Occupied { by } => format!("{} is in the way", by.display()),
+        LeftReason::Blocked { by } => format!("{} is left alone", by.display()),
+    }
+}

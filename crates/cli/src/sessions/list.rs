@@ -1,0 +1,113 @@
+//! `pintle sessions list`.
+
+use pintle_agent::SessionState;
+use pintle_store::{Filter, Page, SessionStore as _, StoredJournal, Summary};
+use serde::Serialize;
+
+use super::{Place, Sessions};
+use crate::args::{EnvArgs, ListFormat, ListSessionsArgs};
+use crate::console::Console;
+use crate::env_spec::EnvSpec;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+use crate::render::{self, sanitize};
+
+/// Digits of an id in a list. The first ones of two sessions of one second are alike.
+const SHORT_ID: usize = 18;
+
+/// A session in a list.
+#[derive(Debug, Serialize)]
+pub(super) struct Row<'a> {
+    id: &'a str,
+    state: &'static str,
+    title: &'a str,
+    environment: String,
+    directory: String,
+    provider: Option<&'a str>,
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    created_at: String,
+    updated_at: String,
+}
+
+pub(super) async fn list(
+    sessions: &Sessions,
+    args: &ListSessionsArgs,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    let filter = if args.all {
+        Filter::default()
+    } else {
+        let here = EnvArgs { env: EnvSpec::Local, dir: None };
+        Place::of_args(&here, process_env)?.filter()
+    };
+    let mut found = sessions.list(&filter, &Page::of(args.limit)).await?;
+    // Killed before anything was on record.
+    let is_begun = |summary: &Summary| {
+        !summary.title.is_empty() || summary.properties.contains_key(StoredJournal::STATE)
+    };
+    found.retain(is_begun);
+    let mut rows = Vec::new();
+    for summary in &found {
+        rows.push(row(sessions, summary).await);
+    }
+    let text = match args.output {
+        ListFormat::Json => render::json_line(&rows)?,
+        ListFormat::Text if rows.is_empty() && !args.all => {
+            "no sessions of this directory; `--all` lists those of others\n".to_owned()
+        }
+        ListFormat::Text => rows.iter().map(|row| line(row, args.all)).collect(),
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+/// Returns a session as a list shows it.
+pub(super) async fn row<'a>(sessions: &Sessions, summary: &'a Summary) -> Row<'a> {
+    let property = |name: &str| summary.properties.get(name).map(String::as_str);
+    let place = Place::of_summary(summary);
+    let cost: Option<f64> = property(StoredJournal::COST_MICROS).and_then(|cost| cost.parse().ok());
+    Row {
+        id: summary.id.as_str(),
+        state: state(sessions, summary).await,
+        title: &summary.title,
+        environment: place.environment().to_owned(),
+        directory: place.directory().to_owned(),
+        provider: property("provider"),
+        model: property("model"),
+        cost_usd: cost.map(|cost| cost / 1e6),
+        tokens: property(StoredJournal::TOKENS).and_then(|tokens| tokens.parse().ok()),
+        created_at: summary.created_at.to_string(),
+        updated_at: summary.updated_at.to_string(),
+    }
+}
+
+/// Returns the state of a session in a word.
+async fn state(sessions: &Sessions, summary: &Summary) -> &'static str {
+    let property = |name: &str| summary.properties.get(name).map(String::as_str);
+    let is_processing = property(StoredJournal::STATE) == state_name(SessionState::Processing).as_deref();
+    let is_live = matches!(sessions.store.holder(&summary.id).await, Ok(Some(_)));
+    match (is_live, is_processing) {
+        _ if property(StoredJournal::PENDING_APPROVALS).is_some() => "awaiting approval",
+        (true, _) => "running",
+        // The process that ran it is gone.
+        (false, true) => "unfinished",
+        (false, false) => "idle",
+    }
+}
+
+fn state_name(state: SessionState) -> Option<String> {
+    serde_json::to_value(state).ok()?.as_str().map(str::to_owned)
+}
+
+fn line(row: &Row<'_>, with_place: bool) -> String {
+    let id = row.id.get(..SHORT_ID).unwrap_or(row.id);
+    let time = row.updated_at.get(..16).unwrap_or(&row.updated_at).replace('T', " ");
+    let cost = row.cost_usd.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}"));
+    let place = if with_place { format!("  {}", sanitize(&row.directory)) } else { String::new() };
+    format!("{id:<SHORT_ID$}  {time}  {:<17}  {cost:>9}  {}{place}\n", row.state, sanitize(row.title))
+}

@@ -1,0 +1,74 @@
+//! The place where the tools of a session work.
+
+use std::fmt;
+
+use pintle_store::{Filter, Summary};
+
+use crate::args::EnvArgs;
+use crate::env_spec::EnvSpec;
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+
+const ENVIRONMENT: &str = "environment";
+const DIRECTORY: &str = "directory";
+
+/// Execution environment and directory, by which sessions are found again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    environment: String,
+    /// Absolute on this machine; as given elsewhere, and empty for the login directory.
+    directory: String,
+}
+
+impl Place {
+    /// Returns the place that these flags name.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for an invalid local directory.
+    pub(crate) fn of_args(args: &EnvArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let directory = match &args.env {
+            EnvSpec::Local => process_env.directory(args.dir.as_deref())?.display().to_string(),
+            EnvSpec::Docker(_) | EnvSpec::Ssh(_) => {
+                args.dir.as_ref().map(|directory| directory.display().to_string()).unwrap_or_default()
+            }
+        };
+        Ok(Self { environment: args.env.to_string(), directory })
+    }
+
+    /// Returns the place of a session.
+    pub(crate) fn of_summary(summary: &Summary) -> Self {
+        let property = |name: &str| summary.properties.get(name).cloned().unwrap_or_default();
+        Self { environment: property(ENVIRONMENT), directory: property(DIRECTORY) }
+    }
+
+    pub(crate) fn filter(&self) -> Filter {
+        Filter::default()
+            .with_property(ENVIRONMENT, self.environment.as_str())
+            .with_property(DIRECTORY, self.directory.as_str())
+    }
+
+    pub(crate) fn describe(&self, summary: Summary) -> Summary {
+        summary
+            .with_property(ENVIRONMENT, self.environment.as_str())
+            .with_property(DIRECTORY, self.directory.as_str())
+    }
+
+    pub(crate) fn environment(&self) -> &str {
+        &self.environment
+    }
+
+    pub(crate) fn directory(&self) -> &str {
+        &self.directory
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.environment.as_str(), self.directory.as_str()) {
+            ("local", directory) => f.write_str(directory),
+            (environment, "") => f.write_str(environment),
+            (environment, directory) => write!(f, "{environment} {directory}"),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `pintle sessions show`: the conversation as text.
+
+use pintle_agent::{Turn, TurnKind};
+use serde_json::json;
+
+use super::{Sessions, export, list};
+use crate::args::{ListFormat, SessionArg};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::render;
+
+pub(super) async fn show(sessions: &Sessions, args: &SessionArg) -> Result<Exit, Failure> {
+    let summary = sessions.find(&args.id).await?;
+    let record = sessions.record(&summary.id).await?;
+    let replay = record.replay().or_failed("the session cannot be shown")?;
+    let text = match args.output {
+        ListFormat::Json => {
+            let row = list::row(sessions, &summary).await;
+            let turns: Vec<_> =
+                (1..).zip(&replay.history).map(|(number, turn)| entry(number, turn)).collect();
+            let checkpoints: Vec<_> = replay
+                .checkpoints()
+                .into_iter()
+                .map(|(turns, checkpoint)| json!({"entries": turns, "id": checkpoint.id, "partial": checkpoint.partial}))
+                .collect();
+            render::json_line(&json!({"session": row, "history": turns, "checkpoints": checkpoints}))?
+        }
+        ListFormat::Text => export::markdown(&summary, &replay.history),
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+fn entry(number: usize, turn: &Turn) -> serde_json::Value {
+    json!({"entry": number, "kind": kind_name(turn.kind), "message": turn.item.message()})
+}
+
+/// Returns who an entry of the history comes from.
+pub(super) fn kind_name(kind: TurnKind) -> &'static str {
+    match kind {
+        TurnKind::User => "user",
+        TurnKind::Assistant => "assistant",
+        TurnKind::ToolResults => "tool results",
+        TurnKind::Steering => "steering",
+        TurnKind::System | _ => "system",
+    }
+}

@@ -1,0 +1,155 @@
+//! `pintle worktree`.
+
+use pintle_store::{Filter, Page, SessionStore as _, Summary};
+use serde_json::{Value, json};
+
+use super::{Changes, Worktree};
+use crate::args::{ListFormat, WorktreeArgs, WorktreeCommand};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+use crate::render::{self, sanitize};
+use crate::sessions::Sessions;
+
+/// Runs `pintle worktree`.
+///
+/// # Errors
+///
+/// A usage failure for a session without a worktree, otherwise a failure with the cause.
+pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env)?;
+    let report = match args.command {
+        WorktreeCommand::List => list(&sessions, process_env).await?,
+        WorktreeCommand::Diff { id } => {
+            let worktree = find(&sessions, &id, process_env).await?;
+            diff(&worktree, &worktree.changes(process_env).await?)
+        }
+        WorktreeCommand::Merge { id } => {
+            let worktree = find(&sessions, &id, process_env).await?;
+            not_running(&sessions, &worktree).await?;
+            merge(&worktree, process_env).await?
+        }
+        WorktreeCommand::Drop { id, force } => {
+            let worktree = find(&sessions, &id, process_env).await?;
+            not_running(&sessions, &worktree).await?;
+            drop_worktree(&worktree, force, process_env).await?
+        }
+    };
+    let text = match args.output {
+        ListFormat::Json => render::json_line(&report.json)?,
+        ListFormat::Text => report.text,
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+/// What a subcommand says, in both formats.
+struct Report {
+    text: String,
+    json: Value,
+}
+
+fn diff(worktree: &Worktree, changes: &Changes) -> Report {
+    let text = String::from_utf8_lossy(&changes.patch).into_owned();
+    let json = json!({
+        "id": worktree.session.as_str(),
+        "files": changes.files,
+        "commits": changes.commits,
+        "patch": text,
+    });
+    Report { text, json }
+}
+
+async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<Report, Failure> {
+    let changes = worktree.changes(process_env).await?;
+    let kept = worktree.merge(&changes, process_env).await?;
+    let repository = worktree.repository.display().to_string();
+    let mut text: String = changes.files.iter().map(|file| format!("{file}\n")).collect();
+    text.push_str(&format!("merged {} files into {repository}\n", changes.files.len()));
+    if let Some(branch) = &kept {
+        text.push_str(&format!("the {} commits of the session stay on branch {branch}\n", changes.commits));
+    }
+    let json = json!({
+        "id": worktree.session.as_str(),
+        "files": changes.files,
+        "commits": changes.commits,
+        "repository": repository,
+        "branch": kept,
+    });
+    Ok(Report { text, json })
+}
+
+async fn drop_worktree(
+    worktree: &Worktree,
+    force: bool,
+    process_env: &ProcessEnv,
+) -> Result<Report, Failure> {
+    let changes = worktree.changes(process_env).await?;
+    if !changes.is_empty() && !force {
+        return Err(unmerged(worktree, &changes)
+            .with_hint("`pintle worktree merge` takes them over, and `drop --force` throws them away"));
+    }
+    worktree.remove(process_env).await?;
+    let root = worktree.root.display().to_string();
+    let json = json!({ "id": worktree.session.as_str(), "dropped": root, "files": changes.files });
+    Ok(Report { text: format!("dropped {root}\n"), json })
+}
+
+/// Returns the failure of an operation that would lose changes.
+pub(super) fn unmerged(worktree: &Worktree, changes: &Changes) -> Failure {
+    let mut what = format!("{} changed files", changes.files.len());
+    if changes.commits > 0 {
+        what.push_str(&format!(" and {} commits", changes.commits));
+    }
+    Failure::usage(format!("the worktree of session {} has {what} that were not merged", worktree.session))
+}
+
+async fn find(sessions: &Sessions, id: &str, process_env: &ProcessEnv) -> Result<Worktree, Failure> {
+    let summary = sessions.find(id).await?;
+    let worktree = Worktree::of(&summary).filter(|worktree| worktree.exists(process_env));
+    worktree.ok_or_else(|| {
+        Failure::usage(format!("session {} has no worktree", summary.id))
+            .with_hint("`pintle worktree list` shows those that have one")
+    })
+}
+
+async fn not_running(sessions: &Sessions, worktree: &Worktree) -> Result<(), Failure> {
+    let holder = sessions.store.holder(&worktree.session).await.or_failed("cannot look at the session")?;
+    match holder {
+        Some(holder) => Err(Failure::usage(format!("session {} is running ({holder})", worktree.session))),
+        None => Ok(()),
+    }
+}
+
+async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<Report, Failure> {
+    let all = sessions.list(&Filter::default(), &Page::default()).await?;
+    let with_worktree = all.iter().filter_map(|summary: &Summary| Some((summary, Worktree::of(summary)?)));
+    let mut rows = Vec::new();
+    let mut text = String::new();
+    for (summary, worktree) in with_worktree.filter(|(_, worktree)| worktree.exists(process_env)) {
+        let changes = worktree.changes(process_env).await?;
+        let (root, repository) =
+            (worktree.root.display().to_string(), worktree.repository.display().to_string());
+        text.push_str(&format!(
+            "{}  {:>4} files  {:>3} commits  {}  {}\n",
+            summary.id,
+            changes.files.len(),
+            changes.commits,
+            sanitize(&repository),
+            sanitize(&summary.title)
+        ));
+        rows.push(json!({
+            "id": summary.id.as_str(),
+            "title": summary.title,
+            "directory": root,
+            "repository": repository,
+            "files": changes.files,
+            "commits": changes.commits,
+        }));
+    }
+    if rows.is_empty() {
+        text.push_str("no worktrees\n");
+    }
+    Ok(Report { text, json: Value::Array(rows) })
+}

@@ -1,0 +1,226 @@
+//! Worktrees of sessions.
+
+use std::path::Path;
+use std::process::Command;
+
+use pintle_testkit::Dialect;
+use serde_json::Value;
+
+use crate::harness::{CommandOutput, Harness, KEY, pintle, run};
+
+const WRITES: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "write_file"
+    arguments = { file_path = "new/made.txt", content = "made\n" }
+    [[turn.call]]
+    tool = "shell"
+    arguments = { command = "echo changed >> kept.txt && rm -f gone.txt && echo x > ignored.log" }
+    [[turn]]
+    text = "Done."
+"#;
+
+/// A repository with a subdirectory, local changes and a state directory of its own.
+struct Repository {
+    harness: Harness,
+    state: tempfile::TempDir,
+}
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false"];
+    let output = Command::new("git").args(identity).args(arguments).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+impl Repository {
+    fn new(turns: &str) -> Self {
+        let harness = Harness::new(Dialect::AnthropicMessages, turns);
+        let repository = Self { harness, state: tempfile::tempdir().unwrap() };
+        let root = repository.root();
+        for (name, content) in [("kept.txt", "one\n"), ("gone.txt", "gone\n"), (".gitignore", "*.log\n")] {
+            std::fs::write(root.join(name), content).unwrap();
+        }
+        git(root, &["init", "--quiet", "--initial-branch=main"]);
+        git(root, &["add", "--all"]);
+        git(root, &["commit", "--quiet", "--message=first"]);
+        repository
+    }
+
+    fn root(&self) -> &Path {
+        self.harness.directory.path()
+    }
+
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
+        run(self.harness.command("run", arguments).env("PINTLE_STATE_DIR", self.state.path()))
+    }
+
+    /// Runs a task in another directory than the root.
+    fn run_in(&self, directory: &Path) -> CommandOutput {
+        let mut command = pintle(&["run", "--provider", "anthropic", "--toolset", "spec", "--worktree"]);
+        command.args(["--base-url", &self.harness.server.base_url(Dialect::AnthropicMessages)]);
+        command.arg("--dir").arg(directory).arg("Work.");
+        run(command.env("ANTHROPIC_API_KEY", KEY).env("PINTLE_STATE_DIR", self.state.path()))
+    }
+
+    fn pintle(&self, arguments: &[&str]) -> CommandOutput {
+        run(pintle(arguments).env("PINTLE_STATE_DIR", self.state.path()).current_dir(self.root()))
+    }
+
+    /// Runs a command that succeeds, and returns its output.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.pintle(&[arguments, &["--output", "json"]].concat());
+        assert_eq!(output.code, Some(0), "{output:?}");
+        serde_json::from_str(&output.stdout).unwrap()
+    }
+
+    fn worktrees(&self) -> Vec<Value> {
+        serde_json::from_value(self.json(&["worktree", "list"])).unwrap()
+    }
+
+    /// Files of the working tree, without git's own.
+    fn files(&self) -> Vec<String> {
+        let mut files: Vec<String> = std::fs::read_dir(self.root())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != ".git" && !name.starts_with("script"))
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+#[test]
+fn changes_stay_in_the_worktree_until_they_are_merged() {
+    let repository = Repository::new(WRITES);
+    std::fs::write(repository.root().join("kept.txt"), "staged\n").unwrap();
+    git(repository.root(), &["add", "kept.txt"]);
+    git(repository.root(), &["checkout", "--quiet", "HEAD", "--", "kept.txt"]);
+    let (files, index) = (repository.files(), git(repository.root(), &["ls-files", "--stage"]));
+
+    let output = repository.run(&["--worktree", "Work."]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(repository.files(), files, "nothing changed here");
+    let worktrees = repository.worktrees();
+    let [worktree] = &worktrees[..] else { panic!("{worktrees:?}") };
+    assert_eq!(worktree["files"], serde_json::json!(["D\tgone.txt", "M\tkept.txt", "A\tnew/made.txt"]));
+    let id = worktree["id"].as_str().unwrap();
+    assert!(output.stderr.contains(&format!("pintle worktree merge {id}")), "{output:?}");
+
+    for refused in [vec!["worktree", "drop", id], vec!["sessions", "delete", id]] {
+        let output = repository.pintle(&refused);
+        assert_eq!(output.code, Some(2), "{output:?}");
+        assert_eq!(repository.worktrees().len(), 1);
+    }
+    let diff = repository.json(&["worktree", "diff", id]);
+    assert_eq!(diff["files"], worktree["files"]);
+    assert!(diff["patch"].as_str().unwrap().contains("+made\n"), "{diff}");
+    let merged = repository.json(&["worktree", "merge", id]);
+    assert_eq!(
+        (&merged["id"], &merged["files"], &merged["branch"]),
+        (&id.into(), &worktree["files"], &Value::Null)
+    );
+    assert_eq!(repository.harness.read("new/made.txt"), "made\n");
+    assert_eq!(repository.harness.read("kept.txt"), "one\nchanged\n");
+    assert!(!repository.root().join("gone.txt").exists() && !repository.root().join("ignored.log").exists());
+    assert_eq!(git(repository.root(), &["ls-files", "--stage"]), index, "the index is the user's");
+    assert!(repository.worktrees().is_empty());
+    for leftovers in [&["worktree", "list", "--porcelain"][..], &["for-each-ref"], &["branch", "--all"]] {
+        assert!(!git(repository.root(), leftovers).contains("pintle/"), "{leftovers:?}");
+    }
+    assert_eq!(repository.pintle(&["sessions", "delete", id]).code, Some(0));
+}
+
+#[test]
+fn local_changes_are_taken_along_and_are_no_changes_of_the_session() {
+    let repository = Repository::new(WRITES);
+    let root = repository.root();
+    std::fs::write(root.join("kept.txt"), "one\nmine\n").unwrap();
+    std::fs::write(root.join("untracked.sh"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(root.join("untracked.sh"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    std::fs::write(root.join("secret.log"), "ignored\n").unwrap();
+    let status = git(root, &["status", "--porcelain"]);
+
+    let output = repository.run(&["--worktree=changes", "Work."]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(git(root, &["status", "--porcelain"]), status);
+    let worktrees = repository.worktrees();
+    let directory = Path::new(worktrees[0]["directory"].as_str().unwrap()).to_path_buf();
+    assert_eq!(worktrees[0]["files"], serde_json::json!(["D\tgone.txt", "M\tkept.txt", "A\tnew/made.txt"]));
+    assert_eq!(std::fs::read_to_string(directory.join("kept.txt")).unwrap(), "one\nmine\nchanged\n");
+    let mode = std::fs::metadata(directory.join("untracked.sh")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o755);
+    assert!(!directory.join("secret.log").exists(), "ignored files stay where they are");
+
+    let id = worktrees[0]["id"].as_str().unwrap();
+    // A change here that is in the way: nothing is merged, and nothing is lost.
+    std::fs::write(root.join("kept.txt"), "quite different\n").unwrap();
+    let refused = repository.pintle(&["worktree", "merge", id]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.stderr.contains("kept.txt") && refused.stderr.contains("nothing was changed"),
+        "{refused:?}"
+    );
+    assert!(root.join("gone.txt").exists() && !root.join("new").exists());
+    assert_eq!(repository.worktrees().len(), 1);
+    std::fs::write(root.join("kept.txt"), "one\nmine\n").unwrap();
+    assert_eq!(repository.pintle(&["worktree", "merge", id]).code, Some(0));
+    assert_eq!(repository.harness.read("kept.txt"), "one\nmine\nchanged\n");
+}
+
+#[test]
+fn commits_of_the_session_stay_on_its_branch() {
+    let commits = r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "echo more >> kept.txt && git -c user.name=m -c user.email=m@localhost commit -qam more" }
+        [[turn]]
+        text = "Done."
+    "#;
+    let repository = Repository::new(commits);
+    assert_eq!(repository.run(&["--worktree", "Work."]).code, Some(0));
+    let worktrees = repository.worktrees();
+    let id = worktrees[0]["id"].as_str().unwrap();
+    assert_eq!(
+        (&worktrees[0]["commits"], &worktrees[0]["files"]),
+        (&1.into(), &serde_json::json!(["M\tkept.txt"]))
+    );
+    let merged = repository.pintle(&["worktree", "merge", id]);
+    assert!(merged.stdout.contains(&format!("stay on branch pintle/{id}")), "{merged:?}");
+    let log = git(repository.root(), &["log", "--format=%s", &format!("pintle/{id}")]);
+    assert_eq!(log, "more\nfirst\n");
+    assert_eq!(repository.harness.read("kept.txt"), "one\nmore\n");
+}
+
+#[test]
+fn worktree_needs_a_repository_with_a_commit_and_is_dropped_by_force_only() {
+    let repository = Repository::new(WRITES);
+    let outside = tempfile::tempdir().unwrap();
+    let refused = repository.run_in(outside.path());
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("is not in a git repository"), "{refused:?}");
+    git(outside.path(), &["init", "--quiet"]);
+    let refused = repository.run_in(outside.path());
+    assert!(refused.stderr.contains("has no commit yet"), "{refused:?}");
+    for conflict in ["--continue", "--no-session", "--resume=x"] {
+        assert_eq!(repository.run(&["--worktree", conflict, "Work."]).code, Some(2), "{conflict}");
+    }
+    assert!(repository.worktrees().is_empty());
+
+    // A subdirectory is the same subdirectory there, and the session goes on in it.
+    std::fs::create_dir(repository.root().join("sub")).unwrap();
+    std::fs::write(repository.root().join("sub/file"), "").unwrap();
+    git(repository.root(), &["add", "--all"]);
+    git(repository.root(), &["commit", "--quiet", "--message=second"]);
+    let sub = repository.root().join("sub");
+    let output = repository.run_in(&sub);
+    let worktrees = repository.worktrees();
+    let (id, directory) = (worktrees[0]["id"].as_str().unwrap(), worktrees[0]["directory"].as_str().unwrap());
+    assert!(output.stderr.contains(&format!("working in {directory}/sub")), "{output:?}");
+    assert!(Path::new(directory).join("sub/new/made.txt").exists());
+    let dropped = repository.json(&["worktree", "drop", "--force", id]);
+    assert_eq!(dropped["dropped"].as_str(), Some(directory));
+    assert!(!Path::new(directory).exists() && repository.worktrees().is_empty());
+}

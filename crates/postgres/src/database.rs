@@ -1,0 +1,111 @@
+//! Connections of a store, and what its parts have in common.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use pintle_store::{Holder, StoreError};
+use tokio::sync::watch;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use crate::failure::refused;
+use crate::link::Link;
+use crate::options::Options;
+use crate::schema;
+
+/// Attempts to repeat what somebody else undid at the same moment.
+pub(crate) const REMOVALS: u32 = 8;
+
+/// Connections of a store, and what its parts have to know.
+pub(crate) struct Database {
+    pub(crate) main: Link,
+    /// Renewals do not queue behind large values here.
+    pub(crate) side: Link,
+    pub(crate) schema: String,
+    pub(crate) lease: Duration,
+    pub(crate) holder: Holder,
+    /// Held while channels are subscribed to, so that none is left after it was joined.
+    subscribing: tokio::sync::Mutex<()>,
+}
+
+impl Database {
+    /// Connects, and prepares the tables.
+    pub(crate) async fn connect(connection: &str, options: Options) -> Result<Self, StoreError> {
+        options.check()?;
+        let config = config(connection, &options)?;
+        let Options { schema, lease, .. } = options;
+        let main = Link::new(config.clone(), &schema);
+        schema::prepare(&main, &schema).await?;
+        let side = Link::new(config, &schema);
+        let holder = Holder::this_process();
+        Ok(Self { main, side, schema, lease, holder, subscribing: tokio::sync::Mutex::default() })
+    }
+
+    pub(crate) fn lease_millis(&self) -> i64 {
+        i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the channel of notifications of a session.
+    pub(crate) fn channel(&self, key: i64) -> String {
+        format!("{}:{key}", self.schema)
+    }
+
+    pub(crate) async fn subscribe(&self, channel: &str) -> Result<watch::Receiver<()>, StoreError> {
+        let _subscribing = self.subscribing.lock().await;
+        let (receiver, left) = self.side.channels().subscribe(channel);
+        let left: String = left.into_iter().map(|name| format!("UNLISTEN \"{name}\"; ")).collect();
+        self.side.execute("listen to a session", &format!("{left}LISTEN \"{channel}\"")).await?;
+        Ok(receiver)
+    }
+}
+
+/// Parses a connection string. Its errors may quote it, so they are not passed on.
+fn config(connection: &str, options: &Options) -> Result<Config, StoreError> {
+    const ACTION: &str = "use the connection string";
+    let mut config: Config = connection.parse().map_err(|_| {
+        refused(ACTION, "expected `postgresql://…`, or pairs such as `host=localhost dbname=…`")
+    })?;
+    if config.get_ssl_mode() == SslMode::Require {
+        return Err(refused(ACTION, "TLS is not built in, but it asks for `sslmode=require`"));
+    }
+    config.ssl_mode(SslMode::Disable);
+    let is_local = |host: &Host| match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+        }
+        Host::Unix(_) => true,
+    };
+    let is_local = match config.get_hostaddrs() {
+        [] => config.get_hosts().iter().all(is_local),
+        addresses => addresses.iter().all(IpAddr::is_loopback),
+    };
+    if !is_local && !options.allows_plain_hosts {
+        return Err(refused(ACTION, "TLS is not built in, and the server is on another host"));
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("pintle");
+    }
+    // A host that is gone is noticed while it is waited for.
+    config.keepalives_idle(Duration::from_secs(15)).tcp_user_timeout(Duration::from_secs(30));
+    Ok(config)
+}
+
+/// The database has no unsigned numbers. None of ours comes near the limit.
+pub(crate) fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn number(integer: i64) -> u64 {
+    u64::try_from(integer).unwrap_or(0)
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nothing of the connection string, which may have a password.
+        f.debug_struct("Database")
+            .field("schema", &self.schema)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
+    }
+}

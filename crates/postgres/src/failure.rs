@@ -1,0 +1,65 @@
+//! Errors of the database as errors of a store.
+
+use std::error::Error as _;
+use std::io;
+
+use pintle_store::StoreError;
+use tokio_postgres::error::SqlState;
+
+/// A failed statement.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    action: &'static str,
+    source: io::Error,
+    /// Whether the connection was lost, so that nobody knows whether the statement was executed.
+    pub(crate) is_lost: bool,
+    /// Whether a reference to another row could not be kept.
+    pub(crate) is_dangling: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(action: &'static str, error: &tokio_postgres::Error) -> Self {
+        let cause = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+        let code = error.code();
+        // Class 08 are failures of the connection, 57P those of a server that shuts down or restarts.
+        let is_shutdown =
+            code.is_some_and(|code| code.code().starts_with("08") || code.code().starts_with("57P"));
+        let is_lost = error.is_closed() || cause.is_some() || is_shutdown;
+        let kind = match cause {
+            Some(cause) => cause.kind(),
+            None if is_lost => io::ErrorKind::ConnectionReset,
+            None if code == Some(&SqlState::QUERY_CANCELED) => io::ErrorKind::TimedOut,
+            None => io::ErrorKind::Other,
+        };
+        // The detail of an error, which is left out, may contain values. No part of it has the password.
+        let text = match error.as_db_error() {
+            Some(error) => {
+                format!("{}: {} ({})", error.severity(), error.message(), error.code().code())
+            }
+            None => error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")),
+        };
+        let is_dangling = code == Some(&SqlState::FOREIGN_KEY_VIOLATION);
+        Self { action, source: io::Error::new(kind, text), is_lost, is_dangling }
+    }
+
+    pub(crate) fn timed_out(action: &'static str) -> Self {
+        let source = io::Error::new(io::ErrorKind::TimedOut, "the server did not answer in time");
+        Self { action, source, is_lost: true, is_dangling: false }
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        Self::Service { action: failure.action, source: failure.source }
+    }
+}
+
+/// Returns the error for something that is refused without asking the database.
+pub(crate) fn refused(action: &'static str, reason: &'static str) -> StoreError {
+    StoreError::Service { action, source: io::Error::new(io::ErrorKind::InvalidInput, reason) }
+}
+
+/// Returns the error for a row that has another form than ours.
+pub(crate) fn unreadable(action: &'static str, error: &tokio_postgres::Error) -> StoreError {
+    Failure::new(action, error).into()
+}

@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod blobs;
+mod channels;
+mod clock;
+mod database;
+mod failure;
+mod lease;
+mod link;
+mod options;
+mod reader;
+mod schema;
+mod store;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod writer;
+
+pub use options::Options;
+pub use store::PostgresStore;

@@ -1,0 +1,202 @@
+//! A connection that is opened again after it was lost.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use pintle_store::StoreError;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row};
+
+use crate::channels::Channels;
+use crate::failure::Failure;
+
+/// Longest wait for a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(15);
+
+/// Longest wait for a statement. The server stops it at the same time.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(60);
+
+/// Parameter of a statement, with its type: the server is not asked for it.
+pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// Value whose type in the database follows from its type here.
+pub(crate) trait Typed: ToSql + Sync {
+    fn parameter(&self) -> Parameter<'_>;
+}
+
+macro_rules! typed {
+    ($($value:ty => $name:ident),+ $(,)?) => {
+        $(impl Typed for $value {
+            fn parameter(&self) -> Parameter<'_> {
+                (self, Type::$name)
+            }
+        })+
+    };
+}
+
+typed! {
+    i64 => INT8, Option<i64> => INT8, Vec<i64> => INT8_ARRAY,
+    &str => TEXT, String => TEXT, Option<String> => TEXT,
+    &[u8] => BYTEA, Vec<u8> => BYTEA, Vec<Vec<u8>> => BYTEA_ARRAY,
+}
+
+/// Returns the parameters of a statement.
+macro_rules! parameters {
+    ($($value:expr),+ $(,)?) => {
+        &[$($crate::link::Typed::parameter(&$value)),+]
+    };
+}
+pub(crate) use parameters;
+
+/// A connection, on which the statements of all callers follow each other. Each is a transaction of its own, so that none
+/// holds a lock while its caller is busy or stopped.
+pub(crate) struct Link {
+    config: Config,
+    /// Statements that every new connection begins with.
+    setup: String,
+    /// Channels that every new connection listens to.
+    channels: Arc<Channels>,
+    client: Mutex<Option<Arc<Client>>>,
+    /// Held while a connection is opened, so that it is opened once.
+    connecting: tokio::sync::Mutex<()>,
+    drivers: Mutex<JoinSet<()>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    pub(crate) fn new(config: Config, schema: &str) -> Self {
+        // Whatever the defaults of the database and of the user are.
+        let setup = format!(
+            "SET search_path TO \"{schema}\"; SET synchronous_commit TO on; SET client_min_messages TO warning; \
+             SET statement_timeout TO {}; SET default_transaction_isolation TO 'read committed'",
+            STATEMENT_LIMIT.as_millis()
+        );
+        Self {
+            config,
+            setup,
+            channels: Arc::default(),
+            client: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+            drivers: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    fn current(&self) -> Option<Arc<Client>> {
+        lock(&self.client).clone().filter(|client| !client.is_closed())
+    }
+
+    /// Forgets the connection, so that the next statement opens another one.
+    pub(crate) fn forget(&self) {
+        lock(&self.client).take();
+    }
+
+    /// Returns the connection, which is opened if there is none.
+    pub(crate) async fn client(&self) -> Result<Arc<Client>, Failure> {
+        const ACTION: &str = "connect to the database";
+        if let Some(client) = self.current() {
+            return Ok(client);
+        }
+        let _connecting = self.connecting.lock().await;
+        if let Some(client) = self.current() {
+            return Ok(client);
+        }
+        let connect = async {
+            let (client, mut connection) = self.config.connect(NoTls).await?;
+            let channels = Arc::clone(&self.channels);
+            let driver = async move {
+                while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+                    if let AsyncMessage::Notification(notification) = message {
+                        channels.notify(notification.channel());
+                    }
+                }
+                channels.notify_all();
+            };
+            {
+                let mut drivers = lock(&self.drivers);
+                while drivers.try_join_next().is_some() {}
+                drivers.spawn(driver);
+            }
+            let listen = self.channels.names().into_iter().map(|name| format!("; LISTEN \"{name}\""));
+            client.batch_execute(&format!("{}{}", self.setup, listen.collect::<String>())).await?;
+            Ok(Arc::new(client))
+        };
+        let client = timeout(CONNECT_LIMIT, connect).await.map_err(|_| Failure::timed_out(ACTION))?;
+        let client = client.map_err(|error| Failure::new(ACTION, &error))?;
+        *lock(&self.client) = Some(Arc::clone(&client));
+        self.channels.notify_all();
+        Ok(client)
+    }
+
+    /// Executes a statement. If the connection is lost meanwhile, nobody knows whether it was executed.
+    pub(crate) async fn query(
+        &self,
+        action: &'static str,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, Failure> {
+        let client = self.client().await?;
+        match timeout(STATEMENT_LIMIT, client.query_typed(statement, parameters)).await {
+            Ok(result) => result.map_err(|error| Failure::new(action, &error)),
+            Err(_) => {
+                self.forget();
+                Err(Failure::timed_out(action))
+            }
+        }
+    }
+
+    /// Executes a statement that does no harm when it is executed twice: again if the connection was lost.
+    pub(crate) async fn query_repeatable(
+        &self,
+        action: &'static str,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        match self.query(action, statement, parameters).await {
+            Err(failure) if failure.is_lost => {
+                self.forget();
+                Ok(self.query(action, statement, parameters).await?)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    /// Executes statements without parameters.
+    pub(crate) async fn execute(&self, action: &'static str, statements: &str) -> Result<(), Failure> {
+        let client = self.client().await?;
+        let executed = timeout(STATEMENT_LIMIT, client.batch_execute(statements)).await;
+        executed
+            .map_err(|_| {
+                self.forget();
+                Failure::timed_out(action)
+            })?
+            .map_err(|error| Failure::new(action, &error))
+    }
+
+    /// Sends statements without waiting for their execution. Those of later callers follow them. Nothing is sent while
+    /// there is no connection.
+    pub(crate) fn send(&self, statements: &str) {
+        if let Some(client) = self.current() {
+            // A statement is queued when it is polled for the first time.
+            let _ = std::pin::pin!(client.batch_execute(statements))
+                .poll(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // A driver ends by itself when it has sent what is queued, which may be the release of a lease.
+        lock(&self.drivers).detach_all();
+    }
+}

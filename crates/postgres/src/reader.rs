@@ -1,0 +1,58 @@
+//! Reads a journal, and follows it while it is written on any host.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_store::{Line, Reader, StoreError};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::database::Database;
+use crate::walk::Walk;
+
+/// Interval at which a reader looks by itself. A notification is only a hint: it is lost with its connection.
+const POLL: Duration = Duration::from_secs(2);
+
+pub(crate) struct PostgresReader {
+    pub(crate) database: Arc<Database>,
+    pub(crate) walk: Walk,
+    /// Channel of the session.
+    pub(crate) channel: String,
+    /// `None` until somebody waits.
+    pub(crate) hints: Option<watch::Receiver<()>>,
+}
+
+#[async_trait]
+impl Reader for PostgresReader {
+    async fn next(&mut self) -> Result<Option<Line>, StoreError> {
+        if let Some(hints) = &mut self.hints {
+            // Taken first: a notification during the query is for what the query did not find.
+            hints.borrow_and_update();
+        }
+        self.walk.next().await
+    }
+
+    async fn wait(&mut self) {
+        if !self.walk.is_at_end() {
+            return;
+        }
+        match &mut self.hints {
+            // What was written before the subscription gives no hint, so the caller is to look once more.
+            hints @ None => match self.database.subscribe(&self.channel).await {
+                Ok(receiver) => *hints = Some(receiver),
+                Err(_) => sleep(POLL).await,
+            },
+            Some(hints) => {
+                let hint = async {
+                    // A lost connection is opened again, which is a hint as well.
+                    if self.database.side.client().await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                    let _ = hints.changed().await;
+                };
+                let _ = timeout(POLL, hint).await;
+            }
+        }
+    }
+}

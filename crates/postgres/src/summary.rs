@@ -1,0 +1,40 @@
+//! Summaries as columns of a table.
+
+use pintle_store::Summary;
+use tokio_postgres::Row;
+
+/// Columns of a summary.
+pub(crate) struct SummaryRow {
+    pub(crate) parent: Option<String>,
+    pub(crate) updated_at: i64,
+    pub(crate) summary: String,
+    pub(crate) properties: String,
+}
+
+impl SummaryRow {
+    pub(crate) fn new(summary: &Summary) -> Self {
+        Self {
+            parent: summary.parent.as_ref().map(|parent| searchable(parent.as_str())),
+            updated_at: summary.updated_at.as_millis(),
+            summary: serde_json::to_string(summary).unwrap_or_default(),
+            properties: properties(summary.properties.iter()),
+        }
+    }
+}
+
+/// Returns properties as a JSON object that can be searched.
+pub(crate) fn properties<'a>(properties: impl Iterator<Item = (&'a String, &'a String)>) -> String {
+    let members = properties.map(|(name, value)| (searchable(name), searchable(value).into()));
+    serde_json::Value::Object(members.collect()).to_string()
+}
+
+/// PostgreSQL has no text with a NUL character. What is found by another one is compared again.
+pub(crate) fn searchable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// Returns the summary of a row; `None` if it is not one.
+pub(crate) fn summary_of(row: &Row) -> Option<Summary> {
+    let text: &str = row.try_get(0).ok()?;
+    serde_json::from_str(text).ok()
+}

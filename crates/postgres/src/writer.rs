@@ -1,0 +1,375 @@
+//! The writer of a session.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_store::format::{CLOSED, Chain, Header, move_to_blobs};
+use pintle_store::{
+    Barrier, Fence, Hash, Position, PostedInput, SessionId, SessionWriter, StoreError, Summary,
+};
+use tokio::task::JoinSet;
+
+use crate::blobs::PostgresBlobs;
+use crate::clock;
+use crate::database::{Database, integer};
+use crate::failure::{Failure, unreadable};
+use crate::lease::Lease;
+use crate::link::parameters;
+use crate::summary::SummaryRow;
+
+/// Creates a session with the first line of its first writer.
+const CREATE: &str = "WITH owned AS (INSERT INTO sessions \
+         (id, parent, updated_at, summary, properties, epoch, head_seq, head_hash, lease_until, holder_host, holder_pid) \
+         VALUES ($1, $2, $3, $4, $5::text::jsonb, 1, 1, $6, clock_timestamp() + $7 * interval '1 millisecond', $8, $9) \
+         ON CONFLICT (id) DO NOTHING RETURNING key), \
+     written AS (INSERT INTO lines (session, seq, epoch, line) SELECT key, 1, 1, $10 FROM owned) \
+     SELECT key FROM owned";
+
+/// Takes a session whose lease has run out, and writes the first line of the new writer, if nothing has changed since its
+/// journal was verified.
+const TAKE: &str = "WITH owned AS (UPDATE sessions SET epoch = epoch + 1, head_seq = head_seq + 1, head_hash = $5, \
+         lease_until = clock_timestamp() + $6 * interval '1 millisecond', holder_host = $7, holder_pid = $8 \
+         WHERE key = $1 AND epoch = $2 AND head_seq = $3 AND head_hash = $4 \
+         AND (lease_until IS NULL OR lease_until <= clock_timestamp()) RETURNING key, epoch, head_seq), \
+     written AS (INSERT INTO lines (session, seq, epoch, line) SELECT key, head_seq, epoch, $9 FROM owned) \
+     SELECT pg_notify($10, '') FROM owned";
+
+/// Writes lines if the writer still has the session, and the journal the head that the writer knows. The setting holds for
+/// this transaction, until its commit has been acknowledged.
+const APPEND: &str = "WITH owned AS (UPDATE sessions SET head_seq = $5, head_hash = $6 \
+         WHERE key = $1 AND epoch = $2 AND head_seq = $3 AND head_hash = $4 AND lease_until > clock_timestamp() \
+         RETURNING key), \
+     written AS (INSERT INTO lines (session, seq, epoch, line) \
+         SELECT key, seq, $2, line FROM owned, unnest($7, $8) AS new (seq, line)) \
+     SELECT pg_notify($9, ''), set_config('synchronous_commit', $10, true) FROM owned";
+
+const HAS_HEAD: &str = "SELECT key FROM sessions WHERE key = $1 AND epoch = $2 AND head_seq = $3 AND head_hash = $4 \
+                        AND lease_until > clock_timestamp()";
+
+const SUMMARIZE: &str = "UPDATE sessions SET parent = $3, updated_at = $4, summary = $5, properties = $6::text::jsonb \
+                         WHERE key = $1 AND epoch = $2 AND lease_until > clock_timestamp() RETURNING key";
+
+const INBOX: &str =
+    "SELECT input_id, input FROM inbox WHERE session = $1 AND input IS NOT NULL ORDER BY number";
+
+const TAKE_INPUT: &str = "UPDATE inbox SET input = NULL FROM sessions WHERE key = $1 AND epoch = $2 \
+                          AND lease_until > clock_timestamp() AND session = key AND input_id = $3";
+
+/// Writer of a session, until its lease ends.
+#[derive(Debug)]
+pub(crate) struct PostgresWriter {
+    database: Arc<Database>,
+    lease: Arc<Lease>,
+    chain: Chain,
+    blobs: PostgresBlobs,
+    head: Position,
+    /// Highest line that is known to be on disk.
+    synced: u64,
+    /// Renews the lease.
+    renewal: JoinSet<()>,
+}
+
+/// Ends the lease when it is dropped, unless it was emptied before.
+struct EndOnDrop(Option<Arc<Lease>>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        if let Some(lease) = &self.0 {
+            lease.end();
+        }
+    }
+}
+
+/// New lines of a journal.
+struct Lines {
+    numbers: Vec<i64>,
+    texts: Vec<Vec<u8>>,
+    head: Position,
+}
+
+impl Lines {
+    fn new(chain: &Chain, objects: &[String], mut head: Position, synced: u64) -> Self {
+        let (mut numbers, mut texts) = (Vec::new(), Vec::new());
+        for object in objects {
+            let (line, hash) = chain.line(object, head.seq + 1, synced, &head.hash);
+            head = Position::new(head.epoch, head.seq + 1, hash);
+            numbers.push(integer(head.seq));
+            texts.push(line.trim_end().as_bytes().to_vec());
+        }
+        Self { numbers, texts, head }
+    }
+
+    /// Returns the first line of writer `epoch`.
+    fn header(id: &SessionId, epoch: u64, follows: Position) -> (Vec<u8>, Position) {
+        let object = Header::new(id.clone(), epoch, follows).object();
+        let before = Position::new(epoch, follows.seq, follows.hash);
+        let mut lines = Self::new(&Chain::new(id), &[object], before, follows.seq);
+        (lines.texts.pop().unwrap_or_default(), lines.head)
+    }
+}
+
+impl PostgresWriter {
+    /// Creates a session. Returns `None` if there is one with this id.
+    pub(crate) async fn create(
+        database: &Arc<Database>,
+        summary: &Summary,
+    ) -> Result<Option<Self>, StoreError> {
+        const ACTION: &str = "create a session";
+        let row = SummaryRow::new(summary);
+        let (line, head) = Lines::header(&summary.id, 1, Position::new(0, 0, Hash::START));
+        let asked = clock::now();
+        let rows = database
+            .main
+            .query(
+                ACTION,
+                CREATE,
+                parameters![
+                    summary.id.as_str(),
+                    row.parent,
+                    row.updated_at,
+                    row.summary,
+                    row.properties,
+                    head.hash.as_bytes().as_slice(),
+                    database.lease_millis(),
+                    database.holder.host,
+                    i64::from(database.holder.pid),
+                    line
+                ],
+            )
+            .await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let key = row.try_get(0).map_err(|error| unreadable(ACTION, &error))?;
+        let lease = Lease::new(summary.id.clone(), key, 1, asked, database.lease);
+        Ok(Some(Self::start(database, summary.id.clone(), lease, head)))
+    }
+
+    /// Takes a session over after line `follows`. Returns `None` if it has a writer by now, or other lines.
+    pub(crate) async fn take_over(
+        database: &Arc<Database>,
+        id: &SessionId,
+        key: i64,
+        follows: Position,
+    ) -> Result<Option<Self>, StoreError> {
+        let epoch = follows.epoch + 1;
+        let (line, head) = Lines::header(id, epoch, follows);
+        let asked = clock::now();
+        let rows = database
+            .main
+            .query(
+                "open a session",
+                TAKE,
+                parameters![
+                    key,
+                    integer(follows.epoch),
+                    integer(follows.seq),
+                    follows.hash.as_bytes().as_slice(),
+                    head.hash.as_bytes().as_slice(),
+                    database.lease_millis(),
+                    database.holder.host,
+                    i64::from(database.holder.pid),
+                    line,
+                    database.channel(key)
+                ],
+            )
+            .await?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let lease = Lease::new(id.clone(), key, integer(epoch), asked, database.lease);
+        Ok(Some(Self::start(database, id.clone(), lease, head)))
+    }
+
+    fn start(database: &Arc<Database>, id: SessionId, lease: Lease, head: Position) -> Self {
+        let lease = Arc::new(lease);
+        let mut renewal = JoinSet::new();
+        renewal.spawn(Arc::clone(&lease).keep(Arc::clone(database)));
+        Self {
+            database: Arc::clone(database),
+            lease,
+            chain: Chain::new(&id),
+            blobs: PostgresBlobs { database: Arc::clone(database), id },
+            head,
+            synced: head.seq,
+            renewal,
+        }
+    }
+
+    async fn append_now(&mut self, objects: Vec<String>, barrier: Barrier) -> Result<Position, StoreError> {
+        let mut short = Vec::with_capacity(objects.len());
+        for object in objects {
+            short.push(move_to_blobs(object, &self.blobs).await?);
+        }
+        let new = Lines::new(&self.chain, &short, self.head, self.synced);
+        let is_written = match self.write(&new, barrier).await {
+            // The connection was lost, so the lines may have been written or not. Only this writer writes after its head,
+            // so that the statement does nothing the second time if they were.
+            Err(failure) if failure.is_lost && self.lease.is_alive() => {
+                self.database.main.forget();
+                self.write(&new, barrier).await? || self.has_head(&new.head).await?
+            }
+            written => written?,
+        };
+        if !is_written {
+            return Err(self.lease.lost());
+        }
+        self.head = new.head;
+        if barrier == Barrier::Synced {
+            self.synced = self.head.seq;
+        }
+        Ok(self.head)
+    }
+
+    /// Returns whether the lines were written.
+    async fn write(&self, new: &Lines, barrier: Barrier) -> Result<bool, Failure> {
+        let commit = match barrier {
+            Barrier::Written => "off",
+            Barrier::Synced => "on",
+        };
+        let rows = self
+            .database
+            .main
+            .query(
+                "append to the journal of a session",
+                APPEND,
+                parameters![
+                    self.lease.key,
+                    self.lease.epoch,
+                    integer(self.head.seq),
+                    self.head.hash.as_bytes().as_slice(),
+                    integer(new.head.seq),
+                    new.head.hash.as_bytes().as_slice(),
+                    new.numbers,
+                    new.texts,
+                    self.database.channel(self.lease.key),
+                    commit,
+                ],
+            )
+            .await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// Returns whether the journal has this head, which this writer has written.
+    async fn has_head(&self, head: &Position) -> Result<bool, StoreError> {
+        let rows = self
+            .database
+            .main
+            .query_repeatable(
+                "look at a session",
+                HAS_HEAD,
+                parameters![
+                    self.lease.key,
+                    self.lease.epoch,
+                    integer(head.seq),
+                    head.hash.as_bytes().as_slice()
+                ],
+            )
+            .await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// Returns the statement that gives the session back, unless another writer has it by now.
+    fn release(&self) -> String {
+        let Lease { key, epoch, .. } = self.lease.as_ref();
+        format!("UPDATE sessions SET lease_until = NULL WHERE key = {key} AND epoch = {epoch}")
+    }
+
+    /// Holds the renewal of the lease, as if the process was stopped.
+    #[cfg(test)]
+    pub(crate) fn hold_renewal(&mut self) {
+        self.renewal.abort_all();
+    }
+}
+
+impl Drop for PostgresWriter {
+    fn drop(&mut self) {
+        self.lease.end();
+        self.renewal.abort_all();
+        // Without a connection, the lease runs out by itself.
+        self.database.main.send(&self.release());
+    }
+}
+
+#[async_trait]
+impl SessionWriter for PostgresWriter {
+    fn id(&self) -> &SessionId {
+        &self.blobs.id
+    }
+
+    fn epoch(&self) -> u64 {
+        self.head.epoch
+    }
+
+    fn head(&self) -> Position {
+        self.head
+    }
+
+    async fn append(&mut self, objects: Vec<String>, barrier: Barrier) -> Result<Position, StoreError> {
+        self.lease.check()?;
+        // It ends after an error, and if this call is cancelled.
+        let mut end = EndOnDrop(Some(Arc::clone(&self.lease)));
+        let position = self.append_now(objects, barrier).await?;
+        end.0 = None;
+        Ok(position)
+    }
+
+    fn fence(&self) -> Fence {
+        self.lease.fence()
+    }
+
+    async fn set_summary(&mut self, summary: Summary) -> Result<(), StoreError> {
+        let row = SummaryRow::new(&summary);
+        let rows = self
+            .database
+            .main
+            .query_repeatable(
+                "write a summary",
+                SUMMARIZE,
+                parameters![
+                    self.lease.key,
+                    self.lease.epoch,
+                    row.parent,
+                    row.updated_at,
+                    row.summary,
+                    row.properties
+                ],
+            )
+            .await?;
+        if rows.is_empty() { Err(self.lease.lost()) } else { Ok(()) }
+    }
+
+    async fn inbox(&mut self) -> Result<Vec<PostedInput>, StoreError> {
+        const ACTION: &str = "read the inbox of a session";
+        let rows = self.database.main.query_repeatable(ACTION, INBOX, parameters![self.lease.key]).await?;
+        let input = |row: &tokio_postgres::Row| {
+            let text = |index: usize| row.try_get(index).map(String::from_utf8_lossy);
+            Ok(PostedInput::new(text(0)?, text(1)?))
+        };
+        let inputs: Result<_, _> = rows.iter().map(input).collect();
+        inputs.map_err(|error| unreadable(ACTION, &error))
+    }
+
+    async fn take(&mut self, input_id: &str) -> Result<(), StoreError> {
+        self.lease.check()?;
+        self.database
+            .main
+            .query_repeatable(
+                "take an input",
+                TAKE_INPUT,
+                parameters![self.lease.key, self.lease.epoch, input_id.as_bytes()],
+            )
+            .await?;
+        Ok(())
+    }
+
+    async fn close(&mut self) -> Result<Position, StoreError> {
+        self.append(Vec::new(), Barrier::Synced).await?;
+        // Written after the sync, so that a reader knows that everything before was on disk.
+        let head = self.append(vec![CLOSED.to_owned()], Barrier::Synced).await?;
+        self.lease.end();
+        // Waited for, since the process may be about to exit. Otherwise the lease would run out by itself.
+        if let Err(failure) = self.database.main.execute("release a session", &self.release()).await {
+            tracing::debug!(session = %self.blobs.id, ?failure, "a lease was not released");
+        }
+        Ok(head)
+    }
+}

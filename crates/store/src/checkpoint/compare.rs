@@ -1,0 +1,97 @@
+//! Comparing checkpoints.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::manifest::{Entry, Manifest, Presence, State};
+
+/// Result of [`Manifest::compare`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Comparison {
+    /// What differs, sorted by path.
+    pub changes: Vec<Change>,
+    /// Paths that at least one side has, and of which the state on the other side, or on both, is not known: files beyond
+    /// the limits of a checkpoint, files that are ignored on one side, devices, pipes and sockets. Sorted.
+    pub unknown: Vec<PathBuf>,
+}
+
+/// A path that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The path relative to the root.
+    pub path: PathBuf,
+    /// The difference.
+    pub kind: ChangeKind,
+    /// The entry of the older side; `None` if there was none.
+    pub before: Option<Entry>,
+    /// The entry of the newer side; `None` if there is none.
+    pub after: Option<Entry>,
+}
+
+/// Difference of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It exists on the newer side only.
+    Added,
+    /// It exists on the older side only.
+    Removed,
+    /// A file with another content, and maybe another mode.
+    Modified,
+    /// A file or directory with another mode only.
+    ModeChanged,
+    /// An entry of another type.
+    TypeChanged,
+    /// A link with another target.
+    Retargeted,
+}
+
+impl Manifest {
+    /// Returns what differs from this manifest to a newer one.
+    #[must_use]
+    pub fn compare(&self, newer: &Self) -> Comparison {
+        let mut comparison = Comparison::default();
+        let paths: BTreeSet<_> = self.entries().keys().chain(newer.entries().keys()).collect();
+        for path in paths {
+            let (before, after) = match (self.presence(path), newer.presence(path)) {
+                (Presence::Known(before), Presence::Known(after)) => (Some(before), Some(after)),
+                (Presence::Known(before), Presence::Absent) => (Some(before), None),
+                (Presence::Absent, Presence::Known(after)) => (None, Some(after)),
+                (Presence::Absent, Presence::Absent) => (None, None),
+                (Presence::Opaque(_) | Presence::Unlisted | Presence::Ignored(_), _)
+                | (_, Presence::Opaque(_) | Presence::Unlisted | Presence::Ignored(_)) => {
+                    comparison.unknown.push(path.clone());
+                    continue;
+                }
+            };
+            if let Some(kind) = difference(before, after) {
+                let (before, after) = (before.cloned(), after.cloned());
+                comparison.changes.push(Change { path: path.clone(), kind, before, after });
+            }
+        }
+        comparison
+    }
+}
+
+fn difference(before: Option<&Entry>, after: Option<&Entry>) -> Option<ChangeKind> {
+    let (before, after) = match (before, after) {
+        (None, None) => return None,
+        (None, Some(_)) => return Some(ChangeKind::Added),
+        (Some(_), None) => return Some(ChangeKind::Removed),
+        (Some(before), Some(after)) => (before, after),
+    };
+    match (&before.state, &after.state) {
+        (before, after) if std::mem::discriminant(before) != std::mem::discriminant(after) => {
+            Some(ChangeKind::TypeChanged)
+        }
+        (State::File { hash: old, .. }, State::File { hash: new, .. }) if old != new => {
+            Some(ChangeKind::Modified)
+        }
+        (State::Symlink { target: old }, State::Symlink { target: new }) if old != new => {
+            Some(ChangeKind::Retargeted)
+        }
+        _ if before.has_other_mode(after) => Some(ChangeKind::ModeChanged),
+        _ => None,
+    }
+}

@@ -1,0 +1,492 @@
+//! The list of a checkpoint, and its form as a blob.
+//!
+//! The blob is JSON lines: a header, one object per entry, and one per ignored path, each sorted by path. Bytes of a path that are not UTF-8, and
+//! the percent sign, are written as `%XX`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+use pintle_env::FileIdentity;
+use serde::{Deserialize, Serialize};
+
+use super::error::CheckpointError;
+use crate::blob::Blobs;
+use crate::hash::Hash;
+
+/// Version of the form.
+const VERSION: u64 = 1;
+
+/// Name that is never in a manifest, so that a restore cannot change git's own data.
+const REPOSITORY: &str = ".git";
+
+/// Files, directories and links below a directory at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    entries: BTreeMap<PathBuf, Entry>,
+    ignored: BTreeSet<PathBuf>,
+    unreadable: BTreeSet<PathBuf>,
+    unlisted: Option<Unlisted>,
+}
+
+/// Entry of a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Type and content.
+    pub state: State,
+    /// Permission bits (`0o7777`) of a file or directory, if the environment has them.
+    pub mode: Option<u32>,
+    /// Identity of a file, by which the next checkpoint recognizes it. `None` if the environment has no identities, or
+    /// if the file was so new that a later change could have the same one.
+    pub identity: Option<FileIdentity>,
+}
+
+/// Type and content of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A regular file.
+    File {
+        /// Hash of its content, which is a blob.
+        hash: Hash,
+        /// Size in bytes.
+        size: u64,
+    },
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink {
+        /// Its target as it is stored.
+        target: PathBuf,
+    },
+    /// A device, pipe or socket, which checkpoints leave alone.
+    Other,
+    /// A file or link whose content is not part of the checkpoint.
+    Unknown(Gap),
+}
+
+/// Reason why the content of a file or link is not part of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gap {
+    /// It is larger than [`Limits::max_file_size`](super::Limits::max_file_size).
+    TooLarge,
+    /// It could not be read.
+    Unreadable,
+    /// The time limit was reached before it was read.
+    Time,
+}
+
+/// Limit that ended the list of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unlisted {
+    /// [`Limits::max_files`](super::Limits::max_files).
+    Files,
+    /// [`Limits::time`](super::Limits::time).
+    Time,
+}
+
+/// What a manifest knows of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence<'a> {
+    /// The path and its content.
+    Known(&'a Entry),
+    /// The path did not exist.
+    Absent,
+    /// The path existed and was ignored, or is below one that was; the path that was ignored.
+    Ignored(&'a Path),
+    /// The path existed without its content being known.
+    Opaque(&'a Entry),
+    /// Nothing: the path may have existed.
+    Unlisted,
+}
+
+impl Entry {
+    /// Creates an entry without an identity.
+    #[must_use]
+    pub fn new(state: State, mode: Option<u32>) -> Self {
+        Self { state, mode, identity: None }
+    }
+
+    /// Returns true for a directory.
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        self.state == State::Directory
+    }
+
+    /// Returns whether both have the same type, content and mode. A mode that one of them does not know is not compared,
+    /// nor that of a link.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.state == other.state && !self.has_other_mode(other)
+    }
+
+    /// Returns whether both are files, or directories, with different modes.
+    pub(super) fn has_other_mode(&self, other: &Self) -> bool {
+        match (self.mode_if_any(), other.mode_if_any()) {
+            (Some(left), Some(right)) => left != right,
+            (None, _) | (_, None) => false,
+        }
+    }
+
+    /// Returns the mode of a file or directory.
+    pub(super) fn mode_if_any(&self) -> Option<u32> {
+        match self.state {
+            State::File { .. } | State::Directory => self.mode,
+            State::Symlink { .. } | State::Other | State::Unknown(_) => None,
+        }
+    }
+}
+
+impl Manifest {
+    pub(super) fn new(
+        entries: BTreeMap<PathBuf, Entry>,
+        ignored: BTreeSet<PathBuf>,
+        unreadable: BTreeSet<PathBuf>,
+        unlisted: Option<Unlisted>,
+    ) -> Self {
+        Self { entries, ignored, unreadable, unlisted }
+    }
+
+    /// Loads the manifest of a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Removed`], [`CheckpointError::InvalidManifest`], [`CheckpointError::Version`] and
+    /// [`CheckpointError::Store`].
+    pub async fn load(blobs: &dyn Blobs, id: &Hash) -> Result<Self, CheckpointError> {
+        Self::decode(&blobs.get(id).await?.ok_or(CheckpointError::Removed(*id))?)
+    }
+
+    /// Returns the entries by their paths relative to the root, sorted; a directory precedes its own entries.
+    #[must_use]
+    pub fn entries(&self) -> &BTreeMap<PathBuf, Entry> {
+        &self.entries
+    }
+
+    /// Returns whether files are missing, or the contents of files: see [`gaps`](Self::gaps),
+    /// [`unreadable_directories`](Self::unreadable_directories) and [`unlisted`](Self::unlisted).
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.unlisted.is_some() || !self.unreadable.is_empty() || self.gaps().next().is_some()
+    }
+
+    /// Returns the files and links without their content.
+    pub fn gaps(&self) -> impl Iterator<Item = (&Path, Gap)> {
+        self.entries.iter().filter_map(|(path, entry)| match entry.state {
+            State::Unknown(gap) => Some((path.as_path(), gap)),
+            State::File { .. } | State::Directory | State::Symlink { .. } | State::Other => None,
+        })
+    }
+
+    /// Returns the files and directories that were ignored, sorted; what is below an ignored directory is not listed. Their
+    /// contents are not part of the checkpoint.
+    #[must_use]
+    pub fn ignored(&self) -> &BTreeSet<PathBuf> {
+        &self.ignored
+    }
+
+    /// Returns the directories whose entries are not known. The empty path is the root.
+    pub fn unreadable_directories(&self) -> impl Iterator<Item = &Path> {
+        self.unreadable.iter().map(PathBuf::as_path)
+    }
+
+    /// Returns the limit that ended the list; nothing is known of a path that is not listed then.
+    #[must_use]
+    pub fn unlisted(&self) -> Option<Unlisted> {
+        self.unlisted
+    }
+
+    /// Returns the hashes of the contents, which the checkpoint needs to be restored.
+    pub fn blobs(&self) -> impl Iterator<Item = Hash> {
+        self.entries.values().filter_map(|entry| match entry.state {
+            State::File { hash, .. } => Some(hash),
+            State::Directory | State::Symlink { .. } | State::Other | State::Unknown(_) => None,
+        })
+    }
+
+    /// Returns what is known of a path relative to the root.
+    #[must_use]
+    pub fn presence(&self, path: &Path) -> Presence<'_> {
+        match self.entries.get(path) {
+            Some(entry) => match entry.state {
+                State::File { .. } | State::Directory | State::Symlink { .. } => Presence::Known(entry),
+                State::Other | State::Unknown(_) => Presence::Opaque(entry),
+            },
+            None => self.presence_of_unlisted(path),
+        }
+    }
+
+    fn presence_of_unlisted(&self, path: &Path) -> Presence<'_> {
+        if let Some(ignored) = path.ancestors().find_map(|above| self.ignored.get(above)) {
+            return Presence::Ignored(ignored);
+        }
+        let is_unknown =
+            self.unlisted.is_some() || path.ancestors().any(|above| self.unreadable.contains(above));
+        if is_unknown { Presence::Unlisted } else { Presence::Absent }
+    }
+
+    /// Returns the form as a blob.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let header = Header {
+            pintle_checkpoint: VERSION,
+            unlisted: self.unlisted,
+            unreadable: self.unreadable.iter().map(|path| escape(path)).collect(),
+        };
+        let mut text = serde_json::to_string(&header).unwrap_or_default();
+        for (path, entry) in &self.entries {
+            text.push('\n');
+            text.push_str(&serde_json::to_string(&Line::new(path, entry)).unwrap_or_default());
+        }
+        for path in &self.ignored {
+            text.push('\n');
+            text.push_str(&serde_json::to_string(&Line::empty(path, Kind::Ignored)).unwrap_or_default());
+        }
+        text.push('\n');
+        text.into_bytes()
+    }
+
+    /// Reads the form as a blob.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::InvalidManifest`] also for a path that a manifest cannot have, such as one outside the root;
+    /// [`CheckpointError::Version`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, CheckpointError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| invalid(1, "not UTF-8"))?;
+        let mut lines = text.lines().enumerate();
+        let (_, header) = lines.next().ok_or_else(|| invalid(1, "no header"))?;
+        let header: Header = serde_json::from_str(header).map_err(|_| invalid(1, "not a header"))?;
+        if header.pintle_checkpoint != VERSION {
+            return Err(CheckpointError::Version { found: header.pintle_checkpoint, expected: VERSION });
+        }
+        let unreadable = header.unreadable.iter().map(|path| unescape(path));
+        let unreadable = unreadable.collect::<Option<_>>().ok_or_else(|| invalid(1, "not a path"))?;
+        let (mut entries, mut ignored) = (BTreeMap::new(), BTreeSet::new());
+        for (index, line) in lines {
+            let failed = |problem| invalid(index + 1, problem);
+            let line: Line = serde_json::from_str(line).map_err(|_| failed("not an entry"))?;
+            let path = unescape(&line.path).ok_or_else(|| failed("not a path"))?;
+            check_path(&path, &entries).map_err(failed)?;
+            if line.kind == Kind::Ignored {
+                ignored.insert(path);
+                continue;
+            }
+            let entry = line.entry().ok_or_else(|| failed("not an entry"))?;
+            if entries.insert(path, entry).is_some() {
+                return Err(failed("a second entry of a path"));
+            }
+        }
+        Ok(Self { entries, ignored, unreadable, unlisted: header.unlisted })
+    }
+}
+
+/// Checks that a restore of the path stays below the root and out of git's data.
+fn check_path(path: &Path, entries: &BTreeMap<PathBuf, Entry>) -> Result<(), &'static str> {
+    let mut components = path.components();
+    if !components.all(|component| matches!(component, Component::Normal(name) if name != REPOSITORY)) {
+        return Err("a path that no checkpoint has");
+    }
+    match path.parent() {
+        None => Err("an empty path"),
+        Some(parent) if parent.as_os_str().is_empty() => Ok(()),
+        Some(parent) if entries.get(parent).is_some_and(Entry::is_directory) => Ok(()),
+        Some(_) => Err("an entry outside of a directory"),
+    }
+}
+
+fn invalid(line: usize, problem: &'static str) -> CheckpointError {
+    CheckpointError::InvalidManifest { line, problem }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    pintle_checkpoint: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unlisted: Option<Unlisted>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    path: String,
+    kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hash: Option<Hash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gap: Option<Gap>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity: Option<FileIdentity>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    File,
+    Directory,
+    Symlink,
+    Other,
+    Unknown,
+    Ignored,
+}
+
+impl Line {
+    fn empty(path: &Path, kind: Kind) -> Self {
+        let path = escape(path);
+        Self { path, kind, mode: None, hash: None, size: None, target: None, gap: None, identity: None }
+    }
+
+    fn new(path: &Path, entry: &Entry) -> Self {
+        let mut line = Self { mode: entry.mode, identity: entry.identity, ..Self::empty(path, Kind::Other) };
+        match &entry.state {
+            State::File { hash, size } => {
+                (line.kind, line.hash, line.size) = (Kind::File, Some(*hash), Some(*size));
+            }
+            State::Directory => line.kind = Kind::Directory,
+            State::Symlink { target } => (line.kind, line.target) = (Kind::Symlink, Some(escape(target))),
+            State::Other => {}
+            State::Unknown(gap) => (line.kind, line.gap) = (Kind::Unknown, Some(*gap)),
+        }
+        line
+    }
+
+    fn entry(self) -> Option<Entry> {
+        let state = match self.kind {
+            Kind::File => State::File { hash: self.hash?, size: self.size? },
+            Kind::Directory => State::Directory,
+            Kind::Symlink => State::Symlink { target: unescape(&self.target?)? },
+            Kind::Other => State::Other,
+            Kind::Unknown => State::Unknown(self.gap?),
+            Kind::Ignored => return None,
+        };
+        Some(Entry { state, mode: self.mode, identity: self.identity })
+    }
+}
+
+/// Writes a path as text, which [`unescape`] reads.
+fn escape(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        text.push_str(&chunk.valid().replace('%', "%25"));
+        for byte in chunk.invalid() {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+fn unescape(text: &str) -> Option<PathBuf> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    bytes.extend_from_slice(parts.next()?.as_bytes());
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    Some(PathBuf::from(OsString::from_vec(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn any_path_comes_back() {
+        for bytes in [b"a/b".as_slice(), b"100%", b"%41", b"\xff%\xfe\xc3\xa4", "ä\n\"\\".as_bytes(), b""] {
+            let path = Path::new(OsStr::from_bytes(bytes));
+            assert_eq!(unescape(&escape(path)).as_deref(), Some(path), "{path:?}");
+        }
+        assert_eq!(escape(Path::new(OsStr::from_bytes(b"a%\xff"))), "a%25%FF");
+        for text in ["%", "%4", "%zz", "a%+1"] {
+            assert!(unescape(text).is_none() || text == "a%+1", "{text}");
+        }
+    }
+
+    #[test]
+    fn manifest_comes_back_with_everything_it_has() {
+        let identity = Some(FileIdentity { inode: u64::MAX, changed_ns: -1 });
+        let hash = Hash::of(b"content");
+        let entries = BTreeMap::from([
+            (PathBuf::from("a"), Entry::new(State::Directory, Some(0o755))),
+            ("a/b".into(), Entry { identity, ..Entry::new(State::File { hash, size: 7 }, Some(0o644)) }),
+            ("a/c".into(), Entry::new(State::Symlink { target: "../x%".into() }, None)),
+            ("d".into(), Entry::new(State::Other, None)),
+            ("e".into(), Entry::new(State::Unknown(Gap::TooLarge), Some(0o600))),
+        ]);
+        let manifest = Manifest::new(
+            entries,
+            BTreeSet::from(["a/i".into()]),
+            BTreeSet::from(["a".into()]),
+            Some(Unlisted::Time),
+        );
+        let bytes = manifest.encode();
+        assert_eq!(Manifest::decode(&bytes).unwrap(), manifest);
+        assert_eq!(manifest.blobs().collect::<Vec<_>>(), [hash]);
+        assert!(manifest.is_partial());
+        let first = String::from_utf8(bytes).unwrap();
+        assert_eq!(
+            first.lines().next().unwrap(),
+            r#"{"pintle_checkpoint":1,"unlisted":"time","unreadable":["a"]}"#
+        );
+        assert_eq!(Manifest::decode(&Manifest::default().encode()).unwrap(), Manifest::default());
+        assert!(!Manifest::default().is_partial());
+    }
+
+    #[test]
+    fn manifest_with_a_dangerous_path_is_refused() {
+        let header = r#"{"pintle_checkpoint":1}"#;
+        let directory = r#"{"path":"d","kind":"directory"}"#;
+        let link = r#"{"path":"l","kind":"symlink","target":"/"}"#;
+        for path in ["../x", "/x", "", ".", "a/../x", "d/.git/hooks", ".git", "gone/x", "l/x", "d/..", "d"] {
+            let entry = format!(r#"{{"path":"{path}","kind":"other"}}"#);
+            let text = [header, directory, link, &entry].join("\n");
+            let decoded = Manifest::decode(text.as_bytes());
+            assert!(
+                matches!(decoded, Err(CheckpointError::InvalidManifest { line: 4, .. })),
+                "{path}: {decoded:?}"
+            );
+        }
+        for (text, is_version) in [("", false), ("{}", false), (r#"{"pintle_checkpoint":2}"#, true)] {
+            let error = Manifest::decode(text.as_bytes()).unwrap_err();
+            assert_eq!(matches!(error, CheckpointError::Version { found: 2, .. }), is_version, "{text}");
+        }
+    }
+
+    #[test]
+    fn absent_paths_of_a_partial_manifest_are_unknown() {
+        let entries = BTreeMap::from([
+            (PathBuf::from("d"), Entry::new(State::Directory, None)),
+            ("s".into(), Entry::new(State::Directory, None)),
+            ("o".into(), Entry::new(State::Unknown(Gap::Time), None)),
+        ]);
+        let manifest = Manifest::new(
+            entries.clone(),
+            BTreeSet::from(["d/i".into()]),
+            BTreeSet::from(["s".into()]),
+            None,
+        );
+        assert!(matches!(manifest.presence(Path::new("d")), Presence::Known(_)));
+        assert!(matches!(manifest.presence(Path::new("o")), Presence::Opaque(_)));
+        assert_eq!(manifest.presence(Path::new("d/x")), Presence::Absent);
+        for path in ["d/i", "d/i/x"] {
+            assert_eq!(manifest.presence(Path::new(path)), Presence::Ignored(Path::new("d/i")));
+        }
+        assert_eq!(manifest.presence(Path::new("s/x/y")), Presence::Unlisted);
+        let cut = Manifest::new(entries, BTreeSet::new(), BTreeSet::new(), Some(Unlisted::Files));
+        assert_eq!(cut.presence(Path::new("d/x")), Presence::Unlisted);
+    }
+}

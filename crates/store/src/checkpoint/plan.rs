@@ -1,0 +1,242 @@
+//! Plan of a restore.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use pintle_env::ExecutionEnvironment;
+
+use super::error::CheckpointError;
+use super::manifest::{Entry, Manifest, Presence};
+use super::restore::unlisted::UnlistedPaths;
+
+/// What a restore would do: the result of [`plan_restore`].
+///
+/// Steps may be taken out of it before [`restore`](super::restore()), such as those of [`foreign`](Self::foreign).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RestorePlan {
+    /// The directory to restore; absolute.
+    pub root: PathBuf,
+    /// What would be changed, sorted by path.
+    pub steps: Vec<Step>,
+    /// Paths of steps that somebody else may have changed: their present state is neither that of the newest checkpoint
+    /// nor the one to restore. Sorted.
+    pub foreign: Vec<PathBuf>,
+    /// What differs, or may differ, and would not be changed, sorted by path.
+    pub left_alone: Vec<LeftAlone>,
+}
+
+/// A change of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Step {
+    /// The path relative to the root.
+    pub path: PathBuf,
+    /// The entry at present; `None` if there is none.
+    pub before: Option<Entry>,
+    /// The entry to restore; `None` to remove the present one.
+    pub after: Option<Entry>,
+}
+
+/// Kind of a [`Step`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A file, directory or link is created.
+    Create,
+    /// A file gets another content, or a link another target.
+    Overwrite,
+    /// A file or link is removed, or a directory that is empty then.
+    Remove,
+    /// An entry is replaced by one of another type.
+    Replace,
+    /// A file or directory gets another mode.
+    SetMode,
+}
+
+/// A path that a restore does not change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftAlone {
+    /// The path relative to the root.
+    pub path: PathBuf,
+    /// The reason.
+    pub reason: LeftReason,
+}
+
+/// Reason why a restore does not change a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftReason {
+    /// The checkpoint to restore does not have the content: the file was too large, unreadable or special, or the
+    /// checkpoint is partial.
+    NotInCheckpoint,
+    /// The present content is not known, for the same reasons, so that it could not be brought back.
+    NotKnownNow,
+    /// A file or directory at this path, or above it, is ignored, or was when the checkpoint to restore was taken. Or it was
+    /// created after the present state was listed.
+    Ignored {
+        /// Its path relative to the root.
+        by: PathBuf,
+    },
+    /// Conflict: the directory at this path has to go and contains something that is not removed.
+    Occupied {
+        /// Its path relative to the root.
+        by: PathBuf,
+    },
+    /// Conflict: the path above it is left alone.
+    Blocked {
+        /// The path above, relative to the root.
+        by: PathBuf,
+    },
+}
+
+impl Step {
+    /// Returns the kind of the step.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        match (&self.before, &self.after) {
+            (None, _) => Action::Create,
+            (Some(_), None) => Action::Remove,
+            (Some(before), Some(after)) if before.state == after.state => Action::SetMode,
+            (Some(before), Some(after)) => {
+                let is_same_type =
+                    std::mem::discriminant(&before.state) == std::mem::discriminant(&after.state);
+                if is_same_type { Action::Overwrite } else { Action::Replace }
+            }
+        }
+    }
+}
+
+impl RestorePlan {
+    /// Returns the paths that cannot be restored because something is in the way.
+    pub fn conflicts(&self) -> impl Iterator<Item = &LeftAlone> {
+        self.left_alone.iter().filter(|left| match left.reason {
+            LeftReason::Occupied { .. } | LeftReason::Blocked { .. } => true,
+            LeftReason::NotInCheckpoint | LeftReason::NotKnownNow | LeftReason::Ignored { .. } => false,
+        })
+    }
+}
+
+/// Plans the restore of the directory `root` to the state of `target`. Changes nothing.
+///
+/// `present` is the workspace as it is now, from [`take`](super::take) or [`observe`](super::observe); a checkpoint taken
+/// now can undo the restore. `newest` is the newest checkpoint that the caller knows of: what differs from it was changed
+/// by somebody else.
+///
+/// # Errors
+///
+/// [`CheckpointError::Environment`] if the environment is lost.
+pub async fn plan_restore(
+    env: &dyn ExecutionEnvironment,
+    root: &Path,
+    target: &Manifest,
+    newest: &Manifest,
+    present: &Manifest,
+) -> Result<RestorePlan, CheckpointError> {
+    let root = env.resolve(root);
+    let planner = Planner { target, present, unlisted: UnlistedPaths::new(env, &root) };
+    let (steps, left_alone) = planner.plan().await?;
+    let is_foreign = |step: &&Step| match (newest.presence(&step.path), &step.before) {
+        (Presence::Known(known), Some(before)) => !known.is_same(before),
+        (Presence::Absent, None) => false,
+        (
+            Presence::Known(_)
+            | Presence::Absent
+            | Presence::Ignored(_)
+            | Presence::Opaque(_)
+            | Presence::Unlisted,
+            _,
+        ) => true,
+    };
+    let foreign = steps.iter().filter(is_foreign).map(|step| step.path.clone()).collect();
+    Ok(RestorePlan { root, steps, foreign, left_alone })
+}
+
+struct Planner<'a> {
+    target: &'a Manifest,
+    present: &'a Manifest,
+    unlisted: UnlistedPaths<'a>,
+}
+
+/// Decision about one path.
+enum Decision {
+    Same,
+    Step(Step),
+    Leave(LeftReason),
+}
+
+impl Planner<'_> {
+    async fn plan(mut self) -> Result<(Vec<Step>, Vec<LeftAlone>), CheckpointError> {
+        let (target, present) = (self.target, self.present);
+        let paths: BTreeSet<_> = target.entries().keys().chain(present.entries().keys()).collect();
+        let (mut steps, mut left_alone) = (Vec::new(), Vec::<LeftAlone>::new());
+        // The paths below an entry directly follow it.
+        let mut blocked: Option<&Path> = None;
+        for path in paths {
+            blocked = blocked.filter(|above| path.starts_with(above));
+            let decision = self.decide(path).await?;
+            let reason = match (decision, blocked) {
+                (Decision::Same, _) => continue,
+                (Decision::Step(_) | Decision::Leave(_), Some(above)) => {
+                    LeftReason::Blocked { by: above.to_path_buf() }
+                }
+                (Decision::Step(step), None) => {
+                    steps.push(step);
+                    continue;
+                }
+                (Decision::Leave(reason), None) => {
+                    let is_directory = match present.presence(path) {
+                        Presence::Known(entry) => entry.is_directory(),
+                        Presence::Absent
+                        | Presence::Ignored(_)
+                        | Presence::Opaque(_)
+                        | Presence::Unlisted => false,
+                    };
+                    if !is_directory || matches!(reason, LeftReason::Occupied { .. }) {
+                        blocked = Some(path);
+                    }
+                    reason
+                }
+            };
+            left_alone.push(LeftAlone { path: path.clone(), reason });
+        }
+        // A directory that contains what is left alone stays.
+        let kept: BTreeSet<_> = left_alone.iter().flat_map(|left| left.path.ancestors().skip(1)).collect();
+        steps.retain(|step| step.after.is_some() || !kept.contains(step.path.as_path()));
+        Ok((steps, left_alone))
+    }
+
+    async fn decide(&mut self, path: &Path) -> Result<Decision, CheckpointError> {
+        let (before, after) = match (self.present.presence(path), self.target.presence(path)) {
+            (_, Presence::Ignored(by)) | (Presence::Ignored(by), _) => {
+                return Ok(Decision::Leave(LeftReason::Ignored { by: by.to_path_buf() }));
+            }
+            (_, Presence::Opaque(_) | Presence::Unlisted) => {
+                return Ok(Decision::Leave(LeftReason::NotInCheckpoint));
+            }
+            (Presence::Opaque(_) | Presence::Unlisted, _) => {
+                return Ok(Decision::Leave(LeftReason::NotKnownNow));
+            }
+            (Presence::Absent, Presence::Absent) => return Ok(Decision::Same),
+            (Presence::Absent, Presence::Known(after)) => (None, Some(after)),
+            (Presence::Known(before), Presence::Absent) => (Some(before), None),
+            (Presence::Known(before), Presence::Known(after)) if before.is_same(after) => {
+                return Ok(Decision::Same);
+            }
+            (Presence::Known(before), Presence::Known(after)) => (Some(before), Some(after)),
+        };
+        let entries = self.present.entries();
+        if before.is_none()
+            && let Some(by) =
+                self.unlisted.in_the_way(path, &|path| entries.get(path).map(Entry::is_directory)).await?
+        {
+            return Ok(Decision::Leave(LeftReason::Ignored { by }));
+        }
+        if before.is_some_and(Entry::is_directory)
+            && after.is_some_and(|after| !after.is_directory())
+            && let Some(by) = self.unlisted.remaining(path, self.present, self.target).await?
+        {
+            return Ok(Decision::Leave(LeftReason::Occupied { by }));
+        }
+        Ok(Decision::Step(Step { path: path.to_path_buf(), before: before.cloned(), after: after.cloned() }))
+    }
+}

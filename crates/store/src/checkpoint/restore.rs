@@ -1,0 +1,340 @@
+//! Carrying out the plan of a restore.
+
+mod check;
+pub(super) mod unlisted;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pintle_env::{Confined, EnvError, ExecutionEnvironment};
+
+use self::check::{CheckedStep, Checks, Verdict};
+use super::error::CheckpointError;
+use super::manifest::{Entry, State};
+use super::plan::{Action, RestorePlan, Step};
+use crate::blob::Blobs;
+
+/// Permission bits that the owner needs to change the entries of a directory.
+const OWNER: u32 = 0o700;
+
+/// Permission bits that let others than the owner read a file.
+const OTHERS_READ: u32 = 0o044;
+
+/// Result of [`restore`].
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Restored {
+    /// Paths that have the state to restore, sorted. Some may have had it before.
+    pub done: Vec<PathBuf>,
+    /// Paths that have changed since the present state was listed, and were left alone.
+    pub changed_meanwhile: Vec<PathBuf>,
+    /// Directories that were to be removed and are not empty, for instance because of ignored files. Sorted.
+    pub kept_directories: Vec<PathBuf>,
+    /// Paths whose step failed, sorted.
+    pub failed: Vec<Failure>,
+    /// Paths whose step was not done, since the environment was lost or the step of a directory above failed.
+    pub not_done: Vec<PathBuf>,
+}
+
+/// Failure of one step.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The path relative to the root.
+    pub path: PathBuf,
+    /// The error.
+    pub error: CheckpointError,
+}
+
+impl Restored {
+    /// Returns whether every step was done; directories that are not empty may have stayed.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.changed_meanwhile.is_empty() && self.failed.is_empty() && self.not_done.is_empty()
+    }
+}
+
+/// Carries out a plan. The contents are read from `blobs`, one at a time.
+///
+/// Each step is checked before it is done: a path that is no longer as the plan has it is left alone. Files are replaced
+/// as a whole and get fresh time stamps. The environment is confined to the root if it can resolve links, so that no link
+/// leads a change outside.
+///
+/// A step that fails does not prevent the others. Carrying out the plan again continues: what is done counts as done.
+///
+/// # Errors
+///
+/// [`CheckpointError::Environment`] if the workspace cannot be listed before the first step. Later errors are part of the
+/// result.
+pub async fn restore(
+    env: &Arc<dyn ExecutionEnvironment>,
+    plan: &RestorePlan,
+    blobs: &dyn Blobs,
+) -> Result<Restored, CheckpointError> {
+    let env = confined(env, &plan.root).await?;
+    let checks = Checks::new(env.as_ref(), plan).await?;
+    let mut run =
+        Run { env: env.as_ref(), root: &plan.root, blobs, result: Restored::default(), is_lost: false };
+    let mut work = Vec::new();
+    for CheckedStep { step, verdict } in checks.steps() {
+        match verdict {
+            Verdict::Due => work.push(Work::new(step)),
+            Verdict::ModeIsDue => work.push(Work { step, action: Action::SetMode, mode: None }),
+            Verdict::Done => run.result.done.push(step.path.clone()),
+            Verdict::Changed => run.result.changed_meanwhile.push(step.path.clone()),
+        }
+    }
+    run.carry_out(&work).await;
+    let mut result = run.result;
+    result.done.sort();
+    result.kept_directories.sort();
+    result.failed.sort_by(|left, right| left.path.cmp(&right.path));
+    result.not_done.sort();
+    Ok(result)
+}
+
+/// Confines an environment to the root, if it can resolve links.
+async fn confined(
+    env: &Arc<dyn ExecutionEnvironment>,
+    root: &Path,
+) -> Result<Arc<dyn ExecutionEnvironment>, CheckpointError> {
+    match env.canonicalize(root).await {
+        Ok(_) => Ok(Arc::new(Confined::new(Arc::clone(env), [root]))),
+        Err(EnvError::Unsupported { .. }) => Ok(Arc::clone(env)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+struct Run<'a> {
+    env: &'a dyn ExecutionEnvironment,
+    root: &'a Path,
+    blobs: &'a dyn Blobs,
+    result: Restored,
+    /// Whether the environment is lost.
+    is_lost: bool,
+}
+
+/// A step that is due.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    step: &'a Step,
+    action: Action,
+    /// Mode that the entry has once its content is restored, if it is known.
+    mode: Option<u32>,
+}
+
+impl<'a> Work<'a> {
+    fn new(step: &'a Step) -> Self {
+        let action = step.action();
+        let mode = match action {
+            Action::SetMode | Action::Overwrite => step.before.as_ref().and_then(|before| before.mode),
+            Action::Create | Action::Remove | Action::Replace => None,
+        };
+        Self { step, action, mode }
+    }
+
+    /// Returns the mode to restore, unless the entry has it.
+    fn missing_mode(&self) -> Option<u32> {
+        let mode = self.step.after.as_ref()?.mode?;
+        (self.mode != Some(mode)).then_some(mode)
+    }
+}
+
+/// State of a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Pending,
+    Done,
+    /// A directory is not empty and stays.
+    Kept,
+    Failed,
+    NotDone,
+}
+
+impl Run<'_> {
+    /// Carries out steps, which are sorted by path.
+    async fn carry_out(&mut self, work: &[Work<'_>]) {
+        let mut progress = vec![Progress::Pending; work.len()];
+        for (work, progress) in work.iter().zip(&mut progress) {
+            let outcome = self.open(work).await;
+            self.advance(work, outcome, progress);
+        }
+        // Entries of a directory are removed before it, and created after it.
+        for (work, progress) in work.iter().zip(&mut progress).rev() {
+            if *progress == Progress::Pending {
+                let outcome = self.clear(work).await;
+                self.advance(work, outcome, progress);
+            }
+        }
+        // The paths below a directory directly follow it.
+        let mut failed: Option<&Path> = None;
+        for (work, progress) in work.iter().zip(&mut progress) {
+            failed = failed.filter(|above| work.step.path.starts_with(above));
+            if *progress == Progress::Pending && failed.is_some() {
+                *progress = Progress::NotDone;
+            }
+            if *progress == Progress::Pending {
+                let outcome = self.create(work).await;
+                self.advance(work, outcome, progress);
+            }
+            if *progress == Progress::Failed && failed.is_none() {
+                failed = Some(&work.step.path);
+            }
+        }
+        // A directory may lose the permission to change its entries.
+        for (work, progress) in work.iter().zip(&mut progress).rev() {
+            if *progress == Progress::Pending {
+                let outcome = self.finish(work).await.map(|()| Progress::Done);
+                self.advance(work, outcome, progress);
+            }
+        }
+        for (work, progress) in work.iter().zip(progress) {
+            let path = work.step.path.clone();
+            match progress {
+                Progress::Done => self.result.done.push(path),
+                Progress::Kept => self.result.kept_directories.push(path),
+                Progress::Pending | Progress::NotDone => self.result.not_done.push(path),
+                // It is in the result with its error.
+                Progress::Failed => {}
+            }
+        }
+    }
+
+    fn advance(
+        &mut self,
+        work: &Work<'_>,
+        outcome: Result<Progress, CheckpointError>,
+        progress: &mut Progress,
+    ) {
+        *progress = match outcome {
+            Ok(Progress::Done) if self.is_lost => Progress::NotDone,
+            Ok(reached) => reached,
+            Err(error) => {
+                self.is_lost |= error.is_environment_failure();
+                self.result.failed.push(Failure { path: work.step.path.clone(), error });
+                Progress::Failed
+            }
+        };
+    }
+
+    /// Lets the entries of a directory be changed if its mode is restored, and makes sure that what replaces an entry of
+    /// another type can be read.
+    async fn open(&mut self, work: &Work<'_>) -> Result<Progress, CheckpointError> {
+        let Some(after) = work.step.after.as_ref().filter(|_| !self.is_lost) else {
+            return Ok(Progress::Pending);
+        };
+        match (&after.state, work.action) {
+            (State::Directory, Action::SetMode) => {
+                if let Some(mode) = work.missing_mode() {
+                    self.env.set_mode(&self.root.join(&work.step.path), mode | OWNER).await?;
+                }
+            }
+            (State::File { hash, .. }, Action::Replace) => {
+                self.blobs.get(hash).await?.ok_or(CheckpointError::Removed(*hash))?;
+            }
+            (
+                State::File { .. }
+                | State::Directory
+                | State::Symlink { .. }
+                | State::Other
+                | State::Unknown(_),
+                Action::Create | Action::Overwrite | Action::Remove | Action::Replace | Action::SetMode,
+            ) => {}
+        }
+        Ok(Progress::Pending)
+    }
+
+    /// Removes what a step removes or replaces.
+    async fn clear(&mut self, work: &Work<'_>) -> Result<Progress, CheckpointError> {
+        if self.is_lost {
+            return Ok(Progress::NotDone);
+        }
+        let step = work.step;
+        let path = self.root.join(&step.path);
+        match work.action {
+            Action::Create | Action::SetMode => Ok(Progress::Pending),
+            Action::Overwrite => {
+                // Links cannot be changed, only created anew.
+                if step.before.as_ref().is_some_and(|before| matches!(before.state, State::Symlink { .. })) {
+                    remove(self.env, &path).await?;
+                }
+                Ok(Progress::Pending)
+            }
+            Action::Replace => {
+                remove(self.env, &path).await?;
+                Ok(Progress::Pending)
+            }
+            Action::Remove => match remove(self.env, &path).await {
+                Ok(()) => Ok(Progress::Done),
+                Err(EnvError::IsADirectory { .. }) => Ok(Progress::Kept),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// Creates or overwrites the entry of a step.
+    async fn create(&mut self, work: &Work<'_>) -> Result<Progress, CheckpointError> {
+        let step = work.step;
+        let Some(after) = step.after.as_ref().filter(|_| !self.is_lost) else { return Ok(Progress::NotDone) };
+        let path = self.root.join(&step.path);
+        match &after.state {
+            State::Directory => {
+                if work.action != Action::SetMode {
+                    self.env.create_directory(&path).await?;
+                    if let Some(mode) = work.missing_mode() {
+                        self.env.set_mode(&path, mode | OWNER).await?;
+                    }
+                }
+                Ok(Progress::Pending)
+            }
+            State::File { hash, .. } => {
+                if work.action != Action::SetMode {
+                    let bytes = self.blobs.get(hash).await?.ok_or(CheckpointError::Removed(*hash))?;
+                    self.write(work, after, &path, &bytes).await?;
+                }
+                if let Some(mode) = work.missing_mode() {
+                    self.env.set_mode(&path, mode).await?;
+                }
+                Ok(Progress::Done)
+            }
+            State::Symlink { target } => {
+                self.env.create_symlink(&path, target).await?;
+                Ok(Progress::Done)
+            }
+            State::Other | State::Unknown(_) => Ok(Progress::Done),
+        }
+    }
+
+    async fn write(
+        &self,
+        work: &Work<'_>,
+        after: &Entry,
+        path: &Path,
+        bytes: &[u8],
+    ) -> Result<(), CheckpointError> {
+        let is_private = after.mode.is_some_and(|mode| mode & OTHERS_READ != OTHERS_READ);
+        let is_new = work.action != Action::Overwrite;
+        if let Some(mode) = after.mode.filter(|_| is_private && is_new) {
+            // A replacement keeps the mode, so nobody else can read the content while it is written.
+            self.env.write(path, b"").await?;
+            self.env.set_mode(path, mode & 0o777).await?;
+        }
+        Ok(self.env.write(path, bytes).await?)
+    }
+
+    /// Sets the final mode of a directory.
+    async fn finish(&mut self, work: &Work<'_>) -> Result<(), CheckpointError> {
+        match work.missing_mode().filter(|mode| !self.is_lost && mode & OWNER != OWNER) {
+            Some(mode) => Ok(self.env.set_mode(&self.root.join(&work.step.path), mode).await?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Removes an entry; one that is gone is removed.
+async fn remove(env: &dyn ExecutionEnvironment, path: &Path) -> Result<(), EnvError> {
+    match env.remove(path).await {
+        Err(EnvError::NotFound { .. }) => Ok(()),
+        removed => removed,
+    }
+}

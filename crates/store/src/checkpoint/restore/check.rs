@@ -1,0 +1,171 @@
+//! Checks of the steps of a plan before they are done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use pintle_env::{
+    EntryKind, ExecutionEnvironment, FileContent, MAX_READ, ReadLimits, WalkEntry, WalkRequest,
+};
+
+use super::super::error::CheckpointError;
+use super::super::manifest::{Entry, State};
+use super::super::plan::{RestorePlan, Step};
+use super::unlisted::UnlistedPaths;
+use crate::hash::Hash;
+
+/// Maximum number of entries of the workspace when it is listed before a restore.
+const MAX_ENTRIES: usize = 1_000_000;
+
+/// Verdict about a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The path is as the plan has it, or does not exist, so that nothing can be lost.
+    Due,
+    /// The path has the type and content to restore, and not its mode: an earlier attempt was interrupted.
+    ModeIsDue,
+    /// The path has the state to restore.
+    Done,
+    /// The path has neither state.
+    Changed,
+}
+
+/// A step with its verdict.
+pub(super) struct CheckedStep<'a> {
+    pub(super) step: &'a Step,
+    pub(super) verdict: Verdict,
+}
+
+/// The steps of a plan with their verdicts.
+pub(super) struct Checks<'a>(Vec<CheckedStep<'a>>);
+
+impl<'a> Checks<'a> {
+    /// Lists the workspace and checks every step.
+    pub(super) async fn new(
+        env: &dyn ExecutionEnvironment,
+        plan: &'a RestorePlan,
+    ) -> Result<Self, CheckpointError> {
+        let request = WalkRequest::new(&plan.root).with_max_entries(MAX_ENTRIES);
+        let walked = env.walk(&request).await?;
+        let now = walked.entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
+        let mut check = Check { env, root: &plan.root, now, unlisted: UnlistedPaths::new(env, &plan.root) };
+        let mut steps = Vec::with_capacity(plan.steps.len());
+        let mut directories = BTreeSet::new();
+        for step in &plan.steps {
+            let mut verdict = check.verdict(step).await?;
+            if matches!(verdict, Verdict::Due | Verdict::ModeIsDue) {
+                if !check.is_below_directories(&step.path, &directories) {
+                    verdict = Verdict::Changed;
+                } else if step.after.as_ref().is_some_and(Entry::is_directory) {
+                    directories.insert(step.path.as_path());
+                }
+            }
+            steps.push(CheckedStep { step, verdict });
+        }
+        Ok(Self(steps))
+    }
+
+    /// Returns the steps in the order of the plan.
+    pub(super) fn steps(&self) -> impl Iterator<Item = &CheckedStep<'a>> {
+        self.0.iter()
+    }
+}
+
+struct Check<'a> {
+    env: &'a dyn ExecutionEnvironment,
+    root: &'a Path,
+    /// The workspace as it is now.
+    now: BTreeMap<PathBuf, WalkEntry>,
+    unlisted: UnlistedPaths<'a>,
+}
+
+impl Check<'_> {
+    /// Returns whether everything above a path is a directory, or will be one of `directories`. Something else, such as a
+    /// link that has replaced a directory, would lead the step elsewhere.
+    fn is_below_directories(&self, path: &Path, directories: &BTreeSet<&Path>) -> bool {
+        let mut above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        above.all(|above| match self.now.get(above) {
+            Some(now) if now.kind == EntryKind::Directory => true,
+            Some(_) | None => directories.contains(above),
+        })
+    }
+
+    async fn verdict(&mut self, step: &Step) -> Result<Verdict, CheckpointError> {
+        let hash = self.hash_if_needed(step).await?;
+        let now = self.now.get(&step.path);
+        if now.is_none() {
+            let is_directory = |path: &Path| Some(self.now.get(path)?.kind == EntryKind::Directory);
+            if self.unlisted.in_the_way(&step.path, &is_directory).await?.is_some() {
+                return Ok(Verdict::Changed);
+            }
+        }
+        let Some(now) = now else {
+            return Ok(if step.after.is_none() { Verdict::Done } else { Verdict::Due });
+        };
+        let has_content =
+            |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| has_content(now, entry, hash));
+        let has_mode = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| has_mode(now, entry));
+        Ok(if has_content(&step.after) && has_mode(&step.after) {
+            Verdict::Done
+        } else if has_content(&step.before) && has_mode(&step.before) {
+            Verdict::Due
+        } else if has_content(&step.after) && !has_content(&step.before) {
+            Verdict::ModeIsDue
+        } else {
+            Verdict::Changed
+        })
+    }
+
+    /// Returns the hash of the present content of a file, without reading it if its identity shows that it has not
+    /// changed. `None` if there is no file that can be read.
+    async fn hash_if_needed(&self, step: &Step) -> Result<Option<Hash>, CheckpointError> {
+        let Some(now) = self.now.get(&step.path).filter(|now| now.kind == EntryKind::File) else {
+            return Ok(None);
+        };
+        if let Some(Entry { state: State::File { hash, .. }, identity: Some(identity), .. }) = &step.before
+            && now.identity == Some(*identity)
+        {
+            return Ok(Some(*hash));
+        }
+        let size = |entry: &Option<Entry>| match entry {
+            Some(Entry { state: State::File { size, .. }, .. }) => Some(*size),
+            Some(_) | None => None,
+        };
+        if size(&step.before) != Some(now.size) && size(&step.after) != Some(now.size) {
+            return Ok(None);
+        }
+        let paths = [self.root.join(&step.path)];
+        let content = self.env.read_many(&paths, ReadLimits::new(MAX_READ, MAX_READ)).await?.pop();
+        Ok(match content {
+            Some(FileContent::Bytes(bytes)) => Some(Hash::of(&bytes)),
+            Some(
+                FileContent::TooLarge
+                | FileContent::Missing
+                | FileContent::NotAFile
+                | FileContent::Unreadable
+                | FileContent::Skipped,
+            )
+            | None => None,
+        })
+    }
+}
+
+/// Returns whether an entry has the type and content of another; `found` is the hash of its content if it is a file.
+fn has_content(now: &WalkEntry, expected: &Entry, found: Option<Hash>) -> bool {
+    match (&expected.state, now.kind) {
+        (State::File { hash, .. }, EntryKind::File) => found == Some(*hash),
+        (State::Directory, EntryKind::Directory) => true,
+        (State::Symlink { target }, EntryKind::Symlink) => now.target.as_ref() == Some(target),
+        (
+            State::File { .. } | State::Directory | State::Symlink { .. } | State::Other | State::Unknown(_),
+            EntryKind::File | EntryKind::Directory | EntryKind::Symlink | EntryKind::Other,
+        ) => false,
+    }
+}
+
+/// Returns whether an entry has the mode of another, as far as both have one.
+fn has_mode(now: &WalkEntry, expected: &Entry) -> bool {
+    match (expected.mode_if_any(), now.mode) {
+        (Some(expected), Some(now)) => expected == now,
+        (None, _) | (_, None) => true,
+    }
+}

@@ -1,0 +1,350 @@
+//! Taking a checkpoint.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_env::{
+    EntryKind, ExecutionEnvironment, FileContent, FileIdentity, ReadLimits, WalkEntry, WalkLimit, WalkOutput,
+    WalkRequest,
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::error::CheckpointError;
+use super::manifest::{Entry, Gap, Manifest, State, Unlisted};
+use crate::blob::Blobs;
+use crate::error::StoreError;
+use crate::hash::Hash;
+
+/// Size of the contents that are in memory at a time, in bytes, unless one file is larger.
+const MAX_BATCH: u64 = 8 << 20;
+
+/// Maximum number of files that are read at a time.
+const MAX_BATCH_FILES: usize = 256;
+
+/// Maximum number of contents that are kept at a time.
+const MAX_PUTS: usize = 128;
+
+/// Age of a file, in nanoseconds, above which a later change has another identity: clocks of file systems advance in
+/// steps of up to 10 ms.
+const SETTLED_NS: i64 = 100_000_000;
+
+/// The same where identities have whole seconds.
+const SETTLED_SECONDS_NS: i64 = 2_000_000_000;
+
+/// A checkpoint that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checkpoint {
+    /// Its id: the hash of the manifest, which is a blob.
+    pub id: Hash,
+    /// The list of its files.
+    pub manifest: Manifest,
+}
+
+/// Limits of a checkpoint. Beyond them it is partial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Maximum number of files and links, and of directories; default 50,000 each.
+    pub max_files: usize,
+    /// Maximum size of a file, in bytes; default 10 MiB.
+    pub max_file_size: u64,
+    /// Time after which no further file is listed or read; default 2 seconds. What was read until then is not read again
+    /// by the next checkpoint.
+    pub time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_files: 50_000, max_file_size: 10 << 20, time: Duration::from_secs(2) }
+    }
+}
+
+impl Limits {
+    /// Sets the maximum number of files and links, and of directories.
+    #[must_use]
+    pub fn with_max_files(mut self, max_files: usize) -> Self {
+        self.max_files = max_files;
+        self
+    }
+
+    /// Sets the maximum size of a file, in bytes.
+    #[must_use]
+    pub fn with_max_file_size(mut self, max_file_size: u64) -> Self {
+        self.max_file_size = max_file_size;
+        self
+    }
+
+    /// Sets the time after which no further file is listed or read.
+    #[must_use]
+    pub fn with_time(mut self, time: Duration) -> Self {
+        self.time = time;
+        self
+    }
+}
+
+/// Takes a checkpoint of the directory `root`.
+///
+/// Files with the same identity as in `previous`, an earlier checkpoint of the directory into the same blobs, are not read
+/// again. Files that change meanwhile are kept with their old content or their new one.
+///
+/// # Errors
+///
+/// [`CheckpointError::Environment`] if the directory cannot be listed or the environment is lost, and
+/// [`CheckpointError::Store`]. Files that cannot be read are no error: the checkpoint is partial.
+pub async fn take(
+    env: &dyn ExecutionEnvironment,
+    root: &Path,
+    blobs: &dyn Blobs,
+    previous: Option<&Manifest>,
+    limits: &Limits,
+) -> Result<Checkpoint, CheckpointError> {
+    let manifest = list(env, root, blobs, previous, limits).await?;
+    let id = blobs.put(manifest.encode()).await?;
+    Ok(Checkpoint { id, manifest })
+}
+
+/// Lists the directory `root` as [`take`] does, but keeps nothing.
+///
+/// # Errors
+///
+/// Those of [`take`].
+pub async fn observe(
+    env: &dyn ExecutionEnvironment,
+    root: &Path,
+    previous: Option<&Manifest>,
+    limits: &Limits,
+) -> Result<Manifest, CheckpointError> {
+    list(env, root, &HashOnly, previous, limits).await
+}
+
+/// Computes hashes and keeps nothing.
+struct HashOnly;
+
+#[async_trait]
+impl Blobs for HashOnly {
+    async fn put(&self, bytes: Vec<u8>) -> Result<Hash, StoreError> {
+        Ok(Hash::of(&bytes))
+    }
+
+    async fn get(&self, _hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
+    }
+}
+
+async fn list(
+    env: &dyn ExecutionEnvironment,
+    root: &Path,
+    blobs: &dyn Blobs,
+    previous: Option<&Manifest>,
+    limits: &Limits,
+) -> Result<Manifest, CheckpointError> {
+    let root = env.resolve(root);
+    let deadline = Instant::now() + limits.time;
+    let request = WalkRequest::new(&root)
+        .with_max_entries(limits.max_files.saturating_mul(2))
+        .with_time_limit(limits.time);
+    let mut walked = env.walk(&request).await?;
+    let is_cut = cut(&mut walked.entries, limits.max_files);
+    let unlisted = match walked.reached {
+        Some(WalkLimit::Time) => Some(Unlisted::Time),
+        Some(WalkLimit::Entries) => Some(Unlisted::Files),
+        None => is_cut.then_some(Unlisted::Files),
+    };
+    let mut listing = Listing::new(&walked, previous, limits);
+    let mut files = listing.unread.as_slice();
+    while let Some((batch, rest)) = next_batch(files) {
+        files = rest;
+        if Instant::now() >= deadline {
+            break;
+        }
+        let read = read_batch(env, &root, batch, blobs, limits, deadline).await?;
+        for (file, state) in batch.iter().zip(read) {
+            if let Some(state) = state {
+                listing.found.push((file.path.clone(), state));
+            } else {
+                listing.gone.push(file.path.clone());
+            }
+        }
+    }
+    let Listing { mut entries, found, gone, .. } = listing;
+    for (path, state) in found {
+        if let Some(entry) = entries.get_mut(&path) {
+            entry.state = state;
+        }
+    }
+    for path in gone {
+        entries.remove(&path);
+    }
+    for entry in entries.values_mut().filter(|entry| matches!(entry.state, State::Unknown(_))) {
+        entry.identity = None;
+    }
+    let ignored = walked.ignored.into_iter().collect();
+    Ok(Manifest::new(entries, ignored, walked.unreadable.into_iter().collect(), unlisted))
+}
+
+/// Keeps as many files and as many directories as allowed, in the order of their paths.
+fn cut(entries: &mut Vec<WalkEntry>, max: usize) -> bool {
+    let (mut files, mut directories) = (0, 0);
+    let fits = |entry: &WalkEntry| {
+        let count = if entry.kind == EntryKind::Directory { &mut directories } else { &mut files };
+        *count += 1;
+        *count <= max
+    };
+    match entries.iter().map(fits).position(|fits| !fits) {
+        Some(first) => {
+            entries.truncate(first);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Entries of a checkpoint in progress.
+struct Listing {
+    entries: BTreeMap<PathBuf, Entry>,
+    /// Files that must be read.
+    unread: Vec<Unread>,
+    found: Vec<(PathBuf, State)>,
+    /// Files that were removed meanwhile.
+    gone: Vec<PathBuf>,
+}
+
+struct Unread {
+    path: PathBuf,
+    size: u64,
+}
+
+impl Listing {
+    fn new(walked: &WalkOutput, previous: Option<&Manifest>, limits: &Limits) -> Self {
+        let mut unread = Vec::new();
+        let mut entries = Vec::with_capacity(walked.entries.len());
+        let mut before = previous.map(|previous| previous.entries().iter()).into_iter().flatten().peekable();
+        for entry in &walked.entries {
+            // Both are sorted by path.
+            while before.next_if(|(path, _)| **path < entry.path).is_some() {}
+            let before = before.next_if(|(path, _)| **path == entry.path).map(|(_, before)| before);
+            let identity = entry.identity.filter(|identity| is_settled(*identity, walked.started_ns));
+            let state = match entry.kind {
+                EntryKind::Directory => State::Directory,
+                EntryKind::Other => State::Other,
+                EntryKind::Symlink => match &entry.target {
+                    Some(target) => State::Symlink { target: target.clone() },
+                    None => State::Unknown(Gap::Unreadable),
+                },
+                EntryKind::File if entry.size > limits.max_file_size => State::Unknown(Gap::TooLarge),
+                EntryKind::File => known_content(entry, before).unwrap_or_else(|| {
+                    unread.push(Unread { path: entry.path.clone(), size: entry.size });
+                    // Replaced once it is read.
+                    State::Unknown(Gap::Time)
+                }),
+            };
+            let has_content = entry.kind == EntryKind::File && state != State::Unknown(Gap::TooLarge);
+            let identity = identity.filter(|_| has_content);
+            let mode = entry.mode.filter(|_| entry.kind != EntryKind::Symlink);
+            entries.push((entry.path.clone(), Entry { state, mode, identity }));
+        }
+        let entries = entries.into_iter().collect();
+        Self { entries, unread, found: Vec::new(), gone: Vec::new() }
+    }
+}
+
+/// Returns whether a file with this identity would have another one after a change from now on.
+fn is_settled(identity: FileIdentity, started_ns: Option<i64>) -> bool {
+    let has_whole_seconds = identity.changed_ns % 1_000_000_000 == 0;
+    let age = if has_whole_seconds { SETTLED_SECONDS_NS } else { SETTLED_NS };
+    started_ns.is_some_and(|started| identity.changed_ns.saturating_add(age) <= started)
+}
+
+/// Returns the content of a file that has not changed since the checkpoint before.
+fn known_content(entry: &WalkEntry, before: Option<&Entry>) -> Option<State> {
+    let before = before?;
+    let is_unchanged = before.identity.is_some() && before.identity == entry.identity;
+    match &before.state {
+        State::File { size, .. } if is_unchanged && *size == entry.size => Some(before.state.clone()),
+        State::File { .. } | State::Directory | State::Symlink { .. } | State::Other | State::Unknown(_) => {
+            None
+        }
+    }
+}
+
+/// Splits off the files to read next.
+fn next_batch(files: &[Unread]) -> Option<(&[Unread], &[Unread])> {
+    let mut size = 0_u64;
+    let fits = |file: &&Unread| {
+        size = size.saturating_add(file.size);
+        size <= MAX_BATCH
+    };
+    let count = files.iter().take(MAX_BATCH_FILES).take_while(fits).count().max(1);
+    files.split_at_checked(count)
+}
+
+/// Reads files and keeps their contents; `None` for a file that is gone. Files that are not read in time are unknown.
+async fn read_batch(
+    env: &dyn ExecutionEnvironment,
+    root: &Path,
+    batch: &[Unread],
+    blobs: &dyn Blobs,
+    limits: &Limits,
+    deadline: Instant,
+) -> Result<Vec<Option<State>>, CheckpointError> {
+    let paths: Vec<_> = batch.iter().map(|file| root.join(&file.path)).collect();
+    let read_limits = ReadLimits::new(limits.max_file_size, MAX_BATCH);
+    let late = || Ok(vec![Some(State::Unknown(Gap::Time)); batch.len()]);
+    let Ok(contents) = timeout_at(deadline, env.read_many(&paths, read_limits)).await else { return late() };
+    let mut states = Vec::with_capacity(batch.len());
+    let mut unkept = Vec::new();
+    let mut contents = contents?.into_iter();
+    for (index, file) in batch.iter().enumerate() {
+        let mut content = contents.next().unwrap_or(FileContent::Skipped);
+        if content == FileContent::Skipped {
+            // Files of the batch have grown meanwhile.
+            content = read_one(env, &root.join(&file.path), read_limits, deadline).await?;
+        }
+        states.push(match content {
+            FileContent::Bytes(bytes) => {
+                unkept.push((index, bytes));
+                // Replaced once it is kept.
+                Some(State::Unknown(Gap::Time))
+            }
+            FileContent::TooLarge => Some(State::Unknown(Gap::TooLarge)),
+            FileContent::Unreadable => Some(State::Unknown(Gap::Unreadable)),
+            // It was replaced by something else since it was listed, which the next checkpoint will list.
+            FileContent::NotAFile => Some(State::Unknown(Gap::Unreadable)),
+            FileContent::Missing => None,
+            FileContent::Skipped => Some(State::Unknown(Gap::Time)),
+        });
+    }
+    let mut unkept = unkept.into_iter().peekable();
+    while unkept.peek().is_some() && Instant::now() < deadline {
+        let (indices, contents): (Vec<_>, Vec<_>) = unkept.by_ref().take(MAX_PUTS).unzip();
+        for (index, state) in indices.into_iter().zip(keep(blobs, contents).await?) {
+            if let Some(slot) = states.get_mut(index) {
+                *slot = Some(state);
+            }
+        }
+    }
+    Ok(states)
+}
+
+/// Keeps contents together, since most of the time is waiting for the disk.
+async fn keep(blobs: &dyn Blobs, contents: Vec<Vec<u8>>) -> Result<Vec<State>, CheckpointError> {
+    let sizes: Vec<_> = contents.iter().map(|bytes| bytes.len() as u64).collect();
+    let hashes = blobs.put_many(contents).await?;
+    Ok(hashes.into_iter().zip(sizes).map(|(hash, size)| State::File { hash, size }).collect())
+}
+
+async fn read_one(
+    env: &dyn ExecutionEnvironment,
+    path: &Path,
+    limits: ReadLimits,
+    deadline: Instant,
+) -> Result<FileContent, CheckpointError> {
+    let paths = [path.to_path_buf()];
+    let Ok(read) = timeout_at(deadline, env.read_many(&paths, limits)).await else {
+        return Ok(FileContent::Skipped);
+    };
+    Ok(read?.pop().unwrap_or(FileContent::Skipped))
+}

@@ -1,0 +1,10 @@
+//! Tests of checkpoints in real directories.
+#![expect(clippy::disallowed_methods, reason = "the tests change and inspect the workspace from outside")]
+
+mod comparing;
+mod limits;
+mod properties;
+mod remote;
+mod restoring;
+mod taking;
+mod workspace;

@@ -1,0 +1,353 @@
+//! Sessions as files in a directory.
+
+mod blobs;
+mod disk;
+mod inbox;
+mod journal;
+mod layout;
+mod reader;
+mod segment;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::{SessionId, Timestamp};
+
+use self::blobs::{FileBlobs, create_dir};
+use self::disk::{Disk, LocalDisk, Lock};
+use self::inbox::Inbox;
+use self::journal::JournalFiles;
+use self::layout::{Layout, SessionFiles};
+use self::reader::FileReader;
+use self::segment::START;
+use self::writer::FileWriter;
+use crate::blob::{self, Blobs};
+use crate::error::StoreError;
+use crate::hash::Hash;
+use crate::holder::Holder;
+use crate::store::{
+    Filter, LineId, Opened, Page, Position, Posting, Problem, Reader, SessionStore, SessionWriter, Summary,
+    Verification,
+};
+
+/// Sessions in a directory of the local file system, which only its owner can enter.
+///
+/// Several stores, and several processes, may use one directory at the same time. A session has one writer at a time: a
+/// second one is refused as long as the first one lives, even if that is stopped. The directory must be on a file system
+/// with locks; one whose locks fail is refused.
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    disk: Arc<dyn Disk>,
+    layout: Layout,
+}
+
+impl FileStore {
+    /// Opens the store in `root`, which is created if its parent exists. Blocks for a few system calls.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] if the directory cannot be created.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::on(Arc::new(LocalDisk), root.into())
+    }
+
+    fn on(disk: Arc<dyn Disk>, root: PathBuf) -> Result<Self, StoreError> {
+        let layout = Layout::new(root);
+        create_dir(disk.as_ref(), layout.root())?;
+        create_dir(disk.as_ref(), &layout.sessions())?;
+        Ok(Self { disk, layout })
+    }
+
+    /// Returns the directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.layout.root()
+    }
+
+    fn journal(&self, id: &SessionId) -> Result<JournalFiles, StoreError> {
+        Ok(JournalFiles { disk: Arc::clone(&self.disk), id: id.clone(), files: self.layout.session(id)? })
+    }
+
+    fn blobs_of(&self, files: SessionFiles) -> FileBlobs {
+        FileBlobs { disk: Arc::clone(&self.disk), layout: self.layout.clone(), files }
+    }
+
+    fn lock(&self, journal: &JournalFiles) -> Result<Box<dyn Lock>, StoreError> {
+        let path = journal.files.lock();
+        let text = serde_json::to_string(&Holder::this_process()).unwrap_or_default();
+        match self.disk.lock(&path, &text) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(StoreError::NotFound(journal.id.clone()))
+            }
+            locked => locked
+                .map_err(io_error("lock", &path))?
+                .map_err(|text| StoreError::InUse { session: journal.id.clone(), holder: holder_of(&text) }),
+        }
+    }
+
+    fn holder_now(&self, id: &SessionId) -> Result<Option<Holder>, StoreError> {
+        let journal = self.journal(id)?;
+        journal.spans()?;
+        let path = journal.files.lock();
+        let holder = self.disk.lock_holder(&path).map_err(io_error("look at", &path))?;
+        Ok(holder.map(|text| holder_of(&text)))
+    }
+
+    fn create_now(&self, summary: &Summary) -> Result<FileWriter, StoreError> {
+        let journal = self.journal(&summary.id)?;
+        create_dir(self.disk.as_ref(), &journal.files.directory)?;
+        let lock = self.lock(&journal)?;
+        match journal.spans() {
+            Ok(_) => return Err(StoreError::Exists(summary.id.clone())),
+            // The directory is left from a process that died while it created the session.
+            Err(StoreError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let epoch = journal.newest_epoch()? + 1;
+        let blobs = self.blobs_of(journal.files.clone());
+        let files = journal.files.clone();
+        let writer = FileWriter::start(journal, blobs, epoch, START, lock)?;
+        write_summary(self.disk.as_ref(), &files, summary)?;
+        Ok(writer)
+    }
+
+    fn open_now(&self, id: &SessionId) -> Result<Opened, StoreError> {
+        let journal = self.journal(id)?;
+        // No lock file is created for a session that does not exist.
+        journal.epochs()?;
+        let lock = self.lock(&journal)?;
+        let extent = journal.extent()?;
+        // The writer before may have died with lines that are in memory only; the new segment is to follow them.
+        let newest = journal.files.segment(extent.head.epoch);
+        self.disk.sync_file(&newest).map_err(io_error("sync", &newest))?;
+        let blobs = self.blobs_of(journal.files.clone());
+        let writer = FileWriter::start(journal, blobs, extent.newest_epoch + 1, extent.head, lock)?;
+        if let Some(torn) = &extent.torn {
+            tracing::warn!(session = %id, seq = torn.seq, bytes = torn.bytes, "the end of a journal was torn");
+        }
+        Ok(Opened { writer: Box::new(writer), torn: extent.torn })
+    }
+
+    fn verify_now(&self, id: &SessionId, head: Option<&Position>) -> Result<Verification, StoreError> {
+        let journal = self.journal(id)?;
+        let blobs = self.blobs_of(journal.files.clone());
+        let mut walk = match journal.walk(1) {
+            Ok(walk) => walk,
+            Err(error) => return damage(error, START, 0),
+        };
+        let mut problems = Vec::new();
+        let mut verified_blobs = 0;
+        let mut matches_head = head.map(|head| head.seq == 0 && head.hash == Hash::START);
+        loop {
+            let line = match walk.next() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) => {
+                    let mut found = damage(error, walk.head(), walk.synced())?;
+                    problems.append(&mut found.problems);
+                    found.problems = problems;
+                    return Ok(Verification { matches_head, blobs: verified_blobs, ..found });
+                }
+            };
+            if head.is_some_and(|head| head.seq == line.seq) {
+                matches_head = Some(head.is_some_and(|head| head.hash == walk.head().hash));
+            }
+            for hash in blob::hashes(&line.object) {
+                match blobs.get_now(&hash) {
+                    Ok(Some(_)) => verified_blobs += 1,
+                    Ok(None) => {
+                        let message = StoreError::MissingBlob(hash).to_string();
+                        problems.push(Problem { seq: line.seq, message });
+                    }
+                    Err(error @ StoreError::DamagedBlob(_)) => {
+                        problems.push(Problem { seq: line.seq, message: error.to_string() });
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(Verification {
+            head: walk.head(),
+            synced: walk.synced(),
+            blobs: verified_blobs,
+            matches_head,
+            torn: walk.torn(),
+            problems,
+        })
+    }
+
+    fn summary_now(&self, id: &SessionId) -> Result<Option<Summary>, StoreError> {
+        let journal = self.journal(id)?;
+        match journal.spans() {
+            Err(StoreError::NotFound(_)) => return Ok(None),
+            spans => spans?,
+        };
+        let found = read_summary(self.disk.as_ref(), &journal.files);
+        // It is a cache: without it, only the id is known for sure.
+        Ok(Some(found.unwrap_or_else(|| Summary::new(id.clone(), Timestamp::from_millis(0)))))
+    }
+
+    fn list_now(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, StoreError> {
+        let sessions = self.layout.sessions();
+        let names = self.disk.list(&sessions).map_err(io_error("list", &sessions))?;
+        let files = names.iter().filter_map(|name| self.layout.session_named(name));
+        let summaries = files.filter_map(|files| read_summary(self.disk.as_ref(), &files));
+        Ok(page.of_summaries(summaries.filter(|summary| filter.matches(summary)).collect()))
+    }
+
+    fn delete_now(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let journal = self.journal(id)?;
+        match journal.epochs() {
+            Err(StoreError::NotFound(_)) => return Ok(false),
+            epochs => epochs?,
+        };
+        let _lock = self.lock(&journal)?;
+        let directory = &journal.files.directory;
+        let hashes = self.blobs_of(journal.files.clone()).all()?;
+        // Gone as a whole before any part of it is.
+        let trash = self.layout.sessions().join(format!(".deleted-{}", uuid::Uuid::now_v7()));
+        self.disk.rename(directory, &trash).map_err(io_error("remove", directory))?;
+        self.disk.sync_dir(&self.layout.sessions()).map_err(io_error("sync", &self.layout.sessions()))?;
+        self.disk.remove_dir_all(&trash).map_err(io_error("remove", &trash))?;
+        for hash in hashes {
+            let path = self.layout.blob(&hash);
+            if self.disk.links(&path).is_ok_and(|links| links == 1)
+                && let Err(error) = self.disk.remove_file(&path)
+            {
+                tracing::debug!(%error, "a value that nobody has was not removed");
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Returns a damaged journal as a result, and any other error as such.
+fn damage(error: StoreError, head: Position, synced: u64) -> Result<Verification, StoreError> {
+    let seq = if let StoreError::Damaged { seq, .. } = &error {
+        *seq
+    } else if let StoreError::NotAJournal(_) = &error {
+        head.seq + 1
+    } else {
+        return Err(error);
+    };
+    let problems = vec![Problem { seq, message: error.to_string() }];
+    Ok(Verification { head, synced, blobs: 0, matches_head: None, torn: None, problems })
+}
+
+#[async_trait]
+impl SessionStore for FileStore {
+    async fn create(&self, summary: Summary) -> Result<Box<dyn SessionWriter>, StoreError> {
+        let this = self.clone();
+        blocking(move || Ok(Box::new(this.create_now(&summary)?) as Box<dyn SessionWriter>)).await
+    }
+
+    async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
+        let (this, id) = (self.clone(), id.clone());
+        blocking(move || this.open_now(&id)).await
+    }
+
+    async fn read(&self, id: &SessionId, from: u64) -> Result<Box<dyn Reader>, StoreError> {
+        let journal = self.journal(id)?;
+        Ok(Box::new(blocking(move || FileReader::open(journal, from, None)).await?))
+    }
+
+    async fn read_after(&self, id: &SessionId, last: LineId) -> Result<Box<dyn Reader>, StoreError> {
+        let journal = self.journal(id)?;
+        let next = last.seq.saturating_add(1);
+        Ok(Box::new(blocking(move || FileReader::open(journal, next, Some(last))).await?))
+    }
+
+    async fn verify(&self, id: &SessionId, head: Option<&Position>) -> Result<Verification, StoreError> {
+        let (this, id, head) = (self.clone(), id.clone(), head.copied());
+        blocking(move || this.verify_now(&id, head.as_ref())).await
+    }
+
+    async fn summary(&self, id: &SessionId) -> Result<Option<Summary>, StoreError> {
+        let (this, id) = (self.clone(), id.clone());
+        blocking(move || this.summary_now(&id)).await
+    }
+
+    async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, StoreError> {
+        let (this, filter, page) = (self.clone(), filter.clone(), page.clone());
+        blocking(move || this.list_now(&filter, &page)).await
+    }
+
+    async fn holder(&self, id: &SessionId) -> Result<Option<Holder>, StoreError> {
+        let (this, id) = (self.clone(), id.clone());
+        blocking(move || this.holder_now(&id)).await
+    }
+
+    async fn post(&self, id: &SessionId, input_id: &str, input: &str) -> Result<Posting, StoreError> {
+        let journal = self.journal(id)?;
+        let (input_id, input) = (input_id.to_owned(), input.to_owned());
+        blocking(move || {
+            journal.spans()?;
+            Inbox { disk: journal.disk, files: journal.files }.post(&input_id, &input)
+        })
+        .await
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let (this, id) = (self.clone(), id.clone());
+        blocking(move || this.delete_now(&id)).await
+    }
+
+    fn blobs(&self, id: &SessionId) -> Box<dyn Blobs> {
+        match self.layout.session(id) {
+            Ok(files) => Box::new(self.blobs_of(files)),
+            Err(_) => Box::new(blob::NoBlobs(id.clone())),
+        }
+    }
+}
+
+/// Writes the summary, as a whole or not at all.
+fn write_summary(disk: &dyn Disk, files: &SessionFiles, summary: &Summary) -> Result<(), StoreError> {
+    let path = files.summary();
+    let temporary = files.directory.join(format!("summary-{}", uuid::Uuid::now_v7()));
+    let text = serde_json::to_string(summary).unwrap_or_default();
+    let mut file = disk.create_new(&temporary).map_err(io_error("create", &temporary))?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| disk.rename(&temporary, &path));
+    written.map_err(|source| {
+        let _ = disk.remove_file(&temporary);
+        io_error("write", &path)(source)
+    })
+}
+
+/// Reads the summary; `None` if there is none that can be read.
+fn read_summary(disk: &dyn Disk, files: &SessionFiles) -> Option<Summary> {
+    let mut text = String::new();
+    disk.open(&files.summary()).ok()?.read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Parses the text of a lock.
+fn holder_of(text: &str) -> Holder {
+    let unknown = Holder::new("an unknown host", 0);
+    serde_json::from_str(text).unwrap_or(unknown)
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError + use<> {
+    let path = path.to_owned();
+    move |source| StoreError::Io { action, path, source }
+}
+
+/// Runs blocking work on a thread for it. Cancelling the call does not stop the work.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    finished(tokio::task::spawn_blocking(work).await)?
+}
+
+/// Returns the result of work on another thread, and continues its panic.
+fn finished<T>(joined: Result<T, tokio::task::JoinError>) -> Result<T, StoreError> {
+    joined.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        // The runtime is shutting down.
+        Err(error) => io_error("finish", Path::new("the work"))(io::Error::other(error)),
+    })
+}

@@ -1,0 +1,159 @@
+//! Blobs as files, which several sessions share by hard links.
+//!
+//! A session has a name of its own for each of its values, so that removing another session takes nothing from it, and a
+//! value that no session has any more is one with a single name.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::disk::{Disk, DiskFile};
+use super::layout::{Layout, SessionFiles};
+use super::{blocking, io_error};
+use crate::blob::Blobs;
+use crate::error::StoreError;
+use crate::hash::Hash;
+
+/// Blobs of one session.
+#[derive(Clone, Debug)]
+pub(super) struct FileBlobs {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) layout: Layout,
+    pub(super) files: SessionFiles,
+}
+
+/// Value that has only a temporary name.
+struct Unnamed {
+    file: TemporaryFile,
+    shared: PathBuf,
+    own: PathBuf,
+}
+
+/// File with a temporary name, which is removed when it is dropped, unless the file has its own name by then.
+struct TemporaryFile {
+    has_name: bool,
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    handle: Box<dyn DiskFile>,
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        if !self.has_name {
+            let _ = self.disk.remove_file(&self.path);
+        }
+    }
+}
+
+#[async_trait]
+impl Blobs for FileBlobs {
+    async fn put(&self, bytes: Vec<u8>) -> Result<Hash, StoreError> {
+        let hash = Hash::of(&bytes);
+        self.put_many(vec![bytes]).await.map(|_one| hash)
+    }
+
+    async fn put_many(&self, values: Vec<Vec<u8>>) -> Result<Vec<Hash>, StoreError> {
+        let this = self.clone();
+        blocking(move || this.put_now(&values)).await
+    }
+
+    async fn get(&self, hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
+        let (this, hash) = (self.clone(), *hash);
+        blocking(move || this.get_now(&hash)).await
+    }
+}
+
+impl FileBlobs {
+    /// Keeps values. All of them are written before the first is synced, so that the disk takes them together.
+    fn put_now(&self, values: &[Vec<u8>]) -> Result<Vec<Hash>, StoreError> {
+        let directory = self.files.blobs();
+        create_dir(self.disk.as_ref(), &directory)?;
+        let mut hashes = Vec::with_capacity(values.len());
+        let mut unnamed = Vec::new();
+        for bytes in values {
+            let hash = Hash::of(bytes);
+            hashes.push(hash);
+            let (shared, own) = (self.layout.blob(&hash), self.files.blob(&hash));
+            // Another session may be removing its value at this moment.
+            if self.disk.links(&own).is_err() && self.disk.link(&shared, &own).is_err() {
+                unnamed.push(Unnamed { file: self.write(bytes)?, shared, own });
+            }
+        }
+        for value in &mut unnamed {
+            let path = &value.file.path;
+            value.file.handle.sync().map_err(io_error("write", path))?;
+        }
+        for value in unnamed {
+            self.name(value)?;
+        }
+        // Also of names that were there before: their process may have died before this.
+        self.sync_dir(&directory)?;
+        Ok(hashes)
+    }
+
+    /// Writes a value under a temporary name.
+    fn write(&self, bytes: &[u8]) -> Result<TemporaryFile, StoreError> {
+        let path = self.files.blobs().join(format!("new-{}", uuid::Uuid::now_v7()));
+        let handle = self.disk.create_new(&path).map_err(io_error("create", &path))?;
+        let mut file = TemporaryFile { has_name: false, disk: Arc::clone(&self.disk), path, handle };
+        file.handle.write_all(bytes).map_err(io_error("write", &file.path))?;
+        Ok(file)
+    }
+
+    /// Gives a value that is on disk both of its names.
+    fn name(&self, value: Unnamed) -> Result<(), StoreError> {
+        let Unnamed { mut file, shared, own } = value;
+        create_dir(self.disk.as_ref(), &self.layout.blobs())?;
+        create_dir(self.disk.as_ref(), shared.parent().unwrap_or(self.layout.root()))?;
+        // The other name saves space only.
+        match self.disk.link(&file.path, &shared) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                tracing::debug!(%error, "a value is not shared");
+            }
+            Ok(()) | Err(_) => {}
+        }
+        self.disk.rename(&file.path, &own).map_err(io_error("create", &own))?;
+        file.has_name = true;
+        Ok(())
+    }
+
+    pub(super) fn get_now(&self, hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.files.blob(hash);
+        let mut file = match self.disk.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(io_error("open", &path))?,
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io_error("read", &path))?;
+        if Hash::of(&bytes) == *hash { Ok(Some(bytes)) } else { Err(StoreError::DamagedBlob(*hash)) }
+    }
+
+    /// Returns the hashes of all values of the session.
+    pub(super) fn all(&self) -> Result<Vec<Hash>, StoreError> {
+        let path = self.files.blobs();
+        match self.disk.list(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            names => {
+                let names = names.map_err(io_error("list", &path))?;
+                Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
+            }
+        }
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<(), StoreError> {
+        self.disk.sync_dir(path).map_err(io_error("sync", path))
+    }
+}
+
+/// Creates a directory that may exist already, and makes it survive the death of the machine.
+pub(super) fn create_dir(disk: &dyn Disk, path: &Path) -> Result<(), StoreError> {
+    match disk.create_dir(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(source) => return Err(io_error("create", path)(source)),
+    }
+    let parent = path.parent().unwrap_or(path);
+    disk.sync_dir(parent).map_err(io_error("sync", parent))
+}

@@ -1,0 +1,182 @@
+//! The operations of a file system that a file store is made of.
+//!
+//! They are a trait, so that tests can take the power away between any two of them.
+#![expect(clippy::disallowed_methods, reason = "the files of a store are local, not files of an environment")]
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::Duration;
+
+/// Attempts to lock a file that somebody else has, and the pause between them.
+const LOOKS: u32 = 3;
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Operations of a file system. All of them block.
+pub(crate) trait Disk: std::fmt::Debug + Send + Sync {
+    /// Creates a directory that only its owner can enter.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Creates a file for appending that only its owner can read; it must not exist.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Opens a file for reading.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>>;
+
+    /// Makes the bytes of a file survive the death of the machine, whoever wrote them.
+    fn sync_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the entries of a directory survive the death of the machine.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name; it must not exist.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// Returns the names in a directory, in no order. Names that are not UTF-8 are left out.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+
+    /// Returns the number of names of a file.
+    fn links(&self, path: &Path) -> io::Result<u64>;
+
+    /// Locks a file, which is created if necessary, and replaces its text. Returns the lock, or the text of the process
+    /// that has it.
+    fn lock(&self, path: &Path, text: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
+
+    /// Returns the text of the process that has the lock; `None` if none has it.
+    fn lock_holder(&self, path: &Path) -> io::Result<Option<String>>;
+}
+
+/// File that is being appended to.
+pub(crate) trait DiskFile: std::fmt::Debug + Send {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes the bytes so far survive the death of the machine.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+pub(crate) trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// Lock of a file, until it is dropped.
+pub(crate) trait Lock: std::fmt::Debug + Send + Sync {}
+
+/// The file system of this machine.
+#[derive(Debug)]
+pub(crate) struct LocalDisk;
+
+impl Disk for LocalDisk {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).create(path)
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
+        let file = File::open(path)?;
+        // Reading would wait for a writer of a pipe, and fail in a directory only later.
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        Ok(Box::new(file))
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_data()
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(path)? {
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn links(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::symlink_metadata(path)?.nlink())
+    }
+
+    fn lock(&self, path: &Path, text: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        match try_lock(&file) {
+            Ok(()) => {
+                file.set_len(0)?;
+                file.write_all(text.as_bytes())?;
+                Ok(Ok(Box::new(file)))
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                file.read_to_string(&mut text)?;
+                Ok(Err(text))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn lock_holder(&self, path: &Path) -> io::Result<Option<String>> {
+        let mut file = File::open(path)?;
+        match file.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                file.read_to_string(&mut text)?;
+                Ok(Some(text))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Locks a file, at the second attempt if somebody is just looking who has it.
+fn try_lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..LOOKS {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            result => return result,
+        }
+    }
+    file.try_lock()
+}
+
+impl DiskFile for File {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        io::Write::write_all(self, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+impl Lock for File {}

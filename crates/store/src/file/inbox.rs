@@ -1,0 +1,124 @@
+//! Inputs for a session from those who do not write it.
+//!
+//! ```text
+//! inbox/lock                     locked while an input is added
+//! inbox/0000000007-3f9a….json    input 7, with the hash of its id
+//! inbox/3f9a….taken              an input that the session has taken
+//! ```
+
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::blobs::create_dir;
+use super::disk::Disk;
+use super::io_error;
+use super::layout::SessionFiles;
+use crate::error::StoreError;
+use crate::hash::Hash;
+use crate::store::{PostedInput, Posting};
+
+/// Longest wait for others who add an input.
+const LOCK_ATTEMPTS: u32 = 500;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+
+#[derive(Clone, Debug)]
+pub(super) struct Inbox {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) files: SessionFiles,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    input_id: String,
+    input: String,
+}
+
+impl Inbox {
+    /// Adds an input at the end.
+    pub(super) fn post(&self, input_id: &str, input: &str) -> Result<Posting, StoreError> {
+        let directory = self.files.inbox();
+        create_dir(self.disk.as_ref(), &directory)?;
+        let _lock = self.lock(&directory)?;
+        let names = self.names(&directory)?;
+        let hash = Hash::of(input_id.as_bytes()).to_string();
+        if names.iter().any(|name| name.contains(&hash)) {
+            return Ok(Posting::Known);
+        }
+        let number = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0) + 1;
+        let temporary = directory.join(format!("new-{}", uuid::Uuid::now_v7()));
+        let stored = Stored { input_id: input_id.to_owned(), input: input.to_owned() };
+        let text = serde_json::to_string(&stored).unwrap_or_default();
+        let mut file = self.disk.create_new(&temporary).map_err(io_error("create", &temporary))?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync());
+        let path = directory.join(format!("{number:010}-{hash}.json"));
+        let renamed = written.and_then(|()| self.disk.rename(&temporary, &path));
+        if let Err(source) = renamed {
+            let _ = self.disk.remove_file(&temporary);
+            return Err(io_error("write", &temporary)(source));
+        }
+        self.sync(&directory)?;
+        Ok(Posting::Accepted)
+    }
+
+    /// Returns the inputs that were not taken, the oldest first.
+    pub(super) fn waiting(&self) -> Result<Vec<PostedInput>, StoreError> {
+        let directory = self.files.inbox();
+        let mut names = self.names(&directory)?;
+        names.retain(|name| number_of(name).is_some());
+        names.sort_unstable();
+        names.iter().map(|name| self.read(&directory.join(name))).collect()
+    }
+
+    /// Removes an input and keeps its id.
+    pub(super) fn take(&self, input_id: &str) -> Result<(), StoreError> {
+        let directory = self.files.inbox();
+        let hash = Hash::of(input_id.as_bytes()).to_string();
+        let names = self.names(&directory)?;
+        let waiting = names.iter().filter(|name| number_of(name).is_some() && name.contains(&hash));
+        for name in waiting {
+            let path = directory.join(name);
+            let taken = directory.join(format!("{hash}.taken"));
+            self.disk.rename(&path, &taken).map_err(io_error("rename", &path))?;
+        }
+        self.sync(&directory)
+    }
+
+    fn names(&self, directory: &Path) -> Result<Vec<String>, StoreError> {
+        match self.disk.list(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            names => names.map_err(io_error("list", directory)),
+        }
+    }
+
+    fn read(&self, path: &Path) -> Result<PostedInput, StoreError> {
+        let mut text = String::new();
+        let mut file = self.disk.open(path).map_err(io_error("open", path))?;
+        file.read_to_string(&mut text).map_err(io_error("read", path))?;
+        let stored = serde_json::from_str::<Stored>(&text)
+            .map_err(|error| io_error("read", path)(io::Error::new(io::ErrorKind::InvalidData, error)))?;
+        Ok(PostedInput { input_id: stored.input_id, input: stored.input })
+    }
+
+    fn sync(&self, directory: &Path) -> Result<(), StoreError> {
+        self.disk.sync_dir(directory).map_err(io_error("sync", directory))
+    }
+
+    fn lock(&self, directory: &Path) -> Result<Box<dyn super::disk::Lock>, StoreError> {
+        let path = directory.join("lock");
+        for _ in 0..LOCK_ATTEMPTS {
+            if let Ok(lock) = self.disk.lock(&path, "").map_err(io_error("lock", &path))? {
+                return Ok(lock);
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        Err(io_error("lock", &path)(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+/// Returns the number of a waiting input.
+fn number_of(name: &str) -> Option<u64> {
+    name.strip_suffix(".json")?.split_once('-')?.0.parse().ok()
+}

@@ -1,0 +1,157 @@
+//! Names of the files of a store.
+//!
+//! ```text
+//! blobs/3f/3f9a…                 values of all sessions, by their hash
+//! sessions/ID/lock               locked by the writer, whose process it names
+//! sessions/ID/summary.json       what lists show; a cache
+//! sessions/ID/0000000001.jsonl   the journal: one segment per writer, by its epoch
+//! sessions/ID/blobs/3f9a…        the values of this session: other names of the same files
+//! sessions/ID/inbox/…            posted inputs
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use pintle_agent::SessionId;
+
+use crate::error::StoreError;
+use crate::format::MAX_ID;
+use crate::hash::Hash;
+
+/// Files of one store.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    root: PathBuf,
+}
+
+/// Files of one session.
+#[derive(Clone, Debug)]
+pub(super) struct SessionFiles {
+    pub(super) directory: PathBuf,
+}
+
+impl Layout {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn sessions(&self) -> PathBuf {
+        self.root.join("sessions")
+    }
+
+    pub(super) fn blobs(&self) -> PathBuf {
+        self.root.join("blobs")
+    }
+
+    pub(super) fn blob(&self, hash: &Hash) -> PathBuf {
+        let name = hash.to_string();
+        let mut path = self.blobs();
+        path.push(name.get(..2).unwrap_or_default());
+        path.push(name);
+        path
+    }
+
+    pub(super) fn session(&self, id: &SessionId) -> Result<SessionFiles, StoreError> {
+        let name = encoded(id).ok_or_else(|| StoreError::InvalidId(id.clone()))?;
+        Ok(SessionFiles { directory: self.sessions().join(name) })
+    }
+
+    /// Returns the files of the session in the directory of this name; `None` for other names.
+    pub(super) fn session_named(&self, name: &str) -> Option<SessionFiles> {
+        (!name.starts_with('.')).then(|| SessionFiles { directory: self.sessions().join(name) })
+    }
+}
+
+impl SessionFiles {
+    pub(super) fn lock(&self) -> PathBuf {
+        self.directory.join("lock")
+    }
+
+    pub(super) fn summary(&self) -> PathBuf {
+        self.directory.join("summary.json")
+    }
+
+    pub(super) fn segment(&self, epoch: u64) -> PathBuf {
+        self.directory.join(format!("{epoch:010}.jsonl"))
+    }
+
+    pub(super) fn blobs(&self) -> PathBuf {
+        self.directory.join("blobs")
+    }
+
+    pub(super) fn blob(&self, hash: &Hash) -> PathBuf {
+        self.blobs().join(hash.to_string())
+    }
+
+    pub(super) fn inbox(&self) -> PathBuf {
+        self.directory.join("inbox")
+    }
+}
+
+/// Returns the epoch of a segment with this name.
+pub(super) fn epoch_of(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(".jsonl")?;
+    let is_number = number.len() >= 10 && number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse().ok().filter(|epoch| is_number && *epoch > 0)
+}
+
+/// Returns an id as the name of a file: letters, digits, `-`, `_` and inner `.` as they are, other bytes as `%` and two
+/// digits.
+fn encoded(id: &SessionId) -> Option<String> {
+    let id = id.as_str();
+    if id.is_empty() || id.len() > MAX_ID {
+        return None;
+    }
+    let mut name = String::new();
+    for (index, byte) in id.bytes().enumerate() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || (byte == b'.' && index > 0) {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    // The longest name of a file is 255 bytes on common file systems.
+    (name.len() <= 255).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_names_in_one_directory() {
+        for (id, expected) in [
+            ("0198c5f0-6b5e-7cc1", Some("0198c5f0-6b5e-7cc1")),
+            ("a.b_c", Some("a.b_c")),
+            ("..", Some("%2e.")),
+            (".deleted", Some("%2edeleted")),
+            ("a/b", Some("a%2fb")),
+            ("%2f", Some("%252f")),
+            ("ü\0", Some("%c3%bc%00")),
+            ("", None),
+        ] {
+            assert_eq!(encoded(&SessionId::new(id)).as_deref(), expected, "{id:?}");
+        }
+        assert_eq!(encoded(&SessionId::new("a".repeat(201))), None);
+        assert_eq!(encoded(&SessionId::new("/".repeat(100))), None);
+    }
+
+    #[test]
+    fn segments_are_named_by_their_epoch() {
+        let files = Layout::new(PathBuf::from("/s")).session(&SessionId::new("x")).unwrap();
+        assert_eq!(files.segment(12), Path::new("/s/sessions/x/0000000012.jsonl"));
+        for (name, expected) in [
+            ("0000000012.jsonl", Some(12)),
+            ("12345678901.jsonl", Some(12_345_678_901)),
+            ("12.jsonl", None),
+            ("0000000000.jsonl", None),
+            ("+000000001.jsonl", None),
+            ("summary.json", None),
+        ] {
+            assert_eq!(epoch_of(name), expected, "{name}");
+        }
+    }
+}

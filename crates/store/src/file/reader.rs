@@ -1,0 +1,208 @@
+//! Reads a journal, and follows it over its segments while it is written.
+
+use std::io::{self, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::task::JoinHandle;
+
+use super::journal::{JournalFiles, Walk};
+use super::{blocking, finished, io_error};
+use crate::error::StoreError;
+use crate::hash::Hash;
+use crate::store::{Line, LineId, Reader};
+
+/// Size of the lines that a reader keeps, in bytes.
+const READ_AHEAD: usize = 256 << 10;
+
+/// Interval at which the size of the newest segment is looked at. No notification of the kernel is used: it would not
+/// see the writes of other hosts.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Number and size of the newest segment. Every write changes one of them.
+type Extent = (u64, u64);
+
+/// Reads ahead in another thread.
+pub(super) struct FileReader {
+    journal: JournalFiles,
+    /// `None` while it reads in another thread.
+    follower: Option<Follower>,
+    /// Kept over a cancelled call, so that its lines are not lost.
+    work: Option<JoinHandle<Batch>>,
+    lines: std::vec::IntoIter<Line>,
+    /// Reported after these lines.
+    error: Option<StoreError>,
+    /// Extent before the last reading; `None` if it is unknown.
+    seen: Option<Extent>,
+}
+
+struct Batch {
+    follower: Follower,
+    lines: Vec<Line>,
+    error: Option<StoreError>,
+    seen: Option<Extent>,
+}
+
+impl FileReader {
+    /// Starts at line `next`, after the line `last` that an earlier reader returned. Blocks.
+    pub(super) fn open(journal: JournalFiles, next: u64, last: Option<LineId>) -> Result<Self, StoreError> {
+        let mut follower =
+            Follower { journal: journal.clone(), walk: None, next: next.max(1), last, hash: None };
+        // A reset is reported by the first call of `next`.
+        let error = match follower.start() {
+            Err(error @ StoreError::Reset { .. }) => Some(error),
+            started => started.map(|()| None)?,
+        };
+        let lines = Vec::new().into_iter();
+        Ok(Self { journal, follower: Some(follower), work: None, lines, error, seen: None })
+    }
+}
+
+#[async_trait]
+impl Reader for FileReader {
+    async fn next(&mut self) -> Result<Option<Line>, StoreError> {
+        if let Some(line) = self.lines.next() {
+            return Ok(Some(line));
+        }
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        if let Some(follower) = self.follower.take() {
+            self.work = Some(tokio::task::spawn_blocking(move || follower.read()));
+        }
+        let joined = match &mut self.work {
+            Some(work) => work.await,
+            None => return Err(lost()),
+        };
+        self.work = None;
+        let batch = finished(joined)?;
+        self.follower = Some(batch.follower);
+        self.lines = batch.lines.into_iter();
+        self.error = batch.error;
+        self.seen = batch.seen;
+        match self.lines.next() {
+            Some(line) => Ok(Some(line)),
+            None => self.error.take().map_or(Ok(None), Err),
+        }
+    }
+
+    async fn wait(&mut self) {
+        while self.work.is_none() && self.lines.len() == 0 && self.error.is_none() {
+            let journal = self.journal.clone();
+            let now = blocking(move || extent(&journal)).await;
+            // An error is reported by `next`.
+            if now.is_err() || now.ok() != self.seen {
+                return;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
+
+/// Returns the error of a reader whose work was lost with its runtime.
+fn lost() -> StoreError {
+    io_error("continue", Path::new("the journal"))(io::Error::other("its runtime has shut down"))
+}
+
+fn extent(journal: &JournalFiles) -> Result<Extent, StoreError> {
+    let epoch = journal.newest_epoch()?;
+    let path = journal.files.segment(epoch);
+    let size = journal.disk.open(&path).and_then(|mut file| file.seek(SeekFrom::End(0)));
+    Ok((epoch, size.map_err(io_error("look at", &path))?))
+}
+
+/// Walks over a journal that grows.
+struct Follower {
+    journal: JournalFiles,
+    /// `None` after an error, and after the end of a segment that is not the newest any more.
+    walk: Option<Walk>,
+    /// Number of the line to return next.
+    next: u64,
+    /// Line that was returned last.
+    last: Option<LineId>,
+    /// Its hash, unless an earlier reader returned it.
+    hash: Option<Hash>,
+}
+
+impl Follower {
+    /// Reads the next lines. Blocks.
+    fn read(mut self) -> Batch {
+        // Taken first: what is written while the lines are read has another extent.
+        let seen = extent(&self.journal).ok();
+        let (mut lines, mut size, mut error) = (Vec::new(), 0, None);
+        while size < READ_AHEAD {
+            match self.next() {
+                Ok(Some(line)) => {
+                    size += line.object.len();
+                    lines.push(line);
+                }
+                Ok(None) => break,
+                Err(found) => {
+                    // The walk may have read a part of a line.
+                    self.walk = None;
+                    error = Some(found);
+                    break;
+                }
+            }
+        }
+        Batch { follower: self, lines, error, seen }
+    }
+
+    fn next(&mut self) -> Result<Option<Line>, StoreError> {
+        loop {
+            let Some(walk) = &mut self.walk else {
+                self.start()?;
+                continue;
+            };
+            let Some(line) = walk.next()? else {
+                if !self.is_taken_over()? {
+                    return Ok(None);
+                }
+                self.walk = None;
+                continue;
+            };
+            let hash = walk.head().hash;
+            if line.seq < self.next {
+                self.check(line.seq, &hash)?;
+                continue;
+            }
+            (self.next, self.last, self.hash) = (line.seq + 1, Some(line.id()), Some(hash));
+            return Ok(Some(line));
+        }
+    }
+
+    /// Starts a walk at the segment that has the next line.
+    fn start(&mut self) -> Result<(), StoreError> {
+        let spans = self.journal.spans()?;
+        if let Some(last) = self.last
+            && let Some(later) = spans.iter().find(|span| span.epoch > last.epoch)
+            && later.follows.seq < last.seq
+        {
+            let seq = later.follows.seq + 1;
+            (self.next, self.last, self.hash) = (seq, None, None);
+            return Err(StoreError::Reset { session: self.journal.id.clone(), seq });
+        }
+        let walk = self.journal.walk_over(spans, self.next);
+        self.check(walk.head().seq, &walk.head().hash)?;
+        self.walk = Some(walk);
+        Ok(())
+    }
+
+    /// Checks that the journal still has the line that was returned last.
+    fn check(&self, seq: u64, hash: &Hash) -> Result<(), StoreError> {
+        let is_last = self.last.is_some_and(|last| last.seq == seq);
+        if is_last && self.hash.is_some_and(|last| last != *hash) {
+            return Err(self.journal.damaged(seq, "it is not the line that was read before"));
+        }
+        Ok(())
+    }
+
+    /// Returns whether there is a newer segment than the one whose end was reached.
+    fn is_taken_over(&self) -> Result<bool, StoreError> {
+        let at = self.walk.as_ref().map_or(0, Walk::newest_epoch);
+        // Only then are the first lines of all segments read. A segment without a first line is not in use yet.
+        Ok(self.journal.newest_epoch()? > at
+            && self.journal.spans()?.last().is_some_and(|span| span.epoch > at))
+    }
+}

@@ -1,0 +1,174 @@
+//! One segment of a journal: the lines of one writer, verified while they are read.
+//!
+//! The first line of a segment names the line that it follows ([`Header`]).
+//! Lines of an older segment after that one are void: their writer died, or was cut off, before they were acknowledged.
+
+use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
+
+use super::disk::ReadSeek;
+use crate::hash::Hash;
+use crate::line::{Chain, Header, RawLine};
+use crate::store::{Line, Position};
+
+/// Longest line that is read, in bytes. The longest one that is written is half of it.
+const MAX_LINE: usize = 256 << 10;
+
+/// First line of a file, as far as it is one.
+#[derive(Debug)]
+pub(super) enum FirstLine {
+    Header(Header),
+    /// Not as it was written; the number is the line's own, which may be wrong as well.
+    Damaged {
+        seq: u64,
+    },
+    /// A complete line, or a very long one, of another form.
+    Foreign,
+    /// Nothing, or the beginning of a line: the writer died before the segment was in use.
+    Incomplete,
+}
+
+/// Verifies and returns the lines of a segment.
+pub(super) struct SegmentScan {
+    input: BufReader<Box<dyn ReadSeek>>,
+    chain: Chain,
+    /// Position of the last verified line.
+    head: Position,
+    /// Highest mark of a verified line.
+    synced: u64,
+    /// Size of the verified lines in bytes.
+    offset: u64,
+}
+
+/// Result of reading on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Scanned {
+    Line(Line),
+    /// The end of the file.
+    End,
+    /// Something else than the next line.
+    Misfit,
+}
+
+/// Bytes after the verified lines of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rest {
+    pub(super) bytes: u64,
+    /// Highest line that one of them says is on disk.
+    pub(super) synced: u64,
+    /// Whether they may still be being written: the beginning of a single line.
+    pub(super) is_partial_line: bool,
+}
+
+impl SegmentScan {
+    /// Starts at the first line of a segment, which follows `before`.
+    pub(super) fn new(input: Box<dyn ReadSeek>, epoch: u64, chain: Chain, before: &Position) -> Self {
+        let head = Position { epoch, seq: before.seq, hash: before.hash };
+        Self { input: BufReader::new(input), chain, head, synced: 0, offset: 0 }
+    }
+
+    pub(super) fn head(&self) -> Position {
+        self.head
+    }
+
+    pub(super) fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// Reads and verifies the next line.
+    pub(super) fn next(&mut self) -> io::Result<Scanned> {
+        let mut bytes = Vec::new();
+        match read_line(&mut self.input, &mut bytes)? {
+            ReadLine::End => return Ok(Scanned::End),
+            ReadLine::Partial | ReadLine::TooLong => return Ok(Scanned::Misfit),
+            ReadLine::Complete => {}
+        }
+        let line = RawLine::parse(&bytes).filter(|line| {
+            line.seq == self.head.seq + 1
+                && line.synced < line.seq
+                && self.chain.verifies(line, &self.head.hash)
+        });
+        let Some((line, object)) = line.and_then(|line| Some((line, line.object()?))) else {
+            return Ok(Scanned::Misfit);
+        };
+        self.head.seq = line.seq;
+        self.head.hash = line.hash;
+        self.synced = self.synced.max(line.synced);
+        self.offset += bytes.len() as u64 + 1;
+        Ok(Scanned::Line(Line { seq: line.seq, epoch: self.head.epoch, object }))
+    }
+
+    /// Reads the bytes after the verified lines. The next call of [`next`](Self::next) reads them again.
+    pub(super) fn rest(&mut self) -> io::Result<Rest> {
+        self.rewind()?;
+        let mut rest = Rest { bytes: 0, synced: 0, is_partial_line: false };
+        let mut lines = 0;
+        loop {
+            let mut bytes = Vec::new();
+            let read = read_line(&mut self.input, &mut bytes)?;
+            rest.is_partial_line = lines == 0 && matches!(read, ReadLine::Partial);
+            match read {
+                ReadLine::End => break,
+                ReadLine::Complete => rest.bytes += bytes.len() as u64 + 1,
+                ReadLine::Partial | ReadLine::TooLong => rest.bytes += bytes.len() as u64,
+            }
+            lines += 1;
+            // A line after a misfit cannot be verified, but what it says of the lines before it was true when it was
+            // written.
+            if let Some(line) = RawLine::parse(&bytes) {
+                rest.synced = rest.synced.max(line.synced);
+            }
+        }
+        self.rewind()?;
+        rest.is_partial_line &= lines == 1;
+        Ok(rest)
+    }
+
+    fn rewind(&mut self) -> io::Result<()> {
+        self.input.seek(SeekFrom::Start(self.offset)).map(drop)
+    }
+}
+
+/// Reads and verifies the first line of a segment. Every version writes it in this form.
+pub(super) fn read_first_line(input: Box<dyn ReadSeek>, chain: &Chain) -> io::Result<FirstLine> {
+    let mut bytes = Vec::new();
+    match read_line(&mut BufReader::new(input), &mut bytes)? {
+        ReadLine::Complete => {}
+        ReadLine::End | ReadLine::Partial => return Ok(FirstLine::Incomplete),
+        ReadLine::TooLong => return Ok(FirstLine::Foreign),
+    }
+    let Some(line) = RawLine::parse(&bytes) else { return Ok(FirstLine::Foreign) };
+    let header = line.object().and_then(|object| serde_json::from_str::<Header>(&object).ok());
+    Ok(match header {
+        Some(header) if line.seq == header.follows.seq + 1 && chain.verifies(&line, &header.follows.hash) => {
+            FirstLine::Header(header)
+        }
+        Some(_) | None => FirstLine::Damaged { seq: line.seq },
+    })
+}
+
+enum ReadLine {
+    /// Without its line feed.
+    Complete,
+    /// Without a line feed at the end of the file.
+    Partial,
+    /// Only the part of a line that was read so far; the next call goes on with it.
+    TooLong,
+    End,
+}
+
+/// Reads a line in bounded memory.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<ReadLine> {
+    let mut limited = io::Read::take(input, MAX_LINE as u64);
+    limited.read_until(b'\n', line)?;
+    Ok(match line.pop() {
+        None => ReadLine::End,
+        Some(b'\n') => ReadLine::Complete,
+        Some(last) => {
+            line.push(last);
+            if line.len() >= MAX_LINE { ReadLine::TooLong } else { ReadLine::Partial }
+        }
+    })
+}
+
+/// Position before the first line of a journal.
+pub(super) const START: Position = Position { epoch: 0, seq: 0, hash: Hash::START };

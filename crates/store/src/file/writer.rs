@@ -1,0 +1,213 @@
+//! The writer of a session in files.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use pintle_agent::{Barrier, Fence, SessionId};
+
+use super::blobs::FileBlobs;
+use super::disk::{DiskFile, Lock};
+use super::inbox::Inbox;
+use super::journal::JournalFiles;
+use super::{blocking, io_error, write_summary};
+use crate::blob::move_to_blobs;
+use crate::error::StoreError;
+use crate::format::CLOSED;
+use crate::line::{Chain, Header};
+use crate::store::{Position, PostedInput, SessionWriter, Summary};
+
+/// Writer of a session. The lock is held until it is dropped.
+#[derive(Debug)]
+pub(super) struct FileWriter {
+    journal: JournalFiles,
+    blobs: FileBlobs,
+    inbox: Inbox,
+    chain: Chain,
+    head: Position,
+    /// Highest line that is known to be on disk.
+    synced: u64,
+    /// `None` while it is written in another thread, and after an error.
+    segment: Option<Segment>,
+    ended: Arc<AtomicBool>,
+    _lock: Box<dyn Lock>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    file: Box<dyn DiskFile>,
+    path: PathBuf,
+}
+
+impl Segment {
+    fn write(&mut self, text: &str) -> Result<(), StoreError> {
+        self.file.write_all(text.as_bytes()).map_err(io_error("write", &self.path))
+    }
+
+    fn sync(&mut self) -> Result<(), StoreError> {
+        self.file.sync().map_err(io_error("sync", &self.path))
+    }
+}
+
+impl FileWriter {
+    /// Starts a new segment after `before`. Blocks.
+    pub(super) fn start(
+        journal: JournalFiles,
+        blobs: FileBlobs,
+        epoch: u64,
+        before: Position,
+        lock: Box<dyn Lock>,
+    ) -> Result<Self, StoreError> {
+        let path = journal.files.segment(epoch);
+        let file = journal.disk.create_new(&path).map_err(io_error("create", &path))?;
+        let inbox = Inbox { disk: Arc::clone(&journal.disk), files: journal.files.clone() };
+        let mut writer = Self {
+            chain: journal.chain(),
+            head: Position { epoch, ..before },
+            synced: before.seq,
+            segment: Some(Segment { file, path }),
+            ended: Arc::default(),
+            _lock: lock,
+            journal,
+            blobs,
+            inbox,
+        };
+        let header = Header::new(writer.journal.id.clone(), epoch, before);
+        let text = writer.frame(&[header.object()]);
+        if let Some(segment) = &mut writer.segment {
+            segment.write(&text)?;
+            segment.sync()?;
+        }
+        let directory = &writer.journal.files.directory;
+        writer.journal.disk.sync_dir(directory).map_err(io_error("sync", directory))?;
+        writer.synced = writer.head.seq;
+        Ok(writer)
+    }
+
+    /// Turns JSON objects into the next lines.
+    fn frame(&mut self, objects: &[String]) -> String {
+        let mut text = String::new();
+        for object in objects {
+            let (line, hash) = self.chain.line(object, self.head.seq + 1, self.synced, &self.head.hash);
+            text.push_str(&line);
+            self.head.seq += 1;
+            self.head.hash = hash;
+        }
+        text
+    }
+
+    /// Writes text at the end of the segment. An error, or a cancelled call, leaves no segment.
+    async fn write(&mut self, text: String, barrier: Barrier) -> Result<(), StoreError> {
+        let mut segment = self.segment.take().ok_or_else(|| StoreError::Lost(self.journal.id.clone()))?;
+        let segment = match barrier {
+            // The page cache takes it at once.
+            Barrier::Written => {
+                segment.write(&text)?;
+                segment
+            }
+            Barrier::Synced => {
+                blocking(move || {
+                    segment.write(&text)?;
+                    segment.sync()?;
+                    Ok(segment)
+                })
+                .await?
+            }
+        };
+        self.segment = Some(segment);
+        if barrier == Barrier::Synced {
+            self.synced = self.head.seq;
+        }
+        Ok(())
+    }
+
+    async fn append_now(&mut self, objects: Vec<String>, barrier: Barrier) -> Result<Position, StoreError> {
+        let mut short = Vec::with_capacity(objects.len());
+        for object in objects {
+            short.push(move_to_blobs(object, &self.blobs).await?);
+        }
+        let text = self.frame(&short);
+        self.write(text, barrier).await?;
+        Ok(self.head)
+    }
+}
+
+/// Ends the writer when it is dropped, unless it was emptied before.
+struct EndOnDrop(Option<Arc<AtomicBool>>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        if let Some(ended) = &self.0 {
+            ended.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for FileWriter {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+    }
+}
+
+#[async_trait]
+impl SessionWriter for FileWriter {
+    fn id(&self) -> &SessionId {
+        &self.journal.id
+    }
+
+    fn epoch(&self) -> u64 {
+        self.head.epoch
+    }
+
+    fn head(&self) -> Position {
+        self.head
+    }
+
+    async fn append(&mut self, objects: Vec<String>, barrier: Barrier) -> Result<Position, StoreError> {
+        if self.ended.load(Ordering::Acquire) {
+            return Err(StoreError::Lost(self.journal.id.clone()));
+        }
+        // It ends after an error, and if this call is cancelled.
+        let mut end = EndOnDrop(Some(Arc::clone(&self.ended)));
+        let position = self.append_now(objects, barrier).await?;
+        end.0 = None;
+        Ok(position)
+    }
+
+    fn fence(&self) -> Fence {
+        let (ended, id) = (Arc::clone(&self.ended), self.journal.id.clone());
+        Fence::new(move || {
+            // The lock cannot be taken from a living process.
+            if ended.load(Ordering::Acquire) {
+                Err(io::Error::from(StoreError::Lost(id.clone())))
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    async fn set_summary(&mut self, summary: Summary) -> Result<(), StoreError> {
+        let JournalFiles { disk, files, .. } = self.journal.clone();
+        blocking(move || write_summary(disk.as_ref(), &files, &summary)).await
+    }
+
+    async fn inbox(&mut self) -> Result<Vec<PostedInput>, StoreError> {
+        let inbox = self.inbox.clone();
+        blocking(move || inbox.waiting()).await
+    }
+
+    async fn take(&mut self, input_id: &str) -> Result<(), StoreError> {
+        let (inbox, input_id) = (self.inbox.clone(), input_id.to_owned());
+        blocking(move || inbox.take(&input_id)).await
+    }
+
+    async fn close(&mut self) -> Result<Position, StoreError> {
+        self.append(Vec::new(), Barrier::Synced).await?;
+        // Written after the sync, so that a reader knows that everything before was on disk.
+        let head = self.append(vec![CLOSED.to_owned()], Barrier::Synced).await?;
+        self.ended.store(true, Ordering::Release);
+        Ok(head)
+    }
+}

@@ -1,0 +1,318 @@
+//! The record of a session in a store.
+
+mod place;
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_agent::protocol::InputKind;
+use pintle_agent::protocol::SubagentOrigin;
+use pintle_agent::{
+    Barrier, Clock as _, Fence, Journal, Posted, PostedInput, PostedInputs, Record, RecordEntry,
+    RecordHeader, SessionId, SessionStatus, SubagentJournals, SystemClock,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+pub use self::place::{Reached, reached};
+use crate::blob::move_from_blobs;
+use crate::error::StoreError;
+use crate::store::{self, Opened, Posting, SessionStore, SessionWriter, Summary};
+
+/// Longest title, in characters.
+const MAX_TITLE: usize = 80;
+
+/// [`Journal`] of an agent's session in a store, which keeps the summary up to date as well.
+#[derive(Debug)]
+pub struct StoredJournal {
+    /// Shared with the inbox.
+    writer: Arc<Mutex<Box<dyn SessionWriter>>>,
+    fence: Fence,
+    /// First line of the record, until the first entry is written.
+    header: Option<String>,
+    summary: Summary,
+    /// Store of the subagents' journals.
+    store: Option<Arc<dyn SessionStore>>,
+}
+
+impl StoredJournal {
+    /// Name of the property of a summary that has the state of the session, as
+    /// [`SessionState`](pintle_agent::SessionState) is serialised. It is that of the last process, so a session that is
+    /// `PROCESSING` while nobody has it was left unfinished.
+    pub const STATE: &str = "state";
+
+    /// Name of the property that has the number of calls that wait for a decision.
+    pub const PENDING_APPROVALS: &str = "pending_approvals";
+
+    /// Name of the property that has the cost so far, in millionths of a US dollar; absent if it is unknown.
+    pub const COST_MICROS: &str = "cost_micros";
+
+    /// Name of the property that has the identity of the place where the tools work, as
+    /// [`ExecutionEnvironment::place`](pintle_env::ExecutionEnvironment::place) returns it.
+    pub const PLACE: &str = "place";
+
+    /// Name of the property that has the number of tokens so far.
+    pub const TOKENS: &str = "tokens";
+
+    /// Creates a journal that a new or resumed session writes to. `summary` is its present summary.
+    #[must_use]
+    pub fn new(writer: Box<dyn SessionWriter>, summary: Summary) -> Self {
+        let fence = writer.fence();
+        Self { writer: Arc::new(Mutex::new(writer)), fence, header: None, summary, store: None }
+    }
+
+    /// Keeps the journals of subagents, at any depth, in the same store: as sessions whose summaries name their parent. They
+    /// are then resumed with it.
+    #[must_use]
+    pub fn with_subagents(mut self, store: Arc<dyn SessionStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Takes the title and the time from new entries.
+    fn follow(&mut self, entries: &[Arc<RecordEntry>]) {
+        for entry in entries {
+            self.summary.updated_at = self.summary.updated_at.max(entry.input.at);
+            if let InputKind::Submit { text, .. } = &entry.input.kind
+                && self.summary.title.is_empty()
+            {
+                let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                self.summary.title = line.trim().chars().take(MAX_TITLE).collect();
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Journal for StoredJournal {
+    fn begin(&mut self, header: &RecordHeader) -> io::Result<()> {
+        self.header = Some(json(header)?);
+        Ok(())
+    }
+
+    async fn append(&mut self, entries: &[Arc<RecordEntry>], barrier: Barrier) -> io::Result<()> {
+        let objects = entries.iter().map(|entry| json(entry.as_ref()));
+        let objects = self.header.take().map(Ok).into_iter().chain(objects).collect::<io::Result<_>>()?;
+        self.writer.lock().await.append(objects, barrier).await?;
+        self.follow(entries);
+        Ok(())
+    }
+
+    fn fence(&self) -> Fence {
+        self.fence.clone()
+    }
+
+    fn subagents(&self) -> Option<Arc<dyn SubagentJournals>> {
+        let store = Arc::clone(self.store.as_ref()?);
+        let mut properties = self.summary.properties.clone();
+        for name in [Self::STATE, Self::PENDING_APPROVALS, Self::COST_MICROS, Self::TOKENS] {
+            properties.remove(name);
+        }
+        Some(Arc::new(StoredSubagents { store, properties }))
+    }
+
+    fn posted(&mut self) -> Option<Box<dyn PostedInputs>> {
+        Some(Box::new(StoredInbox { writer: Arc::downgrade(&self.writer), seen: HashSet::new() }))
+    }
+
+    async fn report_status(&mut self, status: &SessionStatus) -> io::Result<()> {
+        let state = serde_json::to_value(status.state)?;
+        let mut set = |name: &str, value: Option<String>| match value {
+            Some(value) => {
+                self.summary.properties.insert(name.to_owned(), value);
+            }
+            None => {
+                self.summary.properties.remove(name);
+            }
+        };
+        set(Self::STATE, state.as_str().map(str::to_owned));
+        let pending = Some(status.pending_approvals).filter(|pending| *pending > 0);
+        set(Self::PENDING_APPROVALS, pending.map(|pending| pending.to_string()));
+        set(Self::TOKENS, Some(status.spent.tokens().to_string()));
+        set(Self::COST_MICROS, status.spent.cost_micros.map(|cost| cost.to_string()));
+        Ok(self.writer.lock().await.set_summary(self.summary.clone()).await?)
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.writer.lock().await.close().await?;
+        Ok(())
+    }
+}
+
+/// Posts an input to a session, whether a process runs it or not. It survives the death of the machine once this returns.
+/// Posting again with the same `input_id` changes nothing.
+///
+/// # Errors
+///
+/// As for [`SessionStore::post`].
+pub async fn post_input(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    input_id: &str,
+    input: &PostedInput,
+) -> Result<Posting, StoreError> {
+    store.post(id, input_id, &serde_json::to_string(input).unwrap_or_default()).await
+}
+
+/// Interval at which the inbox of a running session is looked at.
+const INBOX_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Inbox of a session, for its only writer.
+#[derive(Debug)]
+struct StoredInbox {
+    writer: Weak<Mutex<Box<dyn SessionWriter>>>,
+    /// Ids of the inputs that were returned, and of those that cannot be read.
+    seen: HashSet<String>,
+}
+
+impl StoredInbox {
+    /// Returns the oldest input that was not returned before.
+    async fn oldest(&mut self) -> io::Result<Option<Posted>> {
+        let Some(writer) = self.writer.upgrade() else { return std::future::pending().await };
+        let waiting = writer.lock().await.inbox().await?;
+        for store::PostedInput { input_id, input } in waiting {
+            if !self.seen.insert(input_id.clone()) {
+                continue;
+            }
+            match serde_json::from_str(&input) {
+                Ok(input) => return Ok(Some(Posted::new(input_id, input))),
+                // Perhaps a newer version wrote it, and can read it.
+                Err(error) => tracing::warn!(%error, input_id, "a posted input cannot be read, and stays"),
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl PostedInputs for StoredInbox {
+    async fn next(&mut self) -> io::Result<Posted> {
+        loop {
+            if let Some(posted) = self.oldest().await? {
+                return Ok(posted);
+            }
+            tokio::time::sleep(INBOX_INTERVAL).await;
+        }
+    }
+
+    async fn take(&mut self, input_id: &str) -> io::Result<()> {
+        let Some(writer) = self.writer.upgrade() else { return Ok(()) };
+        Ok(writer.lock().await.take(input_id).await?)
+    }
+}
+
+/// Journals of subagents in the store of their parent's.
+#[derive(Debug)]
+struct StoredSubagents {
+    store: Arc<dyn SessionStore>,
+    /// Properties that they have in common with their parent.
+    properties: BTreeMap<String, String>,
+}
+
+impl StoredSubagents {
+    async fn journal(&self, opened: Opened) -> io::Result<Box<dyn Journal>> {
+        let id = opened.writer.id().clone();
+        let summary = self.store.summary(&id).await?.ok_or(StoreError::NotFound(id))?;
+        Ok(self.journal_of(opened.writer, summary))
+    }
+
+    fn journal_of(&self, writer: Box<dyn SessionWriter>, summary: Summary) -> Box<dyn Journal> {
+        Box::new(StoredJournal::new(writer, summary).with_subagents(Arc::clone(&self.store)))
+    }
+}
+
+#[async_trait]
+impl SubagentJournals for StoredSubagents {
+    async fn create(&self, origin: &SubagentOrigin) -> io::Result<Box<dyn Journal>> {
+        let mut summary = Summary::new(origin.session_id.clone(), SystemClock.now());
+        summary.parent = Some(origin.parent.clone());
+        summary.properties.clone_from(&self.properties);
+        match self.store.create(summary.clone()).await {
+            Ok(writer) => Ok(self.journal_of(writer, summary)),
+            // Its process died before it recorded anything.
+            Err(StoreError::Exists(id)) => {
+                let opened = self.store.open(&id).await?;
+                self.journal(opened).await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn open(&self, origin: &SubagentOrigin) -> io::Result<Option<(Record, Box<dyn Journal>)>> {
+        let opened = match self.store.open(&origin.session_id).await {
+            Err(StoreError::NotFound(_)) => return Ok(None),
+            opened => opened?,
+        };
+        match read_record(self.store.as_ref(), &origin.session_id).await {
+            Ok(record) => Ok(Some((record, self.journal(opened).await?))),
+            Err(StoreError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> io::Result<String> {
+    serde_json::to_string(value).map_err(io::Error::from)
+}
+
+/// Reads the record of a session, with its large values.
+///
+/// # Errors
+///
+/// [`StoreError::NotFound`] if there is no such session or nothing of its record was written,
+/// [`StoreError::Damaged`], [`StoreError::MissingBlob`] and the like.
+pub async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Record, StoreError> {
+    let mut reader = store.read(id, 1).await?;
+    let blobs = store.blobs(id);
+    let mut record: Option<Record> = None;
+    while let Some(line) = reader.next().await? {
+        let object = move_from_blobs(line.object, blobs.as_ref()).await?;
+        let unreadable = || StoreError::Damaged {
+            session: id.clone(),
+            seq: line.seq,
+            problem: "it is not an entry of a record",
+        };
+        match Kind::of(&object).ok_or_else(unreadable)? {
+            Kind::Entry => {
+                let entry = serde_json::from_str(&object).map_err(|_| unreadable())?;
+                record.as_mut().ok_or_else(unreadable)?.entries.push(Arc::new(entry));
+            }
+            Kind::Header => {
+                let header = RecordHeader::parse(&object).map_err(|_| unreadable())?;
+                record = Some(Record::new(header));
+            }
+            Kind::Other => {}
+        }
+    }
+    record.ok_or_else(|| StoreError::NotFound(id.clone()))
+}
+
+/// Kind of a line.
+enum Kind {
+    Header,
+    Entry,
+    /// A line of the store, or of a later version; it is kept and skipped.
+    Other,
+}
+
+impl Kind {
+    fn of(object: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Members {
+            input: Option<serde::de::IgnoredAny>,
+            session_id: Option<serde::de::IgnoredAny>,
+        }
+        let members: Members = serde_json::from_str(object).ok()?;
+        Some(match members {
+            Members { input: Some(_), .. } => Self::Entry,
+            Members { session_id: Some(_), .. } => Self::Header,
+            Members { .. } => Self::Other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

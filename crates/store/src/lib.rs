@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod blob;
+pub mod checkpoint;
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
+mod error;
+mod file;
+pub mod format;
+mod hash;
+mod holder;
+mod journal;
+mod line;
+mod memory;
+mod prune;
+mod store;
+
+pub use blob::{Blobs, MAX_INLINE_LINE, MAX_INLINE_STRING};
+pub use error::StoreError;
+pub use file::FileStore;
+pub use hash::{Hash, InvalidHash};
+pub use holder::Holder;
+pub use journal::{Reached, StoredJournal, post_input, reached, read_record};
+pub use memory::MemoryStore;
+// Types of the agent in the interface of stores, so that a host needs no second dependency for them.
+pub use pintle_agent::{Barrier, Fence, Record, SessionId, Timestamp};
+pub use prune::{PrunePolicy, Pruned, delete_tree, prune};
+pub use store::{
+    Filter, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader, SessionStore,
+    SessionWriter, Summary, TornTail, Verification,
+};

@@ -1,0 +1,377 @@
+//! Sessions in memory.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use pintle_agent::{Barrier, Fence, SessionId};
+use tokio::sync::watch;
+
+use crate::blob::{self, Blobs, move_to_blobs};
+use crate::error::StoreError;
+use crate::format::CLOSED;
+use crate::hash::Hash;
+use crate::holder::Holder;
+use crate::line::{Chain, RawLine};
+use crate::store::{
+    Filter, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader, SessionStore,
+    SessionWriter, Summary, Verification,
+};
+
+/// Sessions in memory, for tests and for applications that keep nothing. Clones share their sessions.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    sessions: Arc<Mutex<BTreeMap<SessionId, Arc<Mutex<Session>>>>>,
+}
+
+#[derive(Debug)]
+struct Session {
+    summary: Summary,
+    lines: Vec<StoredLine>,
+    head: Position,
+    blobs: HashMap<Hash, Vec<u8>>,
+    inbox: Vec<PostedInput>,
+    /// Ids of all inputs so far.
+    known_inputs: HashSet<String>,
+    /// Whether there is a writer.
+    is_open: bool,
+    is_deleted: bool,
+    /// Tells readers that something has changed.
+    changes: watch::Sender<()>,
+}
+
+#[derive(Clone, Debug)]
+struct StoredLine {
+    epoch: u64,
+    text: String,
+}
+
+impl Session {
+    /// Returns the number of the first line that a reader is to forget after it has read `last`; `None` if there is none.
+    fn first_void(&self, last: LineId) -> Option<u64> {
+        let at = |seq: u64| self.lines.get(usize::try_from(seq.checked_sub(1)?).ok()?);
+        if at(last.seq).is_some_and(|stored| stored.epoch == last.epoch) {
+            return None;
+        }
+        let is_later = |stored: &&StoredLine| stored.epoch > last.epoch;
+        let taken = self.lines.iter().rev().take_while(is_later).count();
+        let first = u64::try_from(self.lines.len() - taken).unwrap_or(u64::MAX).saturating_add(1);
+        // A writer that has written nothing has not settled yet what it follows.
+        (taken > 0 && first <= last.seq).then_some(first)
+    }
+}
+
+impl MemoryStore {
+    /// Creates an empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn session(&self, id: &SessionId) -> Result<Arc<Mutex<Session>>, StoreError> {
+        lock(&self.sessions).get(id).cloned().ok_or_else(|| StoreError::NotFound(id.clone()))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl SessionStore for MemoryStore {
+    async fn create(&self, summary: Summary) -> Result<Box<dyn SessionWriter>, StoreError> {
+        let id = summary.id.clone();
+        if id.as_str().is_empty() {
+            return Err(StoreError::InvalidId(id));
+        }
+        let mut sessions = lock(&self.sessions);
+        if sessions.contains_key(&id) {
+            return Err(StoreError::Exists(id));
+        }
+        let session = Session {
+            summary,
+            lines: Vec::new(),
+            head: Position { epoch: 0, seq: 0, hash: Hash::START },
+            blobs: HashMap::new(),
+            inbox: Vec::new(),
+            known_inputs: HashSet::new(),
+            is_open: false,
+            is_deleted: false,
+            changes: watch::Sender::new(()),
+        };
+        let session = Arc::new(Mutex::new(session));
+        sessions.insert(id.clone(), Arc::clone(&session));
+        drop(sessions);
+        Ok(Box::new(MemoryWriter::start(id, session)?))
+    }
+
+    async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
+        let writer = MemoryWriter::start(id.clone(), self.session(id)?)?;
+        Ok(Opened { writer: Box::new(writer), torn: None })
+    }
+
+    async fn read(&self, id: &SessionId, from: u64) -> Result<Box<dyn Reader>, StoreError> {
+        Ok(Box::new(MemoryReader::new(id.clone(), self.session(id)?, from.max(1), None)))
+    }
+
+    async fn read_after(&self, id: &SessionId, last: LineId) -> Result<Box<dyn Reader>, StoreError> {
+        Ok(Box::new(MemoryReader::new(id.clone(), self.session(id)?, last.seq.saturating_add(1), Some(last))))
+    }
+
+    async fn verify(&self, id: &SessionId, head: Option<&Position>) -> Result<Verification, StoreError> {
+        let session = self.session(id)?;
+        let session = lock(&session);
+        let chain = Chain::new(id);
+        let mut before = Hash::START;
+        let mut problems = Vec::new();
+        let mut blobs = 0;
+        let mut matches_head = head.map(|head| head.seq == 0 && head.hash == Hash::START);
+        for (seq, stored) in (1..).zip(&session.lines) {
+            let line = RawLine::parse(stored.text.trim_end().as_bytes());
+            let Some(line) = line.filter(|line| line.seq == seq && chain.verifies(line, &before)) else {
+                problems.push(Problem { seq, message: "it is not the line that was written".to_owned() });
+                break;
+            };
+            before = line.hash;
+            if let Some(head) = head.filter(|head| head.seq == seq) {
+                matches_head = Some(head.hash == line.hash);
+            }
+            for hash in blob::hashes(&line.object().unwrap_or_default()) {
+                if session.blobs.contains_key(&hash) {
+                    blobs += 1;
+                } else {
+                    problems.push(Problem { seq, message: StoreError::MissingBlob(hash).to_string() });
+                }
+            }
+        }
+        let (head, synced) = (session.head, session.head.seq);
+        Ok(Verification { head, synced, blobs, matches_head, torn: None, problems })
+    }
+
+    async fn summary(&self, id: &SessionId) -> Result<Option<Summary>, StoreError> {
+        match self.session(id) {
+            Ok(session) => Ok(Some(lock(&session).summary.clone())),
+            Err(_) => Ok(None),
+        }
+    }
+
+    async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, StoreError> {
+        let sessions = lock(&self.sessions);
+        let summaries = sessions.values().map(|session| lock(session).summary.clone());
+        Ok(page.of_summaries(summaries.filter(|summary| filter.matches(summary)).collect()))
+    }
+
+    async fn holder(&self, id: &SessionId) -> Result<Option<Holder>, StoreError> {
+        let session = self.session(id)?;
+        let is_open = lock(&session).is_open;
+        Ok(is_open.then(this_process))
+    }
+
+    async fn post(&self, id: &SessionId, input_id: &str, input: &str) -> Result<Posting, StoreError> {
+        let session = self.session(id)?;
+        let mut session = lock(&session);
+        if !session.known_inputs.insert(input_id.to_owned()) {
+            return Ok(Posting::Known);
+        }
+        session.inbox.push(PostedInput { input_id: input_id.to_owned(), input: input.to_owned() });
+        Ok(Posting::Accepted)
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let Ok(session) = self.session(id) else { return Ok(false) };
+        {
+            let mut session = lock(&session);
+            if session.is_open {
+                return Err(in_use(id));
+            }
+            session.is_deleted = true;
+            session.changes.send_replace(());
+        }
+        Ok(lock(&self.sessions).remove(id).is_some())
+    }
+
+    fn blobs(&self, id: &SessionId) -> Box<dyn Blobs> {
+        match self.session(id) {
+            Ok(session) => Box::new(MemoryBlobs(session)),
+            Err(_) => Box::new(blob::NoBlobs(id.clone())),
+        }
+    }
+}
+
+fn in_use(id: &SessionId) -> StoreError {
+    StoreError::InUse { session: id.clone(), holder: this_process() }
+}
+
+fn this_process() -> Holder {
+    Holder { host: "this host".to_owned(), pid: std::process::id() }
+}
+
+#[derive(Debug)]
+struct MemoryWriter {
+    id: SessionId,
+    session: Arc<Mutex<Session>>,
+    chain: Chain,
+    epoch: u64,
+    ended: Arc<AtomicBool>,
+}
+
+impl MemoryWriter {
+    fn start(id: SessionId, session: Arc<Mutex<Session>>) -> Result<Self, StoreError> {
+        let epoch = {
+            let mut session = lock(&session);
+            if std::mem::replace(&mut session.is_open, true) {
+                return Err(in_use(&id));
+            }
+            session.head.epoch += 1;
+            session.head.epoch
+        };
+        Ok(Self { chain: Chain::new(&id), id, session, epoch, ended: Arc::default() })
+    }
+}
+
+impl Drop for MemoryWriter {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        lock(&self.session).is_open = false;
+    }
+}
+
+#[async_trait]
+impl SessionWriter for MemoryWriter {
+    fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    fn head(&self) -> Position {
+        lock(&self.session).head
+    }
+
+    async fn append(&mut self, objects: Vec<String>, _barrier: Barrier) -> Result<Position, StoreError> {
+        if self.ended.load(Ordering::Acquire) {
+            return Err(StoreError::Lost(self.id.clone()));
+        }
+        let blobs = MemoryBlobs(Arc::clone(&self.session));
+        let mut short = Vec::with_capacity(objects.len());
+        for object in objects {
+            short.push(move_to_blobs(object, &blobs).await?);
+        }
+        let mut session = lock(&self.session);
+        for object in short {
+            let Position { seq, hash, .. } = session.head;
+            let (text, hash) = self.chain.line(&object, seq + 1, seq, &hash);
+            session.lines.push(StoredLine { epoch: self.epoch, text });
+            session.head.seq += 1;
+            session.head.hash = hash;
+        }
+        session.changes.send_replace(());
+        Ok(session.head)
+    }
+
+    fn fence(&self) -> Fence {
+        let (ended, id) = (Arc::clone(&self.ended), self.id.clone());
+        Fence::new(move || {
+            if ended.load(Ordering::Acquire) {
+                Err(io::Error::from(StoreError::Lost(id.clone())))
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    async fn set_summary(&mut self, summary: Summary) -> Result<(), StoreError> {
+        lock(&self.session).summary = summary;
+        Ok(())
+    }
+
+    async fn inbox(&mut self) -> Result<Vec<PostedInput>, StoreError> {
+        Ok(lock(&self.session).inbox.clone())
+    }
+
+    async fn take(&mut self, input_id: &str) -> Result<(), StoreError> {
+        lock(&self.session).inbox.retain(|posted| posted.input_id != input_id);
+        Ok(())
+    }
+
+    async fn close(&mut self) -> Result<Position, StoreError> {
+        let head = self.append(vec![CLOSED.to_owned()], Barrier::Synced).await?;
+        self.ended.store(true, Ordering::Release);
+        Ok(head)
+    }
+}
+
+struct MemoryBlobs(Arc<Mutex<Session>>);
+
+#[async_trait]
+impl Blobs for MemoryBlobs {
+    async fn put(&self, bytes: Vec<u8>) -> Result<Hash, StoreError> {
+        let hash = Hash::of(&bytes);
+        lock(&self.0).blobs.insert(hash, bytes);
+        Ok(hash)
+    }
+
+    async fn get(&self, hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(lock(&self.0).blobs.get(hash).cloned())
+    }
+}
+
+struct MemoryReader {
+    id: SessionId,
+    session: Arc<Mutex<Session>>,
+    /// Number of the line to return next.
+    next: u64,
+    /// Line that was returned last.
+    last: Option<LineId>,
+    changes: watch::Receiver<()>,
+}
+
+impl MemoryReader {
+    fn new(id: SessionId, session: Arc<Mutex<Session>>, next: u64, last: Option<LineId>) -> Self {
+        let changes = lock(&session).changes.subscribe();
+        Self { id, session, next, last, changes }
+    }
+}
+
+#[async_trait]
+impl Reader for MemoryReader {
+    async fn next(&mut self) -> Result<Option<Line>, StoreError> {
+        self.changes.borrow_and_update();
+        let stored = {
+            let session = lock(&self.session);
+            if session.is_deleted {
+                return Err(StoreError::NotFound(self.id.clone()));
+            }
+            if let Some(seq) = self.last.and_then(|last| session.first_void(last)) {
+                (self.next, self.last) = (seq, None);
+                return Err(StoreError::Reset { session: self.id.clone(), seq });
+            }
+            let index = usize::try_from(self.next - 1).unwrap_or(usize::MAX);
+            let Some(stored) = session.lines.get(index).cloned() else { return Ok(None) };
+            stored
+        };
+        let line = RawLine::parse(stored.text.trim_end().as_bytes());
+        let Some((seq, object)) = line.and_then(|line| Some((line.seq, line.object()?))) else {
+            return Ok(None);
+        };
+        let id = LineId { epoch: stored.epoch, seq };
+        (self.next, self.last) = (seq + 1, Some(id));
+        Ok(Some(Line::new(id, object)))
+    }
+
+    async fn wait(&mut self) {
+        // The sender is in the session that this reader has.
+        let _ = self.changes.changed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    mod contract {
+        crate::store_contract!(async || (crate::MemoryStore::new(), ()));
+    }
+}

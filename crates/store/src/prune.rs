@@ -1,0 +1,169 @@
+//! Removal of old sessions.
+
+use std::collections::BTreeSet;
+
+use pintle_agent::{SessionId, SessionState, Timestamp};
+
+use crate::error::StoreError;
+use crate::journal::StoredJournal;
+use crate::store::{Filter, Page, SessionStore, Summary};
+
+/// Sessions that [`prune`] removes. Without any condition it removes none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrunePolicy {
+    /// Removes sessions that were last changed before this time.
+    pub older_than: Option<Timestamp>,
+    /// Removes all but this many of the newest sessions.
+    pub keep: Option<usize>,
+    /// Sessions that stay in any case.
+    pub spared: BTreeSet<SessionId>,
+    /// Only says what would be removed.
+    pub dry_run: bool,
+}
+
+/// Result of [`prune`].
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// Sessions that were removed, or would be, without their subagents.
+    pub removed: Vec<Summary>,
+    /// Sessions that fit the policy and stay: somebody has them, they were left unfinished, a call waits for a decision, or
+    /// they are spared.
+    pub kept: Vec<Summary>,
+}
+
+impl PrunePolicy {
+    /// Returns whether a policy removes this session, the newest of which has the index 0. Both conditions must hold if both
+    /// are given.
+    fn fits(&self, index: usize, summary: &Summary) -> bool {
+        let is_old = self.older_than.is_none_or(|time| summary.updated_at < time);
+        let is_beyond = self.keep.is_none_or(|keep| index >= keep);
+        (self.older_than.is_some() || self.keep.is_some()) && is_old && is_beyond
+    }
+}
+
+/// Removes old sessions with their subagents. A session that somebody has, whose work was left unfinished, or in which a
+/// call waits for a decision stays.
+///
+/// # Errors
+///
+/// As for [`SessionStore::list`] and [`SessionStore::delete`]; what was removed until then stays removed.
+pub async fn prune(store: &dyn SessionStore, policy: &PrunePolicy) -> Result<Pruned, StoreError> {
+    let all = store.list(&Filter::default(), &Page::default()).await?;
+    let mut pruned = Pruned::default();
+    for (index, summary) in all.into_iter().enumerate() {
+        if !policy.fits(index, &summary) {
+            continue;
+        }
+        let is_free = !policy.spared.contains(&summary.id) && !is_under_way(&summary);
+        if !is_free || store.holder(&summary.id).await?.is_some() {
+            pruned.kept.push(summary);
+            continue;
+        }
+        if !policy.dry_run {
+            match delete_tree(store, &summary.id).await {
+                Err(StoreError::InUse { .. }) => {
+                    pruned.kept.push(summary);
+                    continue;
+                }
+                deleted => deleted?,
+            }
+        }
+        pruned.removed.push(summary);
+    }
+    Ok(pruned)
+}
+
+/// Removes a session with its subagents, at any depth.
+///
+/// # Errors
+///
+/// As for [`SessionStore::list`] and [`SessionStore::delete`]; the session itself is removed last.
+pub async fn delete_tree(store: &dyn SessionStore, id: &SessionId) -> Result<(), StoreError> {
+    let children = Filter::default().with_parent(id.clone());
+    for child in store.list(&children, &Page::default()).await? {
+        Box::pin(delete_tree(store, &child.id)).await?;
+    }
+    store.delete(id).await?;
+    Ok(())
+}
+
+/// Returns whether a process has left something to do.
+fn is_under_way(summary: &Summary) -> bool {
+    let processing = serde_json::to_value(SessionState::Processing).unwrap_or_default();
+    let state = summary.properties.get(StoredJournal::STATE).map(String::as_str);
+    state.is_some_and(|state| Some(state) == processing.as_str())
+        || summary.properties.contains_key(StoredJournal::PENDING_APPROVALS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryStore;
+
+    /// A store with sessions `s0` to `s5`, the higher the newer, and a subagent of `s0`.
+    async fn filled() -> MemoryStore {
+        let store = MemoryStore::new();
+        for number in 0..6 {
+            let id = SessionId::new(format!("s{number}"));
+            let mut summary = Summary::new(id, Timestamp::from_millis(number * 1_000));
+            if number == 1 {
+                summary = summary.with_property(StoredJournal::STATE, "PROCESSING");
+            }
+            drop(store.create(summary).await.unwrap());
+        }
+        let child = Summary::new(SessionId::new("child"), Timestamp::from_millis(0));
+        drop(store.create(child.with_parent(SessionId::new("s0"))).await.unwrap());
+        store
+    }
+
+    fn ids(summaries: &[Summary]) -> Vec<&str> {
+        summaries.iter().map(|summary| summary.id.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn old_sessions_are_removed_with_their_subagents() {
+        let time = Some(Timestamp::from_millis(3_000));
+        let cases = [
+            (PrunePolicy::default(), vec![], vec![]),
+            (PrunePolicy { older_than: time, ..PrunePolicy::default() }, vec!["s2", "s0"], vec!["s1"]),
+            (PrunePolicy { keep: Some(2), ..PrunePolicy::default() }, vec!["s3", "s2", "s0"], vec!["s1"]),
+            (PrunePolicy { older_than: time, keep: Some(5), ..PrunePolicy::default() }, vec!["s0"], vec![]),
+            (
+                PrunePolicy {
+                    keep: Some(0),
+                    spared: [SessionId::new("s5")].into(),
+                    ..PrunePolicy::default()
+                },
+                vec!["s4", "s3", "s2", "s0"],
+                vec!["s5", "s1"],
+            ),
+        ];
+        for (policy, removed, kept) in cases {
+            for dry_run in [true, false] {
+                let store = filled().await;
+                let policy = PrunePolicy { dry_run, ..policy.clone() };
+                let pruned = prune(&store, &policy).await.unwrap();
+                assert_eq!(
+                    (ids(&pruned.removed), ids(&pruned.kept)),
+                    (removed.clone(), kept.clone()),
+                    "{policy:?}"
+                );
+                let left = store.list(&Filter::default(), &Page::default()).await.unwrap();
+                let gone = if dry_run { 0 } else { removed.len() };
+                assert_eq!(left.len(), 6 - gone, "{policy:?}");
+                let child = store.summary(&SessionId::new("child")).await.unwrap();
+                assert_eq!(child.is_none(), removed.contains(&"s0") && !dry_run, "{policy:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_that_somebody_has_stays() {
+        let store = filled().await;
+        let _writer = store.open(&SessionId::new("s2")).await.unwrap().writer;
+        let pruned = prune(&store, &PrunePolicy { keep: Some(3), ..PrunePolicy::default() }).await.unwrap();
+        assert_eq!((ids(&pruned.removed), ids(&pruned.kept)), (vec!["s0"], vec!["s2", "s1"]));
+    }
+}

@@ -1,0 +1,475 @@
+//! The interface of a store (design of the layers above, section 3).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use async_trait::async_trait;
+use pintle_agent::{Barrier, Fence, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::blob::Blobs;
+use crate::error::StoreError;
+use crate::hash::Hash;
+use crate::holder::Holder;
+
+/// Keeps sessions: the journal of each, which is the truth, and a summary, which is a cache.
+///
+/// Methods may be called from any task. None of them changes what another session has.
+#[async_trait]
+pub trait SessionStore: fmt::Debug + Send + Sync {
+    /// Creates a session and returns its only writer.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Exists`], [`StoreError::InvalidId`], [`StoreError::Io`] and the like.
+    async fn create(&self, summary: Summary) -> Result<Box<dyn SessionWriter>, StoreError>;
+
+    /// Opens a session for writing, after everything that is on record of it has been verified.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`], [`StoreError::InUse`], [`StoreError::Damaged`], [`StoreError::Version`],
+    /// [`StoreError::NotAJournal`], [`StoreError::Io`] and the like. Nothing is changed then.
+    async fn open(&self, id: &SessionId) -> Result<Opened, StoreError>;
+
+    /// Reads the journal from line `from` on (the first line is 1), in bounded memory. A session may be read while it is
+    /// written.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] and as for [`Reader::next`].
+    async fn read(&self, id: &SessionId, from: u64) -> Result<Box<dyn Reader>, StoreError>;
+
+    /// Reads the journal after a line that an earlier reader returned, possibly in another process. If that line is void
+    /// by now, [`Reader::next`] reports [`StoreError::Reset`] first.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    async fn read_after(&self, id: &SessionId, last: LineId) -> Result<Box<dyn Reader>, StoreError>;
+
+    /// Verifies every line and every blob of a session, in bounded memory. Without `head`, the head of an earlier time
+    /// that was kept elsewhere, a journal whose end was cut off at a line looks complete.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] and [`StoreError::Io`]; damage is a result.
+    async fn verify(&self, id: &SessionId, head: Option<&Position>) -> Result<Verification, StoreError>;
+
+    /// Returns the summary of a session; `None` if there is no such session.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] and the like.
+    async fn summary(&self, id: &SessionId) -> Result<Option<Summary>, StoreError>;
+
+    /// Lists sessions, the one that was changed last first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] and the like. A session whose summary is broken is listed from its journal, or left out.
+    async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, StoreError>;
+
+    /// Returns who writes the session now; `None` if nobody does.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`], [`StoreError::Io`] and the like.
+    async fn holder(&self, id: &SessionId) -> Result<Option<Holder>, StoreError>;
+
+    /// Adds an input to the inbox of a session, which its present or next writer takes. The input survives the death of
+    /// the machine once this returns. Posting again with the same `input_id` changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`], [`StoreError::Io`] and the like.
+    async fn post(&self, id: &SessionId, input_id: &str, input: &str) -> Result<Posting, StoreError>;
+
+    /// Removes a session with its journal, its inbox and the blobs that no other session has. Returns whether there was
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::InUse`], [`StoreError::Io`] and the like.
+    async fn delete(&self, id: &SessionId) -> Result<bool, StoreError>;
+
+    /// Returns the blobs of a session.
+    fn blobs(&self, id: &SessionId) -> Box<dyn Blobs>;
+}
+
+/// The only writer of a session. Dropping it gives the session back.
+#[async_trait]
+pub trait SessionWriter: fmt::Debug + Send {
+    /// Returns the id of the session.
+    fn id(&self) -> &SessionId;
+
+    /// Returns the number of this writer: each one of a session has a higher one.
+    fn epoch(&self) -> u64;
+
+    /// Returns the position of the last line.
+    fn head(&self) -> Position;
+
+    /// Appends JSON objects, each as one line, and passes the barrier. Large values become blobs first.
+    ///
+    /// After an error the writer is at its end: it refuses everything else. A failed sync is never retried, since the
+    /// kernel may have dropped what was not written.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Lost`], [`StoreError::Io`] and the like.
+    async fn append(&mut self, objects: Vec<String>, barrier: Barrier) -> Result<Position, StoreError>;
+
+    /// Returns the check before each effect: it fails once this writer is at its end or another one has the session.
+    fn fence(&self) -> Fence;
+
+    /// Replaces the summary. It is a cache: it may be lost with the machine.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] and the like.
+    async fn set_summary(&mut self, summary: Summary) -> Result<(), StoreError>;
+
+    /// Returns the inputs of the inbox that were not taken yet, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] and the like.
+    async fn inbox(&mut self) -> Result<Vec<PostedInput>, StoreError>;
+
+    /// Removes an input from the inbox, after it was recorded. Its id stays known.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] and the like.
+    async fn take(&mut self, input_id: &str) -> Result<(), StoreError>;
+
+    /// Syncs everything and marks the journal as complete up to here, so that any later change of it is found. The writer
+    /// is at its end then.
+    ///
+    /// # Errors
+    ///
+    /// As for [`append`](Self::append).
+    async fn close(&mut self) -> Result<Position, StoreError>;
+}
+
+/// Reads the lines of a journal, and follows it while it is written: also past the death of a writer and the takeover by
+/// the next one.
+///
+/// ```
+/// # use pintle_store::{Reader, StoreError};
+/// # async fn show(mut reader: Box<dyn Reader>) -> Result<(), StoreError> {
+/// loop {
+///     match reader.next().await {
+///         Ok(Some(line)) => println!("{} {}", line.seq, line.object),
+///         Ok(None) => reader.wait().await,
+///         Err(StoreError::Reset { seq, .. }) => println!("forget the lines from {seq} on"),
+///         Err(error) => return Err(error),
+///     }
+/// }
+/// # }
+/// ```
+#[async_trait]
+pub trait Reader: Send {
+    /// Returns the next verified line; `None` after the last one. A line that is being written is not returned. After
+    /// `None` it may be called again, and returns what was written meanwhile.
+    ///
+    /// Cancel safe: a line that a cancelled call would have returned is returned by the next one.
+    ///
+    /// # Errors
+    ///
+    /// * [`StoreError::Reset`] if lines that this reader returned are void, because they were lost before they were synced
+    ///   and a new writer did not follow them. It is reported once for each such takeover, even if the reader was created
+    ///   later by [`SessionStore::read_after`]. The next call returns the new line with that number.
+    /// * [`StoreError::NotFound`] if the session was deleted.
+    /// * [`StoreError::Damaged`], [`StoreError::Version`], [`StoreError::NotAJournal`], [`StoreError::Io`] and the like.
+    ///   The next call tries the same line again.
+    async fn next(&mut self) -> Result<Option<Line>, StoreError>;
+
+    /// Waits until [`next`](Self::next) may have something else to return than the `None` of its last call: more lines or
+    /// an error. It may return early, and waits without limit for a session that nobody writes.
+    ///
+    /// Cancel safe: nothing that is written while nobody waits is missed by a later call. How soon it returns depends on
+    /// the store: at once in memory, after at most some 200 ms on files, at once or after at most some 2 s on PostgreSQL.
+    /// Files and PostgreSQL need a Tokio runtime with time.
+    async fn wait(&mut self);
+}
+
+/// Identifies a line over all writers: a number alone may be used again, after lines were lost that were never synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LineId {
+    /// Number of the writer.
+    pub epoch: u64,
+    /// Number of the line.
+    pub seq: u64,
+}
+
+/// A verified line of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Line {
+    /// Number of the line, from 1.
+    pub seq: u64,
+    /// Writer that wrote it.
+    pub epoch: u64,
+    /// The JSON object, with the members of the store at its end. Large values are empty strings.
+    pub object: String,
+}
+
+impl Line {
+    /// Creates a line.
+    #[must_use]
+    pub fn new(id: LineId, object: String) -> Self {
+        Self { seq: id.seq, epoch: id.epoch, object }
+    }
+
+    /// Returns the identity of the line, with which [`SessionStore::read_after`] continues.
+    #[must_use]
+    pub fn id(&self) -> LineId {
+        LineId { epoch: self.epoch, seq: self.seq }
+    }
+}
+
+/// A session that was opened for writing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Opened {
+    /// Its writer.
+    pub writer: Box<dyn SessionWriter>,
+    /// The end of the journal that was not on disk as a whole and was set aside; `None` if everything was.
+    pub torn: Option<TornTail>,
+}
+
+impl Opened {
+    /// Creates the result of opening a session whose journal was on disk as a whole.
+    #[must_use]
+    pub fn new(writer: Box<dyn SessionWriter>) -> Self {
+        Self { writer, torn: None }
+    }
+}
+
+/// End of a journal that no acknowledged line was in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TornTail {
+    /// Number of the first line of it.
+    pub seq: u64,
+    /// Size in bytes.
+    pub bytes: u64,
+}
+
+/// Position in a journal: the head of it, if kept elsewhere, proves that nothing was changed or cut off before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Position {
+    /// Number of the writer.
+    pub epoch: u64,
+    /// Number of the line; 0 before the first.
+    pub seq: u64,
+    /// Hash of the line.
+    pub hash: Hash,
+}
+
+impl Position {
+    /// Creates a position, such as one that was kept elsewhere as text.
+    #[must_use]
+    pub fn new(epoch: u64, seq: u64, hash: Hash) -> Self {
+        Self { epoch, seq, hash }
+    }
+}
+
+/// Result of [`SessionStore::verify`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verification {
+    /// Last line that is right.
+    pub head: Position,
+    /// Last line that was known to be on disk when a later one was written.
+    pub synced: u64,
+    /// Number of blobs that were verified.
+    pub blobs: u64,
+    /// Whether the head that was kept elsewhere is one of the lines; `None` without one.
+    pub matches_head: Option<bool>,
+    /// End of the journal that was never acknowledged.
+    pub torn: Option<TornTail>,
+    /// Problems, in the order of the lines.
+    pub problems: Vec<Problem>,
+}
+
+impl Verification {
+    /// Creates the result for a journal that is right up to `head`, without any problems.
+    #[must_use]
+    pub fn new(head: Position) -> Self {
+        Self { head, synced: 0, blobs: 0, matches_head: None, torn: None, problems: Vec::new() }
+    }
+
+    /// Returns whether nothing is damaged or missing.
+    #[must_use]
+    pub fn is_intact(&self) -> bool {
+        self.problems.is_empty() && self.matches_head != Some(false)
+    }
+}
+
+/// Damage of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// Number of the line.
+    pub seq: u64,
+    /// The problem, in words.
+    pub message: String,
+}
+
+impl Problem {
+    /// Creates a problem with line `seq`.
+    #[must_use]
+    pub fn new(seq: u64, message: impl Into<String>) -> Self {
+        Self { seq, message: message.into() }
+    }
+}
+
+/// Outcome of [`SessionStore::post`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posting {
+    /// The input is in the inbox now.
+    Accepted,
+    /// An input with this id was posted before.
+    Known,
+}
+
+/// Input in an inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PostedInput {
+    /// Id that the sender chose.
+    pub input_id: String,
+    /// The input.
+    pub input: String,
+}
+
+impl PostedInput {
+    /// Creates an input with the id that its sender chose.
+    #[must_use]
+    pub fn new(input_id: impl Into<String>, input: impl Into<String>) -> Self {
+        Self { input_id: input_id.into(), input: input.into() }
+    }
+}
+
+/// What a list shows of a session. A cache of its journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Id of the session.
+    pub id: SessionId,
+    /// Time of its creation.
+    pub created_at: Timestamp,
+    /// Time of the newest change that the summary knows of.
+    pub updated_at: Timestamp,
+    /// Session whose subagent it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    /// Text that tells it from others: the beginning of its first input.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// Other properties, by which a list can be filtered.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub properties: BTreeMap<String, String>,
+}
+
+impl Summary {
+    /// Creates a summary without a title.
+    #[must_use]
+    pub fn new(id: SessionId, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            created_at,
+            updated_at: created_at,
+            parent: None,
+            title: String::new(),
+            properties: BTreeMap::new(),
+        }
+    }
+
+    /// Sets a property.
+    #[must_use]
+    pub fn with_property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets the session whose subagent it is.
+    #[must_use]
+    pub fn with_parent(mut self, parent: SessionId) -> Self {
+        self.parent = Some(parent);
+        self
+    }
+}
+
+/// Sessions that a list has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Filter {
+    /// Properties that they all have.
+    pub properties: BTreeMap<String, String>,
+    /// Subagents of this session; without it, sessions that are no subagents.
+    pub parent: Option<SessionId>,
+}
+
+impl Filter {
+    /// Requires a property.
+    #[must_use]
+    pub fn with_property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.insert(name.into(), value.into());
+        self
+    }
+
+    /// Asks for the subagents of this session.
+    #[must_use]
+    pub fn with_parent(mut self, parent: SessionId) -> Self {
+        self.parent = Some(parent);
+        self
+    }
+
+    /// Returns whether a list with this filter has the session.
+    #[must_use]
+    pub fn matches(&self, summary: &Summary) -> bool {
+        self.parent == summary.parent
+            && self.properties.iter().all(|(name, value)| summary.properties.get(name) == Some(value))
+    }
+}
+
+/// Part of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Page {
+    /// Maximum number of sessions; all if `None`.
+    pub limit: Option<usize>,
+    /// Last session of the page before, as the list had it.
+    pub after: Option<(Timestamp, SessionId)>,
+}
+
+impl Page {
+    /// Creates the first page of at most this many sessions.
+    #[must_use]
+    pub fn of(limit: usize) -> Self {
+        Self { limit: Some(limit), after: None }
+    }
+
+    /// Continues after this session.
+    #[must_use]
+    pub fn after(mut self, summary: &Summary) -> Self {
+        self.after = Some((summary.updated_at, summary.id.clone()));
+        self
+    }
+
+    /// Sorts the summaries and returns those of this page.
+    pub(crate) fn of_summaries(&self, mut summaries: Vec<Summary>) -> Vec<Summary> {
+        let key = |summary: &Summary| (std::cmp::Reverse(summary.updated_at), summary.id.clone());
+        summaries.sort_by_cached_key(key);
+        if let Some((updated_at, id)) = &self.after {
+            let last = (std::cmp::Reverse(*updated_at), id.clone());
+            summaries.retain(|summary| key(summary) > last);
+        }
+        summaries.truncate(self.limit.unwrap_or(usize::MAX));
+        summaries
+    }
+}
