@@ -18,8 +18,8 @@ use pintle_agent::{Record, SessionId, SessionState, Start, Timestamp};
 use pintle_env::ExecutionEnvironment;
 use pintle_store::checkpoint::StoredCheckpoints;
 use pintle_store::{
-    FileStore, Filter, Page, Reached, SessionStore as _, SessionWriter, StoreError, StoredJournal, Summary,
-    reached, read_record,
+    FileStore, Filter, Fork, ForkError, Page, Reached, SessionStore as _, SessionWriter, StoreError,
+    StoredJournal, Summary, reached, read_record,
 };
 
 pub(crate) use self::place::Place;
@@ -147,7 +147,11 @@ impl Sessions {
 
     /// Returns the journal of a session, with those of its subagents.
     fn journal(&self, writer: Box<dyn SessionWriter>, summary: Summary) -> StoredJournal {
-        StoredJournal::new(writer, summary).with_subagents(Arc::new(self.store.clone()))
+        self.with_subagents(StoredJournal::new(writer, summary))
+    }
+
+    fn with_subagents(&self, journal: StoredJournal) -> StoredJournal {
+        journal.with_subagents(Arc::new(self.store.clone()))
     }
 
     fn checkpoints(&self, id: &SessionId) -> StoredCheckpoints {
@@ -257,17 +261,22 @@ impl Selected {
                 origin: Origin::Resumed(Box::new(record)),
             });
         };
-        let history = record.replay().or_failed("the session cannot be forked")?.history.len();
-        let turns = turns.unwrap_or(history);
-        let start = record.fork(turns).or_failed("the session cannot be forked")?.ok_or_else(|| {
-            Failure::usage(format!(
-                "session {} has {history} entries, so it cannot be forked at {turns}",
-                summary.id
-            ))
+        let described = describe(args, model, place, worktree);
+        let id = described.id.clone();
+        let forked = pintle_store::fork(&sessions.store, &summary.id, turns, described).await;
+        let Fork { start, journal, .. } = forked.map_err(|error| match error {
+            ForkError::TooShort { .. } => Failure::usage(error.to_string()),
+            ForkError::Store(error) => failure(&error, &summary.id),
+            error @ (ForkError::Replay(_) | _) => {
+                Failure::failed("the session cannot be forked").caused_by(&error)
+            }
         })?;
-        let mut kept = sessions.create(args, model, place, worktree).await?;
-        kept.origin = Origin::Forked(Box::new(start));
-        Ok(kept)
+        Ok(Kept {
+            checkpoints: sessions.checkpoints(&id),
+            id,
+            journal: sessions.with_subagents(journal),
+            origin: Origin::Forked(Box::new(start)),
+        })
     }
 }
 
@@ -284,16 +293,22 @@ impl Sessions {
         place: &Place,
         worktree: Option<&Worktree>,
     ) -> Result<Kept, Failure> {
-        let id = worktree.map_or_else(SessionId::generate, |worktree| worktree.session.clone());
-        let mut summary = place.describe(Summary::new(id.clone(), now()));
-        if let Some(worktree) = worktree {
-            summary = worktree.describe(summary);
-        }
-        let summary = flags::describe(summary, args, model);
+        let summary = describe(args, model, place, worktree);
+        let id = summary.id.clone();
         let writer = self.store.create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
         Ok(Kept { checkpoints, id, journal: self.journal(writer, summary), origin: Origin::New })
     }
+}
+
+/// Returns the summary of a new session.
+fn describe(args: &RunArgs, model: &Model, place: &Place, worktree: Option<&Worktree>) -> Summary {
+    let id = worktree.map_or_else(SessionId::generate, |worktree| worktree.session.clone());
+    let mut summary = place.describe(Summary::new(id, now()));
+    if let Some(worktree) = worktree {
+        summary = worktree.describe(summary);
+    }
+    flags::describe(summary, args, model)
 }
 
 /// Runs `pintle sessions`.

@@ -9,6 +9,7 @@ mod failure;
 mod lease;
 mod link;
 mod options;
+mod origins;
 mod reader;
 mod schema;
 mod store;

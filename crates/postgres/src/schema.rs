@@ -8,7 +8,8 @@ use crate::link::{Link, parameters};
 /// Version of the tables.
 const VERSION: i32 = 1;
 
-/// Ids are compared by their bytes, as lists order them. `updated_at` is in milliseconds since 1970.
+/// Ids are compared by their bytes, as lists order them. `updated_at` is in milliseconds since 1970. `origins` is the JSON of
+/// [`Origins`](crate::origins::Origins).
 const TABLES: &str = r#"
 CREATE TABLE IF NOT EXISTS version (number integer NOT NULL);
 CREATE TABLE IF NOT EXISTS sessions (
@@ -21,6 +22,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     epoch bigint NOT NULL,
     head_seq bigint NOT NULL,
     head_hash bytea NOT NULL,
+    origins text NOT NULL,
     lease_until timestamptz,
     holder_host text NOT NULL,
     holder_pid bigint NOT NULL

@@ -1,5 +1,6 @@
 //! The store.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,16 +17,17 @@ use crate::database::{Database, REMOVALS, number};
 use crate::failure::unreadable;
 use crate::link::parameters;
 use crate::options::Options;
+use crate::origins::Origins;
 use crate::reader::PostgresReader;
 use crate::summary::{properties, searchable, summary_of};
 use crate::walk::Walk;
-use crate::writer::PostgresWriter;
+use crate::writer::{PostgresWriter, Prefix};
 
 /// Summaries that are read at once.
 const LIST_BATCH: i64 = 256;
 
 const LOOK: &str = "SELECT key, epoch, head_seq, head_hash, holder_host, holder_pid, \
-                    coalesce(lease_until > clock_timestamp(), false) FROM sessions WHERE id = $1";
+                    coalesce(lease_until > clock_timestamp(), false), origins FROM sessions WHERE id = $1";
 
 const SUMMARY: &str = "SELECT summary FROM sessions WHERE id = $1";
 
@@ -64,6 +66,7 @@ struct Look {
     key: i64,
     head: Position,
     holder: Option<Holder>,
+    origins: Origins,
 }
 
 impl PostgresStore {
@@ -99,6 +102,7 @@ impl PostgresStore {
                     hash.try_into().map_or(Hash::START, Hash::from_bytes),
                 ),
                 holder: row.try_get::<_, bool>(6)?.then_some(holder),
+                origins: Origins::parse(row.try_get(7)?),
             })
         };
         rows.first().map(look).transpose().map_err(|error| unreadable(ACTION, &error))
@@ -120,7 +124,7 @@ impl PostgresStore {
 
     pub(crate) async fn open_writer(&self, id: &SessionId) -> Result<PostgresWriter, StoreError> {
         let mut look = self.find(id).await?;
-        let mut walk = Walk::new(Arc::clone(&self.database), id.clone(), look.key, 1, None);
+        let mut walk = self.walk(id, &look, 1, None);
         loop {
             if let Some(holder) = look.holder {
                 return Err(StoreError::InUse { session: id.clone(), holder });
@@ -135,7 +139,7 @@ impl PostgresStore {
             }
             let next = self.find(id).await?;
             if next.key != look.key {
-                walk = Walk::new(Arc::clone(&self.database), id.clone(), next.key, 1, None);
+                walk = self.walk(id, &next, 1, None);
             } else if next.head == look.head && next.head != walk.head() && next.holder.is_none() {
                 let (session, seq) = (id.clone(), next.head.seq);
                 return Err(StoreError::Damaged {
@@ -148,16 +152,52 @@ impl PostgresStore {
         }
     }
 
+    fn walk(&self, id: &SessionId, look: &Look, next: u64, last: Option<LineId>) -> Walk {
+        Walk::new(Arc::clone(&self.database), id.clone(), look.key, look.origins.clone(), next, last)
+    }
+
+    /// Verifies the journal of `origin` up to line `at`, and copies it within the server.
+    async fn fork_writer(
+        &self,
+        origin: &SessionId,
+        at: u64,
+        summary: &Summary,
+    ) -> Result<PostgresWriter, StoreError> {
+        check_id(&summary.id)?;
+        let look = self.find(origin).await?;
+        let mut walk = self.walk(origin, &look, 1, None);
+        let mut values = BTreeSet::new();
+        while walk.head().seq < at {
+            let Some(line) = walk.next().await? else { break };
+            values.extend(hashes(&line.object));
+        }
+        if at == 0 || walk.head().seq != at {
+            return Err(StoreError::NoSuchLine { session: origin.clone(), seq: at });
+        }
+        let prefix = Prefix {
+            session: look.origins.session_of(at, origin),
+            key: look.key,
+            head: walk.head(),
+            origins: look.origins.then(origin, at),
+            values: values.iter().map(|hash| hash.as_bytes().to_vec()).collect(),
+        };
+        let writer = PostgresWriter::fork(&self.database, &prefix, summary).await?;
+        if writer.is_none() && self.look(&summary.id).await?.is_none() {
+            return Err(StoreError::NotFound(origin.clone()));
+        }
+        writer.ok_or_else(|| StoreError::Exists(summary.id.clone()))
+    }
+
     async fn reader(
         &self,
         id: &SessionId,
         next: u64,
         last: Option<LineId>,
     ) -> Result<Box<dyn Reader>, StoreError> {
-        let key = self.find(id).await?.key;
+        let look = self.find(id).await?;
         let database = Arc::clone(&self.database);
-        let channel = database.channel(key);
-        let walk = Walk::new(Arc::clone(&database), id.clone(), key, next, last);
+        let channel = database.channel(look.key);
+        let walk = self.walk(id, &look, next, last);
         Ok(Box::new(PostgresReader { database, walk, channel, hints: None }))
     }
 }
@@ -182,6 +222,15 @@ impl SessionStore for PostgresStore {
         Ok(Box::new(self.create_writer(&summary).await?))
     }
 
+    async fn fork(
+        &self,
+        origin: &SessionId,
+        at: u64,
+        summary: Summary,
+    ) -> Result<Box<dyn SessionWriter>, StoreError> {
+        Ok(Box::new(self.fork_writer(origin, at, &summary).await?))
+    }
+
     async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
         // A line is written as a whole or not at all, so that no end is torn.
         Ok(Opened::new(Box::new(self.open_writer(id).await?)))
@@ -196,9 +245,9 @@ impl SessionStore for PostgresStore {
     }
 
     async fn verify(&self, id: &SessionId, head: Option<&Position>) -> Result<Verification, StoreError> {
-        let key = self.find(id).await?.key;
+        let look = self.find(id).await?;
         let blobs = self.blobs(id);
-        let mut walk = Walk::new(Arc::clone(&self.database), id.clone(), key, 1, None);
+        let mut walk = self.walk(id, &look, 1, None);
         let mut found = Verification::new(walk.head());
         found.matches_head = head.map(|head| head.seq == 0 && head.hash == Hash::START);
         loop {

@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use crate::database::{Database, integer, number};
 use crate::failure::unreadable;
 use crate::link::parameters;
+use crate::origins::Origins;
 
 /// Lines that are read at once. A line has at most some 64 KiB.
 const BATCH: i64 = 100;
@@ -34,7 +35,7 @@ pub(crate) struct Walk {
     database: Arc<Database>,
     id: SessionId,
     key: i64,
-    chain: Chain,
+    origins: Origins,
     /// Line before the next one; its hash is unknown until it was read.
     last: Last,
     /// Highest mark of a verified line.
@@ -56,12 +57,13 @@ impl Walk {
         database: Arc<Database>,
         id: SessionId,
         key: i64,
+        origins: Origins,
         next: u64,
         last: Option<LineId>,
     ) -> Self {
         let seq = next.max(1) - 1;
         let last = Last { seq, epoch: last.map(|last| last.epoch), hash: (seq == 0).then_some(Hash::START) };
-        Self { database, chain: Chain::new(&id), id, key, last, synced: 0, stored: VecDeque::new() }
+        Self { database, id, key, origins, last, synced: 0, stored: VecDeque::new() }
     }
 
     /// Returns the position of the last verified line.
@@ -103,8 +105,9 @@ impl Walk {
         if stored.seq != seq {
             return Err(self.damaged(seq, "it is missing"));
         }
+        let chain = Chain::new(self.origins.session_of(seq, &self.id));
         let raw = RawLine::parse(&stored.line)
-            .filter(|raw| raw.seq == seq && raw.synced < seq && self.chain.verifies(raw, &before));
+            .filter(|raw| raw.seq == seq && raw.synced < seq && chain.verifies(raw, &before));
         let Some((raw, object)) = raw.and_then(|raw| Some((raw, raw.object()?))) else {
             return Err(self.damaged(seq, "it is not the line that was written"));
         };
@@ -121,8 +124,11 @@ impl Walk {
         if let Some(found) = header.as_ref().map(|header| header.journal).filter(|found| *found > VERSION) {
             return Err(StoreError::Version { session: self.id.clone(), found, expected: VERSION });
         }
+        let session = self.origins.session_of(stored.seq, &self.id);
+        let origin = self.origins.session_of(stored.seq.saturating_sub(1), &self.id);
         let fits = header.is_some_and(|header| {
-            header.session == self.id
+            header.session == *session
+                && header.forked_from.as_ref() == Some(origin).filter(|origin| *origin != session)
                 && header.epoch == stored.epoch
                 && header.follows.seq + 1 == stored.seq
                 && header.follows.hash == *before

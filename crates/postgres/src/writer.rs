@@ -15,14 +15,28 @@ use crate::database::{Database, integer};
 use crate::failure::{Failure, unreadable};
 use crate::lease::Lease;
 use crate::link::parameters;
+use crate::origins::Origins;
 use crate::summary::SummaryRow;
 
 /// Creates a session with the first line of its first writer.
 const CREATE: &str = "WITH owned AS (INSERT INTO sessions \
-         (id, parent, updated_at, summary, properties, epoch, head_seq, head_hash, lease_until, holder_host, holder_pid) \
-         VALUES ($1, $2, $3, $4, $5::text::jsonb, 1, 1, $6, clock_timestamp() + $7 * interval '1 millisecond', $8, $9) \
+         (id, parent, updated_at, summary, properties, epoch, head_seq, head_hash, origins, lease_until, holder_host, holder_pid) \
+         VALUES ($1, $2, $3, $4, $5::text::jsonb, 1, 1, $6, '[]', clock_timestamp() + $7 * interval '1 millisecond', $8, $9) \
          ON CONFLICT (id) DO NOTHING RETURNING key), \
      written AS (INSERT INTO lines (session, seq, epoch, line) SELECT key, 1, 1, $10 FROM owned) \
+     SELECT key FROM owned";
+
+/// Creates a session with lines of another one, references to their values, and the first line of its first writer.
+const FORK: &str = "WITH source AS (SELECT key FROM sessions WHERE key = $11 FOR KEY SHARE), \
+     owned AS (INSERT INTO sessions \
+         (id, parent, updated_at, summary, properties, epoch, head_seq, head_hash, origins, lease_until, holder_host, holder_pid) \
+         SELECT $1, $2, $3, $4, $5::text::jsonb, $12, $13 + 1, $6, $14, clock_timestamp() + $7 * interval '1 millisecond', $8, $9 \
+         FROM source ON CONFLICT (id) DO NOTHING RETURNING key), \
+     copied AS (INSERT INTO lines (session, seq, epoch, line) \
+         SELECT owned.key, seq, epoch, line FROM owned, lines WHERE session = $11 AND seq <= $13), \
+     shared AS (INSERT INTO session_blobs (session, hash) \
+         SELECT owned.key, hash FROM owned, session_blobs WHERE session = $11 AND hash = ANY($15)), \
+     written AS (INSERT INTO lines (session, seq, epoch, line) SELECT key, $13 + 1, $12, $10 FROM owned) \
      SELECT key FROM owned";
 
 /// Takes a session whose lease has run out, and writes the first line of the new writer, if nothing has changed since its
@@ -80,6 +94,20 @@ impl Drop for EndOnDrop {
     }
 }
 
+/// Beginning of a journal that was verified, for a fork.
+pub(crate) struct Prefix<'a> {
+    /// Session whose writer wrote its last line.
+    pub(crate) session: &'a SessionId,
+    /// Number of the session that is forked.
+    pub(crate) key: i64,
+    /// Its last line.
+    pub(crate) head: Position,
+    /// Origins of the fork.
+    pub(crate) origins: Origins,
+    /// Hashes of the values that its lines refer to.
+    pub(crate) values: Vec<Vec<u8>>,
+}
+
 /// New lines of a journal.
 struct Lines {
     numbers: Vec<i64>,
@@ -99,11 +127,11 @@ impl Lines {
         Self { numbers, texts, head }
     }
 
-    /// Returns the first line of writer `epoch`.
-    fn header(id: &SessionId, epoch: u64, follows: Position) -> (Vec<u8>, Position) {
-        let object = Header::new(id.clone(), epoch, follows).object();
-        let before = Position::new(epoch, follows.seq, follows.hash);
-        let mut lines = Self::new(&Chain::new(id), &[object], before, follows.seq);
+    /// Returns the first line of a writer.
+    fn first(header: &Header) -> (Vec<u8>, Position) {
+        let Header { session, epoch, follows, .. } = header;
+        let before = Position::new(*epoch, follows.seq, follows.hash);
+        let mut lines = Self::new(&Chain::new(session), &[header.object()], before, follows.seq);
         (lines.texts.pop().unwrap_or_default(), lines.head)
     }
 }
@@ -116,7 +144,8 @@ impl PostgresWriter {
     ) -> Result<Option<Self>, StoreError> {
         const ACTION: &str = "create a session";
         let row = SummaryRow::new(summary);
-        let (line, head) = Lines::header(&summary.id, 1, Position::new(0, 0, Hash::START));
+        let header = Header::new(summary.id.clone(), 1, Position::new(0, 0, Hash::START));
+        let (line, head) = Lines::first(&header);
         let asked = clock::now();
         let rows = database
             .main
@@ -143,6 +172,48 @@ impl PostgresWriter {
         Ok(Some(Self::start(database, summary.id.clone(), lease, head)))
     }
 
+    /// Creates a fork. Returns `None` if there is a session with its id, or its origin is gone.
+    pub(crate) async fn fork(
+        database: &Arc<Database>,
+        prefix: &Prefix<'_>,
+        summary: &Summary,
+    ) -> Result<Option<Self>, StoreError> {
+        const ACTION: &str = "fork a session";
+        let row = SummaryRow::new(summary);
+        let epoch = prefix.head.epoch + 1;
+        let header = Header::new(summary.id.clone(), epoch, prefix.head).forked_from(prefix.session.clone());
+        let (line, head) = Lines::first(&header);
+        let asked = clock::now();
+        let rows = database
+            .main
+            .query(
+                ACTION,
+                FORK,
+                parameters![
+                    summary.id.as_str(),
+                    row.parent,
+                    row.updated_at,
+                    row.summary,
+                    row.properties,
+                    head.hash.as_bytes().as_slice(),
+                    database.lease_millis(),
+                    database.holder.host,
+                    i64::from(database.holder.pid),
+                    line,
+                    prefix.key,
+                    integer(epoch),
+                    integer(prefix.head.seq),
+                    prefix.origins.text(),
+                    prefix.values
+                ],
+            )
+            .await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let key = row.try_get(0).map_err(|error| unreadable(ACTION, &error))?;
+        let lease = Lease::new(summary.id.clone(), key, integer(epoch), asked, database.lease);
+        Ok(Some(Self::start(database, summary.id.clone(), lease, head)))
+    }
+
     /// Takes a session over after line `follows`. Returns `None` if it has a writer by now, or other lines.
     pub(crate) async fn take_over(
         database: &Arc<Database>,
@@ -151,7 +222,7 @@ impl PostgresWriter {
         follows: Position,
     ) -> Result<Option<Self>, StoreError> {
         let epoch = follows.epoch + 1;
-        let (line, head) = Lines::header(id, epoch, follows);
+        let (line, head) = Lines::first(&Header::new(id.clone(), epoch, follows));
         let asked = clock::now();
         let rows = database
             .main

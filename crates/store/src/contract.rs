@@ -12,12 +12,17 @@
 //! Each question is a function that panics if the answer is wrong, and gets an empty store of its own.
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a wrong answer ends the test")]
 
+mod forks;
+
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pintle_agent::{Barrier, SessionId, Timestamp};
 
+pub use self::forks::{
+    a_fork_begins_with_the_lines_of_its_origin, a_fork_survives_its_origin, impossible_forks_are_typed,
+};
 use crate::blob::{MAX_INLINE_STRING, move_from_blobs};
 use crate::{
     Filter, Hash, Line, LineId, Page, Position, Posting, Reader, SessionStore, SessionWriter, StoreError,
@@ -56,6 +61,9 @@ macro_rules! store_contract {
             a_reader_continues_after_a_line,
             a_reader_ahead_of_a_takeover_is_reset,
             a_reader_of_a_deleted_session_ends,
+            a_fork_begins_with_the_lines_of_its_origin,
+            a_fork_survives_its_origin,
+            impossible_forks_are_typed,
         );
     };
     ($make:expr) => {

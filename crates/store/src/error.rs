@@ -47,6 +47,14 @@ pub enum StoreError {
         /// The problem.
         problem: &'static str,
     },
+    /// The journal has no line with this number.
+    #[error("session `{session}` has no line {seq}")]
+    NoSuchLine {
+        /// The session.
+        session: SessionId,
+        /// Number of the line.
+        seq: u64,
+    },
     /// The journal was written by a newer version.
     #[error("the journal of session `{session}` has version {found}; this program reads up to {expected}")]
     Version {

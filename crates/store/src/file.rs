@@ -2,11 +2,13 @@
 
 mod blobs;
 mod disk;
+mod fork;
 mod inbox;
 mod journal;
 mod layout;
 mod reader;
 mod segment;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -30,10 +32,17 @@ use crate::blob::{self, Blobs};
 use crate::error::StoreError;
 use crate::hash::Hash;
 use crate::holder::Holder;
+use crate::line::Header;
 use crate::store::{
     Filter, LineId, Opened, Page, Position, Posting, Problem, Reader, SessionStore, SessionWriter, Summary,
     Verification,
 };
+
+/// Beginning of the names of directories that are being removed.
+const TRASH: &str = ".deleted-";
+
+/// Beginning of the names of files that get their own name once they are on disk.
+const NEW: &str = "new-";
 
 /// Sessions in a directory of the local file system, which only its owner can enter.
 ///
@@ -99,19 +108,35 @@ impl FileStore {
     }
 
     fn create_now(&self, summary: &Summary) -> Result<FileWriter, StoreError> {
-        let journal = self.journal(&summary.id)?;
+        let (journal, lock) = self.new_journal(&summary.id)?;
+        let epoch = journal.newest_epoch()? + 1;
+        self.first_writer(journal, &Header::new(summary.id.clone(), epoch, START), lock, summary)
+    }
+
+    /// Creates the directory of a session and locks it.
+    fn new_journal(&self, id: &SessionId) -> Result<(JournalFiles, Box<dyn Lock>), StoreError> {
+        let journal = self.journal(id)?;
         create_dir(self.disk.as_ref(), &journal.files.directory)?;
         let lock = self.lock(&journal)?;
         match journal.spans() {
-            Ok(_) => return Err(StoreError::Exists(summary.id.clone())),
+            Ok(_) => Err(StoreError::Exists(id.clone())),
             // The directory is left from a process that died while it created the session.
-            Err(StoreError::NotFound(_)) => {}
-            Err(error) => return Err(error),
+            Err(StoreError::NotFound(_)) => Ok((journal, lock)),
+            Err(error) => Err(error),
         }
-        let epoch = journal.newest_epoch()? + 1;
+    }
+
+    /// Writes the first line of a new session, with which it exists.
+    fn first_writer(
+        &self,
+        journal: JournalFiles,
+        header: &Header,
+        lock: Box<dyn Lock>,
+        summary: &Summary,
+    ) -> Result<FileWriter, StoreError> {
         let blobs = self.blobs_of(journal.files.clone());
         let files = journal.files.clone();
-        let writer = FileWriter::start(journal, blobs, epoch, START, lock)?;
+        let writer = FileWriter::start(journal, blobs, header, lock)?;
         write_summary(self.disk.as_ref(), &files, summary)?;
         Ok(writer)
     }
@@ -126,7 +151,8 @@ impl FileStore {
         let newest = journal.files.segment(extent.head.epoch);
         self.disk.sync_file(&newest).map_err(io_error("sync", &newest))?;
         let blobs = self.blobs_of(journal.files.clone());
-        let writer = FileWriter::start(journal, blobs, extent.newest_epoch + 1, extent.head, lock)?;
+        let header = Header::new(id.clone(), extent.newest_epoch + 1, extent.head);
+        let writer = FileWriter::start(journal, blobs, &header, lock)?;
         if let Some(torn) = &extent.torn {
             tracing::warn!(session = %id, seq = torn.seq, bytes = torn.bytes, "the end of a journal was torn");
         }
@@ -200,6 +226,15 @@ impl FileStore {
         Ok(page.of_summaries(summaries.filter(|summary| filter.matches(summary)).collect()))
     }
 
+    /// Removes the directory of a session: as a whole, before any part of it is.
+    fn discard(&self, directory: &Path) -> Result<(), StoreError> {
+        let sessions = self.layout.sessions();
+        let trash = sessions.join(format!("{TRASH}{}", uuid::Uuid::now_v7()));
+        self.disk.rename(directory, &trash).map_err(io_error("remove", directory))?;
+        self.disk.sync_dir(&sessions).map_err(io_error("sync", &sessions))?;
+        self.disk.remove_dir_all(&trash).map_err(io_error("remove", &trash))
+    }
+
     fn delete_now(&self, id: &SessionId) -> Result<bool, StoreError> {
         let journal = self.journal(id)?;
         match journal.epochs() {
@@ -209,11 +244,7 @@ impl FileStore {
         let _lock = self.lock(&journal)?;
         let directory = &journal.files.directory;
         let hashes = self.blobs_of(journal.files.clone()).all()?;
-        // Gone as a whole before any part of it is.
-        let trash = self.layout.sessions().join(format!(".deleted-{}", uuid::Uuid::now_v7()));
-        self.disk.rename(directory, &trash).map_err(io_error("remove", directory))?;
-        self.disk.sync_dir(&self.layout.sessions()).map_err(io_error("sync", &self.layout.sessions()))?;
-        self.disk.remove_dir_all(&trash).map_err(io_error("remove", &trash))?;
+        self.discard(directory)?;
         for hash in hashes {
             let path = self.layout.blob(&hash);
             if self.disk.links(&path).is_ok_and(|links| links == 1)
@@ -244,6 +275,16 @@ impl SessionStore for FileStore {
     async fn create(&self, summary: Summary) -> Result<Box<dyn SessionWriter>, StoreError> {
         let this = self.clone();
         blocking(move || Ok(Box::new(this.create_now(&summary)?) as Box<dyn SessionWriter>)).await
+    }
+
+    async fn fork(
+        &self,
+        origin: &SessionId,
+        at: u64,
+        summary: Summary,
+    ) -> Result<Box<dyn SessionWriter>, StoreError> {
+        let (this, origin) = (self.clone(), origin.clone());
+        blocking(move || Ok(Box::new(this.fork_now(&origin, at, &summary)?) as Box<dyn SessionWriter>)).await
     }
 
     async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
@@ -297,6 +338,11 @@ impl SessionStore for FileStore {
         blocking(move || this.delete_now(&id)).await
     }
 
+    async fn sweep(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let this = self.clone();
+        blocking(move || this.sweep_now(before)).await
+    }
+
     fn blobs(&self, id: &SessionId) -> Box<dyn Blobs> {
         match self.layout.session(id) {
             Ok(files) => Box::new(self.blobs_of(files)),
@@ -308,7 +354,7 @@ impl SessionStore for FileStore {
 /// Writes the summary, as a whole or not at all.
 fn write_summary(disk: &dyn Disk, files: &SessionFiles, summary: &Summary) -> Result<(), StoreError> {
     let path = files.summary();
-    let temporary = files.directory.join(format!("summary-{}", uuid::Uuid::now_v7()));
+    let temporary = files.directory.join(format!("{NEW}{}", uuid::Uuid::now_v7()));
     let text = serde_json::to_string(summary).unwrap_or_default();
     let mut file = disk.create_new(&temporary).map_err(io_error("create", &temporary))?;
     let written = file.write_all(text.as_bytes()).and_then(|()| disk.rename(&temporary, &path));

@@ -1,6 +1,8 @@
 //! The record of a session in a store.
 
+mod fork;
 mod place;
+mod reading;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -9,16 +11,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
-use pintle_agent::protocol::SubagentOrigin;
+use pintle_agent::protocol::{Start, SubagentOrigin};
 use pintle_agent::{
     Barrier, Clock as _, Fence, Journal, Posted, PostedInput, PostedInputs, Record, RecordEntry,
     RecordHeader, SessionId, SessionStatus, SubagentJournals, SystemClock,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::Mutex;
 
+use self::fork::ForkHeader;
+pub use self::fork::{Fork, ForkError, fork};
 pub use self::place::{Reached, reached};
-use crate::blob::move_from_blobs;
+pub use self::reading::read_record;
 use crate::error::StoreError;
 use crate::store::{self, Opened, Posting, SessionStore, SessionWriter, Summary};
 
@@ -36,6 +40,8 @@ pub struct StoredJournal {
     summary: Summary,
     /// Store of the subagents' journals.
     store: Option<Arc<dyn SessionStore>>,
+    /// What the lines of its origin say, if it is a fork.
+    inherited: Option<Start>,
 }
 
 impl StoredJournal {
@@ -61,7 +67,14 @@ impl StoredJournal {
     #[must_use]
     pub fn new(writer: Box<dyn SessionWriter>, summary: Summary) -> Self {
         let fence = writer.fence();
-        Self { writer: Arc::new(Mutex::new(writer)), fence, header: None, summary, store: None }
+        Self {
+            writer: Arc::new(Mutex::new(writer)),
+            fence,
+            header: None,
+            summary,
+            store: None,
+            inherited: None,
+        }
     }
 
     /// Keeps the journals of subagents, at any depth, in the same store: as sessions whose summaries name their parent. They
@@ -89,7 +102,10 @@ impl StoredJournal {
 #[async_trait]
 impl Journal for StoredJournal {
     fn begin(&mut self, header: &RecordHeader) -> io::Result<()> {
-        self.header = Some(json(header)?);
+        let inherits = self.inherited.take().is_some_and(|start| {
+            start.history == header.start.history && start.forked_from == header.start.forked_from
+        });
+        self.header = Some(if inherits { ForkHeader::new(header).json()? } else { json(header)? });
         Ok(())
     }
 
@@ -256,62 +272,6 @@ impl SubagentJournals for StoredSubagents {
 
 fn json(value: &impl Serialize) -> io::Result<String> {
     serde_json::to_string(value).map_err(io::Error::from)
-}
-
-/// Reads the record of a session, with its large values.
-///
-/// # Errors
-///
-/// [`StoreError::NotFound`] if there is no such session or nothing of its record was written,
-/// [`StoreError::Damaged`], [`StoreError::MissingBlob`] and the like.
-pub async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Record, StoreError> {
-    let mut reader = store.read(id, 1).await?;
-    let blobs = store.blobs(id);
-    let mut record: Option<Record> = None;
-    while let Some(line) = reader.next().await? {
-        let object = move_from_blobs(line.object, blobs.as_ref()).await?;
-        let unreadable = || StoreError::Damaged {
-            session: id.clone(),
-            seq: line.seq,
-            problem: "it is not an entry of a record",
-        };
-        match Kind::of(&object).ok_or_else(unreadable)? {
-            Kind::Entry => {
-                let entry = serde_json::from_str(&object).map_err(|_| unreadable())?;
-                record.as_mut().ok_or_else(unreadable)?.entries.push(Arc::new(entry));
-            }
-            Kind::Header => {
-                let header = RecordHeader::parse(&object).map_err(|_| unreadable())?;
-                record = Some(Record::new(header));
-            }
-            Kind::Other => {}
-        }
-    }
-    record.ok_or_else(|| StoreError::NotFound(id.clone()))
-}
-
-/// Kind of a line.
-enum Kind {
-    Header,
-    Entry,
-    /// A line of the store, or of a later version; it is kept and skipped.
-    Other,
-}
-
-impl Kind {
-    fn of(object: &str) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Members {
-            input: Option<serde::de::IgnoredAny>,
-            session_id: Option<serde::de::IgnoredAny>,
-        }
-        let members: Members = serde_json::from_str(object).ok()?;
-        Some(match members {
-            Members { input: Some(_), .. } => Self::Entry,
-            Members { session_id: Some(_), .. } => Self::Header,
-            Members { .. } => Self::Other,
-        })
-    }
 }
 
 #[cfg(test)]

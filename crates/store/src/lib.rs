@@ -21,7 +21,7 @@ pub use error::StoreError;
 pub use file::FileStore;
 pub use hash::{Hash, InvalidHash};
 pub use holder::Holder;
-pub use journal::{Reached, StoredJournal, post_input, reached, read_record};
+pub use journal::{Fork, ForkError, Reached, StoredJournal, fork, post_input, reached, read_record};
 pub use memory::MemoryStore;
 // Types of the agent in the interface of stores, so that a host needs no second dependency for them.
 pub use pintle_agent::{Barrier, Fence, Record, SessionId, Timestamp};

@@ -45,6 +45,9 @@ pub struct Header {
     pub epoch: u64,
     /// Last line of the writer before.
     pub follows: Position,
+    /// Session that the line before belongs to, if this is the first line of a fork of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<SessionId>,
 }
 
 /// Key of the hashes of one session's lines.
@@ -71,7 +74,14 @@ impl Header {
     /// Creates the first line of writer `epoch`, after line `follows`.
     #[must_use]
     pub fn new(session: SessionId, epoch: u64, follows: Position) -> Self {
-        Self { journal: VERSION, session, epoch, follows }
+        Self { journal: VERSION, session, epoch, follows, forked_from: None }
+    }
+
+    /// Makes it the first line of a fork of this session.
+    #[must_use]
+    pub fn forked_from(mut self, origin: SessionId) -> Self {
+        self.forked_from = Some(origin);
+        self
     }
 
     /// Returns the JSON object of the line.

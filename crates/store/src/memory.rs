@@ -1,5 +1,6 @@
 //! Sessions in memory.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use crate::error::StoreError;
 use crate::format::CLOSED;
 use crate::hash::Hash;
 use crate::holder::Holder;
-use crate::line::{Chain, RawLine};
+use crate::line::{Chain, Header, RawLine};
 use crate::store::{
     Filter, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader, SessionStore,
     SessionWriter, Summary, Verification,
@@ -31,7 +32,7 @@ struct Session {
     summary: Summary,
     lines: Vec<StoredLine>,
     head: Position,
-    blobs: HashMap<Hash, Vec<u8>>,
+    blobs: HashMap<Hash, Arc<Vec<u8>>>,
     inbox: Vec<PostedInput>,
     /// Ids of all inputs so far.
     known_inputs: HashSet<String>,
@@ -44,11 +45,43 @@ struct Session {
 
 #[derive(Clone, Debug)]
 struct StoredLine {
+    /// Session whose writer wrote it: this one, or one that it is a fork of.
+    session: SessionId,
     epoch: u64,
-    text: String,
+    text: Arc<str>,
 }
 
 impl Session {
+    fn new(summary: Summary) -> Self {
+        Self {
+            summary,
+            lines: Vec::new(),
+            head: Position { epoch: 0, seq: 0, hash: Hash::START },
+            blobs: HashMap::new(),
+            inbox: Vec::new(),
+            known_inputs: HashSet::new(),
+            is_open: false,
+            is_deleted: false,
+            changes: watch::Sender::new(()),
+        }
+    }
+
+    /// Returns a session with the lines up to `at`; `None` if there are fewer.
+    fn fork(&self, at: u64, summary: Summary) -> Option<Self> {
+        let lines = self.lines.get(..usize::try_from(at).ok()?)?.to_vec();
+        let last = lines.last()?;
+        let RawLine { seq, hash, .. } = RawLine::parse(last.text.trim_end().as_bytes())?;
+        let head = Position { epoch: last.epoch, seq, hash };
+        let objects =
+            lines.iter().filter_map(|line| RawLine::parse(line.text.trim_end().as_bytes())?.object());
+        let values = objects.flat_map(|object| blob::hashes(&object)).filter_map(|hash| {
+            let value = self.blobs.get(&hash)?;
+            Some((hash, Arc::clone(value)))
+        });
+        let blobs = values.collect();
+        Some(Self { lines, head, blobs, ..Self::new(summary) })
+    }
+
     /// Returns the number of the first line that a reader is to forget after it has read `last`; `None` if there is none.
     fn first_void(&self, last: LineId) -> Option<u64> {
         let at = |seq: u64| self.lines.get(usize::try_from(seq.checked_sub(1)?).ok()?);
@@ -70,6 +103,20 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// Adds a session and returns its writer.
+    fn add(&self, session: Session) -> Result<MemoryWriter, StoreError> {
+        let id = session.summary.id.clone();
+        if id.as_str().is_empty() {
+            return Err(StoreError::InvalidId(id));
+        }
+        let session = Arc::new(Mutex::new(session));
+        match lock(&self.sessions).entry(id.clone()) {
+            Entry::Occupied(_) => return Err(StoreError::Exists(id)),
+            Entry::Vacant(entry) => entry.insert(Arc::clone(&session)),
+        };
+        MemoryWriter::start(id, session)
+    }
+
     fn session(&self, id: &SessionId) -> Result<Arc<Mutex<Session>>, StoreError> {
         lock(&self.sessions).get(id).cloned().ok_or_else(|| StoreError::NotFound(id.clone()))
     }
@@ -82,29 +129,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[async_trait]
 impl SessionStore for MemoryStore {
     async fn create(&self, summary: Summary) -> Result<Box<dyn SessionWriter>, StoreError> {
-        let id = summary.id.clone();
-        if id.as_str().is_empty() {
-            return Err(StoreError::InvalidId(id));
-        }
-        let mut sessions = lock(&self.sessions);
-        if sessions.contains_key(&id) {
-            return Err(StoreError::Exists(id));
-        }
-        let session = Session {
-            summary,
-            lines: Vec::new(),
-            head: Position { epoch: 0, seq: 0, hash: Hash::START },
-            blobs: HashMap::new(),
-            inbox: Vec::new(),
-            known_inputs: HashSet::new(),
-            is_open: false,
-            is_deleted: false,
-            changes: watch::Sender::new(()),
-        };
-        let session = Arc::new(Mutex::new(session));
-        sessions.insert(id.clone(), Arc::clone(&session));
-        drop(sessions);
-        Ok(Box::new(MemoryWriter::start(id, session)?))
+        Ok(Box::new(self.add(Session::new(summary))?))
+    }
+
+    async fn fork(
+        &self,
+        origin: &SessionId,
+        at: u64,
+        summary: Summary,
+    ) -> Result<Box<dyn SessionWriter>, StoreError> {
+        let fork = lock(self.session(origin)?.as_ref()).fork(at, summary);
+        let fork = fork.ok_or_else(|| StoreError::NoSuchLine { session: origin.clone(), seq: at })?;
+        let wrote = fork.lines.last().map_or_else(|| origin.clone(), |line| line.session.clone());
+        let head = fork.head;
+        let mut writer = self.add(fork)?;
+        let header = Header::new(writer.id.clone(), writer.epoch, head).forked_from(wrote);
+        writer.append(vec![header.object()], Barrier::Synced).await?;
+        Ok(Box::new(writer))
     }
 
     async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
@@ -123,14 +164,15 @@ impl SessionStore for MemoryStore {
     async fn verify(&self, id: &SessionId, head: Option<&Position>) -> Result<Verification, StoreError> {
         let session = self.session(id)?;
         let session = lock(&session);
-        let chain = Chain::new(id);
         let mut before = Hash::START;
         let mut problems = Vec::new();
         let mut blobs = 0;
         let mut matches_head = head.map(|head| head.seq == 0 && head.hash == Hash::START);
         for (seq, stored) in (1..).zip(&session.lines) {
             let line = RawLine::parse(stored.text.trim_end().as_bytes());
-            let Some(line) = line.filter(|line| line.seq == seq && chain.verifies(line, &before)) else {
+            let Some(line) =
+                line.filter(|line| line.seq == seq && Chain::new(&stored.session).verifies(line, &before))
+            else {
                 problems.push(Problem { seq, message: "it is not the line that was written".to_owned() });
                 break;
             };
@@ -265,7 +307,8 @@ impl SessionWriter for MemoryWriter {
         for object in short {
             let Position { seq, hash, .. } = session.head;
             let (text, hash) = self.chain.line(&object, seq + 1, seq, &hash);
-            session.lines.push(StoredLine { epoch: self.epoch, text });
+            let writer = self.id.clone();
+            session.lines.push(StoredLine { session: writer, epoch: self.epoch, text: text.into() });
             session.head.seq += 1;
             session.head.hash = hash;
         }
@@ -311,12 +354,13 @@ struct MemoryBlobs(Arc<Mutex<Session>>);
 impl Blobs for MemoryBlobs {
     async fn put(&self, bytes: Vec<u8>) -> Result<Hash, StoreError> {
         let hash = Hash::of(&bytes);
-        lock(&self.0).blobs.insert(hash, bytes);
+        lock(&self.0).blobs.insert(hash, Arc::new(bytes));
         Ok(hash)
     }
 
     async fn get(&self, hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(lock(&self.0).blobs.get(hash).cloned())
+        let value = lock(&self.0).blobs.get(hash).cloned();
+        Ok(value.map(Arc::unwrap_or_clone))
     }
 }
 

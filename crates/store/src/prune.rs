@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_agent::{SessionId, SessionState, Timestamp};
+use pintle_agent::{Clock as _, SessionId, SessionState, SystemClock, Timestamp};
 
 use crate::error::StoreError;
 use crate::journal::StoredJournal;
@@ -31,7 +31,12 @@ pub struct Pruned {
     /// Sessions that fit the policy and stay: somebody has them, they were left unfinished, a call waits for a decision, or
     /// they are spared.
     pub kept: Vec<Summary>,
+    /// Number of files, directories or values that were removed because nobody has them any more.
+    pub swept: u64,
 }
+
+/// Age up to which nothing is swept, in milliseconds: the process that made it may be about to use it.
+const MIN_AGE: i64 = 3_600_000;
 
 impl PrunePolicy {
     /// Returns whether a policy removes this session, the newest of which has the index 0. Both conditions must hold if both
@@ -43,12 +48,12 @@ impl PrunePolicy {
     }
 }
 
-/// Removes old sessions with their subagents. A session that somebody has, whose work was left unfinished, or in which a
-/// call waits for a decision stays.
+/// Removes old sessions with their subagents, and what deleted sessions and processes that died left behind more than an hour
+/// ago. A session that somebody has, whose work was left unfinished, or in which a call waits for a decision stays.
 ///
 /// # Errors
 ///
-/// As for [`SessionStore::list`] and [`SessionStore::delete`]; what was removed until then stays removed.
+/// As for [`SessionStore::list`], [`SessionStore::delete`] and [`SessionStore::sweep`]; what was removed until then stays removed.
 pub async fn prune(store: &dyn SessionStore, policy: &PrunePolicy) -> Result<Pruned, StoreError> {
     let all = store.list(&Filter::default(), &Page::default()).await?;
     let mut pruned = Pruned::default();
@@ -71,6 +76,10 @@ pub async fn prune(store: &dyn SessionStore, policy: &PrunePolicy) -> Result<Pru
             }
         }
         pruned.removed.push(summary);
+    }
+    if !policy.dry_run {
+        let now = SystemClock.now().as_millis();
+        pruned.swept = store.sweep(Timestamp::from_millis(now.saturating_sub(MIN_AGE))).await?;
     }
     Ok(pruned)
 }

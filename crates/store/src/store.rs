@@ -24,6 +24,23 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// [`StoreError::Exists`], [`StoreError::InvalidId`], [`StoreError::Io`] and the like.
     async fn create(&self, summary: Summary) -> Result<Box<dyn SessionWriter>, StoreError>;
 
+    /// Creates a session that begins with the lines of another one, `origin`, up to line `at`, and returns its only writer.
+    ///
+    /// These lines and their values are kept once where the store can do so, and stay when `origin` is deleted. `origin` may
+    /// be in use; nothing of it is changed, and what it writes later is no part of the fork. The lines are verified, and
+    /// survive the death of the machine once this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] and [`StoreError::NoSuchLine`] about `origin`, and the errors of [`create`](Self::create)
+    /// and of [`Reader::next`].
+    async fn fork(
+        &self,
+        origin: &SessionId,
+        at: u64,
+        summary: Summary,
+    ) -> Result<Box<dyn SessionWriter>, StoreError>;
+
     /// Opens a session for writing, after everything that is on record of it has been verified.
     ///
     /// # Errors
@@ -92,6 +109,17 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     ///
     /// [`StoreError::InUse`], [`StoreError::Io`] and the like.
     async fn delete(&self, id: &SessionId) -> Result<bool, StoreError>;
+
+    /// Removes what deleted sessions, and processes that died, left behind before this time and nobody has. Returns the
+    /// number of files, directories or values that were removed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`] and the like; what was removed until then stays removed.
+    async fn sweep(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let _ = before;
+        Ok(0)
+    }
 
     /// Returns the blobs of a session.
     fn blobs(&self, id: &SessionId) -> Box<dyn Blobs>;

@@ -67,6 +67,7 @@ pub(super) async fn prune_old(
                 "dry_run": args.dry_run,
                 "deleted": ids(&pruned.removed),
                 "kept": ids(&pruned.kept),
+                "swept": pruned.swept,
             }))?
         }
         ListFormat::Text => {

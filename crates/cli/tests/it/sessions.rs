@@ -368,7 +368,9 @@ fn interrupted_run_keeps_its_session() {
 
 #[test]
 fn fork_has_the_beginning_of_the_history_and_leaves_the_origin() {
-    let kept = Kept::new("[[turn]]\ntext = \"A.\"\n[[turn]]\ntext = \"B.\"\n[[turn]]\ntext = \"C.\"\n");
+    let kept = Kept::new(
+        "[[turn]]\ntext = \"A.\"\n[[turn]]\ntext = \"B.\"\n[[turn]]\ntext = \"C.\"\n[[turn]]\ntext = \"D.\"\n",
+    );
     done(&mut kept.first(&["One"]));
     let id = kept.only_id();
     done(&mut kept.next(&["run", "--resume", &id[..13], "Two"]));
@@ -382,9 +384,16 @@ fn fork_has_the_beginning_of_the_history_and_leaves_the_origin() {
     for (number, bytes) in (1..).zip(before) {
         assert_eq!(std::fs::read(origin.join(format!("{number:010}.jsonl"))).unwrap(), bytes);
     }
+    // It does not need its origin any more.
+    done(&mut kept.next(&["sessions", "delete", &id]));
+    let fork = kept.only_id();
+    done(&mut kept.next(&["sessions", "verify", &fork]));
+    done(&mut kept.next(&["run", "--resume", &fork, "Four"]));
+    let texts = kept.newest_request();
+    assert!(["One", "Three", "Four"].iter().all(|text| texts.contains(text)), "{texts}");
     for (fork, expected) in [
-        (format!("{id}@99"), "cannot be forked at 99"),
-        (format!("{id}@x"), "expected ID or ID@N"),
+        (format!("{fork}@99"), "cannot be forked at 99"),
+        (format!("{fork}@x"), "expected ID or ID@N"),
         ("nothing".to_owned(), "there is no session `nothing`"),
     ] {
         let output = run(&mut kept.next(&["run", "--fork", &fork, "x"]));

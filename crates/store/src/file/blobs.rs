@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use super::disk::{Disk, DiskFile};
 use super::layout::{Layout, SessionFiles};
-use super::{blocking, io_error};
+use super::{NEW, blocking, io_error};
 use crate::blob::Blobs;
 use crate::error::StoreError;
 use crate::hash::Hash;
@@ -95,7 +95,7 @@ impl FileBlobs {
 
     /// Writes a value under a temporary name.
     fn write(&self, bytes: &[u8]) -> Result<TemporaryFile, StoreError> {
-        let path = self.files.blobs().join(format!("new-{}", uuid::Uuid::now_v7()));
+        let path = self.files.blobs().join(format!("{NEW}{}", uuid::Uuid::now_v7()));
         let handle = self.disk.create_new(&path).map_err(io_error("create", &path))?;
         let mut file = TemporaryFile { has_name: false, disk: Arc::clone(&self.disk), path, handle };
         file.handle.write_all(bytes).map_err(io_error("write", &file.path))?;

@@ -7,7 +7,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
+
+use pintle_agent::Timestamp;
 
 /// Attempts to lock a file that somebody else has, and the pause between them.
 const LOOKS: u32 = 3;
@@ -41,6 +43,9 @@ pub(crate) trait Disk: std::fmt::Debug + Send + Sync {
 
     /// Returns the names in a directory, in no order. Names that are not UTF-8 are left out.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+
+    /// Returns the time of the last change of a file's bytes, or of a directory's names.
+    fn modified(&self, path: &Path) -> io::Result<Timestamp>;
 
     /// Returns the number of names of a file.
     fn links(&self, path: &Path) -> io::Result<u64>;
@@ -120,6 +125,12 @@ impl Disk for LocalDisk {
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
+    }
+
+    fn modified(&self, path: &Path) -> io::Result<Timestamp> {
+        let modified = fs::symlink_metadata(path)?.modified()?;
+        let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
     }
 
     fn links(&self, path: &Path) -> io::Result<u64> {

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::blobs::create_dir;
 use super::disk::Disk;
-use super::io_error;
 use super::layout::SessionFiles;
+use super::{NEW, io_error};
 use crate::error::StoreError;
 use crate::hash::Hash;
 use crate::store::{PostedInput, Posting};
@@ -48,7 +48,7 @@ impl Inbox {
             return Ok(Posting::Known);
         }
         let number = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0) + 1;
-        let temporary = directory.join(format!("new-{}", uuid::Uuid::now_v7()));
+        let temporary = directory.join(format!("{NEW}{}", uuid::Uuid::now_v7()));
         let stored = Stored { input_id: input_id.to_owned(), input: input.to_owned() };
         let text = serde_json::to_string(&stored).unwrap_or_default();
         let mut file = self.disk.create_new(&temporary).map_err(io_error("create", &temporary))?;

@@ -1,7 +1,8 @@
 //! The journal of one session: its segments, in the order in which they follow each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
@@ -10,7 +11,9 @@ use super::disk::Disk;
 use super::io_error;
 use super::layout::{SessionFiles, epoch_of};
 use super::segment::{FirstLine, Rest, START, Scanned, SegmentScan, read_first_line};
+use crate::blob;
 use crate::error::StoreError;
+use crate::hash::Hash;
 use crate::line::{Chain, VERSION};
 use crate::store::{Line, Position, TornTail};
 
@@ -23,13 +26,31 @@ pub(super) struct JournalFiles {
 }
 
 /// Part of a segment that belongs to the journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
+    /// Session whose writer wrote it: this one, or one that it is a fork of.
+    pub(super) session: SessionId,
     pub(super) epoch: u64,
     /// Line before the first one.
     pub(super) follows: Position,
     /// Last line, which the next segment names; `None` in the newest segment.
     pub(super) end: Option<Position>,
+}
+
+/// Beginning of a journal, for a fork.
+#[derive(Debug)]
+pub(super) struct Prefix {
+    pub(super) spans: Vec<Span>,
+    /// Its last line.
+    pub(super) head: Position,
+    /// Values that its lines refer to.
+    pub(super) values: BTreeSet<Hash>,
+}
+
+/// What the first line of a segment says of the lines before it.
+struct Origin {
+    follows: Position,
+    forked_from: Option<SessionId>,
 }
 
 /// What a complete reading of a journal found.
@@ -59,10 +80,6 @@ impl JournalFiles {
         StoreError::Damaged { session: self.id.clone(), seq, problem }
     }
 
-    pub(super) fn chain(&self) -> Chain {
-        Chain::new(&self.id)
-    }
-
     /// Returns the numbers of all segments, in ascending order.
     pub(super) fn epochs(&self) -> Result<Vec<u64>, StoreError> {
         let names = match self.disk.list(&self.files.directory) {
@@ -83,23 +100,30 @@ impl JournalFiles {
 
     /// Returns the parts of the segments that form the journal, the oldest first.
     pub(super) fn spans(&self) -> Result<Vec<Span>, StoreError> {
-        let mut follows = BTreeMap::new();
+        let mut own = BTreeMap::new();
         let epochs = self.epochs()?;
         for epoch in &epochs {
             let is_oldest = epochs.first() == Some(epoch);
-            follows.extend(self.first_line(*epoch, is_oldest)?.map(|before| (*epoch, before)));
+            own.extend(self.first_line(&self.id, *epoch, is_oldest)?.map(|origin| (*epoch, origin)));
         }
         let mut spans = Vec::new();
-        let mut next = follows.last_key_value().map(|(epoch, _)| *epoch);
+        let mut session = self.id.clone();
+        let mut next = own.last_key_value().map(|(epoch, _)| *epoch);
         let mut end = None;
         while let Some(epoch) = next {
-            let Some(before) = follows.remove(&epoch) else {
+            let origin = if session == self.id {
+                own.remove(&epoch)
+            } else {
+                self.first_line(&session, epoch, false)?
+            };
+            let Some(Origin { follows, forked_from }) = origin else {
                 let seq = end.map_or(1, |end: Position| end.seq);
                 return Err(self.damaged(seq, "its segment is missing"));
             };
-            spans.push(Span { epoch, follows: before, end });
-            next = (before.epoch > 0).then_some(before.epoch);
-            end = Some(before);
+            spans.push(Span { session: session.clone(), epoch, follows, end });
+            next = (follows.epoch > 0).then_some(follows.epoch);
+            end = Some(follows);
+            session = forked_from.unwrap_or(session);
         }
         if spans.is_empty() {
             return Err(StoreError::NotFound(self.id.clone()));
@@ -108,11 +132,25 @@ impl JournalFiles {
         Ok(spans)
     }
 
-    /// Returns the position that a segment follows; `None` if its writer died before it was in use.
-    fn first_line(&self, epoch: u64, is_oldest: bool) -> Result<Option<Position>, StoreError> {
-        let path = self.files.segment(epoch);
-        let input = self.disk.open(&path).map_err(io_error("open", &path))?;
-        let header = match read_first_line(input, &self.chain()).map_err(io_error("read", &path))? {
+    /// Returns the file of a segment that a writer of this session wrote, or one of a session that it is a fork of.
+    pub(super) fn segment(&self, session: &SessionId, epoch: u64) -> PathBuf {
+        if *session == self.id { self.files.segment(epoch) } else { self.files.inherited_segment(epoch) }
+    }
+
+    /// Returns what a segment follows; `None` if there is none, or its writer died before it was in use.
+    fn first_line(
+        &self,
+        session: &SessionId,
+        epoch: u64,
+        is_oldest: bool,
+    ) -> Result<Option<Origin>, StoreError> {
+        let path = self.segment(session, epoch);
+        let input = match self.disk.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            input => input.map_err(io_error("open", &path))?,
+        };
+        let first = read_first_line(input, &Chain::new(session)).map_err(io_error("read", &path))?;
+        let header = match first {
             FirstLine::Header(header) => header,
             FirstLine::Damaged { seq } => {
                 let seq = if is_oldest { 1 } else { seq };
@@ -126,10 +164,26 @@ impl JournalFiles {
             return Err(StoreError::Version { session, found, expected: VERSION });
         }
         // A segment follows one of an older writer, so the walk back ends.
-        if header.session != self.id || header.epoch != epoch || header.follows.epoch >= epoch {
+        if header.session != *session || header.epoch != epoch || header.follows.epoch >= epoch {
             return Err(StoreError::NotAJournal(path));
         }
-        Ok(Some(header.follows))
+        Ok(Some(Origin { follows: header.follows, forked_from: header.forked_from }))
+    }
+
+    /// Verifies the journal up to line `at`.
+    pub(super) fn prefix(&self, at: u64) -> Result<Prefix, StoreError> {
+        let mut spans = self.spans()?;
+        let mut walk = self.walk_over(spans.clone(), 1);
+        let mut values = BTreeSet::new();
+        while walk.head.seq < at {
+            let Some(line) = walk.next()? else { break };
+            values.extend(blob::hashes(&line.object));
+        }
+        if at == 0 || walk.head.seq != at {
+            return Err(StoreError::NoSuchLine { session: self.id.clone(), seq: at });
+        }
+        spans.retain(|span| span.follows.seq < at);
+        Ok(Prefix { spans, head: walk.head, values })
     }
 
     /// Walks over the lines from the segment on that has line `from`.
@@ -168,7 +222,7 @@ impl Walk {
                 }
                 continue;
             };
-            let path = self.journal.files.segment(span.epoch);
+            let path = self.journal.segment(&span.session, span.epoch);
             if span.end.is_some_and(|end| end.seq == scan.head().seq) {
                 if span.end.is_some_and(|end| end.hash != scan.head().hash) {
                     return Err(self
@@ -206,9 +260,10 @@ impl Walk {
     }
 
     fn enter(&self, span: Span) -> Result<(Span, SegmentScan), StoreError> {
-        let path = self.journal.files.segment(span.epoch);
+        let path = self.journal.segment(&span.session, span.epoch);
         let input = self.journal.disk.open(&path).map_err(io_error("open", &path))?;
-        Ok((span, SegmentScan::new(input, span.epoch, self.journal.chain(), &span.follows)))
+        let scan = SegmentScan::new(input, span.epoch, Chain::new(&span.session), &span.follows);
+        Ok((span, scan))
     }
 
     pub(super) fn head(&self) -> Position {

@@ -5,6 +5,7 @@
 //! sessions/ID/lock               locked by the writer, whose process it names
 //! sessions/ID/summary.json       what lists show; a cache
 //! sessions/ID/0000000001.jsonl   the journal: one segment per writer, by its epoch
+//! sessions/ID/inherited/…        segments of the sessions that this one is a fork of: other names of the same files
 //! sessions/ID/blobs/3f9a…        the values of this session: other names of the same files
 //! sessions/ID/inbox/…            posted inputs
 //! ```
@@ -75,7 +76,15 @@ impl SessionFiles {
     }
 
     pub(super) fn segment(&self, epoch: u64) -> PathBuf {
-        self.directory.join(format!("{epoch:010}.jsonl"))
+        self.directory.join(segment_name(epoch))
+    }
+
+    pub(super) fn inherited(&self) -> PathBuf {
+        self.directory.join("inherited")
+    }
+
+    pub(super) fn inherited_segment(&self, epoch: u64) -> PathBuf {
+        self.inherited().join(segment_name(epoch))
     }
 
     pub(super) fn blobs(&self) -> PathBuf {
@@ -89,6 +98,10 @@ impl SessionFiles {
     pub(super) fn inbox(&self) -> PathBuf {
         self.directory.join("inbox")
     }
+}
+
+fn segment_name(epoch: u64) -> String {
+    format!("{epoch:010}.jsonl")
 }
 
 /// Returns the epoch of a segment with this name.

@@ -4,6 +4,7 @@ mod damage;
 mod double;
 mod faults;
 mod follow;
+mod forks;
 mod power;
 
 use std::path::PathBuf;

@@ -52,19 +52,19 @@ impl Segment {
 }
 
 impl FileWriter {
-    /// Starts a new segment after `before`. Blocks.
+    /// Starts a new segment with this first line. Blocks.
     pub(super) fn start(
         journal: JournalFiles,
         blobs: FileBlobs,
-        epoch: u64,
-        before: Position,
+        header: &Header,
         lock: Box<dyn Lock>,
     ) -> Result<Self, StoreError> {
+        let (epoch, before) = (header.epoch, header.follows);
         let path = journal.files.segment(epoch);
         let file = journal.disk.create_new(&path).map_err(io_error("create", &path))?;
         let inbox = Inbox { disk: Arc::clone(&journal.disk), files: journal.files.clone() };
         let mut writer = Self {
-            chain: journal.chain(),
+            chain: Chain::new(&journal.id),
             head: Position { epoch, ..before },
             synced: before.seq,
             segment: Some(Segment { file, path }),
@@ -74,7 +74,6 @@ impl FileWriter {
             blobs,
             inbox,
         };
-        let header = Header::new(writer.journal.id.clone(), epoch, before);
         let text = writer.frame(&[header.object()]);
         if let Some(segment) = &mut writer.segment {
             segment.write(&text)?;

@@ -1,0 +1,102 @@
+//! Forks of stored sessions, which refer to the history of their origin.
+
+use std::io;
+
+use pintle_agent::protocol::Start;
+use pintle_agent::{Record, RecordHeader, ReplayError, SessionId};
+use serde::Serialize;
+
+use super::StoredJournal;
+use super::reading::{Read, read_to_end};
+use crate::error::StoreError;
+use crate::store::{SessionStore, Summary};
+
+/// Fork of a stored session.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Fork {
+    /// Start for [`SessionBuilder::start`](pintle_agent::SessionBuilder::start).
+    pub start: Start,
+    /// Journal for [`SessionBuilder::journal`](pintle_agent::SessionBuilder::journal).
+    pub journal: StoredJournal,
+}
+
+/// Reason why a stored session cannot be forked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForkError {
+    /// The store cannot read the session, or create the fork.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The record of the session cannot be replayed.
+    #[error("the record of the session cannot be replayed")]
+    Replay(#[from] ReplayError),
+    /// The history is shorter.
+    #[error("session `{session}` has {entries} entries, so it cannot be forked at {turns}")]
+    TooShort {
+        /// The session.
+        session: SessionId,
+        /// Entries of its history.
+        entries: usize,
+        /// Entries that the fork was to have.
+        turns: usize,
+    },
+}
+
+/// Forks a session after the first `turns` entries of its history, or after all of them. `summary` is that of the fork.
+///
+/// The fork refers to the lines of the session, which are not copied into its header; see [`SessionStore::fork`]. The session
+/// may be running.
+///
+/// # Errors
+///
+/// [`ForkError`]; no session is created then.
+pub async fn fork(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    turns: Option<usize>,
+    summary: Summary,
+) -> Result<Fork, ForkError> {
+    let Read { record, last } = read_to_end(store, id).await?;
+    let entries = record.replay()?.history.len();
+    let turns = turns.unwrap_or(entries);
+    let Some(start) = record.fork(turns)? else {
+        return Err(ForkError::TooShort { session: id.clone(), entries, turns });
+    };
+    let writer = store.fork(id, last, summary.clone()).await?;
+    let mut journal = StoredJournal::new(writer, summary);
+    journal.inherited = Some(start.clone());
+    Ok(Fork { start, journal })
+}
+
+/// Header of a fork: the lines before it have the history, up to the entry that `start.forked_from` names.
+#[derive(Serialize)]
+pub(super) struct ForkHeader {
+    #[serde(flatten)]
+    header: RecordHeader,
+    /// Always true.
+    inherits_history: bool,
+}
+
+impl ForkHeader {
+    pub(super) fn new(header: &RecordHeader) -> Self {
+        let mut header = header.clone();
+        header.start.history.clear();
+        Self { header, inherits_history: true }
+    }
+
+    pub(super) fn json(&self) -> io::Result<String> {
+        super::json(self)
+    }
+
+    /// Returns the header with the history, which `origin` has; `None` if it has another one.
+    pub(super) fn read(object: &str, origin: &Record) -> Option<RecordHeader> {
+        let mut header = RecordHeader::parse(object).ok()?;
+        let forked_from = header.start.forked_from.as_ref()?;
+        if forked_from.session_id != origin.header.session_id {
+            return None;
+        }
+        header.start.history = origin.fork(forked_from.turns).ok()??.history;
+        Some(header)
+    }
+}
