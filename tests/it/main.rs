@@ -15,6 +15,7 @@ mod events;
 mod faults;
 mod generate;
 mod harness;
+mod hosts;
 mod looping;
 mod programs;
 mod prompts;

@@ -30,7 +30,7 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },
-    Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
+    Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &["pintle-postgres"] },
     Arrows { from: "pintle-benches", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-examples", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "xtask", to: &[], to_in_tests: &[] },
