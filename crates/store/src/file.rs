@@ -24,12 +24,13 @@ use self::blobs::{FileBlobs, create_dir};
 use self::disk::{Disk, LocalDisk, Lock};
 use self::inbox::Inbox;
 use self::journal::JournalFiles;
-use self::layout::{Layout, SessionFiles};
+use self::layout::{Layout, SessionFiles, id_of};
 use self::reader::FileReader;
 use self::segment::START;
 use self::writer::FileWriter;
 use crate::blob::{self, Blobs};
 use crate::error::StoreError;
+use crate::format::summary_of;
 use crate::hash::Hash;
 use crate::holder::Holder;
 use crate::line::Header;
@@ -214,16 +215,36 @@ impl FileStore {
             spans => spans?,
         };
         let found = read_summary(self.disk.as_ref(), &journal.files);
-        // It is a cache: without it, only the id is known for sure.
-        Ok(Some(found.unwrap_or_else(|| Summary::new(id.clone(), Timestamp::from_millis(0)))))
+        Ok(Some(found.unwrap_or_else(|| self.rebuilt_summary(&journal))))
+    }
+
+    /// Returns the summary that the journal has, as far as that can be read: the other one is a cache, and may be lost.
+    fn rebuilt_summary(&self, journal: &JournalFiles) -> Summary {
+        let mut found = Summary::new(journal.id.clone(), Timestamp::from_millis(0));
+        let Ok(mut walk) = journal.walk(1) else { return found };
+        while let Ok(Some(line)) = walk.next() {
+            let summary = summary_of(&line.object);
+            found = summary.filter(|summary| summary.id == journal.id).unwrap_or(found);
+        }
+        let newest = journal.files.segment(walk.newest_epoch());
+        found.updated_at = self.disk.modified(&newest).unwrap_or(found.updated_at);
+        found
     }
 
     fn list_now(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, StoreError> {
         let sessions = self.layout.sessions();
         let names = self.disk.list(&sessions).map_err(io_error("list", &sessions))?;
-        let files = names.iter().filter_map(|name| self.layout.session_named(name));
-        let summaries = files.filter_map(|files| read_summary(self.disk.as_ref(), &files));
-        Ok(page.of_summaries(summaries.filter(|summary| filter.matches(summary)).collect()))
+        let mut summaries = Vec::new();
+        for id in names.iter().filter_map(|name| id_of(name)) {
+            let Ok(files) = self.layout.session(&id) else { continue };
+            // One that is broken, or was deleted meanwhile, does not hide the others.
+            let summary = match read_summary(self.disk.as_ref(), &files) {
+                None => self.summary_now(&id).unwrap_or_default(),
+                found => found,
+            };
+            summaries.extend(summary.filter(|summary| filter.matches(summary)));
+        }
+        Ok(page.of_summaries(summaries))
     }
 
     /// Removes the directory of a session: as a whole, before any part of it is.

@@ -14,7 +14,7 @@ use pintle_agent::protocol::InputKind;
 use pintle_agent::protocol::{Start, SubagentOrigin};
 use pintle_agent::{
     Barrier, Clock as _, Fence, Journal, Posted, PostedInput, PostedInputs, Record, RecordEntry,
-    RecordHeader, SessionId, SessionStatus, SubagentJournals, SystemClock,
+    RecordHeader, SessionId, SessionState, SessionStatus, SubagentJournals, SystemClock,
 };
 use serde::Serialize;
 use tokio::sync::Mutex;
@@ -24,6 +24,7 @@ pub use self::fork::{Fork, ForkError, fork};
 pub use self::place::{Reached, reached};
 pub use self::reading::read_record;
 use crate::error::StoreError;
+use crate::format::summary_line;
 use crate::store::{self, Opened, Posting, SessionStore, SessionWriter, Summary};
 
 /// Longest title, in characters.
@@ -38,6 +39,8 @@ pub struct StoredJournal {
     /// First line of the record, until the first entry is written.
     header: Option<String>,
     summary: Summary,
+    /// Title on the newest line from which the summary can be rebuilt.
+    recorded_title: Option<String>,
     /// Store of the subagents' journals.
     store: Option<Arc<dyn SessionStore>>,
     /// What the lines of its origin say, if it is a fork.
@@ -73,6 +76,7 @@ impl StoredJournal {
             header: None,
             summary,
             store: None,
+            recorded_title: None,
             inherited: None,
         }
     }
@@ -83,6 +87,19 @@ impl StoredJournal {
     pub fn with_subagents(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = Some(store);
         self
+    }
+
+    /// Returns the line from which the summary can be rebuilt, once by each writer and when there is a title.
+    ///
+    /// A session whose summary was lost may have been left unfinished.
+    fn summary_line(&mut self) -> Option<String> {
+        if self.recorded_title.as_ref() == Some(&self.summary.title) {
+            return None;
+        }
+        self.recorded_title = Some(self.summary.title.clone());
+        let state = serde_json::to_value(SessionState::Processing).unwrap_or_default();
+        let state = state.as_str().unwrap_or_default();
+        Some(summary_line(&self.summary.clone().with_property(Self::STATE, state)))
     }
 
     /// Takes the title and the time from new entries.
@@ -110,10 +127,11 @@ impl Journal for StoredJournal {
     }
 
     async fn append(&mut self, entries: &[Arc<RecordEntry>], barrier: Barrier) -> io::Result<()> {
-        let objects = entries.iter().map(|entry| json(entry.as_ref()));
-        let objects = self.header.take().map(Ok).into_iter().chain(objects).collect::<io::Result<_>>()?;
-        self.writer.lock().await.append(objects, barrier).await?;
         self.follow(entries);
+        let objects = entries.iter().map(|entry| json(entry.as_ref()));
+        let before = self.summary_line().into_iter().chain(self.header.take());
+        let objects = before.map(Ok).chain(objects).collect::<io::Result<_>>()?;
+        self.writer.lock().await.append(objects, barrier).await?;
         Ok(())
     }
 

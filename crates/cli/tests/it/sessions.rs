@@ -403,6 +403,36 @@ fn fork_has_the_beginning_of_the_history_and_leaves_the_origin() {
 }
 
 #[test]
+fn lost_summary_is_rebuilt_from_the_journal() {
+    let kept = Kept::new(HANGING);
+    let mut child = start_hanging(&kept);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = kept.list();
+    let id = kept.only_id();
+    let summary = kept.state.path().join("sessions/sessions").join(&id).join("summary.json");
+    for lost in [None, Some(""), Some("{\"id\":")] {
+        match lost {
+            None => std::fs::remove_file(&summary).unwrap(),
+            Some(text) => std::fs::write(&summary, text).unwrap(),
+        }
+        let listed = kept.list();
+        for name in ["id", "state", "title", "directory", "model"] {
+            assert_eq!(listed[0][name], before[0][name], "{name}, {lost:?}");
+        }
+    }
+    // It still knows where it was, and with which model.
+    let old = replace_directory(&kept);
+    let stranded = run(&mut kept.next(&["run", "--continue"]));
+    assert!(stranded.stderr.contains("is stranded"), "{stranded:?}");
+    let directory = kept.harness.directory.path();
+    std::fs::remove_dir_all(directory).unwrap();
+    std::fs::rename(old, directory).unwrap();
+    let output = done(&mut kept.next(&["run", "--continue"]));
+    assert!(output.stdout.contains("Checked and done."), "{output:?}");
+}
+
+#[test]
 fn flags_given_anew_replace_those_of_the_session() {
     let kept = Kept::new(TWO_ANSWERS);
     done(&mut kept.first(&["--model", "claude-haiku-4-5", "--read-before-write", "One"]));

@@ -59,11 +59,6 @@ impl Layout {
         let name = encoded(id).ok_or_else(|| StoreError::InvalidId(id.clone()))?;
         Ok(SessionFiles { directory: self.sessions().join(name) })
     }
-
-    /// Returns the files of the session in the directory of this name; `None` for other names.
-    pub(super) fn session_named(&self, name: &str) -> Option<SessionFiles> {
-        (!name.starts_with('.')).then(|| SessionFiles { directory: self.sessions().join(name) })
-    }
 }
 
 impl SessionFiles {
@@ -130,6 +125,19 @@ fn encoded(id: &SessionId) -> Option<String> {
     (name.len() <= 255).then_some(name)
 }
 
+/// Returns the id of the session in the directory of this name; `None` for other names.
+pub(super) fn id_of(name: &str) -> Option<SessionId> {
+    let mut parts = name.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    let id = String::from_utf8(bytes).ok().map(SessionId::new)?;
+    (encoded(&id).as_deref() == Some(name)).then_some(id)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,9 +155,13 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(encoded(&SessionId::new(id)).as_deref(), expected, "{id:?}");
+            assert_eq!(expected.and_then(id_of), expected.map(|_| SessionId::new(id)));
         }
         assert_eq!(encoded(&SessionId::new("a".repeat(201))), None);
         assert_eq!(encoded(&SessionId::new("/".repeat(100))), None);
+        for name in [".deleted-1", "%2F", "%2", "a b", "%ff", ""] {
+            assert_eq!(id_of(name), None, "{name:?}");
+        }
     }
 
     #[test]
