@@ -9,6 +9,10 @@ mod readme {}
 mod embedding {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/guide/sessions.md")]
+mod sessions {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/guide/tool.md")]
 mod tool {}
 

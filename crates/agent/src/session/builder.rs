@@ -135,9 +135,10 @@ impl SessionBuilder {
     /// Resumes the session of this record, whose process is gone: with its id and its limits, and recorded. An unfinished
     /// run continues at once, see [`Session::resumed`].
     ///
-    /// Calls that ended are not repeated. A call that had started is answered as interrupted, or repeated if its tool is
-    /// [repeatable](pintle_tools::Tool::repeatable). A call that had not started runs. Approval is requested again even if
-    /// a decision had been made. A model response that was cut off is requested again.
+    /// Calls that ended are not repeated. A call that was changing files is compared with the files. Another call that had
+    /// started is answered as interrupted, or repeated if its tool is
+    /// [repeatable](pintle_tools::Tool::repeatable). A call that had not started runs, under the decision that had been made
+    /// for it, if any. A model response that was cut off is requested again.
     #[must_use]
     pub fn resume(mut self, record: Record) -> Self {
         self.options.resume = Some(record);
