@@ -22,7 +22,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-pub use self::command::{CommandGate, PatternError};
+pub use self::command::{CommandGate, CommandLine, CommandPattern, PatternError};
 pub use self::effect::EffectGate;
 pub use self::path::PathGate;
 pub use self::protected::ProtectedDirectoryGate;

@@ -31,6 +31,7 @@ pub use kind::ToolKind;
 pub use known_files::KnownFiles;
 pub use registry::{RegisteredTool, ToolRegistry};
 pub use repair::{ArgumentRepair, RepairKind};
+pub use similarity::most_similar;
 pub use tool::{ChangeKind, DynTool, Effect, FileChange, FnTool, Tool, ToolInput, ToolOutput, tool_fn};
 pub use truncate::{
     TruncationLimits, TruncationMarker, TruncationMode, TruncationRule, truncate, truncate_to,

@@ -9,8 +9,8 @@ const MAX_SUGGESTIONS: usize = 3;
 /// A longer name is not compared, in bytes.
 const MAX_LEN: usize = 512;
 
-/// Returns the candidates that are most similar to `wanted`, the best first. Case does not count.
-pub(crate) fn most_similar<T: AsRef<str>>(wanted: &str, candidates: impl Iterator<Item = T>) -> Vec<T> {
+/// Returns the candidates that are most similar to `wanted`, the best first, for "did you mean". Case does not count.
+pub fn most_similar<T: AsRef<str>>(wanted: &str, candidates: impl Iterator<Item = T>) -> Vec<T> {
     if wanted.len() > MAX_LEN {
         return Vec::new();
     }

@@ -6,9 +6,8 @@ mod pattern;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use self::line::CommandLine;
-use self::pattern::Pattern;
-pub use self::pattern::PatternError;
+pub use self::line::CommandLine;
+pub use self::pattern::{CommandPattern, PatternError};
 use super::{Gate, Permission, Verdict};
 use crate::call::PreparedCall;
 use crate::tool::Effect;
@@ -42,7 +41,7 @@ use crate::tool::Effect;
 /// ```
 #[derive(Clone, Debug)]
 pub struct CommandGate {
-    rules: Vec<(Pattern, Permission)>,
+    rules: Vec<(CommandPattern, Permission)>,
     otherwise: Permission,
 }
 
@@ -59,7 +58,7 @@ impl CommandGate {
     ///
     /// A pattern that cannot match any command, because it has no words or contains a command separator.
     pub fn with(mut self, pattern: &str, permission: Permission) -> Result<Self, PatternError> {
-        self.rules.push((Pattern::parse(pattern)?, permission));
+        self.rules.push((CommandPattern::parse(pattern)?, permission));
         Ok(self)
     }
 
@@ -76,17 +75,14 @@ impl CommandGate {
                 return permission.verdict(|| format!("the command matches the rule `{pattern}`"));
             }
         }
-        if line.is_plain() && line.commands().all(|words| self.allows(words)) {
+        let allowed: Vec<&CommandPattern> = self.patterns(Permission::Allow).collect();
+        if line.is_only(&allowed) {
             return Verdict::Allow;
         }
         self.otherwise.verdict(|| "no rule allows this command".to_owned())
     }
 
-    fn allows(&self, words: &[String]) -> bool {
-        self.patterns(Permission::Allow).any(|pattern| pattern.matches(words))
-    }
-
-    fn patterns(&self, of: Permission) -> impl Iterator<Item = &Pattern> {
+    fn patterns(&self, of: Permission) -> impl Iterator<Item = &CommandPattern> {
         self.rules.iter().filter(move |(_, permission)| *permission == of).map(|(pattern, _)| pattern)
     }
 }
@@ -101,24 +97,29 @@ impl Default for CommandGate {
 impl Gate for CommandGate {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         match call.effect() {
-            Effect::Execute => self.judge(&line_of(call.arguments())),
+            Effect::Execute => self.judge(&CommandLine::of_arguments(call.arguments())),
             Effect::Read | Effect::Write | Effect::Network => Verdict::Allow,
         }
     }
 }
 
-fn line_of(arguments: &Value) -> CommandLine {
-    match (arguments.get("command"), arguments.get("cmd")) {
-        (Some(Value::String(line)), None) | (None, Some(Value::String(line))) => CommandLine::parse(line),
-        (Some(Value::Array(words)), None) | (None, Some(Value::Array(words)))
-            if words.iter().all(Value::is_string) =>
-        {
-            CommandLine::of_words(words.iter().filter_map(Value::as_str).map(str::to_owned).collect())
-        }
-        (Some(_) | None, Some(_) | None) => {
-            let mut texts = Vec::new();
-            collect_texts(arguments, &mut texts);
-            CommandLine::parse(&texts.join("\n")).unreliable()
+impl CommandLine {
+    /// Finds the commands in the arguments of a call: in `command` or `cmd`, as a string or a list of words. With neither or
+    /// both of them, every string is searched, and the result is not [plain](Self::is_plain).
+    #[must_use]
+    pub fn of_arguments(arguments: &Value) -> Self {
+        match (arguments.get("command"), arguments.get("cmd")) {
+            (Some(Value::String(line)), None) | (None, Some(Value::String(line))) => CommandLine::parse(line),
+            (Some(Value::Array(words)), None) | (None, Some(Value::Array(words)))
+                if words.iter().all(Value::is_string) =>
+            {
+                CommandLine::of_words(words.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+            }
+            (Some(_) | None, Some(_) | None) => {
+                let mut texts = Vec::new();
+                collect_texts(arguments, &mut texts);
+                CommandLine::parse(&texts.join("\n")).unreliable()
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::pattern::Pattern;
+use super::pattern::CommandPattern;
 
 /// The deepest nesting of scripts within scripts that is searched.
 const MAX_DEPTH: usize = 4;
@@ -19,14 +19,15 @@ const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
 
 /// The commands of a line, each as a list of words without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CommandLine {
+pub struct CommandLine {
     commands: Vec<Vec<String>>,
     is_plain: bool,
 }
 
 impl CommandLine {
     /// Parses a line. This never fails; [`CommandLine::is_plain`] tells whether the result is exact.
-    pub(super) fn parse(line: &str) -> Self {
+    #[must_use]
+    pub fn parse(line: &str) -> Self {
         let mut scanner = Scanner::new(line);
         scanner.scan();
         scanner.finish()
@@ -53,21 +54,32 @@ impl CommandLine {
     }
 
     /// Returns whether exactly these words will run.
-    pub(super) fn is_plain(&self) -> bool {
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
         self.is_plain && !self.commands.is_empty()
     }
 
-    pub(super) fn commands(&self) -> impl Iterator<Item = &[String]> {
+    /// Returns the commands.
+    pub fn commands(&self) -> impl Iterator<Item = &[String]> {
         self.commands.iter().map(Vec::as_slice)
+    }
+
+    /// Returns whether the line consists of commands that each match one of these patterns, and of nothing that the shell
+    /// would expand, substitute or redirect.
+    #[must_use]
+    pub fn is_only(&self, patterns: &[&CommandPattern]) -> bool {
+        let fits = |words: &[String]| patterns.iter().any(|pattern| pattern.matches(words));
+        self.is_plain() && self.commands().all(fits)
     }
 
     /// Returns whether the pattern matches anywhere: from any word of any command on, or within a word that is itself a
     /// line.
-    pub(super) fn mentions(&self, pattern: &Pattern) -> bool {
+    #[must_use]
+    pub fn mentions(&self, pattern: &CommandPattern) -> bool {
         self.mentions_within(pattern, MAX_DEPTH)
     }
 
-    fn mentions_within(&self, pattern: &Pattern, depth: usize) -> bool {
+    fn mentions_within(&self, pattern: &CommandPattern, depth: usize) -> bool {
         let matches_from = |words: &[String]| {
             (0..words.len()).any(|from| words.get(from..).is_some_and(|rest| pattern.matches_anywhere(rest)))
         };
@@ -318,7 +330,7 @@ mod tests {
         #[test]
         fn no_line_causes_a_panic(line in "\\PC*") {
             let parsed = CommandLine::parse(&line);
-            let pattern = Pattern::parse("rm *").unwrap();
+            let pattern = CommandPattern::parse("rm *").unwrap();
             let _either = parsed.mentions(&pattern);
         }
     }

@@ -13,16 +13,21 @@ pub struct PatternError {
     problem: String,
 }
 
-/// The words of one command, with wildcards.
+/// The words of one command. `*` in a word matches any characters; as the last word it matches any number of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub struct CommandPattern {
     words: Vec<String>,
     /// Whether more words may follow.
     is_open: bool,
 }
 
-impl Pattern {
-    pub(super) fn parse(text: &str) -> Result<Self, PatternError> {
+impl CommandPattern {
+    /// Parses a pattern, such as `git log *`.
+    ///
+    /// # Errors
+    ///
+    /// A pattern that cannot match any command, because it has no words or contains a command separator.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
         let refused = |problem: String| PatternError { pattern: text.to_owned(), problem };
         if let Some(foreign) = text.chars().find(|character| FOREIGN.contains(character)) {
             return Err(refused(format!("contains {foreign:?}")));
@@ -43,7 +48,7 @@ impl Pattern {
         self.fits(command, wildcard)
     }
 
-    /// As [`Pattern::matches`], but also matches a program by the last part of its path.
+    /// As [`CommandPattern::matches`], but also matches a program by the last part of its path.
     pub(super) fn matches_anywhere(&self, command: &[String]) -> bool {
         self.fits(command, |pattern, word| {
             let name = word.rsplit('/').next().unwrap_or(word);
@@ -61,7 +66,7 @@ impl Pattern {
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for CommandPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.words.iter().map(String::as_str).chain(self.is_open.then_some("*"));
         f.write_str(&words.collect::<Vec<_>>().join(" "))
@@ -125,9 +130,9 @@ mod tests {
             ),
         ];
         for (pattern, expected) in cases {
-            assert_eq!(Pattern::parse(pattern).unwrap_err().to_string(), expected);
+            assert_eq!(CommandPattern::parse(pattern).unwrap_err().to_string(), expected);
         }
-        assert_eq!(Pattern::parse(" git  log * ").unwrap().to_string(), "git log *");
-        assert!(Pattern::parse("*").unwrap().matches(&["anything".to_owned()]));
+        assert_eq!(CommandPattern::parse(" git  log * ").unwrap().to_string(), "git log *");
+        assert!(CommandPattern::parse("*").unwrap().matches(&["anything".to_owned()]));
     }
 }

@@ -1,0 +1,137 @@
+//! The gate that holds calls to a grant.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::{Clock, SessionId};
+use pintle_env::ExecutionEnvironment;
+use pintle_tools::Effect;
+use pintle_tools::gate::{Gate, Verdict};
+use pintle_tools::pipeline::PreparedCall;
+
+use crate::grant::{Grant, PathScope};
+use crate::revocation::Revocations;
+
+/// Denies every call that a grant does not allow. It never asks: nobody can approve what was not granted.
+///
+/// Paths are judged with all links resolved in the environment; one that cannot be resolved is not granted, and neither is
+/// a call that changes files without naming them. A command names no paths, so it is judged by its effect, and held by the
+/// environment it runs in.
+#[derive(Clone, Debug)]
+pub struct GrantGate {
+    grant: Arc<Grant>,
+    session: SessionId,
+    env: Arc<dyn ExecutionEnvironment>,
+    environment: String,
+    clock: Arc<dyn Clock>,
+    revocations: Revocations,
+}
+
+impl GrantGate {
+    /// Creates the gate of a session. `environment` is the name by which the grant knows its environment.
+    #[must_use]
+    pub fn new(
+        grant: Arc<Grant>,
+        session: SessionId,
+        env: Arc<dyn ExecutionEnvironment>,
+        environment: impl Into<String>,
+        clock: Arc<dyn Clock>,
+        revocations: Revocations,
+    ) -> Self {
+        Self { grant, session, env, environment: environment.into(), clock, revocations }
+    }
+
+    /// Returns the grant.
+    #[must_use]
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// Returns why nothing at all is allowed now; `None` if the grant holds.
+    fn standing(&self) -> Option<String> {
+        let Grant { id, session, window, .. } = self.grant.as_ref();
+        if self.revocations.contains(&self.grant) {
+            return Some(format!("grant {id} was revoked"));
+        }
+        if session.as_ref().is_some_and(|session| *session != self.session) {
+            return Some(format!("grant {id} is for another session"));
+        }
+        let now = self.clock.now();
+        if window.not_before.is_some_and(|start| now < start) {
+            return Some(format!("grant {id} does not hold yet"));
+        }
+        if !window.contains(now) {
+            return Some(format!("grant {id} has expired"));
+        }
+        if !self.grant.allows_environment(&self.environment) {
+            return Some(format!("grant {id} does not allow work in `{}`", self.environment));
+        }
+        None
+    }
+
+    /// Returns why a call is not allowed, as far as that does not depend on files.
+    fn objection(&self, call: &PreparedCall) -> Option<String> {
+        let Grant { id, effect, network, .. } = self.grant.as_ref();
+        if let Some(objection) = self.standing() {
+            return Some(objection);
+        }
+        if !self.grant.allows_tool(call.name()) {
+            return Some(format!("grant {id} does not allow this tool"));
+        }
+        if !effect.contains(call.effect()) {
+            let what = if call.effect() == Effect::Write { "changes of files" } else { "commands" };
+            return Some(format!("grant {id} does not allow {what}"));
+        }
+        if call.effect() == Effect::Network && !network {
+            return Some(format!("grant {id} does not allow the network"));
+        }
+        let objection = self.grant.argument_objection(call.name(), call.arguments())?;
+        Some(format!("grant {id}: {objection}"))
+    }
+
+    async fn path_objection(&self, call: &PreparedCall) -> Option<String> {
+        let Grant { id, reads, writes, .. } = self.grant.as_ref();
+        if call.effect() == Effect::Write && call.writes().is_empty() {
+            return Some(format!(
+                "grant {id} limits changes, and the call names no file that it would change"
+            ));
+        }
+        for (scope, paths, what) in [(writes, call.writes(), "changing"), (reads, call.reads(), "reading")] {
+            for path in paths {
+                if let Some(objection) = self.outside(scope, path).await {
+                    return Some(format!("grant {id} does not allow {what} {objection}"));
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns what a path is, unless it is in the scope.
+    async fn outside(&self, scope: &PathScope, path: &Path) -> Option<String> {
+        let real: PathBuf = match self.env.canonicalize(path).await {
+            Ok(real) => real,
+            Err(error) => return Some(format!("{}, which cannot be resolved: {error}", path.display())),
+        };
+        if scope.contains(&real) {
+            return None;
+        }
+        let is_link = real != path;
+        let leads = if is_link { format!(", which leads to {}", real.display()) } else { String::new() };
+        Some(format!("{}{leads}", path.display()))
+    }
+}
+
+#[async_trait]
+impl Gate for GrantGate {
+    async fn check(&self, call: &PreparedCall) -> Verdict {
+        let objection = match self.objection(call) {
+            None => self.path_objection(call).await,
+            objection => objection,
+        };
+        objection.map_or(Verdict::Allow, |reason| Verdict::Deny { reason })
+    }
+}
+
+#[cfg(test)]
+mod tests;

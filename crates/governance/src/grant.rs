@@ -1,0 +1,362 @@
+//! Grants: what a session may do.
+
+mod attenuate;
+mod paths;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use pintle_agent::{Budget, SessionId, Timestamp};
+use pintle_tools::Effect;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use self::attenuate::{Attenuation, Axis};
+pub use self::paths::PathScope;
+use crate::pattern::Pattern;
+
+/// Id of a grant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct GrantId(String);
+
+impl GrantId {
+    /// Creates an id. It should be used once.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+}
+
+impl fmt::Display for GrantId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a session may do, for how long and for how much. Plain data: it proves nothing by itself, so whoever keeps it
+/// decides who may change it.
+///
+/// [`Grant::none`] allows nothing, and each part is widened by its field. A subagent gets a grant by
+/// [`attenuate`](Self::attenuate), which allows nothing that the parent's does not.
+///
+/// In JSON every field must be known: one that is not understood could have been a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Grant {
+    /// Version of the form, [`Grant::VERSION`].
+    pub version: u32,
+    /// Its id, by which it can be revoked.
+    pub id: GrantId,
+    /// Grants that it was attenuated from, the oldest first. Revoking one of them revokes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ancestors: Vec<GrantId>,
+    /// Session that it is for; any if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub session: Option<SessionId>,
+    /// Number of the generation, by which all older grants can be revoked at once.
+    #[serde(default)]
+    pub epoch: u64,
+    /// Tools that may be called, by name.
+    pub tools: BTreeSet<Pattern>,
+    /// Limits on arguments. A call must satisfy all that are for its tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<ArgumentScope>,
+    /// Files and directories that calls may read.
+    pub reads: PathScope,
+    /// Files that calls may change.
+    pub writes: PathScope,
+    /// Highest effect of a call.
+    pub effect: EffectCeiling,
+    /// Whether tools may reach other machines.
+    pub network: bool,
+    /// Environments in which tools may work, by name: `local`, `docker:IMAGE`, `ssh:HOST`.
+    pub environments: BTreeSet<Pattern>,
+    /// What may be spent.
+    #[serde(default)]
+    pub budget: GrantBudget,
+    /// When it holds.
+    #[serde(default)]
+    pub window: Window,
+    /// Subagents that may be started.
+    #[serde(default)]
+    pub delegation: Delegation,
+}
+
+/// Limit on an argument of some tools.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ArgumentScope {
+    /// Names of the tools.
+    pub tool: Pattern,
+    /// JSON pointer of the argument, such as `/url`.
+    pub pointer: String,
+    /// What the argument may be: a text as it is, another value as JSON. A missing argument is nothing of it.
+    pub allowed: BTreeSet<Pattern>,
+}
+
+impl ArgumentScope {
+    /// Creates a limit.
+    #[must_use]
+    pub fn new(
+        tool: Pattern,
+        pointer: impl Into<String>,
+        allowed: impl IntoIterator<Item = Pattern>,
+    ) -> Self {
+        Self { tool, pointer: pointer.into(), allowed: allowed.into_iter().collect() }
+    }
+}
+
+/// Highest effect that calls may have. Reaching other machines is apart, since it adds to any of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectCeiling {
+    /// Calls may only read.
+    Read,
+    /// Calls may change files that they name.
+    Write,
+    /// Calls may run programs.
+    Execute,
+}
+
+impl EffectCeiling {
+    /// Returns whether a call with this effect is within it. One that reaches other machines is, as far as this says.
+    #[must_use]
+    pub fn contains(self, effect: Effect) -> bool {
+        match effect {
+            Effect::Read | Effect::Network => true,
+            Effect::Write => self >= Self::Write,
+            Effect::Execute => self >= Self::Execute,
+        }
+    }
+}
+
+/// What may be spent. `None` is without a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct GrantBudget {
+    /// Input and output tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Cost in millionths of a US dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// Time of each run, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_time_ms: Option<u64>,
+    /// Calls of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+}
+
+impl GrantBudget {
+    /// Returns the budget of a session.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        let mut budget = Budget::default();
+        (budget.tokens, budget.cost_micros) = (self.tokens, self.cost_micros);
+        budget.tool_calls = self.tool_calls;
+        budget.wall_time = self.wall_time_ms.map(std::time::Duration::from_millis);
+        budget
+    }
+}
+
+/// Time in which a grant holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Window {
+    /// Beginning; always if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub not_before: Option<Timestamp>,
+    /// First moment after it; never if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub not_after: Option<Timestamp>,
+}
+
+impl Window {
+    /// Creates the time from one moment to another.
+    #[must_use]
+    pub fn new(not_before: Option<Timestamp>, not_after: Option<Timestamp>) -> Self {
+        Self { not_before, not_after }
+    }
+
+    /// Returns whether a moment is within it.
+    #[must_use]
+    pub fn contains(&self, now: Timestamp) -> bool {
+        self.not_before.is_none_or(|start| start <= now) && self.not_after.is_none_or(|end| now < end)
+    }
+}
+
+/// Subagents that may be started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Delegation {
+    /// Generations below: 0 for none.
+    pub depth: u32,
+    /// Subagents of one session at a time.
+    pub width: u32,
+}
+
+impl Delegation {
+    /// Creates a limit.
+    #[must_use]
+    pub fn new(depth: u32, width: u32) -> Self {
+        Self { depth, width }
+    }
+}
+
+/// Reason why a text is not a grant.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GrantError {
+    /// The text has another form.
+    #[error("it is not a grant")]
+    Form(#[source] serde_json::Error),
+    /// The grant has another version.
+    #[error("the grant has version {found}, expected {}", Grant::VERSION)]
+    Version {
+        /// Version of the grant.
+        found: u64,
+    },
+    /// A path does not start at the root, or contains `.` or `..`.
+    #[error(
+        "`{path}` in `{field}` is not a canonical path: expected one that starts with `/`, without `.` and `..`"
+    )]
+    Path {
+        /// The field.
+        field: &'static str,
+        /// The path.
+        path: String,
+    },
+    /// An argument is named by something else than a JSON pointer.
+    #[error("`{0}` is not a JSON pointer: expected one such as `/url`")]
+    Pointer(String),
+}
+
+impl Grant {
+    /// Version of the form.
+    pub const VERSION: u32 = 1;
+
+    /// Creates a grant that allows nothing.
+    #[must_use]
+    pub fn none(id: GrantId) -> Self {
+        Self {
+            version: Self::VERSION,
+            id,
+            ancestors: Vec::new(),
+            session: None,
+            epoch: 0,
+            tools: BTreeSet::new(),
+            arguments: Vec::new(),
+            reads: PathScope::none(),
+            writes: PathScope::none(),
+            effect: EffectCeiling::Read,
+            network: false,
+            environments: BTreeSet::new(),
+            budget: GrantBudget::default(),
+            window: Window::default(),
+            delegation: Delegation::default(),
+        }
+    }
+
+    /// Creates a grant that allows everything, for an application that holds a session by other means.
+    #[must_use]
+    pub fn all(id: GrantId) -> Self {
+        let any = || BTreeSet::from([Pattern::any()]);
+        Self {
+            tools: any(),
+            reads: PathScope::all(),
+            writes: PathScope::all(),
+            effect: EffectCeiling::Execute,
+            network: true,
+            environments: any(),
+            delegation: Delegation::new(u32::MAX, u32::MAX),
+            ..Self::none(id)
+        }
+    }
+
+    /// Parses the JSON form.
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError`].
+    pub fn parse(text: &str) -> Result<Self, GrantError> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u64,
+        }
+        // The version first, since what else is there depends on it.
+        let Version { version } = serde_json::from_str(text).map_err(GrantError::Form)?;
+        if version != u64::from(Self::VERSION) {
+            return Err(GrantError::Version { found: version });
+        }
+        let grant: Self = serde_json::from_str(text).map_err(GrantError::Form)?;
+        grant.check()?;
+        Ok(grant)
+    }
+
+    /// Checks what the JSON form does not express.
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError::Path`] and [`GrantError::Pointer`].
+    pub fn check(&self) -> Result<(), GrantError> {
+        self.reads.check("reads")?;
+        self.writes.check("writes")?;
+        let is_pointer = |pointer: &str| pointer.is_empty() || pointer.starts_with('/');
+        match self.arguments.iter().find(|scope| !is_pointer(&scope.pointer)) {
+            Some(wrong) => Err(GrantError::Pointer(wrong.pointer.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns its JSON form.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // The form has no value that JSON lacks.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Returns whether it allows calls of a tool with this name, whatever they do.
+    #[must_use]
+    pub fn allows_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|pattern| pattern.matches(name))
+    }
+
+    /// Returns whether it allows work in an environment with this name.
+    #[must_use]
+    pub fn allows_environment(&self, name: &str) -> bool {
+        self.environments.iter().any(|pattern| pattern.matches(name))
+    }
+
+    /// Returns why it does not allow these arguments; `None` if it does.
+    pub(crate) fn argument_objection(&self, tool: &str, arguments: &serde_json::Value) -> Option<String> {
+        let wrong = self.arguments.iter().find(|scope| {
+            scope.tool.matches(tool)
+                && !arguments.pointer(&scope.pointer).is_some_and(|value| scope.allows(value))
+        })?;
+        let name = wrong.pointer.trim_start_matches('/');
+        let allowed: Vec<String> = wrong.allowed.iter().map(|pattern| format!("`{pattern}`")).collect();
+        Some(match allowed.as_slice() {
+            [] => format!("it allows no value of `{name}`"),
+            allowed => format!("of `{name}` it allows only {}", allowed.join(", ")),
+        })
+    }
+}
+
+impl ArgumentScope {
+    fn allows(&self, value: &serde_json::Value) -> bool {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        self.allowed.iter().any(|pattern| pattern.matches(&text))
+    }
+}

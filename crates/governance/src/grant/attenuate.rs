@@ -1,0 +1,158 @@
+//! Grants for subagents.
+
+use std::collections::BTreeSet;
+
+use super::{ArgumentScope, Grant, GrantBudget};
+use crate::pattern::Pattern;
+
+/// Part of a grant that another one may not exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Axis {
+    /// The form itself: its version, or a path or pointer that has none.
+    Form,
+    /// The session.
+    Session,
+    /// Generation.
+    Epoch,
+    /// Tools.
+    Tools,
+    /// Limits on arguments.
+    Arguments,
+    /// What may be read.
+    Reads,
+    /// What may be changed.
+    Writes,
+    /// Highest effect.
+    Effect,
+    /// Other machines.
+    Network,
+    /// Environments.
+    Environments,
+    /// What may be spent.
+    Budget,
+    /// Time.
+    Window,
+    /// Subagents.
+    Delegation,
+}
+
+impl Axis {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Form => "form",
+            Self::Session => "session",
+            Self::Epoch => "epoch",
+            Self::Tools => "tools",
+            Self::Arguments => "arguments",
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+            Self::Effect => "effect",
+            Self::Network => "network",
+            Self::Environments => "environments",
+            Self::Budget => "budget",
+            Self::Window => "window",
+            Self::Delegation => "delegation",
+        }
+    }
+}
+
+impl std::fmt::Display for Axis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
+/// Reason why a grant is not one that another can give.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the grant exceeds that of its parent: {axis}")]
+#[non_exhaustive]
+pub struct Attenuation {
+    /// The part that exceeds the parent's.
+    pub axis: Axis,
+}
+
+impl Grant {
+    /// Returns `child` as a grant that this one gives: with its ancestors, and a generation less of subagents at most.
+    ///
+    /// What was spent is not subtracted here: a session [reserves](pintle_agent::Budget) the budget of a subagent.
+    ///
+    /// # Errors
+    ///
+    /// The first axis on which `child` would allow something that this grant does not.
+    pub fn attenuate(&self, mut child: Self) -> Result<Self, Attenuation> {
+        child.ancestors = self.ancestors.iter().chain([&self.id]).cloned().collect();
+        child.epoch = self.epoch;
+        match self.exceeded_by(&child) {
+            Some(axis) => Err(Attenuation { axis }),
+            None => Ok(child),
+        }
+    }
+
+    /// Returns the first axis on which `child` allows something that this grant does not give.
+    #[must_use]
+    pub fn exceeded_by(&self, child: &Self) -> Option<Axis> {
+        let is_form = child.version == Self::VERSION && child.check().is_ok();
+        let descends = child.ancestors.len() > self.ancestors.len()
+            && child.ancestors.starts_with(&self.ancestors)
+            && child.ancestors.get(self.ancestors.len()) == Some(&self.id)
+            && !child.ancestors.contains(&child.id);
+        let is_within = [
+            (Axis::Form, is_form && descends),
+            // A subagent is a session of its own, so that a grant for one session names another one below it.
+            (Axis::Session, self.session.is_none() || child.session.is_some()),
+            (Axis::Epoch, child.epoch == self.epoch),
+            (Axis::Tools, covers(&self.tools, &child.tools)),
+            (Axis::Arguments, self.arguments.iter().all(|scope| scope.is_kept_by(child))),
+            (Axis::Reads, self.reads.covers(&child.reads)),
+            (Axis::Writes, self.writes.covers(&child.writes)),
+            (Axis::Effect, child.effect <= self.effect),
+            (Axis::Network, self.network || !child.network),
+            (Axis::Environments, covers(&self.environments, &child.environments)),
+            (Axis::Budget, self.budget.covers(&child.budget)),
+            (Axis::Window, self.window.covers(&child.window)),
+            (Axis::Delegation, self.delegation.covers(child.delegation)),
+        ];
+        is_within.into_iter().find_map(|(axis, is_within)| (!is_within).then_some(axis))
+    }
+}
+
+fn covers(wide: &BTreeSet<Pattern>, narrow: &BTreeSet<Pattern>) -> bool {
+    narrow.iter().all(|pattern| wide.iter().any(|wide| wide.covers(pattern)))
+}
+
+impl ArgumentScope {
+    /// Returns whether a grant has a limit that lets no call through which this one stops.
+    fn is_kept_by(&self, child: &Grant) -> bool {
+        let limits = |scope: &Self| {
+            scope.pointer == self.pointer
+                && scope.tool.covers(&self.tool)
+                && covers(&self.allowed, &scope.allowed)
+        };
+        child.arguments.iter().any(limits)
+    }
+}
+
+impl GrantBudget {
+    fn covers(&self, child: &Self) -> bool {
+        let within =
+            |limit: Option<u64>, of: Option<u64>| limit.is_none_or(|limit| of.is_some_and(|of| of <= limit));
+        within(self.tokens, child.tokens)
+            && within(self.cost_micros, child.cost_micros)
+            && within(self.wall_time_ms, child.wall_time_ms)
+            && within(self.tool_calls, child.tool_calls)
+    }
+}
+
+impl super::Window {
+    fn covers(&self, child: &Self) -> bool {
+        self.not_before.is_none_or(|start| child.not_before.is_some_and(|of| of >= start))
+            && self.not_after.is_none_or(|end| child.not_after.is_some_and(|of| of <= end))
+    }
+}
+
+impl super::Delegation {
+    fn covers(self, child: Self) -> bool {
+        self.depth > 0 && self.width > 0 && child.depth < self.depth && child.width <= self.width
+    }
+}

@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod gate;
+mod grant;
+mod mode;
+mod pattern;
+mod revocation;
+mod rules;
+
+pub use gate::GrantGate;
+pub use grant::{
+    ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,
+    PathScope, Window,
+};
+pub use mode::{CallTraits, Mode, UnknownMode};
+pub use pattern::Pattern;
+pub use revocation::Revocations;
+pub use rules::{Address, CallFacts, Rule, RuleError, Rules, RulesError, Ruling};

@@ -1,0 +1,162 @@
+//! Patterns of names and values.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Pattern of a name or a value: `*` stands for any characters, also none. Everything else stands for itself, and case
+/// counts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// Creates a pattern. Every text is one.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Creates the pattern of everything.
+    #[must_use]
+    pub fn any() -> Self {
+        Self::new("*")
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether it stands for more than one text.
+    #[must_use]
+    pub fn has_wildcard(&self) -> bool {
+        self.0.contains('*')
+    }
+
+    /// Returns whether the pattern matches a text as a whole.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        // A `*` of a text is a character like any other, which no other character of a pattern stands for.
+        self.covers_symbols(&text.chars().map(Symbol::Character).collect::<Vec<_>>())
+    }
+
+    /// Returns whether the pattern matches everything that `other` matches.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        self.covers_symbols(&symbols(&other.0))
+    }
+
+    /// Matches symbols, of which [`Symbol::Any`] is matched by `*` only: whatever it stands for, `*` takes it, and no
+    /// character of the pattern is sure to.
+    fn covers_symbols(&self, text: &[Symbol]) -> bool {
+        let pattern = symbols(&self.0);
+        let (mut at, mut next) = (0, 0);
+        // The newest `*`, and the symbol after the ones that it has taken.
+        let mut star: Option<(usize, usize)> = None;
+        while let Some(symbol) = text.get(at) {
+            match pattern.get(next) {
+                Some(Symbol::Any) => {
+                    star = Some((next, at));
+                    next += 1;
+                }
+                Some(expected) if expected == symbol => (at, next) = (at + 1, next + 1),
+                Some(Symbol::Character(_)) | None => match &mut star {
+                    Some((position, taken)) => {
+                        *taken += 1;
+                        (at, next) = (*taken, *position + 1);
+                    }
+                    None => return false,
+                },
+            }
+        }
+        pattern.iter().skip(next).all(|symbol| *symbol == Symbol::Any)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Symbol {
+    Any,
+    Character(char),
+}
+
+fn symbols(text: &str) -> Vec<Symbol> {
+    text.chars()
+        .map(|character| if character == '*' { Symbol::Any } else { Symbol::Character(character) })
+        .collect()
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_matched_as_a_whole() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("", "a", false),
+            ("*", "", true),
+            ("*", "anything", true),
+            ("read_*", "read_file", true),
+            ("read_*", "read_", true),
+            ("read_*", "reread_file", false),
+            ("*_file", "read_file", true),
+            ("a*b*c", "abbbc", true),
+            ("a*b*c", "acb", false),
+            ("a**c", "abc", true),
+            ("A", "a", false),
+            ("a", "*", false),
+            ("*", "*", true),
+            ("ü*", "über", true),
+        ] {
+            assert_eq!(Pattern::new(pattern).matches(text), expected, "{pattern:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn wider_patterns_cover_narrower_ones() {
+        for (wide, narrow, expected) in [
+            ("*", "read_*", true),
+            ("read_*", "*", false),
+            ("read_*", "read_file", true),
+            ("read_*", "read_*_file", true),
+            ("*a*", "*ba*", true),
+            ("*ab", "*b", false),
+            ("a*", "a", true),
+            ("a", "a*", false),
+            ("**", "*", true),
+            ("", "*", false),
+        ] {
+            assert_eq!(Pattern::new(wide).covers(&Pattern::new(narrow)), expected, "{wide:?} {narrow:?}");
+        }
+    }
+
+    proptest! {
+        /// What a covered pattern matches, the covering one matches.
+        #[test]
+        fn cover_is_containment(wide in "[ab*]{0,6}", narrow in "[ab*]{0,6}", text in "[ab]{0,8}") {
+            let (wide, narrow) = (Pattern::new(wide), Pattern::new(narrow));
+            if wide.covers(&narrow) && narrow.matches(&text) {
+                prop_assert!(wide.matches(&text));
+            }
+        }
+
+        /// A pattern covers itself and every text that it matches.
+        #[test]
+        fn matches_are_covered(pattern in "[ab*]{0,6}", text in "[ab]{0,8}") {
+            let pattern = Pattern::new(pattern);
+            prop_assert!(pattern.covers(&pattern));
+            prop_assert_eq!(pattern.matches(&text), pattern.covers(&Pattern::new(text)));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Rules: which calls run, are asked about, or never run.
+
+mod file;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use pintle_tools::Effect;
+use pintle_tools::gate::{CommandLine, Permission};
+use url::Url;
+
+pub use self::file::RulesError;
+pub use self::rule::{Rule, RuleError};
+
+/// Rules from files, from the command line, or of an application. Those that deny take precedence over those that ask, and
+/// these over those that allow, wherever they come from. What no rule names follows the [mode](crate::Mode).
+///
+/// ```
+/// use pintle_governance::Rules;
+///
+/// let rules = Rules::parse(
+///     "rules.toml",
+///     r#"
+///     allow = ["shell(cargo test *)", "web_fetch(docs.rs)"]
+///     ask = ["@write(Cargo.toml)"]
+///     deny = ["@read(**/.env)", "@write(**/.env)", "shell(git push *)"]
+///     "#,
+///     std::path::Path::new("/project"),
+/// )?;
+/// assert_eq!(rules.len(), 6);
+/// # Ok::<(), pintle_governance::RulesError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Rules(Vec<Entry>);
+
+/// Rule with what it does and where it comes from.
+#[derive(Clone, Debug)]
+struct Entry {
+    permission: Permission,
+    rule: Rule,
+    source: String,
+}
+
+/// What rules judge of a call.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CallFacts {
+    /// Name of the tool.
+    pub tool: String,
+    /// Canonical kind of the tool.
+    pub kind: String,
+    /// Effect of the call.
+    pub effect: Effect,
+    /// Files and directories that it names, with all links resolved.
+    pub paths: Vec<PathBuf>,
+    /// Whether it names a path that cannot be resolved.
+    pub has_unresolved_paths: bool,
+    /// Commands that it runs, if it runs any.
+    pub command: Option<CommandLine>,
+    /// Address that it reaches, if it names one.
+    pub address: Option<Address>,
+}
+
+/// Address of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Name of a host, in lower case.
+    Host(String),
+    /// Something that cannot be read as an address.
+    Unreadable,
+}
+
+impl Address {
+    /// Takes the host out of a URL.
+    #[must_use]
+    pub fn of_url(text: &str) -> Self {
+        let url = Url::parse(text).ok();
+        let host = url.as_ref().and_then(Url::host_str).filter(|host| !host.is_empty());
+        // A dot at the end names the same host.
+        host.map_or(Self::Unreadable, |host| Self::Host(host.trim_end_matches('.').to_lowercase()))
+    }
+}
+
+/// What the rules say of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ruling {
+    /// What happens to it.
+    pub permission: Permission,
+    /// The rule, as it was written.
+    pub rule: String,
+    /// Where the rule comes from: a file with a line, or what gave it.
+    pub source: String,
+}
+
+impl Rules {
+    /// Creates an empty set, of which every call follows its mode.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a rule. `source` says where it comes from.
+    pub fn add(&mut self, permission: Permission, rule: Rule, source: impl Into<String>) {
+        self.0.push(Entry { permission, rule, source: source.into() });
+    }
+
+    /// Adds all rules of another set.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Returns the number of rules.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether there are no rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the first tool that a rule names and that is none of these names and kinds, with the rule. A name with `*` is
+    /// a pattern, and need not match any.
+    #[must_use]
+    pub fn unknown_tool(&self, is_known: impl Fn(&str) -> bool) -> Option<(&str, &Rule)> {
+        self.0.iter().find_map(|entry| {
+            let tool = entry.rule.tool_name()?;
+            (!is_known(tool)).then_some((tool, &entry.rule))
+        })
+    }
+
+    /// Returns what the rules say of a call; `None` if none names it.
+    ///
+    /// A rule that denies or asks applies if any part of the call matches: one command of a line, one of several files. Rules
+    /// that allow apply if all parts match, each one of them.
+    #[must_use]
+    pub fn judge(&self, call: &CallFacts) -> Option<Ruling> {
+        for permission in [Permission::Deny, Permission::Ask] {
+            if let Some(entry) = self.of(permission).find(|entry| entry.rule.touches(call)) {
+                return Some(entry.ruling());
+            }
+        }
+        let named: Vec<&Entry> = self.of(Permission::Allow).filter(|entry| entry.rule.names(call)).collect();
+        let is_covered = rule::cover(named.iter().map(|entry| &entry.rule), call);
+        let first = named.iter().find(|entry| entry.rule.touches(call))?;
+        is_covered.then(|| first.ruling())
+    }
+
+    fn of(&self, permission: Permission) -> impl Iterator<Item = &Entry> {
+        self.0.iter().filter(move |entry| entry.permission == permission)
+    }
+}
+
+impl Entry {
+    fn ruling(&self) -> Ruling {
+        Ruling { permission: self.permission, rule: self.rule.to_string(), source: self.source.clone() }
+    }
+}

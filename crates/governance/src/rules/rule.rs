@@ -1,0 +1,259 @@
+//! One rule.
+
+use std::fmt;
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+use pintle_tools::gate::CommandPattern;
+use pintle_tools::{Effect, ToolKind};
+
+use super::{Address, CallFacts};
+use crate::pattern::Pattern;
+
+/// Names some calls: by tool or effect, and by what they touch.
+///
+/// | rule | calls |
+/// |---|---|
+/// | `shell` | of the tool with this name or [kind](ToolKind); `*` in it stands for any characters |
+/// | `@write` | with this effect: `@read`, `@write`, `@execute` or `@network` |
+/// | `shell(git push *)` | that run this command: its words, with `*` for any characters, or at the end for any words |
+/// | `@write(src/**)` | that touch these files: relative to the workspace or from `/`, with `*`, `**` and `?` |
+/// | `web_fetch(*.rust-lang.org)` | that reach this host |
+///
+/// What stands in parentheses is a command, a path or a host, as the tool takes it. For a tool that is not one of the
+/// built-in kinds it says which: `query(host:example.org)`, `Build(command:make *)`, `Save(path:out/**)`.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    text: String,
+    calls: Calls,
+    target: Option<Target>,
+}
+
+#[derive(Clone, Debug)]
+enum Calls {
+    Tool(Pattern),
+    Effect(Effect),
+}
+
+/// What a call touches.
+#[derive(Clone, Debug)]
+enum Target {
+    Command(CommandPattern),
+    Path(GlobMatcher),
+    Host(Pattern),
+}
+
+/// Kind of what stands in parentheses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TargetKind {
+    Command,
+    Path,
+    Host,
+}
+
+/// Reason why a text is not a rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the rule `{rule}` {problem}")]
+pub struct RuleError {
+    rule: String,
+    problem: String,
+}
+
+impl Rule {
+    /// Parses a rule. Relative paths are those of `workspace`, an absolute path with all links resolved.
+    ///
+    /// # Errors
+    ///
+    /// [`RuleError`], which says what was expected.
+    pub fn parse(text: &str, workspace: &Path) -> Result<Self, RuleError> {
+        let text = text.trim();
+        let refused = |problem: String| RuleError { rule: text.to_owned(), problem };
+        let (name, target) = match text.split_once('(') {
+            None if text.contains(')') => return Err(refused("has no `(`".to_owned())),
+            None => (text, None),
+            Some((name, rest)) => {
+                let inside =
+                    rest.strip_suffix(')').ok_or_else(|| refused("has no `)` at its end".to_owned()))?;
+                (name.trim_end(), Some(inside.trim()))
+            }
+        };
+        let calls = Calls::parse(name).map_err(refused)?;
+        let target = match target {
+            None => None,
+            Some("") => {
+                return Err(refused(
+                    "has nothing in its parentheses; without them it names all calls".to_owned(),
+                ));
+            }
+            Some(target) => Some(Target::parse(&calls, target, workspace).map_err(refused)?),
+        };
+        Ok(Self { text: text.to_owned(), calls, target })
+    }
+
+    /// Returns the name of the tool, if it is one and not a pattern or an effect.
+    pub(super) fn tool_name(&self) -> Option<&str> {
+        match &self.calls {
+            Calls::Tool(pattern) if !pattern.has_wildcard() => Some(pattern.as_str()),
+            Calls::Tool(_) | Calls::Effect(_) => None,
+        }
+    }
+
+    /// Returns whether it is about calls like this one, whatever they touch.
+    pub(super) fn names(&self, call: &CallFacts) -> bool {
+        match &self.calls {
+            Calls::Tool(pattern) => pattern.matches(&call.tool) || pattern.matches(&call.kind),
+            Calls::Effect(effect) => *effect == call.effect,
+        }
+    }
+
+    /// Returns whether it names the call, and any part of the call matches. What cannot be judged matches.
+    pub(super) fn touches(&self, call: &CallFacts) -> bool {
+        self.names(call)
+            && match &self.target {
+                None => true,
+                Some(Target::Command(pattern)) => {
+                    call.command.as_ref().is_some_and(|line| line.mentions(pattern))
+                }
+                Some(Target::Path(glob)) => {
+                    call.has_unresolved_paths || call.paths.iter().any(|path| glob.is_match(path))
+                }
+                Some(Target::Host(pattern)) => call.address.as_ref().is_some_and(|address| match address {
+                    Address::Host(host) => pattern.matches(host),
+                    Address::Unreadable => true,
+                }),
+            }
+    }
+}
+
+/// Returns whether these rules, all of which name the call, match all parts of it. What cannot be judged is not matched.
+pub(super) fn cover<'a>(rules: impl Iterator<Item = &'a Rule>, call: &CallFacts) -> bool {
+    let (mut commands, mut paths, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
+    for rule in rules {
+        match &rule.target {
+            None => return true,
+            Some(Target::Command(pattern)) => commands.push(pattern),
+            Some(Target::Path(glob)) => paths.push(glob),
+            Some(Target::Host(pattern)) => hosts.push(pattern),
+        }
+    }
+    let is_command = || call.command.as_ref().is_some_and(|line| line.is_only(&commands));
+    let are_paths = || {
+        !call.has_unresolved_paths
+            && !call.paths.is_empty()
+            && call.paths.iter().all(|path| paths.iter().any(|glob| glob.is_match(path)))
+    };
+    let is_host = || match &call.address {
+        Some(Address::Host(host)) => hosts.iter().any(|pattern| pattern.matches(host)),
+        Some(Address::Unreadable) | None => false,
+    };
+    is_command() || are_paths() || is_host()
+}
+
+impl Calls {
+    fn parse(name: &str) -> Result<Self, String> {
+        if let Some(effect) = name.strip_prefix('@') {
+            return Ok(Self::Effect(match effect {
+                "read" => Effect::Read,
+                "write" => Effect::Write,
+                "execute" => Effect::Execute,
+                "network" => Effect::Network,
+                _ => {
+                    return Err(format!(
+                        "names no effect with `@{effect}`, expected `@read`, `@write`, `@execute` or `@network`"
+                    ));
+                }
+            }));
+        }
+        let is_name = |c: char| c.is_alphanumeric() || "_-.:/*".contains(c);
+        if name.is_empty() || !name.chars().all(is_name) {
+            return Err(
+                "names no tool, expected one such as `shell`, `shell(git log *)` or `@write(src/**)`"
+                    .to_owned(),
+            );
+        }
+        Ok(Self::Tool(Pattern::new(name)))
+    }
+
+    /// Returns what calls of this kind touch; `None` if that is not known.
+    fn target_kind(&self) -> Option<TargetKind> {
+        match self {
+            Self::Effect(Effect::Execute) => Some(TargetKind::Command),
+            Self::Effect(Effect::Read | Effect::Write) => Some(TargetKind::Path),
+            Self::Effect(Effect::Network) => Some(TargetKind::Host),
+            Self::Tool(pattern) if pattern.as_str() == "web_fetch" => Some(TargetKind::Host),
+            Self::Tool(pattern) => match ToolKind::from_name(pattern.as_str())? {
+                ToolKind::Shell => Some(TargetKind::Command),
+                ToolKind::ReadFile
+                | ToolKind::ReadManyFiles
+                | ToolKind::WriteFile
+                | ToolKind::EditFile
+                | ToolKind::ApplyPatch
+                | ToolKind::Grep
+                | ToolKind::Glob
+                | ToolKind::ListDir => Some(TargetKind::Path),
+                ToolKind::SpawnAgent => None,
+            },
+        }
+    }
+}
+
+impl Target {
+    fn parse(calls: &Calls, text: &str, workspace: &Path) -> Result<Self, String> {
+        let prefixes =
+            [("command:", TargetKind::Command), ("path:", TargetKind::Path), ("host:", TargetKind::Host)];
+        let prefixed =
+            prefixes.into_iter().find_map(|(prefix, kind)| Some((kind, text.strip_prefix(prefix)?.trim())));
+        let (kind, text) = match (prefixed, calls.target_kind()) {
+            (Some((kind, text)), _) => (kind, text),
+            (None, Some(kind)) => (kind, text),
+            (None, None) => {
+                return Err(format!(
+                    "does not say what `{text}` is, expected `command:{text}`, `path:{text}` or `host:{text}`"
+                ));
+            }
+        };
+        match kind {
+            TargetKind::Command => {
+                CommandPattern::parse(text).map(Self::Command).map_err(|error| format!("is wrong: {error}"))
+            }
+            TargetKind::Path => path_glob(text, workspace).map(Self::Path),
+            TargetKind::Host => {
+                let is_host = |c: char| c.is_ascii_alphanumeric() || "-.*:[]_".contains(c);
+                if text.chars().all(is_host) {
+                    Ok(Self::Host(Pattern::new(text.to_lowercase())))
+                } else {
+                    Err(format!(
+                        "names no host with `{text}`, expected one such as `docs.rs` or `*.rust-lang.org`"
+                    ))
+                }
+            }
+        }
+    }
+}
+
+/// Returns what matches these files: `dir/**` also the directory itself, which a search reads.
+fn path_glob(text: &str, workspace: &Path) -> Result<GlobMatcher, String> {
+    let relative = text.strip_prefix("./").unwrap_or(text);
+    if Path::new(relative).components().any(|part| part == std::path::Component::ParentDir) {
+        return Err("names a path with `..`, expected one below the workspace, or from `/`".to_owned());
+    }
+    let root = globset::escape(&workspace.to_string_lossy());
+    let text = if relative.starts_with('/') {
+        relative.to_owned()
+    } else {
+        format!("{}/{relative}", root.trim_end_matches('/'))
+    };
+    let text = match text.strip_suffix("/**") {
+        Some(directory) => format!("{directory}{{,/**}}"),
+        None => text,
+    };
+    let glob =
+        GlobBuilder::new(&text).literal_separator(true).backslash_escape(true).empty_alternates(true).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("is wrong: {}", error.kind()))
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

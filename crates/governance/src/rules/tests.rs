@@ -1,0 +1,168 @@
+//! Which calls rules are for, and what wrong ones are answered with.
+
+use std::path::Path;
+
+use super::*;
+
+const WORKSPACE: &str = "/w";
+
+fn rule(text: &str) -> Rule {
+    Rule::parse(text, Path::new(WORKSPACE)).unwrap()
+}
+
+fn call(tool: &str, effect: Effect) -> CallFacts {
+    CallFacts {
+        tool: tool.to_owned(),
+        kind: tool.to_owned(),
+        effect,
+        paths: Vec::new(),
+        has_unresolved_paths: false,
+        command: None,
+        address: None,
+    }
+}
+
+fn command(line: &str) -> CallFacts {
+    CallFacts { command: Some(CommandLine::parse(line)), ..call("shell", Effect::Execute) }
+}
+
+fn writes(paths: &[&str]) -> CallFacts {
+    CallFacts { paths: paths.iter().map(PathBuf::from).collect(), ..call("write_file", Effect::Write) }
+}
+
+fn fetches(url: &str) -> CallFacts {
+    CallFacts { address: Some(Address::of_url(url)), ..call("web_fetch", Effect::Network) }
+}
+
+fn judged(permission: Permission, rules: &[&str], call: &CallFacts) -> bool {
+    let mut set = Rules::new();
+    rules.iter().for_each(|text| set.add(permission, rule(text), "test"));
+    set.judge(call).is_some()
+}
+
+#[test]
+fn rules_that_deny_match_any_part_and_rules_that_allow_match_all() {
+    // The rule, a call, whether it denies it, whether it allows it.
+    let cases = [
+        ("shell", command("ls"), true, true),
+        ("shell", writes(&["/w/a"]), false, false),
+        ("sh*", command("ls"), true, true),
+        ("@execute", command("ls"), true, true),
+        ("@read", command("ls"), false, false),
+        ("shell(cargo test *)", command("cargo test -p x"), true, true),
+        ("shell(cargo test *)", command("cargo test && rm -r /"), true, false),
+        ("shell(cargo test *)", command("sudo cargo test"), true, false),
+        ("shell(cargo test *)", command("cargo test > /etc/passwd"), true, false),
+        ("shell(cargo test *)", command("cargo build"), false, false),
+        ("@execute(git push *)", command("sh -c 'git push'"), true, false),
+        ("@write(src/**)", writes(&["/w/src/a/b.rs"]), true, true),
+        ("@write(src/**)", writes(&["/w/src"]), true, true),
+        ("@write(src/**)", writes(&["/w/src/a", "/w/b"]), true, false),
+        ("@write(src/**)", writes(&["/w/src2/a"]), false, false),
+        ("@write(./src/*.rs)", writes(&["/w/src/a.rs"]), true, true),
+        ("@write(./src/*.rs)", writes(&["/w/src/a/b.rs"]), false, false),
+        ("write_file(/etc/**)", writes(&["/etc/passwd"]), true, true),
+        ("@write(**/.env)", writes(&["/w/.env"]), true, true),
+        ("@write(**/.env)", writes(&["/w/a/.env"]), true, true),
+        ("@write(/**/.env)", writes(&["/x/.env"]), true, true),
+        ("@write(**/.env)", writes(&["/x/.env"]), false, false),
+        ("@write(a)", CallFacts { has_unresolved_paths: true, ..writes(&["/w/a"]) }, true, false),
+        ("@write(a)", writes(&[]), false, false),
+        ("web_fetch(docs.rs)", fetches("https://docs.rs/x"), true, true),
+        ("web_fetch(docs.rs)", fetches("https://DOCS.rs./x"), true, true),
+        ("web_fetch(docs.rs)", fetches("https://user@evil.org/docs.rs"), false, false),
+        ("web_fetch(docs.rs)", fetches("https://docs.rs.evil.org/"), false, false),
+        ("@network(*.rust-lang.org)", fetches("https://doc.rust-lang.org/"), true, true),
+        ("@network(*.rust-lang.org)", fetches("https://rust-lang.org/"), false, false),
+        ("@network(docs.rs)", fetches("no address"), true, false),
+        ("@network(docs.rs)", call("web_search", Effect::Network), false, false),
+        ("Build(command:make *)", CallFacts { tool: "Build".to_owned(), ..command("make all") }, true, true),
+    ];
+    for (text, call, denies, allows) in cases {
+        assert_eq!(judged(Permission::Deny, &[text], &call), denies, "deny {text}: {call:?}");
+        assert_eq!(judged(Permission::Allow, &[text], &call), allows, "allow {text}: {call:?}");
+    }
+}
+
+/// Each part may be allowed by another rule.
+#[test]
+fn rules_that_allow_add_up() {
+    let both = ["shell(cargo *)", "shell(git status)"];
+    assert!(judged(Permission::Allow, &both, &command("git status && cargo test")));
+    assert!(!judged(Permission::Allow, &both, &command("git status && cargo test && ls")));
+    assert!(judged(Permission::Allow, &["@write(a)", "write_file(b)"], &writes(&["/w/a", "/w/b"])));
+    assert!(!judged(Permission::Allow, &["@write(a)", "edit_file(b)"], &writes(&["/w/a", "/w/b"])));
+}
+
+#[test]
+fn deny_comes_before_ask_and_ask_before_allow() {
+    let mut rules = Rules::parse(
+        "rules.toml",
+        "allow = [\"shell\"]\nask = [\"shell(git *)\"]\n\ndeny = [\n  \"shell(git push *)\",\n]\n",
+        Path::new(WORKSPACE),
+    )
+    .unwrap();
+    rules.add(Permission::Allow, rule("shell(git push *)"), "--allow");
+    for (line, permission, source) in [
+        ("ls", Permission::Allow, "rules.toml:1"),
+        ("git log", Permission::Ask, "rules.toml:2"),
+        ("git push", Permission::Deny, "rules.toml:5"),
+    ] {
+        let ruling = rules.judge(&command(line)).unwrap();
+        assert_eq!((ruling.permission, ruling.source.as_str()), (permission, source), "{line}");
+    }
+    assert_eq!(rules.judge(&writes(&["/w/a"])), None);
+}
+
+#[test]
+fn wrong_rules_say_what_was_expected() {
+    for (text, expected) in [
+        ("", "names no tool, expected one such as `shell`, `shell(git log *)` or `@write(src/**)`"),
+        ("shell(ls", "has no `)` at its end"),
+        ("shell)", "has no `(`"),
+        ("shell()", "has nothing in its parentheses; without them it names all calls"),
+        ("@run", "names no effect with `@run`, expected `@read`, `@write`, `@execute` or `@network`"),
+        ("a b", "names no tool, expected one such as `shell`, `shell(git log *)` or `@write(src/**)`"),
+        (
+            "query(example.org)",
+            "does not say what `example.org` is, expected `command:example.org`, `path:example.org` or `host:example.org`",
+        ),
+        (
+            "web_fetch(https://docs.rs/x)",
+            "names no host with `https://docs.rs/x`, expected one such as `docs.rs` or `*.rust-lang.org`",
+        ),
+        ("@write(../x)", "names a path with `..`, expected one below the workspace, or from `/`"),
+        ("@write(a[)", "is wrong: unclosed character class; missing ']'"),
+    ] {
+        let error = Rule::parse(text, Path::new(WORKSPACE)).unwrap_err().to_string();
+        assert_eq!(error, format!("the rule `{text}` {expected}"));
+    }
+    let error = Rule::parse("shell(git $X)", Path::new(WORKSPACE)).unwrap_err().to_string();
+    assert!(error.contains("contains '$'"), "{error}");
+}
+
+#[test]
+fn wrong_files_name_the_line_and_the_nearest_word() {
+    let failed = |text: &str| Rules::parse("r.toml", text, Path::new(WORKSPACE)).unwrap_err().to_string();
+    assert_eq!(
+        failed("allow = []\nalow = [\"shell\"]\n"),
+        "r.toml: line 2: unknown field `alow`, expected one of `allow`, `ask`, `deny`; did you mean `allow`?"
+    );
+    assert_eq!(
+        failed("\n\ndeny = [\"shell\", \"@x\"]"),
+        "r.toml: line 3: the rule `@x` names no effect with `@x`, expected `@read`, `@write`, `@execute` or `@network`"
+    );
+    assert!(failed("deny = \"shell\"").starts_with("r.toml: line 1: invalid type: string"));
+    assert!(failed("deny = [").starts_with("r.toml: line 1: "));
+}
+
+#[test]
+fn tools_that_nobody_knows_are_found() {
+    let rules =
+        Rules::parse("r.toml", "deny = [\"shel(command:ls)\", \"x*\", \"@write\"]", Path::new(WORKSPACE))
+            .unwrap();
+    let found =
+        rules.unknown_tool(|name| name == "shell").map(|(tool, rule)| (tool.to_owned(), rule.to_string()));
+    assert_eq!(found, Some(("shel".to_owned(), "shel(command:ls)".to_owned())));
+    assert!(rules.unknown_tool(|_| true).is_none());
+}
