@@ -9,7 +9,6 @@ use std::path::PathBuf;
 
 use pintle_tools::Effect;
 use pintle_tools::gate::{CommandLine, Permission};
-use url::Url;
 
 pub use self::file::RulesError;
 pub use self::rule::{Rule, RuleError};
@@ -73,13 +72,14 @@ pub enum Address {
 }
 
 impl Address {
-    /// Takes the host out of a URL.
+    /// Creates the address of a host, as the client that will reach it parsed it: another parser could see another host.
     #[must_use]
-    pub fn of_url(text: &str) -> Self {
-        let url = Url::parse(text).ok();
-        let host = url.as_ref().and_then(Url::host_str).filter(|host| !host.is_empty());
+    pub fn of_host(host: &str) -> Self {
         // A dot at the end names the same host.
-        host.map_or(Self::Unreadable, |host| Self::Host(host.trim_end_matches('.').to_lowercase()))
+        match host.trim_end_matches('.').to_lowercase() {
+            host if host.is_empty() => Self::Unreadable,
+            host => Self::Host(host),
+        }
     }
 }
 
