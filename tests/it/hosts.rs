@@ -27,10 +27,10 @@ use self::program::{CONNECTION, CONTROL, LEASE, POINT, ROLE, SCHEMA, STRANDED, W
 /// Longest wait for something that happens within seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a call whose effect nobody knows is answered with.
+/// Beginning of the result of a call with an unknown effect.
 const UNKNOWN: &str = "Interrupted: the program that ran this call ended";
 
-/// What happens to the first host.
+/// Fate of the first host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Dies,

@@ -361,7 +361,7 @@ impl Driver {
     }
 }
 
-/// What is left of an action after a failed record.
+/// Effect that an action still has after a failed record.
 enum Harmless {
     Action(Action),
     /// The action is not performed, and this is the reply to it.

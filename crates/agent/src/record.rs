@@ -66,7 +66,7 @@ pub struct RecordEntry {
     /// Id of the input, if it was posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posted: Option<String>,
-    /// What followed besides.
+    /// Other consequences.
     #[serde(default, skip_serializing_if = "Followed::is_nothing")]
     pub followed: Followed,
 }

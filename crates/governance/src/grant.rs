@@ -36,7 +36,7 @@ impl fmt::Display for GrantId {
     }
 }
 
-/// What a session may do, for how long and for how much. Plain data: it proves nothing by itself, so whoever keeps it
+/// Authority of a session: operations, time and budget. Plain data: it proves nothing by itself, so whoever keeps it
 /// decides who may change it.
 ///
 /// [`Grant::none`] allows nothing, and each part is widened by its field. A subagent gets a grant by
@@ -76,7 +76,7 @@ pub struct Grant {
     pub network: bool,
     /// Environments in which tools may work, by name: `local`, `docker:IMAGE`, `ssh:HOST`.
     pub environments: BTreeSet<Pattern>,
-    /// What may be spent.
+    /// Spending limits.
     #[serde(default)]
     pub budget: GrantBudget,
     /// When it holds.
@@ -96,7 +96,7 @@ pub struct ArgumentScope {
     pub tool: Pattern,
     /// JSON pointer of the argument, such as `/url`.
     pub pointer: String,
-    /// What the argument may be: a text as it is, another value as JSON. A missing argument is nothing of it.
+    /// Values that the argument may have: a text as it is, another value as JSON. A missing argument is nothing of it.
     pub allowed: BTreeSet<Pattern>,
 }
 
@@ -136,7 +136,7 @@ impl EffectCeiling {
     }
 }
 
-/// What may be spent. `None` is without a limit.
+/// Spending limits. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]

@@ -8,7 +8,7 @@ use pintle_tools::gate::Permission;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happens to a call that no rule names.
+/// Default for calls that no rule names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -22,7 +22,7 @@ pub enum Mode {
     Auto,
 }
 
-/// What a mode has to know of a call.
+/// Properties of a call that a mode judges by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallTraits {

@@ -142,7 +142,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a covered pattern matches, the covering one matches.
+        /// The covering pattern matches every text that the covered one matches.
         #[test]
         fn cover_is_containment(wide in "[ab*]{0,6}", narrow in "[ab*]{0,6}", text in "[ab]{0,8}") {
             let (wide, narrow) = (Pattern::new(wide), Pattern::new(narrow));

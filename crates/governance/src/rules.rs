@@ -42,7 +42,7 @@ struct Entry {
     source: String,
 }
 
-/// What rules judge of a call.
+/// Properties of a call that rules judge by.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallFacts {
@@ -83,11 +83,11 @@ impl Address {
     }
 }
 
-/// What the rules say of a call.
+/// Decision of the rules on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ruling {
-    /// What happens to it.
+    /// Permission of the call.
     pub permission: Permission,
     /// The rule, as it was written.
     pub rule: String,

@@ -61,7 +61,7 @@ pub struct PostgresStore {
     pub(crate) database: Arc<Database>,
 }
 
-/// What is known of a session without reading its journal.
+/// Row of a session, without its journal.
 struct Look {
     key: i64,
     head: Position,

@@ -233,7 +233,7 @@ pub async fn the_fence_follows_the_writer(store: &dyn SessionStore) {
     fence.check().expect_err("the writer is gone");
 }
 
-/// What does not exist is an error of its own, or nothing.
+/// Missing sessions are an error of their own, or `None`.
 pub async fn missing_sessions_are_typed(store: &dyn SessionStore) {
     let id = SessionId::new("never created");
     assert!(matches!(store.open(&id).await, Err(StoreError::NotFound(missing)) if missing == id));

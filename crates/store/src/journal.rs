@@ -43,7 +43,7 @@ pub struct StoredJournal {
     recorded_title: Option<String>,
     /// Store of the subagents' journals.
     store: Option<Arc<dyn SessionStore>>,
-    /// What the lines of its origin say, if it is a fork.
+    /// Start that the lines of its origin contain, if it is a fork.
     inherited: Option<Start>,
 }
 

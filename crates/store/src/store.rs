@@ -382,7 +382,7 @@ impl PostedInput {
     }
 }
 
-/// What a list shows of a session. A cache of its journal.
+/// Entry of a session in lists. A cache of its journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Summary {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ToolError;
 
-/// What a call is about to do to one file.
+/// Intended change of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileIntent {

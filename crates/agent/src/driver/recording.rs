@@ -38,7 +38,7 @@ pub(super) struct Batch {
     barrier: Barrier,
 }
 
-/// What follows from one input.
+/// Consequences of one input.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) at: Timestamp,

@@ -22,7 +22,7 @@ pub enum Action {
         model_call: ModelCallId,
         /// Request.
         request: Box<Request>,
-        /// What is reserved for each attempt, under a limit on tokens or cost.
+        /// Reservation for each attempt, under a limit on tokens or cost.
         reserved: Option<Box<Spent>>,
     },
     /// Cancel the current model call, which then replies with `ModelFailed`.
@@ -73,7 +73,7 @@ pub enum Action {
     Reconcile {
         /// Key of the call.
         call: CallKey,
-        /// What the call was about to do to each file.
+        /// Intended change of each file.
         files: Vec<FileIntent>,
     },
     /// Stop a running call, which then replies with `ToolFinished` or `ToolLost`.
@@ -89,7 +89,7 @@ pub enum Action {
         ask: u64,
         /// Budget of this session so far.
         has: Box<Budget>,
-        /// What it needs in addition.
+        /// Additional budget that it needs.
         wants: Box<Budget>,
     },
     /// Tell a subagent its budget. No reply.

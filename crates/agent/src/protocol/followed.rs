@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Action, EventKind, OutcomeStatus, Spent};
 
-/// What followed from an input besides the fingerprint of a request, in a record: the decisions without which another
+/// Consequences of an input besides the fingerprint of a request, in a record: the decisions without which another
 /// version could not tell where runs and conversations went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -14,7 +14,7 @@ pub struct Followed {
     /// Number of entries of the history that the request was to summarise, if it was for a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<u64>,
-    /// What was reserved for each attempt of the request, under a limit on tokens or cost.
+    /// Reservation for each attempt of the request, under a limit on tokens or cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved: Option<Spent>,
     /// Whether a model call was cancelled.

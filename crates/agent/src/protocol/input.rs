@@ -209,7 +209,7 @@ pub enum InputKind {
     ChangesDeclared {
         /// Key of the call.
         call: CallKey,
-        /// What it is about to do to each file.
+        /// Intended change of each file.
         files: Vec<FileIntent>,
     },
     /// The files of an interrupted call were compared with its declaration.
@@ -268,7 +268,7 @@ pub enum InputKind {
         ask: u64,
         /// Its budget so far.
         has: Budget,
-        /// What it needs in addition.
+        /// Additional budget that it needs.
         wants: Budget,
     },
     /// The parent session answered a request for more of the budget.

@@ -15,7 +15,7 @@ pub struct Posted {
     pub input: PostedInput,
 }
 
-/// What somebody who does not run a session can send it.
+/// Input that a process can send to a session that it does not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]

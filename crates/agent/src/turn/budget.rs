@@ -16,7 +16,7 @@ pub(super) struct ReachedLimit {
     budget: BudgetKind,
     limit: u64,
     spent: u64,
-    /// What the next call needs at least, if there is less.
+    /// Minimum that the next call needs, if less is left.
     #[serde(default)]
     needed: Option<u64>,
 }

@@ -46,7 +46,7 @@ enum Asking {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shortage {
     pub(super) limit: ReachedLimit,
-    /// What would be needed besides what is left.
+    /// Budget that is missing.
     wants: Budget,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct CallState {
     /// Whether the call has spawned a subagent since its start.
     #[serde(default)]
     spawned: bool,
-    /// What the call has declared about files since its start.
+    /// Changes of files that the call has declared since its start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) declared: Vec<FileIntent>,
 }

@@ -237,7 +237,7 @@ impl Files<'_> {
     }
 }
 
-/// What a rewind does or would do.
+/// Effects of a rewind, done or planned.
 #[derive(Default)]
 struct Report {
     id: String,

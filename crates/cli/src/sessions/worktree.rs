@@ -27,7 +27,7 @@ pub(crate) struct Worktree {
     repository: PathBuf,
 }
 
-/// What a session changed in its worktree.
+/// Changes of a session in its worktree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes {
     /// Lines of `git diff --name-status`.

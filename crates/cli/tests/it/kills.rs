@@ -24,7 +24,7 @@ const ROUNDS: usize = 4;
 /// Result of a call whose effect nobody knows.
 const UNKNOWN: &str = "Interrupted: the program that ran this call ended";
 
-/// What happened in all pieces of work.
+/// Totals over all pieces of work.
 #[derive(Debug, Default)]
 struct Counts {
     kills: u32,

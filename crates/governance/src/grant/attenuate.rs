@@ -19,9 +19,9 @@ pub enum Axis {
     Tools,
     /// Limits on arguments.
     Arguments,
-    /// What may be read.
+    /// Paths that may be read.
     Reads,
-    /// What may be changed.
+    /// Paths that may be changed.
     Writes,
     /// Highest effect.
     Effect,
@@ -29,7 +29,7 @@ pub enum Axis {
     Network,
     /// Environments.
     Environments,
-    /// What may be spent.
+    /// Spending limits.
     Budget,
     /// Time.
     Window,

@@ -18,7 +18,7 @@ use super::GrantError;
 pub struct PathScope {
     /// Roots; `/` is everything.
     pub roots: BTreeSet<String>,
-    /// What is excluded.
+    /// Excluded files and directories.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub except: BTreeSet<String>,
 }

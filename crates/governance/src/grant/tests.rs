@@ -194,7 +194,7 @@ fn narrower_grants_are_given() {
     }
 }
 
-/// What a call is, for a grant.
+/// Properties of a call that a grant limits.
 #[derive(Clone, Debug)]
 struct Facts {
     tool: String,

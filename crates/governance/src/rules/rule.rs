@@ -20,7 +20,7 @@ use crate::pattern::Pattern;
 /// | `@write(src/**)` | that touch these files: relative to the workspace or from `/`, with `*`, `**` and `?` |
 /// | `web_fetch(*.rust-lang.org)` | that reach this host |
 ///
-/// What stands in parentheses is a command, a path or a host, as the tool takes it. For a tool that is not one of the
+/// The text in parentheses is a command, a path or a host, as the tool takes it. For a tool that is not one of the
 /// built-in kinds it says which: `query(host:example.org)`, `Build(command:make *)`, `Save(path:out/**)`.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -35,7 +35,7 @@ enum Calls {
     Effect(Effect),
 }
 
-/// What a call touches.
+/// Target of a call.
 #[derive(Clone, Debug)]
 enum Target {
     Command(CommandPattern),

@@ -18,7 +18,7 @@ const ANSWER: u8 = 2;
 /// A proxy in front of the server.
 struct Proxy {
     port: u16,
-    /// What is lost next, once.
+    /// Next message to lose, once.
     loses: Arc<AtomicU8>,
     _tasks: JoinSet<()>,
 }

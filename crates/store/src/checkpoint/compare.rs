@@ -9,7 +9,7 @@ use super::manifest::{Entry, Manifest, Presence, State};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// What differs, sorted by path.
+    /// Differences, sorted by path.
     pub changes: Vec<Change>,
     /// Paths that at least one side has, and of which the state on the other side, or on both, is not known: files beyond
     /// the limits of a checkpoint, files that are ignored on one side, devices, pipes and sockets. Sorted.

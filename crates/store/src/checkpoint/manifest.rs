@@ -89,7 +89,7 @@ pub enum Unlisted {
     Time,
 }
 
-/// What a manifest knows of a path.
+/// Entry of a manifest for a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence<'a> {
     /// The path and its content.

@@ -9,7 +9,7 @@ use super::error::CheckpointError;
 use super::manifest::{Entry, Manifest, Presence};
 use super::restore::unlisted::UnlistedPaths;
 
-/// What a restore would do: the result of [`plan_restore`].
+/// Planned restore: the result of [`plan_restore`].
 ///
 /// Steps may be taken out of it before [`restore`](super::restore()), such as those of [`foreign`](Self::foreign).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +17,12 @@ use super::restore::unlisted::UnlistedPaths;
 pub struct RestorePlan {
     /// The directory to restore; absolute.
     pub root: PathBuf,
-    /// What would be changed, sorted by path.
+    /// Changes, sorted by path.
     pub steps: Vec<Step>,
     /// Paths of steps that somebody else may have changed: their present state is neither that of the newest checkpoint
     /// nor the one to restore. Sorted.
     pub foreign: Vec<PathBuf>,
-    /// What differs, or may differ, and would not be changed, sorted by path.
+    /// Paths that differ, or may differ, and stay as they are, sorted.
     pub left_alone: Vec<LeftAlone>,
 }
 

@@ -55,7 +55,7 @@ pub async fn a_fork_begins_with_the_lines_of_its_origin(store: &dyn SessionStore
     }
 }
 
-/// What a fork has of its origin stays when that is deleted, and the other way round.
+/// Fork and origin survive the deletion of each other.
 pub async fn a_fork_survives_its_origin(store: &dyn SessionStore) {
     let large = "x".repeat(MAX_INLINE_STRING + 1);
     let mut origin = create(store, "a").await;

@@ -47,13 +47,13 @@ pub(super) struct Prefix {
     pub(super) values: BTreeSet<Hash>,
 }
 
-/// What the first line of a segment says of the lines before it.
+/// Predecessor of a segment, as its first line names it.
 struct Origin {
     follows: Position,
     forked_from: Option<SessionId>,
 }
 
-/// What a complete reading of a journal found.
+/// Result of reading a whole journal.
 #[derive(Clone, Debug)]
 pub(super) struct Extent {
     pub(super) head: Position,

@@ -10,7 +10,7 @@ use crate::protocol::{SessionId, SubagentSettings, SubagentStatus};
 
 const AGENTS: [&str; 3] = ["one", "two", "three"];
 
-/// What a member of the tree does next.
+/// Next step of a member of the tree.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     /// Its model replies, with this share of the output that it may have.
@@ -96,7 +96,7 @@ impl Member {
 /// The root and its subagents.
 struct Tree {
     members: Vec<Member>,
-    /// What the providers count in truth.
+    /// True counts of the providers.
     truth: u64,
 }
 

@@ -6,7 +6,7 @@ use super::properties::{Step, limits, limits_of_a_change, step, take};
 use super::*;
 use crate::turn::round::NotRun;
 
-/// What has to be the same.
+/// State that has to be the same.
 #[derive(Debug, PartialEq)]
 struct Kept {
     history: Vec<(TurnKind, String)>,

@@ -44,7 +44,7 @@ pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Res
     Ok(Exit::Done)
 }
 
-/// What a subcommand says, in both formats.
+/// Output of a subcommand, in both formats.
 struct Report {
     text: String,
     json: Value,

@@ -132,7 +132,7 @@ async fn checkpoints_in_a_container_work() {
         let env = DockerEnvironment::start(image).working_directory("/tmp").build().unwrap();
         env.initialize().await.unwrap();
         let env: Arc<dyn ExecutionEnvironment> = Arc::new(env);
-        checkpoints_work(Arc::clone(&env), Path::new("/tmp/work/root")).await;
+        checkpoints_work(Arc::clone(&env), Path::new("/tmp/checkpoints")).await;
         env.cleanup().await.unwrap();
     }
 }

@@ -145,7 +145,7 @@ async fn contents_are_read_in_batches() {
     assert_eq!(workspace.snapshot(), before);
 }
 
-/// What was kept before is kept, so that the next checkpoint continues.
+/// Values of an incomplete checkpoint are kept, so that the next checkpoint continues.
 #[tokio::test]
 async fn dropped_checkpoint_leaves_the_workspace_alone() {
     let workspace = Workspace::with(&["a = 1", "b = 2"]);

@@ -52,7 +52,7 @@ struct DirectoryNode {
     synced: BTreeMap<String, Node>,
 }
 
-/// What happens at one operation.
+/// Fault at one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The process or the machine dies in the middle of operation `at`, and nothing works any more.

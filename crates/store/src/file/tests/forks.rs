@@ -108,7 +108,7 @@ async fn a_fork_is_whole_or_is_not() {
     assert!(at_operation > 10, "{at_operation}");
 }
 
-/// What processes left that died is swept, and nothing else: also a directory of somebody else.
+/// Leftovers of dead processes are swept, and foreign files stay.
 #[tokio::test]
 async fn what_nobody_has_is_swept() {
     let directory = tempfile::tempdir().unwrap();

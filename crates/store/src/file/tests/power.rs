@@ -7,7 +7,7 @@ use crate::store::Posting;
 /// Losses of power per operation, each with other parts of what was not synced.
 const SEEDS: u64 = 12;
 
-/// What a script was told.
+/// Acknowledgements that a script received.
 #[derive(Debug, Default)]
 struct Told {
     created: bool,
