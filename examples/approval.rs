@@ -22,9 +22,9 @@ impl Gate for ManifestGate {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         // Paths are absolute and known before the call runs, for every tool that writes files.
         if call.writes().iter().any(|path| path.ends_with("Cargo.toml")) {
-            return Verdict::Ask { reason: "it changes the manifest".to_owned() };
+            return Verdict::ask("it changes the manifest");
         }
-        Verdict::Allow
+        Verdict::ALLOW
     }
 }
 

@@ -237,7 +237,10 @@ impl Machine {
                 self.model_failed(model_call, error, partial, out);
             }
             InputKind::TimerFired { timer } => self.timer_fired(timer, out),
-            InputKind::CallPrepared { call, preparation } => self.call_prepared(call, preparation, out),
+            InputKind::CallPrepared { call, preparation, judgement } => {
+                self.call_prepared(call, preparation, judgement, out);
+            }
+            InputKind::CallJudged { call, judgement } => self.call_judged(call, judgement, out),
             InputKind::ToolStarted { call } => self.tool_started(call, out),
             InputKind::ChangesDeclared { call, files } => self.changes_declared(call, files),
             InputKind::Reconciled { call, result } => self.reconciled(call, result, out),

@@ -124,12 +124,16 @@ impl GrantGate {
 
 #[async_trait]
 impl Gate for GrantGate {
+    fn name(&self) -> &'static str {
+        "grant"
+    }
+
     async fn check(&self, call: &PreparedCall) -> Verdict {
         let objection = match self.objection(call) {
             None => self.path_objection(call).await,
             objection => objection,
         };
-        objection.map_or(Verdict::Allow, |reason| Verdict::Deny { reason })
+        objection.map_or(Verdict::ALLOW, Verdict::deny).with_rule(self.grant.id.to_string())
     }
 }
 

@@ -15,12 +15,12 @@ mod path;
 mod protected;
 mod read_before_write;
 mod tool;
+mod verdict;
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
 pub use self::command::{CommandGate, CommandLine, CommandPattern, PatternError};
 pub use self::effect::EffectGate;
@@ -28,6 +28,7 @@ pub use self::path::PathGate;
 pub use self::protected::ProtectedDirectoryGate;
 pub use self::read_before_write::ReadBeforeWrite;
 pub use self::tool::ToolGate;
+pub use self::verdict::{Judgement, JudgementStep, Permission, Verdict};
 use crate::call::{Execution, PreparedCall};
 use crate::error::{ToolError, ToolErrorKind};
 
@@ -37,6 +38,11 @@ use crate::error::{ToolError, ToolErrorKind};
 /// turn waits for it. It must not block its thread, which may be the one that the session runs on.
 #[async_trait]
 pub trait Gate: fmt::Debug + Send + Sync {
+    /// Returns the name of this step of a judgement, such as `grant`. By default `gate`.
+    fn name(&self) -> &'static str {
+        "gate"
+    }
+
     /// Returns the verdict on one call.
     ///
     /// A session lets each call be judged twice: when it is prepared, and right before it runs, since another call of
@@ -52,58 +58,18 @@ pub trait Gate: fmt::Debug + Send + Sync {
 
 const _: fn(&dyn Gate) = |_| {};
 
-/// The decision of a gate about one call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The call may run, unless another gate objects.
-    Allow,
-    /// The call must not run, whatever the other gates decide.
-    Deny {
-        /// The reason, for the model.
-        reason: String,
-    },
-    /// A person decides, unless another gate denies the call.
-    Ask {
-        /// The reason, for that person.
-        reason: String,
-    },
-}
-
-/// The action of a rule of a ready-made gate on the calls that it matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Permission {
-    /// The calls may run.
-    Allow,
-    /// A person decides on each call.
-    Ask,
-    /// The calls must not run.
-    Deny,
-}
-
-impl Permission {
-    fn verdict(self, reason: impl FnOnce() -> String) -> Verdict {
-        match self {
-            Self::Allow => Verdict::Allow,
-            Self::Ask => Verdict::Ask { reason: reason() },
-            Self::Deny => Verdict::Deny { reason: reason() },
-        }
-    }
-}
-
-/// Returns the verdict of a chain: the first denial, else all questions joined, else permission.
-pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Verdict {
-    let mut questions: Vec<String> = Vec::new();
+/// Returns the judgement of a chain. It ends at the first denial.
+pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Judgement {
+    let mut judgement = Judgement::new();
     for gate in gates {
-        match gate.check(call).await {
-            Verdict::Allow => {}
-            denial @ Verdict::Deny { .. } => return denial,
-            Verdict::Ask { reason } if questions.contains(&reason) => {}
-            Verdict::Ask { reason } => questions.push(reason),
+        let verdict = gate.check(call).await;
+        let is_denied = verdict.permission() == Permission::Deny;
+        judgement.push(JudgementStep::new(gate.name(), verdict));
+        if is_denied {
+            break;
         }
     }
-    if questions.is_empty() { Verdict::Allow } else { Verdict::Ask { reason: questions.join("; ") } }
+    judgement
 }
 
 /// Returns the error that the model reads for a denied call.

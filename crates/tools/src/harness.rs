@@ -60,11 +60,11 @@ impl Harness {
     /// Returns what the model reads of a call: `ok: ` or `error: `, and the text, with the directory as `DIR`.
     pub(crate) async fn call(&self, tool: impl DynTool, arguments: &str) -> String {
         let (is_error, text) = match self.prepare(tool, arguments).await {
-            Preparation::Ready(call) => {
+            Preparation::Ready { call, .. } => {
                 let result = execute(&call, &self.context(), &TruncationLimits::new()).await.result;
                 (result.is_error, result.text())
             }
-            Preparation::Refused(error) => (true, error.for_model().to_owned()),
+            Preparation::Refused { error, .. } => (true, error.for_model().to_owned()),
             asks @ Preparation::Ask { .. } => panic!("{arguments}: {asks:?}"),
         };
         format!("{}: {}", if is_error { "error" } else { "ok" }, self.mask(&text))
@@ -90,8 +90,10 @@ impl Harness {
         arguments: &str,
     ) -> Execution {
         match self.prepare(tool, arguments).await {
-            Preparation::Ready(call) => execute(&call, cx, &TruncationLimits::new()).await,
-            other @ (Preparation::Ask { .. } | Preparation::Refused(_)) => panic!("{arguments}: {other:?}"),
+            Preparation::Ready { call, .. } => execute(&call, cx, &TruncationLimits::new()).await,
+            other @ (Preparation::Ask { .. } | Preparation::Refused { .. }) => {
+                panic!("{arguments}: {other:?}")
+            }
         }
     }
 

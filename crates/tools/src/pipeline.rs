@@ -27,6 +27,7 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::gate;
 pub use crate::gate::{Gate, Verdict};
+use crate::gate::{Judgement, Permission};
 use crate::registry::ToolRegistry;
 use crate::schema;
 use crate::tool::ToolOutput;
@@ -36,16 +37,26 @@ use crate::truncate::{self, TruncationLimits, TruncationRule};
 #[derive(Debug)]
 pub enum Preparation {
     /// The call may run.
-    Ready(PreparedCall),
+    Ready {
+        /// The call.
+        call: PreparedCall,
+        /// What the gates say about it.
+        judgement: Judgement,
+    },
     /// The call may run if a person approves it.
     Ask {
         /// The call.
         call: PreparedCall,
-        /// Why approval is needed.
-        reason: String,
+        /// What the gates say about it, with the reason why approval is needed.
+        judgement: Judgement,
     },
-    /// The call must not run; the error is its result.
-    Refused(ToolError),
+    /// The call must not run.
+    Refused {
+        /// Its result.
+        error: ToolError,
+        /// What the gates say about it; empty if it never came before them.
+        judgement: Judgement,
+    },
 }
 
 /// Looks up the tool, validates the arguments by the schema and by the tool itself, and lets the gates judge the call.
@@ -57,13 +68,16 @@ pub async fn prepare(
 ) -> Preparation {
     let prepared = match PreparedCall::new(registry, env, call) {
         Ok(prepared) => prepared,
-        Err(error) => return Preparation::Refused(error),
+        Err(error) => return Preparation::Refused { error, judgement: Judgement::new() },
     };
-    match gate::judge(gates, &prepared).await {
-        Verdict::Allow => Preparation::Ready(prepared.with_resolved_targets(env).await),
-        Verdict::Deny { reason } => Preparation::Refused(gate::denied(&call.name, &reason)),
-        Verdict::Ask { reason } => {
-            Preparation::Ask { call: prepared.with_resolved_targets(env).await, reason }
+    let judgement = gate::judge(gates, &prepared).await;
+    match judgement.permission() {
+        Permission::Allow => {
+            Preparation::Ready { call: prepared.with_resolved_targets(env).await, judgement }
+        }
+        Permission::Ask => Preparation::Ask { call: prepared.with_resolved_targets(env).await, judgement },
+        Permission::Deny => {
+            Preparation::Refused { error: gate::denied(&call.name, &judgement.reason()), judgement }
         }
     }
 }

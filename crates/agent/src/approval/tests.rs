@@ -335,8 +335,8 @@ async fn a_gate_that_asks_late_refuses_the_call() {
     impl Gate for LateAskingGate {
         async fn check(&self, _call: &PreparedCall) -> Verdict {
             match self.0.fetch_add(1, Ordering::SeqCst) {
-                0 => Verdict::Allow,
-                _ => Verdict::Ask { reason: "the moon is full".to_owned() },
+                0 => Verdict::ALLOW,
+                _ => Verdict::ask("the moon is full"),
             }
         }
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::Fingerprint;
-use pintle_tools::gate;
-use pintle_tools::pipeline::{self, DryRun, Execution, Gate, PreparedCall, Verdict};
+use pintle_tools::gate::{self, Judgement, Permission};
+use pintle_tools::pipeline::{self, DryRun, Execution, Gate, PreparedCall};
 use tracing::Instrument as _;
 
 use super::report::Decided;
@@ -83,24 +83,43 @@ async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Opt
     tokio::time::timeout(DRY_RUN_TIMEOUT, running).await.ok()?.ok()?
 }
 
+/// Reason why a call that was ready must not run after all.
+#[derive(Debug, Default)]
+pub(super) struct Objection {
+    pub(super) reason: String,
+    /// What the gates say now; empty if they are not the reason.
+    pub(super) judgement: Judgement,
+}
+
+impl From<&str> for Objection {
+    fn from(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), ..Self::default() }
+    }
+}
+
 /// Returns why a call must not run after all: another one was approved, or the situation has changed since it was
 /// prepared and a gate objects now.
 pub(super) async fn objection(
     gates: &[Arc<dyn Gate>],
     call: &PreparedCall,
     approved: Option<Fingerprint>,
-) -> Option<String> {
+) -> Option<Objection> {
     if approved.is_some_and(|approved| approved != call.fingerprint()) {
-        return Some("another call was approved".to_owned());
+        return Some("another call was approved".into());
     }
-    match AssertUnwindSafe(gate::judge(gates, call)).catch_unwind().await {
-        Ok(Verdict::Allow) => None,
-        Ok(Verdict::Ask { .. }) if approved.is_some() => None,
-        Ok(Verdict::Ask { reason }) => {
-            Some(format!("{reason}, which was not so when it was prepared; make it again to have it decided"))
+    let Ok(judgement) = AssertUnwindSafe(gate::judge(gates, call)).catch_unwind().await else {
+        return Some("a gate before it is broken".into());
+    };
+    let reason = judgement.reason();
+    match judgement.permission() {
+        Permission::Allow => None,
+        Permission::Ask if approved.is_some() => None,
+        Permission::Ask => {
+            let reason =
+                format!("{reason}, which was not so when it was prepared; make it again to have it decided");
+            Some(Objection { reason, judgement })
         }
-        Ok(Verdict::Deny { reason }) => Some(reason),
-        Err(_panic) => Some("a gate before it is broken".to_owned()),
+        Permission::Deny => Some(Objection { reason, judgement }),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pintle_llm::Fingerprint;
 use pintle_tools::ToolError;
+use pintle_tools::gate::Judgement;
 use pintle_tools::pipeline::PreparedCall;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -18,6 +19,21 @@ pub(super) struct ReadyCall {
     pub(super) call: PreparedCall,
     /// Request for approval, if a gate asks for it.
     pub(super) request: Option<Arc<ApprovalRequest>>,
+}
+
+/// Result of preparing a call.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// What the gates said.
+    pub(super) judgement: Judgement,
+    pub(super) result: Result<ReadyCall, ToolError>,
+}
+
+impl From<ToolError> for Prepared {
+    /// Returns the result of a call that did not come before the gates.
+    fn from(error: ToolError) -> Self {
+        Self { judgement: Judgement::new(), result: Err(error) }
+    }
 }
 
 /// Converts the result of preparing a call for the machine.
@@ -258,6 +274,7 @@ impl Driver {
             | InputKind::ArgumentsClosed { .. }
             | InputKind::ModelRetrying { .. }
             | InputKind::CallPrepared { .. }
+            | InputKind::CallJudged { .. }
             | InputKind::ToolStarted { .. }
             | InputKind::ChangesDeclared { .. }
             | InputKind::Reconciled { .. }
@@ -293,7 +310,8 @@ mod tests {
         let tools = ProviderProfile::anthropic("m").tool_registry;
         let tool_call = ToolCall::from_raw("a", "shell", r#"{"command":"true"}"#);
         let env = MemoryEnvironment::new("/project");
-        let pipeline::Preparation::Ready(call) = pipeline::prepare(&tools, &[], &env, &tool_call).await
+        let pipeline::Preparation::Ready { call, .. } =
+            pipeline::prepare(&tools, &[], &env, &tool_call).await
         else {
             panic!("it may run")
         };

@@ -22,6 +22,11 @@ pub(super) fn redact_input(redactions: &Redactions, kind: &mut InputKind) {
     {
         redact_text(redactions, text);
     }
+    if let InputKind::CallPrepared { judgement, .. } | InputKind::CallJudged { judgement, .. } = kind {
+        for step in judgement.steps_mut() {
+            redact_text(redactions, &mut step.reason);
+        }
+    }
 }
 
 /// Replaces the secrets in the result of a call. A large output is read on a thread for it.

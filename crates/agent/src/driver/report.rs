@@ -1,12 +1,11 @@
 //! Reports of the session's tasks to the driver.
 
 use pintle_llm::Fingerprint;
-use pintle_tools::ToolError;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
-use super::call_slots::ReadyCall;
+use super::call_slots::Prepared;
 use super::posted::Delivery;
 use crate::protocol::{CallKey, Decision, InputKind, SegmentId, Timer};
 
@@ -29,7 +28,7 @@ pub(super) enum Report {
     /// Text of an open segment.
     Text { segment: SegmentId, delta: String },
     /// Result of preparing a call.
-    Prepared { key: CallKey, result: Box<Result<ReadyCall, ToolError>> },
+    Prepared { key: CallKey, prepared: Box<Prepared> },
     /// Decision of the approver.
     Decided(Box<Decided>),
 }
@@ -75,7 +74,7 @@ impl Driver {
                 }
                 None
             }
-            Report::Prepared { key, result } => Some(self.set_prepared(key, *result)),
+            Report::Prepared { key, prepared } => Some(self.set_prepared(key, *prepared)),
             Report::Decided(decided) => self.decide(*decided),
         };
         if let Some(kind) = input {

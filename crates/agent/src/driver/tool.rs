@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::call_slots::{ReadyCall, preparation};
+use super::approval::Objection;
+use super::call_slots::{Prepared, ReadyCall, preparation};
 use super::checkpointer::Checkpointer;
 use super::context::EnvironmentInit;
 use super::reconciling::RecordedIntents;
@@ -42,14 +43,14 @@ impl Driver {
         let span = self.trace.run();
         let mut preparing = Box::pin(preparing.run().instrument(span.clone()));
         let cancelled = self.calls.prepare(key);
-        if let Some(result) = poll_immediate(&mut preparing).await {
-            return Some(self.set_prepared(key, result));
+        if let Some(prepared) = poll_immediate(&mut preparing).await {
+            return Some(self.set_prepared(key, prepared));
         }
         let reports = self.reports.clone();
         let task = async move {
-            let result = Box::new(preparing.await);
+            let prepared = Box::new(preparing.await);
             // If the driver is gone, nobody needs the call.
-            let _ = reports.send(Report::Prepared { key, result }).await;
+            let _ = reports.send(Report::Prepared { key, prepared }).await;
         };
         // A gate may wait for a person, who need not answer once the turn is stopped.
         let task = async move { cancelled.run_until_cancelled(task).await };
@@ -58,10 +59,11 @@ impl Driver {
     }
 
     /// Stores a prepared call and returns the input for the machine.
-    pub(super) fn set_prepared(&mut self, key: CallKey, result: Result<ReadyCall, ToolError>) -> InputKind {
+    pub(super) fn set_prepared(&mut self, key: CallKey, prepared: Prepared) -> InputKind {
+        let Prepared { judgement, result } = prepared;
         let preparation = preparation(&result);
         self.calls.set_prepared(key, result);
-        InputKind::CallPrepared { call: key, preparation }
+        InputKind::CallPrepared { call: key, preparation, judgement }
     }
 
     /// Runs a prepared call in a task of its own. Its start is in the log. Returns the result of a call that cannot run.
@@ -133,7 +135,15 @@ impl Effects {
             objection
         };
         match cx.cancel.run_until_cancelled(judging).await {
-            Some(Some(reason)) => return finished(key, denied(call, &reason)),
+            Some(Some(objection)) => {
+                let Objection { reason, judgement } = objection;
+                if !judgement.is_empty() {
+                    let judged = InputKind::CallJudged { call: key, judgement };
+                    // If the driver is gone, nobody needs the result.
+                    let _ = self.reports.send(Report::input(judged)).await;
+                }
+                return finished(key, denied(call, &reason));
+            }
             Some(None) if !cx.cancel.is_cancelled() => {}
             Some(None) | None => return not_run(key),
         }
@@ -181,30 +191,32 @@ struct CallPreparation {
 
 impl CallPreparation {
     /// Prepares the call. A panic of the tool or of a gate only fails this call.
-    async fn run(self) -> Result<ReadyCall, ToolError> {
+    async fn run(self) -> Prepared {
         let name = self.tool_call.name.clone();
         AssertUnwindSafe(self.prepare()).catch_unwind().await.unwrap_or_else(|_panic| {
             tracing::error!(tool = name, "preparing a call panicked");
             let message = format!(
                 "The call of {name} could not be prepared: the tool itself, or a gate before it, is broken"
             );
-            Err(ToolError::failed(message))
+            ToolError::failed(message).into()
         })
     }
 
-    async fn prepare(self) -> Result<ReadyCall, ToolError> {
+    async fn prepare(self) -> Prepared {
         let Self { tool_call, registry, gates, env, init, origin } = self;
         if let Err(error) = init.ensure().await {
             let message = format!("The execution environment cannot be used: {error}");
-            return Err(ToolError::new(ToolErrorKind::EnvironmentLost, message));
+            return ToolError::new(ToolErrorKind::EnvironmentLost, message).into();
         }
         match pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call).await {
-            pipeline::Preparation::Ready(call) => Ok(ReadyCall { call, request: None }),
-            pipeline::Preparation::Ask { call, reason } => {
-                let request = approval::request(&call, &reason, env, origin).await;
-                Ok(ReadyCall { call, request: Some(request) })
+            pipeline::Preparation::Ready { call, judgement } => {
+                Prepared { judgement, result: Ok(ReadyCall { call, request: None }) }
             }
-            pipeline::Preparation::Refused(error) => Err(error),
+            pipeline::Preparation::Ask { call, judgement } => {
+                let request = approval::request(&call, &judgement.reason(), env, origin).await;
+                Prepared { judgement, result: Ok(ReadyCall { call, request: Some(request) }) }
+            }
+            pipeline::Preparation::Refused { error, judgement } => Prepared { judgement, result: Err(error) },
         }
     }
 }

@@ -171,7 +171,7 @@ mod tests {
         registry.register(tool).unwrap();
         let name = registry.names().next().unwrap().to_owned();
         let call = ToolCall::from_raw("c1", name, arguments.to_string());
-        let Preparation::Ready(call) = prepare(&registry, &[], env.as_ref(), &call).await else {
+        let Preparation::Ready { call, .. } = prepare(&registry, &[], env.as_ref(), &call).await else {
             panic!("the call is valid")
         };
         let execution = execute(&call, &ToolContext::new(env, "c1"), &TruncationLimits::new()).await;

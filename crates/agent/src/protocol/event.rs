@@ -4,6 +4,7 @@ mod schema;
 
 use pintle_env::Output;
 use pintle_llm::{CallArguments, ErrorInfo, Fingerprint, FinishReason, Segment, Usage};
+use pintle_tools::gate::{Judgement, Permission};
 use pintle_tools::{ArgumentRepair, FileChange, ToolErrorKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -198,6 +199,17 @@ pub enum EventKind {
         tool_name: String,
         /// Repairs.
         repairs: Vec<ArgumentRepair>,
+    },
+    /// The gates judged a call. Emitted if there are gates, and again if one refuses the call right before its effect.
+    CallJudged {
+        /// Id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool_name: String,
+        /// What may happen to the call: the strictest verdict.
+        permission: Permission,
+        /// Verdict of each gate that was asked, with the rule that decided. The chain ends at the first denial.
+        steps: Judgement,
     },
     /// A tool call started, or is answered without running.
     ToolCallStart {

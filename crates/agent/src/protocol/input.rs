@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pintle_llm::{ErrorInfo, ReasoningEffort, Response};
+use pintle_tools::gate::Judgement;
 use pintle_tools::pipeline::Execution;
 use pintle_tools::{FileIntent, Reconciliation};
 use serde::{Deserialize, Serialize};
@@ -199,6 +200,17 @@ pub enum InputKind {
         call: CallKey,
         /// Result of the preparation.
         preparation: Preparation,
+        /// What the gates said.
+        #[serde(default, skip_serializing_if = "Judgement::is_empty")]
+        judgement: Judgement,
+    },
+    /// A gate refused a call right before its effect, since the situation had changed since it was prepared. Its result
+    /// follows.
+    CallJudged {
+        /// Key of the call.
+        call: CallKey,
+        /// What the gates said.
+        judgement: Judgement,
     },
     /// A call is about to run. Precedes its effect.
     ToolStarted {

@@ -99,7 +99,7 @@ struct AskForRun;
 #[async_trait]
 impl Gate for AskForRun {
     async fn check(&self, call: &PreparedCall) -> Verdict {
-        if call.name() == "run" { Verdict::Ask { reason: "it runs".into() } } else { Verdict::Allow }
+        if call.name() == "run" { Verdict::ask("it runs") } else { Verdict::ALLOW }
     }
 }
 

@@ -324,9 +324,9 @@ struct AskForCommands;
 impl Gate for AskForCommands {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         match call.name() {
-            "shell" => Verdict::Ask { reason: "it runs a command".into() },
-            "write_file" => Verdict::Deny { reason: "read only".into() },
-            _ => Verdict::Allow,
+            "shell" => Verdict::ask("it runs a command"),
+            "write_file" => Verdict::deny("read only"),
+            _ => Verdict::ALLOW,
         }
     }
 }

@@ -90,10 +90,11 @@ impl Machine {
                     self.fold_stop(Ending::Interrupt, followed, out);
                 }
             }
-            InputKind::CallPrepared { call, preparation } => {
-                self.take_preparation(call, preparation, out);
+            InputKind::CallPrepared { call, preparation, judgement } => {
+                self.take_preparation(call, preparation, judgement, out);
                 self.fold_round(followed, out);
             }
+            InputKind::CallJudged { call, judgement } => self.call_judged(call, judgement, out),
             InputKind::ToolStarted { call } => self.take_start(call, out),
             InputKind::Reconciled { call, result } => {
                 self.take_reconciliation(call, result, out);

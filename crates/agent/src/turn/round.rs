@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pintle_env::Output;
 use pintle_llm::{Error, ErrorKind, Fingerprint, Retry, ToolCall, ToolResult};
+use pintle_tools::gate::Judgement;
 use pintle_tools::pipeline::Execution;
 use pintle_tools::{Effect, FileIntent, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
@@ -198,6 +199,10 @@ impl Round {
 
     fn key(&self, index: usize) -> CallKey {
         CallKey { model_call: self.model_call, index }
+    }
+
+    fn get(&self, key: CallKey) -> Option<&CallState> {
+        if key.model_call == self.model_call { self.calls.get(key.index) } else { None }
     }
 
     pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut CallState> {
@@ -404,9 +409,25 @@ fn must_keep_order(a: &CallPlan, b: &CallPlan) -> bool {
 }
 
 impl Machine {
-    pub(super) fn call_prepared(&mut self, key: CallKey, preparation: Preparation, out: &mut Vec<Action>) {
-        if self.take_preparation(key, preparation, out) {
+    pub(super) fn call_prepared(
+        &mut self,
+        key: CallKey,
+        preparation: Preparation,
+        judgement: Judgement,
+        out: &mut Vec<Action>,
+    ) {
+        if self.take_preparation(key, preparation, judgement, out) {
             self.advance_round(out);
+        }
+    }
+
+    /// Reports that a gate refused a call right before its effect.
+    pub(super) fn call_judged(&self, key: CallKey, judgement: Judgement, out: &mut Vec<Action>) {
+        let Phase::RunningTools(round) = &self.phase else { return };
+        if let Some(state) = round.get(key)
+            && matches!(state.stage, Stage::Running { .. })
+        {
+            emit_judgement(&state.call, judgement, out);
         }
     }
 
@@ -415,6 +436,7 @@ impl Machine {
         &mut self,
         key: CallKey,
         preparation: Preparation,
+        judgement: Judgement,
         out: &mut Vec<Action>,
     ) -> bool {
         let Phase::RunningTools(round) = &mut self.phase else { return false };
@@ -422,20 +444,21 @@ impl Machine {
         if !matches!(state.stage, Stage::Preparing) {
             return false;
         }
+        if let Preparation::Ready(plan) | Preparation::Ask { plan, .. } = &preparation {
+            emit_repairs(&state.call, plan, out);
+        }
+        emit_judgement(&state.call, judgement, out);
         match preparation {
             Preparation::Ready(plan) => {
-                emit_repairs(&state.call, &plan, out);
                 state.stage = Stage::Ready(plan);
             }
             Preparation::Ask { plan, fingerprint, .. }
                 if state.approved && state.ticket == Some(fingerprint) =>
             {
-                emit_repairs(&state.call, &plan, out);
                 out.push(Action::ConfirmApproval { call: key });
                 state.stage = Stage::Ready(plan);
             }
             Preparation::Ask { plan, arguments, reason, fingerprint } => {
-                emit_repairs(&state.call, &plan, out);
                 state.ticket = Some(fingerprint);
                 state.approved = false;
                 state.stage = Stage::Asking(plan);
@@ -679,6 +702,17 @@ fn emit_repairs(call: &ToolCall, plan: &CallPlan, out: &mut Vec<Action>) {
             call_id: call.id.clone(),
             tool_name: call.name.clone(),
             repairs: plan.repairs.clone(),
+        }));
+    }
+}
+
+fn emit_judgement(call: &ToolCall, judgement: Judgement, out: &mut Vec<Action>) {
+    if !judgement.is_empty() {
+        out.push(Action::emit(EventKind::CallJudged {
+            call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            permission: judgement.permission(),
+            steps: judgement,
         }));
     }
 }

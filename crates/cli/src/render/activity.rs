@@ -128,6 +128,7 @@ impl Activity {
             | EventKind::AssistantTextDelta { .. }
             | EventKind::ReasoningDelta { .. }
             | EventKind::ToolCallRepaired { .. }
+            | EventKind::CallJudged { .. }
             | EventKind::ToolCallOutputDelta { .. }
             | EventKind::ApprovalRequested { .. }
             | EventKind::ApprovalDecided { .. }

@@ -84,9 +84,9 @@ impl Fixture {
         );
         let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
         match prepare(&self.registry, &[Arc::new(gate)], env.as_ref(), &call).await {
-            Preparation::Ready(_) => None,
-            Preparation::Refused(error) => Some(error.to_string().replace(&self.path(""), "DIR/")),
-            Preparation::Ask { reason, .. } => panic!("a grant does not ask: {reason}"),
+            Preparation::Ready { .. } => None,
+            Preparation::Refused { error, .. } => Some(error.to_string().replace(&self.path(""), "DIR/")),
+            Preparation::Ask { judgement, .. } => panic!("a grant does not ask: {judgement:?}"),
         }
     }
 }

@@ -107,8 +107,8 @@ async fn refusal(registry: &ToolRegistry, arguments: &str) -> Option<(ToolErrorK
     let env = LocalEnvironment::with_host_env("/project", []).unwrap();
     let call = ToolCall::from_raw("c1", "configurable", arguments);
     match prepare(registry, &[], &env, &call).await {
-        Preparation::Refused(error) => Some((error.kind(), error.for_model().to_owned())),
-        Preparation::Ready(_) | Preparation::Ask { .. } => None,
+        Preparation::Refused { error, .. } => Some((error.kind(), error.for_model().to_owned())),
+        Preparation::Ready { .. } | Preparation::Ask { .. } => None,
     }
 }
 

@@ -72,14 +72,15 @@ impl CommandGate {
     fn judge(&self, line: &CommandLine) -> Verdict {
         for permission in [Permission::Deny, Permission::Ask] {
             if let Some(pattern) = self.patterns(permission).find(|pattern| line.mentions(pattern)) {
-                return permission.verdict(|| format!("the command matches the rule `{pattern}`"));
+                let reason = || format!("the command matches the rule `{pattern}`");
+                return permission.verdict(reason).with_rule(pattern.to_string());
             }
         }
         let allowed: Vec<&CommandPattern> = self.patterns(Permission::Allow).collect();
         if line.is_only(&allowed) {
-            return Verdict::Allow;
+            return Verdict::ALLOW;
         }
-        self.otherwise.verdict(|| "no rule allows this command".to_owned())
+        self.otherwise.verdict(|| "no rule allows this command".to_owned()).by_default()
     }
 
     fn patterns(&self, of: Permission) -> impl Iterator<Item = &CommandPattern> {
@@ -95,10 +96,14 @@ impl Default for CommandGate {
 
 #[async_trait]
 impl Gate for CommandGate {
+    fn name(&self) -> &'static str {
+        "command"
+    }
+
     async fn check(&self, call: &PreparedCall) -> Verdict {
         match call.effect() {
             Effect::Execute => self.judge(&CommandLine::of_arguments(call.arguments())),
-            Effect::Read | Effect::Write | Effect::Network => Verdict::Allow,
+            Effect::Read | Effect::Write | Effect::Network => Verdict::ALLOW,
         }
     }
 }

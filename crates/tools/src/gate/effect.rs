@@ -57,6 +57,10 @@ impl Default for EffectGate {
 
 #[async_trait]
 impl Gate for EffectGate {
+    fn name(&self) -> &'static str {
+        "effect"
+    }
+
     async fn check(&self, call: &PreparedCall) -> Verdict {
         let effect = call.effect();
         self.permission(effect).verdict(|| {
@@ -81,15 +85,15 @@ mod tests {
         let gate =
             EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Deny);
         let cases = [
-            (Effect::Read, Verdict::Allow),
-            (Effect::Write, Verdict::Ask { reason: "the call changes files".into() }),
+            (Effect::Read, Verdict::ALLOW),
+            (Effect::Write, Verdict::ask("the call changes files")),
             (Effect::Execute, denies("the call runs a command")),
-            (Effect::Network, Verdict::Allow),
+            (Effect::Network, Verdict::ALLOW),
         ];
         for (effect, expected) in cases {
             let call = call(probe(effect), serde_json::json!({})).await;
             assert_eq!(gate.check(&call).await, expected, "{effect:?}");
-            assert_eq!(EffectGate::default().check(&call).await, Verdict::Allow, "{effect:?}");
+            assert_eq!(EffectGate::default().check(&call).await, Verdict::ALLOW, "{effect:?}");
         }
     }
 }

@@ -100,5 +100,5 @@ pub(crate) async fn execute_in(env: &Arc<MemoryEnvironment>, call: &PreparedCall
 }
 
 pub(super) fn denies(reason: &str) -> Verdict {
-    Verdict::Deny { reason: reason.to_owned() }
+    Verdict::deny(reason)
 }

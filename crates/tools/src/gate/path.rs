@@ -86,9 +86,13 @@ impl PathGate {
 
 #[async_trait]
 impl Gate for PathGate {
+    fn name(&self) -> &'static str {
+        "path"
+    }
+
     async fn check(&self, call: &PreparedCall) -> Verdict {
         if self.outside == Permission::Allow {
-            return Verdict::Allow;
+            return Verdict::ALLOW;
         }
         if call.effect() == Effect::Write && call.writes().is_empty() {
             return self.outside.verdict(|| {
@@ -104,7 +108,7 @@ impl Gate for PathGate {
                 return self.outside.verdict(|| objection);
             }
         }
-        Verdict::Allow
+        Verdict::ALLOW
     }
 }
 
@@ -175,20 +179,22 @@ mod tests {
             gate.check(&call_in(env.as_ref(), probe(*effect), arguments.clone()).await).await
         };
         for case in &inside {
-            assert_eq!(verdict(&gate, case).await, Verdict::Allow, "{case:?}");
+            assert_eq!(verdict(&gate, case).await, Verdict::ALLOW, "{case:?}");
         }
         let real = directory.path().canonicalize().unwrap();
         for (case, expected) in &outside {
-            let Verdict::Deny { reason } = verdict(&gate, case).await else { panic!("{case:?}") };
+            let denial = verdict(&gate, case).await;
+            assert_eq!(denial.permission(), Permission::Deny, "{case:?}");
+            let reason = denial.reason();
             assert_eq!(reason.replace(real.to_str().unwrap(), "DIR"), *expected);
             let asking = gate.clone().outside(Permission::Ask);
-            assert!(matches!(verdict(&asking, case).await, Verdict::Ask { .. }), "{case:?}");
+            assert_eq!(verdict(&asking, case).await.permission(), Permission::Ask, "{case:?}");
             let open = gate.clone().outside(Permission::Allow);
-            assert_eq!(verdict(&open, case).await, Verdict::Allow, "{case:?}");
+            assert_eq!(verdict(&open, case).await, Verdict::ALLOW, "{case:?}");
         }
         let lax = gate.writes_only();
-        assert_eq!(verdict(&lax, &reads("/etc/passwd")).await, Verdict::Allow);
-        assert!(matches!(verdict(&lax, &writes("/etc/passwd")).await, Verdict::Deny { .. }));
+        assert_eq!(verdict(&lax, &reads("/etc/passwd")).await, Verdict::ALLOW);
+        assert_eq!(verdict(&lax, &writes("/etc/passwd")).await.permission(), Permission::Deny);
     }
 
     /// An invalid patch writes nothing, and the model needs to know its mistake.
@@ -212,7 +218,8 @@ mod tests {
                     registry.register(crate::builtin::ApplyPatch::new()).unwrap();
                 }
                 let call = ToolCall::from_raw("c", "apply_patch", json!({ key: patch }).to_string());
-                let Preparation::Refused(error) = prepare(&registry, &gates, env.as_ref(), &call).await
+                let Preparation::Refused { error, .. } =
+                    prepare(&registry, &gates, env.as_ref(), &call).await
                 else {
                     panic!("{patch}");
                 };

@@ -50,6 +50,10 @@ fn is_same(part: &OsStr, name: &str) -> bool {
 
 #[async_trait]
 impl Gate for ProtectedDirectoryGate {
+    fn name(&self) -> &'static str {
+        "protected_directory"
+    }
+
     async fn check(&self, call: &PreparedCall) -> Verdict {
         for path in call.writes() {
             let real: Option<PathBuf> = self.env.canonicalize(path).await.ok();
@@ -58,7 +62,7 @@ impl Gate for ProtectedDirectoryGate {
                 return self.permission.verdict(|| format!("it changes {}, below {name}", path.display()));
             }
         }
-        Verdict::Allow
+        Verdict::ALLOW
     }
 }
 
@@ -90,9 +94,9 @@ mod tests {
         ] {
             let call = call_in(env.as_ref(), probe(Effect::Write), json!({ "writes": [path] })).await;
             let verdict = gate.check(&call).await;
-            assert_eq!(matches!(verdict, Verdict::Ask { .. }), asks, "{path}: {verdict:?}");
+            assert_eq!(verdict.permission() == Permission::Ask, asks, "{path}: {verdict:?}");
         }
         let call = call_in(env.as_ref(), probe(Effect::Read), json!({ "reads": [".git/config"] })).await;
-        assert_eq!(gate.check(&call).await, Verdict::Allow);
+        assert_eq!(gate.check(&call).await, Verdict::ALLOW);
     }
 }

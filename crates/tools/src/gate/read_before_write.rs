@@ -103,10 +103,14 @@ impl ReadBeforeWrite {
 
 #[async_trait]
 impl Gate for ReadBeforeWrite {
+    fn name(&self) -> &'static str {
+        "read_before_write"
+    }
+
     async fn check(&self, call: &PreparedCall) -> Verdict {
         for path in call.writes() {
             if let Some(reason) = self.objection(path).await {
-                return Verdict::Deny { reason };
+                return Verdict::deny(reason);
             }
         }
         for path in shown_files(call) {
@@ -117,7 +121,7 @@ impl Gate for ReadBeforeWrite {
                 self.files().get(&real).reading = reading;
             }
         }
-        Verdict::Allow
+        Verdict::ALLOW
     }
 
     async fn ran(&self, call: &PreparedCall, execution: &Execution) {
@@ -154,6 +158,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::gate::Permission;
     use crate::gate::harness::{Probe, call_in, denies, execute_in, probe};
     use crate::tool::Effect;
 
@@ -178,7 +183,7 @@ mod tests {
         async fn attempt(&self, effect: Effect, path: &str) -> Verdict {
             let call = self.call(effect, path).await;
             let verdict = self.gate.check(&call).await;
-            if verdict == Verdict::Allow {
+            if verdict == Verdict::ALLOW {
                 self.gate.ran(&call, &execute_in(&self.env, &call).await).await;
             }
             verdict
@@ -192,21 +197,25 @@ mod tests {
     const READ: Effect = Effect::Read;
     const WRITE: Effect = Effect::Write;
 
+    fn is_denied(verdict: &Verdict) -> bool {
+        verdict.permission() == Permission::Deny
+    }
+
     #[tokio::test]
     async fn a_file_must_be_read_before_each_change() {
         let harness = Harness::new();
         let unread = denies("/p/a has not been read in this session; read it first");
         let changed = denies("/p/a has changed on disk since it was read; read it again first");
         assert_eq!(harness.attempt(WRITE, "a").await, unread);
-        assert_eq!(harness.attempt(READ, "b").await, Verdict::Allow);
+        assert_eq!(harness.attempt(READ, "b").await, Verdict::ALLOW);
         assert_eq!(harness.attempt(WRITE, "a").await, unread, "another file");
-        assert_eq!(harness.attempt(READ, "./x/../a").await, Verdict::Allow);
-        assert_eq!(harness.attempt(WRITE, "/p/a").await, Verdict::Allow);
-        assert_eq!(harness.attempt(WRITE, "a").await, Verdict::Allow, "its own change is known");
+        assert_eq!(harness.attempt(READ, "./x/../a").await, Verdict::ALLOW);
+        assert_eq!(harness.attempt(WRITE, "/p/a").await, Verdict::ALLOW);
+        assert_eq!(harness.attempt(WRITE, "a").await, Verdict::ALLOW, "its own change is known");
         harness.change("a", "two").await;
         assert_eq!(harness.attempt(WRITE, "a").await, changed);
-        assert_eq!(harness.attempt(READ, "a").await, Verdict::Allow);
-        assert_eq!(harness.attempt(WRITE, "a").await, Verdict::Allow);
+        assert_eq!(harness.attempt(READ, "a").await, Verdict::ALLOW);
+        assert_eq!(harness.attempt(WRITE, "a").await, Verdict::ALLOW);
     }
 
     #[tokio::test]
@@ -215,41 +224,38 @@ mod tests {
         for kind in ["grep", "glob", "list_dir"] {
             let search = Probe::new("Search", READ).kind(kind);
             let call = call_in(harness.env.as_ref(), search, json!({"reads": ["a"]})).await;
-            assert_eq!(harness.gate.check(&call).await, Verdict::Allow);
+            assert_eq!(harness.gate.check(&call).await, Verdict::ALLOW);
             harness.gate.ran(&call, &execute_in(&harness.env, &call).await).await;
-            assert!(matches!(harness.attempt(WRITE, "a").await, Verdict::Deny { .. }), "{kind}");
+            assert!(is_denied(&harness.attempt(WRITE, "a").await), "{kind}");
         }
     }
 
     #[tokio::test]
     async fn a_new_file_may_be_created_and_then_changed() {
         let harness = Harness::new();
-        assert_eq!(harness.attempt(WRITE, "new/file").await, Verdict::Allow);
-        assert_eq!(harness.attempt(WRITE, "new/file").await, Verdict::Allow);
+        assert_eq!(harness.attempt(WRITE, "new/file").await, Verdict::ALLOW);
+        assert_eq!(harness.attempt(WRITE, "new/file").await, Verdict::ALLOW);
         harness.env.remove(Path::new("/p/new/file")).await.unwrap();
-        assert_eq!(harness.attempt(WRITE, "new/file").await, Verdict::Allow, "it is gone");
+        assert_eq!(harness.attempt(WRITE, "new/file").await, Verdict::ALLOW, "it is gone");
     }
 
     #[tokio::test]
     async fn a_failed_or_raced_read_does_not_count() {
         let harness = Harness::new();
         let call = harness.call(READ, "a").await;
-        assert_eq!(harness.gate.check(&call).await, Verdict::Allow);
+        assert_eq!(harness.gate.check(&call).await, Verdict::ALLOW);
         let execution = execute_in(&harness.env, &call).await;
         harness.change("a", "1").await;
         harness.gate.ran(&call, &execution).await;
-        assert!(
-            matches!(harness.attempt(WRITE, "a").await, Verdict::Deny { .. }),
-            "changed while it was read"
-        );
+        assert!(is_denied(&harness.attempt(WRITE, "a").await), "changed while it was read");
 
         let call = harness.call(READ, "missing").await;
-        assert_eq!(harness.gate.check(&call).await, Verdict::Allow);
+        assert_eq!(harness.gate.check(&call).await, Verdict::ALLOW);
         let execution = execute_in(&harness.env, &call).await;
         assert!(execution.error.is_some());
         harness.change("missing", "now there").await;
         harness.gate.ran(&call, &execution).await;
-        assert!(matches!(harness.attempt(WRITE, "missing").await, Verdict::Deny { .. }));
+        assert!(is_denied(&harness.attempt(WRITE, "missing").await));
     }
 
     #[tokio::test]
@@ -257,8 +263,8 @@ mod tests {
         let harness = Harness::new();
         let long = "x".repeat(usize::try_from(BLOCK).unwrap() + 5);
         harness.change("long", &long).await;
-        assert_eq!(harness.attempt(READ, "long").await, Verdict::Allow);
+        assert_eq!(harness.attempt(READ, "long").await, Verdict::ALLOW);
         harness.change("long", &format!("{}y", &long[1..])).await;
-        assert!(matches!(harness.attempt(WRITE, "long").await, Verdict::Deny { .. }));
+        assert!(is_denied(&harness.attempt(WRITE, "long").await));
     }
 }

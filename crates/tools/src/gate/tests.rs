@@ -22,12 +22,12 @@ impl Gate for Fixed {
 }
 
 fn asks(reason: &str) -> Verdict {
-    Verdict::Ask { reason: reason.to_owned() }
+    Verdict::ask(reason)
 }
 
 #[tokio::test]
 async fn a_denial_wins_and_questions_are_joined() {
-    let (allow, no) = (Verdict::Allow, denies("no"));
+    let (allow, no) = (Verdict::ALLOW, denies("no"));
     let cases: [(Vec<Verdict>, Verdict, usize); 7] = [
         (vec![], allow.clone(), 0),
         (vec![allow.clone(), allow.clone()], allow.clone(), 2),
@@ -44,7 +44,13 @@ async fn a_denial_wins_and_questions_are_joined() {
             .map(|verdict| Arc::new(Fixed { verdict: verdict.clone(), asked: Mutex::new(0) }))
             .collect();
         let gates: Vec<Arc<dyn Gate>> = fixed.iter().map(|gate| Arc::clone(gate) as Arc<dyn Gate>).collect();
-        assert_eq!(judge(&gates, &call).await, expected, "{verdicts:?}");
+        let judgement = judge(&gates, &call).await;
+        assert_eq!(
+            (judgement.permission(), judgement.reason().as_str()),
+            (expected.permission(), expected.reason()),
+            "{verdicts:?}"
+        );
+        assert_eq!(judgement.steps().len(), asked_gates);
         let asked: usize = fixed.iter().map(|gate| *gate.asked.lock().unwrap()).sum();
         assert_eq!(asked, asked_gates, "{verdicts:?}");
     }

@@ -47,6 +47,10 @@ impl Default for ToolGate {
 
 #[async_trait]
 impl Gate for ToolGate {
+    fn name(&self) -> &'static str {
+        "tool"
+    }
+
     async fn check(&self, call: &PreparedCall) -> Verdict {
         let rule = self.rules.get(call.name()).or_else(|| self.rules.get(call.kind()));
         let permission = rule.copied().unwrap_or(self.otherwise);
@@ -68,15 +72,15 @@ mod tests {
         let gate = || ToolGate::new().with("Bash", Permission::Allow).with("shell", Permission::Deny);
         let strict = gate().otherwise(Permission::Ask);
         let cases = [
-            ("Bash", "shell", Verdict::Allow, Verdict::Allow),
+            ("Bash", "shell", Verdict::ALLOW, Verdict::ALLOW),
             (
                 "run_shell_command",
                 "shell",
                 denies("the tool run_shell_command may not be used here"),
                 denies("the tool run_shell_command may not be used here"),
             ),
-            ("grep", "grep", Verdict::Allow, Verdict::Ask { reason: "the tool grep is called".into() }),
-            ("bash", "bash", Verdict::Allow, Verdict::Ask { reason: "the tool bash is called".into() }),
+            ("grep", "grep", Verdict::ALLOW, Verdict::ask("the tool grep is called")),
+            ("bash", "bash", Verdict::ALLOW, Verdict::ask("the tool bash is called")),
         ];
         for (name, kind, lax, expected) in cases {
             let call = call(Probe::new(name, Effect::Read).kind(kind), serde_json::json!({})).await;

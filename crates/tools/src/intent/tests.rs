@@ -87,7 +87,7 @@ async fn declared(harness: &Harness, case: &Case, fails: bool) -> Vec<FileIntent
     let Case(name, registry, arguments) = case;
     let arguments = arguments.replace("DIR", harness.path("").to_str().unwrap().trim_end_matches('/'));
     let call = ToolCall::from_raw("call_1", registry.names().next().unwrap(), arguments);
-    let Preparation::Ready(call) = prepare(registry, &[], harness.env.as_ref(), &call).await else {
+    let Preparation::Ready { call, .. } = prepare(registry, &[], harness.env.as_ref(), &call).await else {
         panic!("{name} cannot be prepared");
     };
     let execution = execute(&call, &cx, &TruncationLimits::new()).await;

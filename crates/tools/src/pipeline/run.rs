@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use pintle_llm::ToolCall;
 
-use super::{Execution, Gate, Preparation, PreparedCall, Verdict, execute, prepare};
+use super::{Execution, Gate, Preparation, PreparedCall, execute, prepare};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::gate;
+use crate::gate::{self, Permission};
 use crate::registry::ToolRegistry;
 use crate::truncate::TruncationLimits;
 
@@ -104,12 +104,12 @@ pub async fn run(
     let mut cx = cx.clone();
     cx.call_id.clone_from(&call.id);
     let prepared = match prepare(registry, &options.gates, cx.env.as_ref(), call).await {
-        Preparation::Ready(prepared) => prepared,
-        Preparation::Ask { call, reason } => match approved(call, reason, options).await {
+        Preparation::Ready { call: prepared, .. } => prepared,
+        Preparation::Ask { call, judgement } => match approved(call, judgement.reason(), options).await {
             Ok(prepared) => prepared,
             Err(error) => return Execution::failed(&cx.call_id, &error),
         },
-        Preparation::Refused(error) => return Execution::failed(&cx.call_id, &error),
+        Preparation::Refused { error, .. } => return Execution::failed(&cx.call_id, &error),
     };
     let execution = execute(&prepared, &cx, &options.limits).await;
     for gate in &options.gates {
@@ -131,9 +131,10 @@ async fn approved(
     if !is_approved {
         return Err(gate::denied(call.name(), &reason));
     }
-    match gate::judge(&options.gates, &call).await {
-        Verdict::Allow | Verdict::Ask { .. } => Ok(call),
-        Verdict::Deny { reason } => Err(gate::denied(call.name(), &reason)),
+    let judgement = gate::judge(&options.gates, &call).await;
+    match judgement.permission() {
+        Permission::Allow | Permission::Ask => Ok(call),
+        Permission::Deny => Err(gate::denied(call.name(), &judgement.reason())),
     }
 }
 

@@ -119,18 +119,18 @@ async fn prepared(registry: &ToolRegistry, call: &ToolCall) -> Preparation {
 /// Returns why a call is refused.
 async fn refusal(registry: &ToolRegistry, call: &ToolCall) -> String {
     match prepared(registry, call).await {
-        Preparation::Refused(error) => format!("{:?}: {}", error.kind(), error.for_model()),
-        other @ (Preparation::Ready(_) | Preparation::Ask { .. }) => panic!("{other:?}"),
+        Preparation::Refused { error, .. } => format!("{:?}: {}", error.kind(), error.for_model()),
+        other @ (Preparation::Ready { .. } | Preparation::Ask { .. }) => panic!("{other:?}"),
     }
 }
 
 async fn run(registry: &ToolRegistry, call: &ToolCall) -> Execution {
     match prepared(registry, call).await {
-        Preparation::Ready(call) => {
+        Preparation::Ready { call, .. } => {
             let cx = ToolContext::new(Arc::new(environment()), call.call_id());
             execute(&call, &cx, &TruncationLimits::new()).await
         }
-        other @ (Preparation::Refused(_) | Preparation::Ask { .. }) => panic!("{other:?}"),
+        other @ (Preparation::Refused { .. } | Preparation::Ask { .. }) => panic!("{other:?}"),
     }
 }
 
@@ -189,7 +189,8 @@ async fn invalid_arguments_are_explained() {
 
 #[tokio::test]
 async fn a_prepared_call_describes_itself() {
-    let Preparation::Ready(call) = prepared(&registry(), &call("echo", &json!({"text": "a/../b"}))).await
+    let Preparation::Ready { call, .. } =
+        prepared(&registry(), &call("echo", &json!({"text": "a/../b"}))).await
     else {
         panic!("the call fits");
     };
@@ -209,13 +210,12 @@ async fn two_names_of_a_file_have_one_target() {
     std::os::unix::fs::symlink("src", real.join("link")).unwrap();
     std::os::unix::fs::symlink("src/file", real.join("other")).unwrap();
     let env = LocalEnvironment::with_host_env(&real, []).unwrap();
-    for gates in [Vec::new(), vec![Fixed::new(Verdict::Ask { reason: "it writes".into() }) as Arc<dyn Gate>]]
-    {
+    for gates in [Vec::new(), vec![Fixed::new(Verdict::ask("it writes")) as Arc<dyn Gate>]] {
         for name in ["src/file", "src/../src/./file", "link/file", "other"] {
             let call = call("echo", &json!({"text": name}));
             let prepared = match prepare(&registry(), &gates, &env, &call).await {
-                Preparation::Ready(call) | Preparation::Ask { call, .. } => call,
-                Preparation::Refused(error) => panic!("{error:?}"),
+                Preparation::Ready { call, .. } | Preparation::Ask { call, .. } => call,
+                Preparation::Refused { error, .. } => panic!("{error:?}"),
             };
             assert_eq!(prepared.targets(), [real.join("src/file")], "{name}");
             assert_eq!(
@@ -231,7 +231,8 @@ async fn two_names_of_a_file_have_one_target() {
 async fn free_text_becomes_the_only_required_argument() {
     let execution = run(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await;
     assert_eq!(execution.result.text(), "free\ntext");
-    let Preparation::Ready(call) = prepared(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await
+    let Preparation::Ready { call, .. } =
+        prepared(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await
     else {
         panic!("the call fits");
     };
@@ -249,26 +250,26 @@ async fn free_text_becomes_the_only_required_argument() {
 
 #[tokio::test]
 async fn gates_judge_in_order_until_one_denies() {
-    let deny = Verdict::Deny { reason: "not on a Sunday".into() };
-    let ask = Verdict::Ask { reason: "it writes".into() };
+    let deny = Verdict::deny("not on a Sunday");
+    let ask = Verdict::ask("it writes");
     let cases = [
         (vec![], "ready"),
-        (vec![Verdict::Allow, Verdict::Allow], "ready"),
+        (vec![Verdict::ALLOW, Verdict::ALLOW], "ready"),
         (
-            vec![Verdict::Allow, deny.clone(), ask.clone()],
+            vec![Verdict::ALLOW, deny.clone(), ask.clone()],
             "Denied: The call of echo was denied: not on a Sunday",
         ),
         (vec![ask.clone(), deny.clone()], "Denied: The call of echo was denied: not on a Sunday"),
-        (vec![ask.clone(), Verdict::Allow], "ask: it writes"),
+        (vec![ask.clone(), Verdict::ALLOW], "ask: it writes"),
     ];
     for (verdicts, expected) in cases {
         let fixed: Vec<Arc<Fixed>> = verdicts.iter().cloned().map(Fixed::new).collect();
         let gates: Vec<Arc<dyn Gate>> = fixed.iter().map(|gate| Arc::clone(gate) as Arc<dyn Gate>).collect();
         let call = call("echo", &json!({"text": "a"}));
         let outcome = match prepare(&registry(), &gates, &environment(), &call).await {
-            Preparation::Ready(_) => "ready".to_owned(),
-            Preparation::Ask { reason, .. } => format!("ask: {reason}"),
-            Preparation::Refused(error) => format!("{:?}: {}", error.kind(), error.for_model()),
+            Preparation::Ready { .. } => "ready".to_owned(),
+            Preparation::Ask { judgement, .. } => format!("ask: {}", judgement.reason()),
+            Preparation::Refused { error, .. } => format!("{:?}: {}", error.kind(), error.for_model()),
         };
         assert_eq!(outcome, expected);
         let decided = verdicts.iter().position(|verdict| *verdict == deny).unwrap_or(verdicts.len());
@@ -382,7 +383,8 @@ async fn arguments_are_parsed_once_per_execution() {
     let mut registry = ToolRegistry::new();
     let tool = tool_fn("counted", "Counts.", |_: CountedInput, _| async { Ok("counted") });
     registry.register(tool.with_effect(Effect::Read)).unwrap();
-    let Preparation::Ready(call) = prepared(&registry, &call("counted", &json!({"text": "a"}))).await else {
+    let Preparation::Ready { call, .. } = prepared(&registry, &call("counted", &json!({"text": "a"}))).await
+    else {
         panic!("the call fits");
     };
     let cx = ToolContext::new(Arc::new(environment()), call.call_id());

@@ -39,7 +39,7 @@ struct AskForAll;
 #[async_trait]
 impl Gate for AskForAll {
     async fn check(&self, _call: &PreparedCall) -> Verdict {
-        Verdict::Ask { reason: "it writes".into() }
+        Verdict::ask("it writes")
     }
 }
 

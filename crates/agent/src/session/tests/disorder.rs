@@ -459,7 +459,7 @@ impl Gate for TaskRecordingGate {
             tokio::task::yield_now().await;
             self.polled_by.lock().unwrap().push(tokio::task::id());
         }
-        Verdict::Allow
+        Verdict::ALLOW
     }
 }
 

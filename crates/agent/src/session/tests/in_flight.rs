@@ -145,8 +145,8 @@ struct AskForA;
 impl Gate for AskForA {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         match call.arguments().to_string().contains("/project/a") {
-            true => Verdict::Ask { reason: "it writes".into() },
-            false => Verdict::Allow,
+            true => Verdict::ask("it writes"),
+            false => Verdict::ALLOW,
         }
     }
 }

@@ -61,8 +61,8 @@ struct AskAndApprove;
 impl Gate for AskAndApprove {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         match call.name() {
-            "shell" => Verdict::Ask { reason: "it runs a command".into() },
-            _ => Verdict::Allow,
+            "shell" => Verdict::ask("it runs a command"),
+            _ => Verdict::ALLOW,
         }
     }
 }

@@ -338,7 +338,7 @@ impl Gate for SlowSecondCheck {
         if self.checks.fetch_add(1, Ordering::Relaxed) > 0 {
             self.go.notified().await;
         }
-        Verdict::Allow
+        Verdict::ALLOW
     }
 }
 

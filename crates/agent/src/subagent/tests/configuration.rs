@@ -14,8 +14,8 @@ struct AskForSpawns;
 impl Gate for AskForSpawns {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         match call.name() {
-            "spawn_agent" => Verdict::Ask { reason: "it spawns".into() },
-            _ => Verdict::Allow,
+            "spawn_agent" => Verdict::ask("it spawns"),
+            _ => Verdict::ALLOW,
         }
     }
 }

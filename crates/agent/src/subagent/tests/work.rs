@@ -243,8 +243,8 @@ struct AskForWrites;
 impl Gate for AskForWrites {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         match call.effect() {
-            Effect::Write => Verdict::Ask { reason: "it writes".into() },
-            Effect::Read | Effect::Execute | Effect::Network => Verdict::Allow,
+            Effect::Write => Verdict::ask("it writes"),
+            Effect::Read | Effect::Execute | Effect::Network => Verdict::ALLOW,
         }
     }
 }

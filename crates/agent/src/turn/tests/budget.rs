@@ -131,7 +131,8 @@ fn refused_calls_are_not_counted() {
     harness.call(&["nope", "a"]);
     let preparation =
         Preparation::Refused { error: ToolErrorKind::UnknownTool, message: "Unknown tool: nope".into() };
-    harness.tell(InputKind::CallPrepared { call: harness.key(0), preparation });
+    let key = harness.key(0);
+    harness.judged(key, preparation);
     harness.prepared(1, Effect::Read, &[]);
     harness.finish(1, "ok");
     assert_eq!((harness.requests.len(), harness.machine.spent().tool_calls), (2, 1));

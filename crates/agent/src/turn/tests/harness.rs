@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use pintle_tools::gate::{Judgement, JudgementStep, Verdict};
+
 use super::*;
 
 /// Machine with a clock that counts inputs, and everything that it emitted.
@@ -181,6 +183,18 @@ impl Harness {
         self.reply(calls(&ids.iter().map(String::as_str).zip(names.iter().copied()).collect::<Vec<_>>()));
     }
 
+    /// Ends the preparation of a call that one gate judged.
+    pub(super) fn judged(&mut self, call: CallKey, preparation: Preparation) {
+        let verdict = match &preparation {
+            Preparation::Ready(_) => Verdict::ALLOW,
+            Preparation::Ask { reason, .. } => Verdict::ask(reason),
+            Preparation::Refused { message, .. } => Verdict::deny(message),
+        };
+        let mut judgement = Judgement::new();
+        judgement.push(JudgementStep::new("test", verdict));
+        self.tell(InputKind::CallPrepared { call, preparation, judgement });
+    }
+
     pub(super) fn prepared(&mut self, index: usize, effect: Effect, writes: &[&str]) {
         let plan = CallPlan {
             effect,
@@ -189,7 +203,7 @@ impl Harness {
             writes: writes.iter().map(PathBuf::from).collect(),
             repairs: Vec::new(),
         };
-        self.tell(InputKind::CallPrepared { call: self.key(index), preparation: Preparation::Ready(plan) });
+        self.judged(self.key(index), Preparation::Ready(plan));
     }
 
     pub(super) fn asks(&mut self, index: usize) {
@@ -206,7 +220,7 @@ impl Harness {
             reason: "it runs a command".into(),
             fingerprint: pintle_llm::Fingerprint::of(b"a call"),
         };
-        self.tell(InputKind::CallPrepared { call: self.key(index), preparation });
+        self.judged(self.key(index), preparation);
     }
 
     /// A running call declares that it changes `/w/a`.

@@ -148,7 +148,8 @@ fn refused_call_has_an_error_result() {
     harness.call(&["shel"]);
     let preparation =
         Preparation::Refused { error: ToolErrorKind::UnknownTool, message: "Unknown tool: shel".into() };
-    harness.tell(InputKind::CallPrepared { call: harness.key(0), preparation });
+    let key = harness.key(0);
+    harness.judged(key, preparation);
     assert_eq!(harness.sent()[2], "results a0:Unknown tool: shel");
     let result = harness.machine.history()[2].item.results().next().unwrap().clone();
     assert!(result.is_error);
@@ -181,7 +182,8 @@ fn repairs_are_reported_before_the_call_starts() {
         writes: Vec::new(),
         repairs: repairs.clone(),
     };
-    harness.tell(InputKind::CallPrepared { call: harness.key(0), preparation: Preparation::Ready(plan) });
+    let key = harness.key(0);
+    harness.judged(key, Preparation::Ready(plan));
     harness.prepared(1, Effect::Read, &[]);
     harness.finish(0, "text");
     let reported: Vec<&EventKind> = harness
@@ -205,7 +207,8 @@ fn environment_lost_before_a_call_ends_the_turn() {
     harness.call(&["a", "b"]);
     let message = "The execution environment cannot be used".to_owned();
     let preparation = Preparation::Refused { error: ToolErrorKind::EnvironmentLost, message };
-    harness.tell(InputKind::CallPrepared { call: harness.key(0), preparation });
+    let key = harness.key(0);
+    harness.judged(key, preparation);
     harness.prepared(1, Effect::Read, &[]);
     harness.finish(1, "ok");
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
@@ -240,7 +243,7 @@ fn results_of_an_earlier_round_are_ignored() {
         writes: Vec::new(),
         repairs: Vec::new(),
     };
-    harness.tell(InputKind::CallPrepared { call: late, preparation: Preparation::Ready(plan) });
+    harness.judged(late, Preparation::Ready(plan));
     harness.tell(InputKind::ToolLost { call: late });
     assert_eq!(harness.wanted(), [""; 0]);
 }

@@ -20,14 +20,12 @@ fn gate() -> CommandGate {
 
 /// Returns `ok`, `deny RULE`, `ask RULE`, or `ask` if no rule matches.
 async fn verdict(gate: &CommandGate, arguments: Value) -> String {
-    let reason = |reason: String| match reason.split_once('`') {
-        Some((_, rule)) => format!(" {}", rule.trim_end_matches('`')),
-        None => String::new(),
-    };
-    match gate.check(&call(probe(Effect::Execute), arguments).await).await {
-        Verdict::Allow => "ok".to_owned(),
-        Verdict::Deny { reason: why } => format!("deny{}", reason(why)),
-        Verdict::Ask { reason: why } => format!("ask{}", reason(why)),
+    let verdict = gate.check(&call(probe(Effect::Execute), arguments).await).await;
+    let rule = verdict.rule().map(|rule| format!(" {rule}")).unwrap_or_default();
+    match verdict.permission() {
+        Permission::Allow => "ok".to_owned(),
+        Permission::Deny => format!("deny{rule}"),
+        Permission::Ask => format!("ask{rule}"),
     }
 }
 
@@ -126,6 +124,6 @@ async fn a_command_without_a_rule_has_the_default() {
 async fn only_commands_are_judged() {
     for effect in [Effect::Read, Effect::Write, Effect::Network] {
         let call = call(probe(effect), json!({"command": "rm x"})).await;
-        assert_eq!(gate().check(&call).await, Verdict::Allow, "{effect:?}");
+        assert_eq!(gate().check(&call).await, Verdict::ALLOW, "{effect:?}");
     }
 }

@@ -166,7 +166,7 @@ async fn a_command_runs_in_the_background() {
         let name = registry.names().next().unwrap().to_owned();
         let call = pintle_llm::ToolCall::from_raw("call_1", name, arguments.to_string());
         let prepared = crate::pipeline::prepare(&registry, &[], harness.env.as_ref(), &call).await;
-        let crate::pipeline::Preparation::Ready(call) = prepared else { panic!("{prepared:?}") };
+        let crate::pipeline::Preparation::Ready { call, .. } = prepared else { panic!("{prepared:?}") };
         let execution = crate::pipeline::execute(&call, &cx, &crate::TruncationLimits::new()).await;
         let sign = if execution.result.is_error { "error" } else { "ok" };
         format!("{sign}: {}", text(&execution.result))

@@ -99,7 +99,9 @@ async fn repairs_are_reported_and_can_be_disabled() {
     assert!(registry().repairs_arguments() && !exact.repairs_arguments());
     for (arguments, expected) in cases {
         let call = ToolCall::from_raw("call_7", "faulty", arguments.as_str());
-        let Preparation::Ready(prepared) = prepared(&registry(), &call).await else { panic!("{arguments}") };
+        let Preparation::Ready { call: prepared, .. } = prepared(&registry(), &call).await else {
+            panic!("{arguments}")
+        };
         assert_eq!(prepared.arguments(), &json!({"what": "a", "amount": 3}));
         let repairs: Vec<String> = prepared.repairs().iter().map(ToString::to_string).collect();
         assert_eq!(repairs, expected, "{arguments}");
@@ -107,8 +109,8 @@ async fn repairs_are_reported_and_can_be_disabled() {
 
         // To a schema 5.0 is an integer, so only the tool refuses it.
         let refused = match super::prepared(&exact, &call).await {
-            Preparation::Refused(error) => error.kind() == ToolErrorKind::InvalidArguments,
-            Preparation::Ready(_) => false,
+            Preparation::Refused { error, .. } => error.kind() == ToolErrorKind::InvalidArguments,
+            Preparation::Ready { .. } => false,
             Preparation::Ask { .. } => panic!("there is no gate"),
         };
         assert_eq!(refused, !expected.is_empty(), "{arguments}");
@@ -140,7 +142,8 @@ async fn huge_arguments_are_accepted_or_refused_briefly() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hanging_tool_is_stopped_unless_it_waits() {
-    let Preparation::Ready(call) = prepared(&registry(), &call("faulty", &json!({"what": "hang"}))).await
+    let Preparation::Ready { call, .. } =
+        prepared(&registry(), &call("faulty", &json!({"what": "hang"}))).await
     else {
         panic!("the call fits")
     };
@@ -221,12 +224,12 @@ proptest! {
         let call = ToolCall::from_raw("1", name, raw);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         match runtime.block_on(prepared(&registry, &call)) {
-            Preparation::Ready(call) => {
+            Preparation::Ready { call, .. } => {
                 let validator = registry.get("faulty").unwrap().validator().unwrap();
                 prop_assert!(validator.is_valid(call.arguments()));
                 prop_assert!(repair || call.repairs().is_empty());
             }
-            Preparation::Refused(error) => prop_assert!(error.for_model().len() < 4_000),
+            Preparation::Refused { error, .. } => prop_assert!(error.for_model().len() < 4_000),
             Preparation::Ask { .. } => prop_assert!(false, "there is no gate"),
         }
     }

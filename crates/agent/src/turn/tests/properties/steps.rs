@@ -342,10 +342,10 @@ fn segment(harness: &mut Harness, opens: bool) {
 fn prepare(harness: &mut Harness, index: usize, how: u8) {
     match how {
         0 | 1 => harness.asks(index),
-        2 => harness.tell(InputKind::CallPrepared {
-            call: harness.key(index),
-            preparation: Preparation::Refused { error: ToolErrorKind::Denied, message: "no".into() },
-        }),
+        2 => harness.judged(
+            harness.key(index),
+            Preparation::Refused { error: ToolErrorKind::Denied, message: "no".into() },
+        ),
         3 => harness.prepared(index, Effect::Write, &["/w/a"]),
         4 => harness.prepared(index, Effect::Execute, &[]),
         _ => harness.prepared(index, Effect::Read, &[]),

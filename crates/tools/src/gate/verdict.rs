@@ -1,0 +1,214 @@
+//! Verdicts of gates, and the judgement of a chain of them.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The action of a rule on the calls that it matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    /// The calls may run.
+    Allow,
+    /// A person decides on each call.
+    Ask,
+    /// The calls must not run.
+    Deny,
+}
+
+impl Permission {
+    pub(crate) fn verdict(self, reason: impl FnOnce() -> String) -> Verdict {
+        match self {
+            Self::Allow => Verdict::ALLOW,
+            Self::Ask => Verdict::ask(reason()),
+            Self::Deny => Verdict::deny(reason()),
+        }
+    }
+
+    /// Returns the name, such as `ask`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The decision of a gate about one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    permission: Permission,
+    reason: String,
+    rule: Option<String>,
+    by_default: bool,
+}
+
+impl Verdict {
+    /// The call may run, unless another gate objects.
+    pub const ALLOW: Self =
+        Self { permission: Permission::Allow, reason: String::new(), rule: None, by_default: false };
+
+    /// The call must not run, whatever the other gates decide. The model reads the reason.
+    #[must_use]
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self { permission: Permission::Deny, reason: reason.into(), ..Self::ALLOW }
+    }
+
+    /// A person decides, unless another gate denies the call. That person reads the reason.
+    #[must_use]
+    pub fn ask(reason: impl Into<String>) -> Self {
+        Self { permission: Permission::Ask, reason: reason.into(), ..Self::ALLOW }
+    }
+
+    /// Names what decided, as the record of the call has it: a rule, a grant, a mode.
+    #[must_use]
+    pub fn with_rule(mut self, rule: impl Into<String>) -> Self {
+        self.rule = Some(rule.into());
+        self
+    }
+
+    /// Says that nothing named the call: this is only what happens to all others.
+    #[must_use]
+    pub fn by_default(mut self) -> Self {
+        self.by_default = true;
+        self
+    }
+
+    /// Returns what may happen to the call.
+    #[must_use]
+    pub fn permission(&self) -> Permission {
+        self.permission
+    }
+
+    /// Returns the reason; empty if the call may run.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Returns what decided.
+    #[must_use]
+    pub fn rule(&self) -> Option<&str> {
+        self.rule.as_deref()
+    }
+
+    /// Returns whether nothing named the call.
+    #[must_use]
+    pub fn is_by_default(&self) -> bool {
+        self.by_default
+    }
+}
+
+/// One step of a judgement, for the record: the verdict of one gate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct JudgementStep {
+    /// Name of the gate, such as `grant` or `rules`.
+    pub gate: String,
+    /// Its verdict.
+    pub permission: Permission,
+    /// What decided: a rule, a grant, a mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Reason of a question or a denial.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Whether nothing named the call, so that this is only what happens to all others.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub by_default: bool,
+}
+
+impl JudgementStep {
+    /// Creates the step of a gate.
+    #[must_use]
+    pub fn new(gate: impl Into<String>, verdict: Verdict) -> Self {
+        let Verdict { permission, reason, rule, by_default } = verdict;
+        Self { gate: gate.into(), permission, rule, reason, by_default }
+    }
+}
+
+/// The judgement of a chain of gates about one call, with the verdict of each gate that was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Judgement {
+    steps: Vec<JudgementStep>,
+}
+
+impl Judgement {
+    /// Creates the judgement of a chain without gates, which allows the call.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next step.
+    pub fn push(&mut self, step: JudgementStep) {
+        self.steps.push(step);
+    }
+
+    /// Returns the steps, in the order of the chain. It ends at the first denial.
+    #[must_use]
+    pub fn steps(&self) -> &[JudgementStep] {
+        &self.steps
+    }
+
+    /// Returns the steps, to change their texts.
+    pub fn steps_mut(&mut self) -> &mut [JudgementStep] {
+        &mut self.steps
+    }
+
+    /// Returns whether no gate was asked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Returns what may happen to the call: the strictest verdict.
+    #[must_use]
+    pub fn permission(&self) -> Permission {
+        let has = |permission| self.steps.iter().any(|step| step.permission == permission);
+        if has(Permission::Deny) {
+            Permission::Deny
+        } else if has(Permission::Ask) {
+            Permission::Ask
+        } else {
+            Permission::Allow
+        }
+    }
+
+    /// Returns the reason of the denial, or those of all questions; empty if the call may run.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let decisive = self.permission();
+        let mut reasons: Vec<&str> = Vec::new();
+        for step in self.steps.iter().filter(|step| step.permission == decisive) {
+            if !step.reason.is_empty() && !reasons.contains(&step.reason.as_str()) {
+                reasons.push(&step.reason);
+            }
+        }
+        reasons.join("; ")
+    }
+
+    /// Returns whether a person is asked only because nothing named the call.
+    #[must_use]
+    pub fn asks_by_default(&self) -> bool {
+        let mut questions = self.steps.iter().filter(|step| step.permission == Permission::Ask).peekable();
+        self.permission() == Permission::Ask
+            && questions.peek().is_some()
+            && questions.all(|step| step.by_default)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
