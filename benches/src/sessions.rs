@@ -46,7 +46,7 @@ impl CallTimes {
 #[async_trait]
 impl Gate for CallTimes {
     async fn check(&self, _: &PreparedCall) -> Verdict {
-        Verdict::Allow
+        Verdict::ALLOW
     }
 
     async fn ran(&self, _: &PreparedCall, _: &Execution) {

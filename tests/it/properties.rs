@@ -143,7 +143,11 @@ impl MachineHarness {
             self.input(InputKind::ModelReplied { model_call, response });
         } else if !self.unprepared.is_empty() {
             let call = self.unprepared.remove(choice % self.unprepared.len());
-            self.input(InputKind::CallPrepared { call, preparation: preparation(choice) });
+            self.input(InputKind::CallPrepared {
+                call,
+                preparation: preparation(choice),
+                judgement: pintle_tools::gate::Judgement::new(),
+            });
         } else if !self.told_to_run.is_empty() {
             let call = self.told_to_run.remove(choice % self.told_to_run.len());
             self.input(InputKind::ToolStarted { call });

@@ -1,6 +1,6 @@
 //! Approval of tool calls (design, sections 4 and 7).
 
-use crate::protocol::{Decision, SubagentOrigin};
+use crate::protocol::{Decision, Principal, SubagentOrigin};
 use pintle_env::setters;
 use std::fmt;
 use std::path::PathBuf;
@@ -93,6 +93,11 @@ impl ApprovalRequest {
 pub trait Approver: fmt::Debug + Send + Sync {
     /// Decides on one call.
     async fn decide(&self, request: &ApprovalRequest) -> Decision;
+
+    /// Returns who decides, for the record. By default nobody is named.
+    fn principal(&self) -> Option<Principal> {
+        None
+    }
 }
 
 const _: fn(&dyn Approver) = |_| {};

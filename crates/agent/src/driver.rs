@@ -306,7 +306,7 @@ impl Driver {
                 }
             }
             Action::SetTimer { timer, after } => self.set_timer(timer, after),
-            Action::PrepareCall { call, tool_call } => {
+            Action::PrepareCall { call, tool_call, .. } => {
                 return self.prepare_call(call, *tool_call).await.into_iter().collect();
             }
             Action::AskApproval { call, .. } => return self.ask(call).into_iter().collect(),

@@ -33,11 +33,11 @@ pub use profile::{
 pub use project_docs::{PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs};
 pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
 pub use protocol::{
-    Budget, BudgetKind, CallKey, CallKind, Checkpoint, CheckpointReason, CompactionPolicy, Decision,
-    EventKind, ForkedFrom, LoadId, LoadedDocument, LoadedProject, ModelCallId, Outcome, OutcomeStatus,
-    Posted, PostedInput, QueuedMessages, RunId, SegmentId, SessionEvent, SessionId, SessionState, Skill,
-    SkippedFile, Spent, Start, SubagentLimits, SubagentOrigin, SubagentStatus, Timestamp, Turn, TurnKind,
-    TurnLimits, event_schema,
+    ApprovalEnding, Budget, BudgetKind, CallKey, CallKind, Checkpoint, CheckpointReason, CompactionPolicy,
+    Decision, EventKind, ForkedFrom, LoadId, LoadedDocument, LoadedProject, ModelCallId, Outcome,
+    OutcomeStatus, PolicyChange, PolicyRule, Posted, PostedInput, Principal, QueuedMessages, RunId,
+    SegmentId, SessionEvent, SessionId, SessionState, Skill, SkippedFile, Spent, Start, SubagentLimits,
+    SubagentOrigin, SubagentStatus, Timestamp, Turn, TurnKind, TurnLimits, event_schema,
 };
 pub use record::{
     Barrier, Divergence, Fence, Journal, JsonLines, PendingApproval, PostedInputs, Record, RecordEntry,

@@ -5,6 +5,7 @@
 //! [version](crate::Record::VERSION).
 
 mod action;
+mod approval;
 mod budget;
 mod call;
 mod checkpoint;
@@ -18,6 +19,7 @@ mod id;
 mod input;
 mod limits;
 mod outcome;
+mod policy;
 mod posted;
 mod project;
 mod start;
@@ -26,8 +28,9 @@ mod subagent;
 mod timestamp;
 
 pub use self::action::Action;
+pub use self::approval::{ApprovalEnding, Principal};
 pub use self::budget::{Account, Budget, BudgetKind, Spent};
-pub use self::call::{CallKind, CallPlan, Preparation};
+pub use self::call::{CallKind, CallPlan, ChangedArguments, Preparation};
 pub use self::checkpoint::{Checkpoint, CheckpointReason};
 pub use self::compaction::{Compaction, CompactionPolicy};
 pub use self::context::{TokenBounds, TurnContext};
@@ -39,6 +42,7 @@ pub use self::id::{CallKey, LoadId, ModelCallId, RunId, SegmentId, SessionId};
 pub use self::input::{Change, Input, InputKind, SegmentKind, Timer};
 pub use self::limits::{SubagentLimits, TurnLimits};
 pub use self::outcome::{Outcome, OutcomeStatus};
+pub use self::policy::{PolicyChange, PolicyRule};
 pub use self::posted::{Posted, PostedInput};
 pub use self::project::{LoadedDocument, LoadedProject, Skill, SkippedFile};
 pub use self::start::Start;

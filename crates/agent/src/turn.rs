@@ -3,6 +3,7 @@
 //! [`Machine::step`] takes one [`Input`] and returns the [`Action`]s that follow. The same inputs lead to the same
 //! actions, so a session can be tested as a table, replayed from its record, and run inside a workflow engine.
 
+mod approval;
 mod budget;
 mod children;
 mod compaction;
@@ -25,6 +26,7 @@ use std::collections::{BTreeSet, VecDeque};
 use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
 use serde::{Deserialize, Serialize};
 
+use self::approval::{Denials, Taken};
 use self::budget::ReachedLimit;
 use self::children::Children;
 use self::compaction::Compactions;
@@ -115,6 +117,9 @@ pub struct Machine {
     /// Origin of the initial history.
     #[serde(default)]
     forked_from: Option<ForkedFrom>,
+    /// Calls that were denied since the user's last message.
+    #[serde(default, skip_serializing_if = "Denials::is_empty")]
+    denials: Denials,
     /// Open subagents.
     #[serde(default)]
     children: Children,
@@ -211,9 +216,11 @@ impl Machine {
                 self.checkpoint_taken(reason, checkpoint, out);
             }
             InputKind::Configure { change } => self.configure(change, out),
-            InputKind::ApprovalDecided { call, approved, reason } => {
-                self.approval_decided(call, approved, reason, out);
+            InputKind::ApprovalDecided { call, approved, reason, by } => {
+                self.approval_decided(call, Taken::decided(approved, reason, by), out);
             }
+            InputKind::CallChanged { call, arguments, by } => self.call_changed(call, arguments, by, out),
+            InputKind::PolicyChanged { change } => self.policy_changed(change, out),
             InputKind::DecisionRefused { call_id, approved, reason } => {
                 self.decision_refused(call_id, approved, reason, out);
             }
@@ -269,7 +276,7 @@ impl Machine {
     fn timer_fired(&mut self, timer: Timer, out: &mut Vec<Action>) {
         match timer {
             Timer::Approval(call) => {
-                self.approval_decided(call, false, Some("nobody decided in time".to_owned()), out);
+                self.approval_decided(call, Taken::expired(), out);
             }
             Timer::Run(run) => self.run_timed_out(run, out),
         }
@@ -379,6 +386,7 @@ impl Machine {
 
     fn drain_steering(&mut self, out: &mut Vec<Action>) {
         while let Some(content) = self.steering.pop_front() {
+            self.denials.clear();
             self.record(Turn::steering(content.clone(), self.now));
             out.push(Action::emit(EventKind::SteeringInjected { content }));
         }

@@ -85,7 +85,7 @@ fn options(
     if !extra.network {
         return options;
     }
-    let web = HttpWebClient::new(FetchLimits::default(), AddressRules::public_only());
+    let web = HttpWebClient::new(FetchLimits::default(), AddressRules::public_only()).staying_on_host();
     let options = options.with_web(Arc::new(web));
     let engine =
         client.and_then(|client| ProviderSearch::new(client.clone(), &profile.provider, &profile.model));

@@ -133,7 +133,7 @@ impl Gate for GrantGate {
             None => self.path_objection(call).await,
             objection => objection,
         };
-        objection.map_or(Verdict::ALLOW, Verdict::deny).with_rule(self.grant.id.to_string())
+        objection.map_or(Verdict::ALLOW, Verdict::deny).with_rule(self.grant.label()).binding()
     }
 }
 

@@ -269,6 +269,12 @@ impl Grant {
         }
     }
 
+    /// Returns what names it on record: its id and its epoch.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{}@{}", self.id, self.epoch)
+    }
+
     /// Creates a grant that allows everything, for an application that holds a session by other means.
     #[must_use]
     pub fn all(id: GrantId) -> Self {

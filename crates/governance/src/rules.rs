@@ -58,8 +58,8 @@ pub struct CallFacts {
     pub has_unresolved_paths: bool,
     /// Commands that it runs, if it runs any.
     pub command: Option<CommandLine>,
-    /// Address that it reaches, if it names one.
-    pub address: Option<Address>,
+    /// Addresses that it reaches.
+    pub addresses: Vec<Address>,
 }
 
 /// Address of a call.

@@ -29,6 +29,7 @@ pub struct PreparedCall {
     reads: Vec<PathBuf>,
     writes: Vec<PathBuf>,
     targets: Vec<PathBuf>,
+    hosts: Option<Vec<String>>,
     tool: Arc<RegisteredTool>,
 }
 
@@ -77,6 +78,7 @@ impl PreparedCall {
         Ok(Self {
             call_id: call.id.clone(),
             arguments,
+            hosts: input.hosts.take(),
             input: InputSlot::new(input),
             repairs,
             reads,
@@ -158,6 +160,12 @@ impl PreparedCall {
     #[must_use]
     pub fn reads(&self) -> &[PathBuf] {
         &self.reads
+    }
+
+    /// Returns the hosts that the call reaches; `None` if they are not known.
+    #[must_use]
+    pub fn hosts(&self) -> Option<&[String]> {
+        self.hosts.as_deref()
     }
 
     /// Returns the tool's canonical kind, such as `shell` for a tool called `Bash`.

@@ -125,6 +125,13 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Returns the hosts that this call reaches, for gates to judge; `None` if they are not known. They must be as the
+    /// client parses them that will reach them, since another parser could see another host.
+    fn hosts(&self, input: &Self::Input) -> Option<Vec<String>> {
+        let _ = input;
+        None
+    }
+
     /// Returns whether the call can be previewed with a [dry run](crate::pipeline::dry_run). Return `true` only if
     /// every effect of a call goes through [`ToolContext::env`].
     fn supports_dry_run(&self) -> bool {
@@ -257,8 +264,8 @@ impl<T: Tool> DynTool for T {
         // The schema is coarser than the type, so this may still fail.
         let input = T::Input::deserialize(arguments).map_err(unfit)?;
         self.check(&input)?;
-        let (reads, writes) = (self.reads(&input), self.writes(&input));
-        Ok(ToolInput::new(input).with_reads(reads).with_writes(writes))
+        let (reads, writes, hosts) = (self.reads(&input), self.writes(&input), self.hosts(&input));
+        Ok(ToolInput::new(input).with_reads(reads).with_writes(writes).with_hosts(hosts))
     }
 
     async fn call_parsed(&self, input: ToolInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -29,6 +29,8 @@ pub struct HttpWebClient {
     limits: FetchLimits,
     rules: AddressRules,
     lookup: Lookup,
+    /// Whether redirects to another host are refused.
+    stays_on_host: bool,
     /// Certificates trusted in addition to the system's.
     roots: Vec<Certificate>,
     plain: OnceLock<Client>,
@@ -86,7 +88,15 @@ impl HttpWebClient {
     /// Like [`new`](Self::new), with names resolved by `lookup`.
     pub(crate) fn with_lookup(limits: FetchLimits, rules: AddressRules, lookup: Lookup) -> Self {
         let (plain, secure) = (OnceLock::new(), OnceLock::new());
-        Self { limits, rules, lookup, roots: Vec::new(), plain, secure }
+        Self { limits, rules, lookup, stays_on_host: false, roots: Vec::new(), plain, secure }
+    }
+
+    /// Refuses redirects to another host; the error names the address, which can be fetched by a call of its own. Needed
+    /// where calls are judged by their host.
+    #[must_use]
+    pub fn staying_on_host(mut self) -> Self {
+        self.stays_on_host = true;
+        self
     }
 
     /// Trusts these PEM certificates in addition to the system's: those of a company's own authority, say.
@@ -113,6 +123,11 @@ impl HttpWebClient {
             let request = self.client(&url)?.get(url.clone());
             let response = request.send().await.map_err(|error| failed(&url, error))?;
             match redirect_target(&url, &response)? {
+                Some(next) if self.stays_on_host && next.host_str() != url.host_str() => {
+                    let message =
+                        format!("{url} leads to another host, which was not followed: fetch {next} itself");
+                    return Err(WebError::new(WebErrorKind::Refused, message));
+                }
                 Some(next) => url = next,
                 None => return self.page(&url, response).await,
             }
@@ -192,6 +207,10 @@ impl HttpWebClient {
 
 #[async_trait]
 impl WebClient for HttpWebClient {
+    fn host(&self, url: &str) -> Option<String> {
+        parse(url).ok()?.host_str().map(str::to_owned)
+    }
+
     async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError> {
         match tokio::time::timeout(self.limits.time, self.follow(&request.url)).await {
             Ok(page) => page,

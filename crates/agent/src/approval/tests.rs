@@ -24,6 +24,8 @@ use crate::profile::ProviderProfile;
 use crate::protocol::{EventKind, OutcomeStatus, SessionState, TurnLimits};
 use crate::session::{Session, SessionBuilder};
 
+mod endings;
+
 /// Time-out for everything that is expected to happen.
 const TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -7,14 +7,15 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::Fingerprint;
-use pintle_tools::gate::{self, Judgement, Permission};
+use pintle_tools::gate::{self, Judgement, JudgementStep, Permission, Verdict};
 use pintle_tools::pipeline::{self, DryRun, Execution, Gate, PreparedCall};
 use tracing::Instrument as _;
 
+use super::call_slots::{Prepared, ReadyCall};
 use super::report::Decided;
 use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
-use crate::protocol::{CallKey, Decision, InputKind, SubagentOrigin};
+use crate::protocol::{CallKey, Decision, InputKind, SessionId, SubagentOrigin};
 
 /// Time limit for a dry run, which shows what a call would change.
 const DRY_RUN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,7 +26,7 @@ impl Driver {
         let Some((request, asked)) = self.calls.set_pending(call) else {
             // The machine only asks about calls that need approval. If it ever asked about another one, it would not run.
             let reason = Some("it cannot be asked about".to_owned());
-            return Some(InputKind::ApprovalDecided { call, approved: false, reason });
+            return Some(InputKind::ApprovalDecided { call, approved: false, reason, by: None });
         };
         if let Some(approver) = self.approver.clone() {
             let reports = self.reports.clone();
@@ -38,7 +39,7 @@ impl Driver {
                     decision = deciding => decision.unwrap_or_else(|_panic| approver_panicked(&request)),
                 };
                 let (call_id, exactly) = (request.call_id.clone(), request.fingerprint);
-                let decided = Decided { call_id, exactly, decision };
+                let decided = Decided { call_id, exactly, decision, by: approver.principal() };
                 // If the driver is gone, nobody needs the decision.
                 let _ = reports.send(Report::Decided(Box::new(decided))).await;
             };
@@ -48,15 +49,33 @@ impl Driver {
         None
     }
 
+    /// Refuses a call that would be asked about if the same call was denied before.
+    pub(super) fn remember_denial(&self, key: CallKey, mut prepared: Prepared) -> Prepared {
+        let Ok(ReadyCall { request: Some(request), .. }) = &prepared.result else { return prepared };
+        if !self.machine.was_denied(key, &request.arguments) {
+            return prepared;
+        }
+        let reason = "it was denied before, with the same arguments, and nobody is asked again until the \
+                      user's next message";
+        let error = gate::denied(&request.tool_name, reason);
+        prepared.judgement.push(JudgementStep::new("denials", Verdict::deny(reason)));
+        prepared.result = Err(error);
+        prepared
+    }
+
     /// Applies a decision and returns the input for the machine; `None` if no such call is waiting for one.
     pub(super) fn decide(&mut self, decided: Decided) -> Option<InputKind> {
-        let Decided { call_id, exactly, decision } = decided;
+        let Decided { call_id, exactly, decision, by } = decided;
         let (approved, reason) = match decision {
             Decision::Approve => (true, None),
             Decision::Deny { reason } => (false, reason),
+            Decision::Change { arguments } => {
+                let call = self.calls.decide(&call_id, exactly, false)?;
+                return Some(InputKind::CallChanged { call, arguments, by });
+            }
         };
         let call = self.calls.decide(&call_id, exactly, approved)?;
-        Some(InputKind::ApprovalDecided { call, approved, reason })
+        Some(InputKind::ApprovalDecided { call, approved, reason, by })
     }
 }
 
@@ -65,16 +84,27 @@ fn approver_panicked(request: &ApprovalRequest) -> Decision {
     Decision::Deny { reason: Some("the approver is broken".to_owned()) }
 }
 
-/// Returns the request for approval of a call.
+/// Returns the request for approval of a call of a session.
 pub(super) async fn request(
+    session: &SessionId,
     call: &PreparedCall,
-    reason: &str,
+    judgement: &Judgement,
     env: Arc<dyn ExecutionEnvironment>,
     origin: Option<SubagentOrigin>,
 ) -> Arc<ApprovalRequest> {
     let dry_run = dry_run(call, env).await;
-    let request = ApprovalRequest::for_call(call).with_reason(reason).with_dry_run(dry_run);
+    let mut request = ApprovalRequest::for_call(call).with_reason(judgement.reason()).with_dry_run(dry_run);
+    request.fingerprint = ticket(session, call, judgement);
     Arc::new(request.with_origin(origin))
+}
+
+/// Returns what a decision is bound to: the session, the exact call, and the rules of gates that
+/// bind it, such as the grant.
+pub(super) fn ticket(session: &SessionId, call: &PreparedCall, judgement: &Judgement) -> Fingerprint {
+    let binding = judgement.steps().iter().filter(|step| step.binds);
+    let rules = binding.filter_map(|step| step.rule.as_deref()).map(|rule| Fingerprint::of(rule.as_bytes()));
+    let bound = call.fingerprint().chain(Fingerprint::of(session.as_str().as_bytes()));
+    rules.fold(bound, Fingerprint::chain)
 }
 
 async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<DryRun> {
@@ -101,17 +131,21 @@ impl From<&str> for Objection {
 /// prepared and a gate objects now.
 pub(super) async fn objection(
     gates: &[Arc<dyn Gate>],
+    session: &SessionId,
     call: &PreparedCall,
     approved: Option<Fingerprint>,
 ) -> Option<Objection> {
-    if approved.is_some_and(|approved| approved != call.fingerprint()) {
-        return Some("another call was approved".into());
-    }
     let Ok(judgement) = AssertUnwindSafe(gate::judge(gates, call)).catch_unwind().await else {
         return Some("a gate before it is broken".into());
     };
     let reason = judgement.reason();
     match judgement.permission() {
+        Permission::Allow | Permission::Ask
+            if approved.is_some_and(|approved| approved != ticket(session, call, &judgement)) =>
+        {
+            let reason = "another call was approved, or this one under another grant".to_owned();
+            Some(Objection { reason, judgement })
+        }
         Permission::Allow => None,
         Permission::Ask if approved.is_some() => None,
         Permission::Ask => {

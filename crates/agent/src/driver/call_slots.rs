@@ -253,6 +253,7 @@ impl Driver {
         match kind {
             InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } => self.model = None,
             InputKind::ApprovalDecided { call, .. }
+            | InputKind::CallChanged { call, .. }
             | InputKind::TimerFired { timer: Timer::Approval(call) } => self.withdraw_approval(*call),
             InputKind::TimerFired { timer: timer @ Timer::Run(_) } => self.timers.cancel(*timer),
             InputKind::ToolFinished { call, .. } | InputKind::ToolLost { call } => self.calls.remove(*call),
@@ -266,6 +267,7 @@ impl Driver {
             | InputKind::CheckpointTaken { .. }
             | InputKind::Configure { .. }
             | InputKind::DecisionRefused { .. }
+            | InputKind::PolicyChanged { .. }
             | InputKind::ContextLoaded { .. }
             | InputKind::ContextFailed { .. }
             | InputKind::SegmentOpened { .. }

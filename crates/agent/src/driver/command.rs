@@ -13,7 +13,7 @@ use super::{Decided, Driver};
 use crate::config::{ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
-use crate::protocol::{Change, InputKind, RunId, SessionState, TurnLimits};
+use crate::protocol::{Change, InputKind, PolicyChange, RunId, SessionState, TurnLimits};
 use crate::session::{RunOwner, SessionBuilder};
 
 /// Command to the driver. Large commands are boxed, since a channel allocates a block of them from the start.
@@ -39,6 +39,11 @@ pub(crate) enum Command {
     /// Goes back to this many entries of the history; answered once that is on record.
     Rewind {
         turns: usize,
+        done: oneshot::Sender<Result<(), SessionError>>,
+    },
+    /// Records a change of what the session may do; answered once it is on record.
+    RecordPolicy {
+        change: Box<PolicyChange>,
         done: oneshot::Sender<Result<(), SessionError>>,
     },
     SetReasoningEffort(Option<ReasoningEffort>),
@@ -124,8 +129,24 @@ impl Driver {
         } else {
             self.machine.rewind_refusal(turns).map(SessionError::NotRewound)
         };
+        self.record_unless(refusal, InputKind::Rewind { turns }, done).await;
+    }
+
+    /// Records a change of what the session may do, and answers once it is on record.
+    async fn record_policy(&mut self, change: PolicyChange, done: oneshot::Sender<Result<(), SessionError>>) {
+        let is_closed = self.machine.state() == SessionState::Closed;
+        let refusal = is_closed.then_some(SessionError::Closed);
+        self.record_unless(refusal, InputKind::PolicyChanged { change }, done).await;
+    }
+
+    async fn record_unless(
+        &mut self,
+        refusal: Option<SessionError>,
+        kind: InputKind,
+        done: oneshot::Sender<Result<(), SessionError>>,
+    ) {
         if refusal.is_none() {
-            self.step(InputKind::Rewind { turns }).await;
+            self.step(kind).await;
         }
         let unrecorded = self.recording.failure().map(|error| SessionError::Unrecorded(error.clone().into()));
         // A caller that has stopped waiting needs no answer.
@@ -157,6 +178,10 @@ impl Driver {
             Command::Compact => InputKind::Compact,
             Command::Rewind { turns, done } => {
                 self.rewind(turns, done).await;
+                return None;
+            }
+            Command::RecordPolicy { change, done } => {
+                self.record_policy(*change, done).await;
                 return None;
             }
             Command::SetReasoningEffort(effort) => {

@@ -74,9 +74,13 @@ impl Driver {
             PostedInput::Message { text } => InputKind::FollowUp { text: text.clone() },
             PostedInput::Steer { text } => InputKind::Steer { text: text.clone() },
             PostedInput::Interrupt => InputKind::Interrupt,
-            PostedInput::Decision { call_id, fingerprint, decision } => {
-                let decided =
-                    Decided { call_id: call_id.clone(), exactly: *fingerprint, decision: decision.clone() };
+            PostedInput::Decision { call_id, fingerprint, decision, by } => {
+                let decided = Decided {
+                    call_id: call_id.clone(),
+                    exactly: *fingerprint,
+                    decision: decision.clone(),
+                    by: by.clone(),
+                };
                 match self.decide(decided) {
                     Some(kind) => kind,
                     // After a crash the call is prepared again before it can be decided on.
@@ -113,7 +117,7 @@ impl Driver {
         };
         InputKind::DecisionRefused {
             call_id: call_id.to_owned(),
-            approved: matches!(decision, Decision::Approve),
+            approved: matches!(decision, Decision::Approve | Decision::Change { .. }),
             reason: reason.to_owned(),
         }
     }

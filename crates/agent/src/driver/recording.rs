@@ -185,6 +185,8 @@ fn barrier_before(kind: &InputKind) -> Barrier {
             | InputKind::Steer { .. }
             | InputKind::FollowUp { .. }
             | InputKind::ApprovalDecided { .. }
+            | InputKind::CallChanged { .. }
+            | InputKind::PolicyChanged { .. }
             | InputKind::DecisionRefused { .. }
             | InputKind::Rewind { .. }
             | InputKind::CheckpointTaken { .. }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::Driver;
 use super::call_slots::Prepared;
 use super::posted::Delivery;
-use crate::protocol::{CallKey, Decision, InputKind, SegmentId, Timer};
+use crate::protocol::{CallKey, Decision, InputKind, Principal, SegmentId, Timer};
 
 /// Capacity of the report channel. A task waits while it is full.
 pub(super) const MAX_REPORTS: usize = 256;
@@ -39,6 +39,8 @@ pub(crate) struct Decided {
     pub(crate) call_id: String,
     pub(crate) exactly: Fingerprint,
     pub(crate) decision: Decision,
+    /// Who decided.
+    pub(crate) by: Option<Principal>,
 }
 
 impl Report {

@@ -21,7 +21,7 @@ use super::context::EnvironmentInit;
 use super::reconciling::RecordedIntents;
 use super::redacting::redact_execution;
 use super::{Driver, Report, approval, output, trace};
-use crate::protocol::{CallKey, InputKind, SubagentOrigin};
+use crate::protocol::{CallKey, InputKind, SessionId, SubagentOrigin};
 use crate::record::Fence;
 use crate::turn;
 
@@ -33,6 +33,7 @@ impl Driver {
     /// session nor the other calls of the round wait for a slow gate.
     pub(super) async fn prepare_call(&mut self, key: CallKey, tool_call: ToolCall) -> Option<InputKind> {
         let preparing = CallPreparation {
+            session: self.log.session_id().clone(),
             tool_call,
             registry: self.tools.clone(),
             gates: Arc::clone(&self.gates),
@@ -60,7 +61,7 @@ impl Driver {
 
     /// Stores a prepared call and returns the input for the machine.
     pub(super) fn set_prepared(&mut self, key: CallKey, prepared: Prepared) -> InputKind {
-        let Prepared { judgement, result } = prepared;
+        let Prepared { judgement, result } = self.remember_denial(key, prepared);
         let preparation = preparation(&result);
         self.calls.set_prepared(key, result);
         InputKind::CallPrepared { call: key, preparation, judgement }
@@ -85,6 +86,7 @@ impl Driver {
         }
         let limits = self.profile.tool_output_limits(&self.config.tool_output);
         let effects = Effects {
+            session: self.log.session_id().clone(),
             gates: Arc::clone(&self.gates),
             approved,
             checkpoints: self.checkpoints.clone(),
@@ -108,6 +110,7 @@ impl Driver {
 
 /// Everything around the execution of a call.
 struct Effects {
+    session: SessionId,
     gates: Arc<[Arc<dyn Gate>]>,
     /// Fingerprint of the call that was approved, if approval was needed.
     approved: Option<Fingerprint>,
@@ -128,7 +131,7 @@ impl Effects {
     ) -> InputKind {
         // A gate may take its time, and so may a checkpoint; a stopped turn does not wait for them.
         let judging = async {
-            let objection = approval::objection(&self.gates, call, self.approved).await;
+            let objection = approval::objection(&self.gates, &self.session, call, self.approved).await;
             if objection.is_none() {
                 self.checkpoints.before(call, cx.env.as_ref(), &self.reports).await;
             }
@@ -181,6 +184,7 @@ impl Effects {
 
 /// Everything that the preparation of a call needs.
 struct CallPreparation {
+    session: SessionId,
     tool_call: ToolCall,
     registry: ToolRegistry,
     gates: Arc<[Arc<dyn Gate>]>,
@@ -203,7 +207,7 @@ impl CallPreparation {
     }
 
     async fn prepare(self) -> Prepared {
-        let Self { tool_call, registry, gates, env, init, origin } = self;
+        let Self { session, tool_call, registry, gates, env, init, origin } = self;
         if let Err(error) = init.ensure().await {
             let message = format!("The execution environment cannot be used: {error}");
             return ToolError::new(ToolErrorKind::EnvironmentLost, message).into();
@@ -213,7 +217,7 @@ impl CallPreparation {
                 Prepared { judgement, result: Ok(ReadyCall { call, request: None }) }
             }
             pipeline::Preparation::Ask { call, judgement } => {
-                let request = approval::request(&call, &judgement.reason(), env, origin).await;
+                let request = approval::request(&session, &call, &judgement, env, origin).await;
                 Prepared { judgement, result: Ok(ReadyCall { call, request: Some(request) }) }
             }
             pipeline::Preparation::Refused { error, judgement } => Prepared { judgement, result: Err(error) },

@@ -41,6 +41,8 @@ pub enum Action {
         call: CallKey,
         /// The call.
         tool_call: Box<ToolCall>,
+        /// Whether somebody decided on these arguments, so that no hook is asked about them.
+        changed: bool,
     },
     /// Request a person's decision. Reply with `ApprovalDecided`.
     AskApproval {

@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Principal;
+
 /// Kind of a tool call, by which a user interface can choose how to draw it. The names of tools differ between toolsets;
 /// the kinds do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +79,24 @@ pub enum Preparation {
         /// Message for the model.
         message: String,
     },
+}
+
+/// Arguments of a call that somebody changed before it ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedArguments {
+    /// The arguments that it runs with.
+    pub arguments: Value,
+    /// Who changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
+}
+
+impl ChangedArguments {
+    /// Returns what the model reads above the result.
+    pub(crate) fn note(&self) -> String {
+        let by = self.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+        format!("[The arguments were changed{by} before the call ran: {}]\n", self.arguments)
+    }
 }
 
 /// Facts about a call that decide how it is scheduled and recovered.

@@ -1,6 +1,7 @@
 //! Decisions on calls that need approval.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Decision of a person, or of an [`Approver`](crate::Approver), on one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -9,6 +10,11 @@ use serde::{Deserialize, Serialize};
 pub enum Decision {
     /// Let it run, once.
     Approve,
+    /// Let it run, once, with these arguments, an object. They are validated and judged as those of a new call.
+    Change {
+        /// The arguments.
+        arguments: Value,
+    },
     /// Do not run it. The model gets the reason.
     Deny {
         /// Reason.

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 pub use self::schema::event_schema;
 use super::{
-    BudgetKind, CallKind, Checkpoint, CheckpointReason, LoadedProject, SessionId, SessionState,
-    SubagentStatus, Timestamp,
+    ApprovalEnding, BudgetKind, CallKind, ChangedArguments, Checkpoint, CheckpointReason, LoadedProject,
+    PolicyChange, Principal, SessionId, SessionState, SubagentStatus, Timestamp,
 };
 
 /// Event of a session.
@@ -210,6 +210,9 @@ pub enum EventKind {
         permission: Permission,
         /// Verdict of each gate that was asked, with the rule that decided. The chain ends at the first denial.
         steps: Judgement,
+        /// Arguments that the call would run with, if somebody changed them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changed: Option<ChangedArguments>,
     },
     /// A tool call started, or is answered without running.
     ToolCallStart {
@@ -273,13 +276,24 @@ pub enum EventKind {
         #[schemars(schema_with = "schema::fingerprint")]
         fingerprint: Fingerprint,
     },
-    /// A person decided on a call, or the time for it ran out.
+    /// A request for approval ended: a person decided, or it is not needed any more.
     ApprovalDecided {
         /// Id of the call.
         call_id: String,
         /// Whether it may run.
         approved: bool,
+        /// How the request ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ending: Option<ApprovalEnding>,
+        /// Reason of a denial, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Who decided, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
     },
+    /// What the session may do has changed: its mode, rules, sandbox or grant.
+    PolicyChanged(PolicyChange),
     /// A checkpoint of the workspace was taken.
     CheckpointTaken {
         /// Why.

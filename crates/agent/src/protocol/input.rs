@@ -7,10 +7,12 @@ use pintle_tools::gate::Judgement;
 use pintle_tools::pipeline::Execution;
 use pintle_tools::{FileIntent, Reconciliation};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{
-    Account, Budget, CallKey, Checkpoint, CheckpointReason, LoadId, ModelCallId, Preparation, RunId,
-    SegmentId, SessionId, Spent, SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits,
+    Account, Budget, CallKey, Checkpoint, CheckpointReason, LoadId, ModelCallId, PolicyChange, Preparation,
+    Principal, RunId, SegmentId, SessionId, Spent, SubagentSettings, SubagentStatus, Timestamp, TurnContext,
+    TurnLimits,
 };
 
 /// Input of the turn machine, with the time at which the driver received it.
@@ -99,6 +101,24 @@ pub enum InputKind {
         /// Reason of a denial, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Who decided.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
+    /// A person decided that a call may run with other arguments.
+    CallChanged {
+        /// Key of the call.
+        call: CallKey,
+        /// The arguments, an object.
+        arguments: Value,
+        /// Who decided.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
+    /// What the session may do has changed.
+    PolicyChanged {
+        /// The change.
+        change: PolicyChange,
     },
 
     /// A decision came that no call waits for.

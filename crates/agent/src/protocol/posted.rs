@@ -3,7 +3,7 @@
 use pintle_llm::Fingerprint;
 use serde::{Deserialize, Serialize};
 
-use super::Decision;
+use super::{Decision, Principal};
 
 /// Input that was posted to a session, with the id that its sender chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,9 @@ pub enum PostedInput {
         fingerprint: Fingerprint,
         /// The decision.
         decision: Decision,
+        /// Who decided.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
     },
 }
 

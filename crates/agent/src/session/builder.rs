@@ -207,7 +207,14 @@ impl SessionBuilder {
         let mut driver = Driver::new(parts, lineage, keep_environment, Arc::clone(&log), shared);
         let unfinished = options.apply(&mut driver, &log, origin)?;
         let recorder = driver.recorder();
-        let handle = SessionHandle { commands: sender, shared: shared_receiver, client, recorder, tree };
+        let handle = SessionHandle {
+            commands: sender,
+            shared: shared_receiver,
+            client,
+            recorder,
+            tree,
+            principal: None,
+        };
         handle.tree.join(Member::new(Arc::clone(&log), &handle));
         let (runs, resumed) = (driver.run_counter(), Mutex::new(unfinished));
         Ok((Session { id, handle, runs, log, resumed, driver: JoinSet::new() }, driver, commands))

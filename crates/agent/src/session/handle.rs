@@ -12,7 +12,9 @@ use crate::approval::ApprovalRequest;
 use crate::driver::{Command, ConfigChange, Decided, MessageQueue};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
-use crate::protocol::{Decision, QueuedMessages, SessionId, SessionState, Turn, TurnLimits};
+use crate::protocol::{
+    Decision, PolicyChange, Principal, QueuedMessages, SessionId, SessionState, Turn, TurnLimits,
+};
 use crate::record::{Record, Recorder};
 use crate::subagent::Tree;
 
@@ -24,6 +26,8 @@ pub struct SessionHandle {
     pub(crate) client: Client,
     pub(crate) recorder: Option<Arc<Recorder>>,
     pub(crate) tree: Arc<Tree>,
+    /// Who acts through this handle.
+    pub(crate) principal: Option<Principal>,
 }
 
 /// State that the driver publishes.
@@ -227,6 +231,25 @@ impl SessionHandle {
         self.configure(ConfigChange::ResponseLimit(bytes))
     }
 
+    /// Returns a handle for somebody: what they decide through it is on record under their name.
+    #[must_use]
+    pub fn acting_as(&self, principal: Principal) -> Self {
+        Self { principal: Some(principal), ..self.clone() }
+    }
+
+    /// Puts a change of what the session may do on record, for the layer that judges its calls. It should take effect there
+    /// after this has returned. Calls that were denied may be asked about again.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Unrecorded`], [`SessionError::Closed`] or [`SessionError::Full`].
+    pub async fn record_policy(&self, change: PolicyChange) -> Result<(), SessionError> {
+        let (done, answer) = oneshot::channel();
+        let by = change.by.clone().or_else(|| self.principal.clone());
+        self.send(Command::RecordPolicy { change: Box::new(change.by(by)), done })?;
+        answer.await.unwrap_or(Err(SessionError::Closed))
+    }
+
     /// Returns the calls that wait for a decision, in no order.
     #[must_use]
     pub fn approvals(&self) -> Vec<Arc<ApprovalRequest>> {
@@ -270,7 +293,8 @@ impl SessionHandle {
     /// subagent, steer it, and stop it.
     #[must_use]
     pub fn of_session(&self, id: &SessionId) -> Option<Self> {
-        self.tree.handle(id)
+        let handle = self.tree.handle(id)?;
+        Some(Self { principal: self.principal.clone(), ..handle })
     }
 
     /// Returns the record of the session, like [`Session::record`](crate::Session::record).
@@ -303,7 +327,8 @@ impl SessionHandle {
         exactly: Fingerprint,
         decision: Decision,
     ) -> Result<(), SessionError> {
-        let decided = Decided { call_id: call_id.to_owned(), exactly, decision };
+        let by = self.principal.clone();
+        let decided = Decided { call_id: call_id.to_owned(), exactly, decision, by };
         self.send(Command::Decide(Box::new(decided)))
     }
 

@@ -165,6 +165,7 @@ impl Tree {
             client: live.client.clone(),
             recorder: live.recorder.clone(),
             tree: Arc::clone(self),
+            principal: None,
         })
     }
 

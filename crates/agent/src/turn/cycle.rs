@@ -62,6 +62,7 @@ impl Machine {
         if let Some(progress) = &mut self.progress {
             progress.rounds = 0;
         }
+        self.denials.clear();
         self.record(Turn::user(text.clone(), self.now));
         out.push(Action::emit(EventKind::UserInput { content: text }));
         self.drain_steering(out);

@@ -7,6 +7,7 @@
 
 use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
 
+use super::approval::Taken;
 use super::cycle::{Progress, is_pause};
 use super::ending::Ending;
 use super::round::NotRun;
@@ -49,10 +50,12 @@ impl Machine {
             InputKind::Abort => self.fold_stop(Ending::Abort, followed, out),
             InputKind::Close => self.fold_stop(Ending::Close, followed, out),
             InputKind::Configure { change: Change::Context } => self.context_is_current = false,
-            InputKind::ApprovalDecided { call, approved, reason } => {
-                self.take_decision(call, approved, reason, out);
+            InputKind::ApprovalDecided { call, approved, reason, by } => {
+                self.take_decision(call, Taken::decided(approved, reason, by), out);
                 self.fold_round(followed, out);
             }
+            InputKind::CallChanged { call, arguments, by } => self.call_changed(call, arguments, by, out),
+            InputKind::PolicyChanged { change } => self.policy_changed(change, out),
             InputKind::ContextLoaded { load, context } => {
                 if self.expects_load(load) {
                     self.take_context(*context, out);
@@ -81,7 +84,7 @@ impl Machine {
                 }
             }
             InputKind::TimerFired { timer: Timer::Approval(call) } => {
-                self.take_decision(call, false, Some("nobody decided in time".to_owned()), out);
+                self.take_decision(call, Taken::expired(), out);
                 self.fold_round(followed, out);
             }
             InputKind::TimerFired { timer: Timer::Run(run) } => {

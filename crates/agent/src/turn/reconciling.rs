@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pintle_env::Output;
-use pintle_llm::{ToolCall, ToolResult};
+use pintle_llm::ToolResult;
 use pintle_tools::{ChangeKind, FileChange, FileIntent, Reconciliation, ToolErrorKind};
 
 use super::round::{HOST_GONE, NotRun, Stage};
@@ -60,8 +60,7 @@ impl Machine {
                 // It counts again when it starts again. A decision that released it still holds.
                 self.spent.tool_calls = self.spent.tool_calls.saturating_sub(1);
                 state.stage = Stage::Preparing;
-                let tool_call: Box<ToolCall> = Box::new(state.call.clone());
-                out.push(Action::PrepareCall { call: key, tool_call });
+                out.push(state.prepare(key));
             }
             Reconciliation::Conflict { done, untouched, changed } => {
                 let message = conflict(&done, &untouched, &changed);

@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pintle_env::Output;
-use pintle_llm::{Error, ErrorKind, Fingerprint, Retry, ToolCall, ToolResult};
+use pintle_llm::{Error, ErrorKind, Fingerprint, Retry, ToolCall, ToolCallKind, ToolResult};
 use pintle_tools::gate::Judgement;
 use pintle_tools::pipeline::Execution;
 use pintle_tools::{Effect, FileIntent, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{Machine, Phase};
+use super::{Machine, Phase, approval};
 use crate::protocol::{
-    Action, CallKey, CallKind, CallPlan, EventKind, ModelCallId, Preparation, SessionState, Timer, Timestamp,
-    Turn,
+    Action, ApprovalEnding, CallKey, CallKind, CallPlan, ChangedArguments, EventKind, ModelCallId,
+    Preparation, Principal, Timer, Timestamp, Turn,
 };
 
 /// Calls of one response, in the model's order.
@@ -39,6 +40,12 @@ pub(super) struct CallState {
     /// Whether the ticket was approved and has not released a start.
     #[serde(default)]
     pub(super) approved: bool,
+    /// Tool and arguments that were asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<Fingerprint>,
+    /// Arguments that it runs with, if somebody changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changed: Option<ChangedArguments>,
     /// Whether the call has spawned a subagent since its start.
     #[serde(default)]
     spawned: bool,
@@ -130,7 +137,7 @@ impl Round {
 
     pub(super) fn prepare_all(&self, out: &mut Vec<Action>) {
         for (index, state) in self.calls.iter().enumerate() {
-            out.push(Action::PrepareCall { call: self.key(index), tool_call: Box::new(state.call.clone()) });
+            out.push(state.prepare(self.key(index)));
         }
     }
 
@@ -185,7 +192,7 @@ impl Round {
             // The prepared call is gone with the process. A decision that has released no start still applies, if the
             // call is the same when it is prepared again.
             state.stage = Stage::Preparing;
-            out.push(Action::PrepareCall { call: key, tool_call: Box::new(state.call.clone()) });
+            out.push(state.prepare(key));
         }
         resumption
     }
@@ -201,7 +208,7 @@ impl Round {
         CallKey { model_call: self.model_call, index }
     }
 
-    fn get(&self, key: CallKey) -> Option<&CallState> {
+    pub(super) fn get(&self, key: CallKey) -> Option<&CallState> {
         if key.model_call == self.model_call { self.calls.get(key.index) } else { None }
     }
 
@@ -242,6 +249,7 @@ impl Round {
             let Some(state) = self.calls.get_mut(index).filter(|state| state.is_waiting()) else { continue };
             if matches!(state.stage, Stage::Asking(_)) {
                 out.push(Action::WithdrawApproval { call: key });
+                out.push(approval::ended(&state.call.id, ApprovalEnding::Cancelled));
             }
             state.abandon(why, out);
         }
@@ -349,9 +357,36 @@ impl CallState {
             start_emitted: false,
             ticket: None,
             approved: false,
+            asked: None,
+            changed: None,
             spawned: false,
             declared: Vec::new(),
         }
+    }
+
+    /// Returns the action that prepares it, with the arguments that it is to run with.
+    pub(super) fn prepare(&self, key: CallKey) -> Action {
+        let mut tool_call = self.call.clone();
+        if let Some(ChangedArguments { arguments, .. }) = &self.changed {
+            tool_call.arguments = arguments.clone().into();
+            tool_call.raw_arguments = None;
+            tool_call.kind = ToolCallKind::Function;
+        }
+        Action::PrepareCall { call: key, tool_call: Box::new(tool_call), changed: self.changed.is_some() }
+    }
+
+    /// Makes it run with other arguments.
+    pub(super) fn change(&mut self, arguments: Value, by: Option<Principal>) {
+        self.changed = Some(ChangedArguments { arguments, by });
+        (self.ticket, self.approved, self.stage) = (None, false, Stage::Preparing);
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed.is_some()
+    }
+
+    fn was_changed_to(&self, arguments: &Value) -> bool {
+        self.changed.as_ref().is_some_and(|changed| changed.arguments == *arguments)
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -427,7 +462,7 @@ impl Machine {
         if let Some(state) = round.get(key)
             && matches!(state.stage, Stage::Running { .. })
         {
-            emit_judgement(&state.call, judgement, out);
+            emit_judgement(state, judgement, out);
         }
     }
 
@@ -447,7 +482,7 @@ impl Machine {
         if let Preparation::Ready(plan) | Preparation::Ask { plan, .. } = &preparation {
             emit_repairs(&state.call, plan, out);
         }
-        emit_judgement(&state.call, judgement, out);
+        emit_judgement(state, judgement, out);
         match preparation {
             Preparation::Ready(plan) => {
                 state.stage = Stage::Ready(plan);
@@ -458,9 +493,20 @@ impl Machine {
                 out.push(Action::ConfirmApproval { call: key });
                 state.stage = Stage::Ready(plan);
             }
+            Preparation::Ask { plan, arguments, fingerprint, .. } if state.was_changed_to(&arguments) => {
+                // Whoever changed the arguments has decided on them.
+                state.ticket = Some(fingerprint);
+                state.approved = true;
+                out.push(Action::ConfirmApproval { call: key });
+                state.stage = Stage::Ready(plan);
+            }
             Preparation::Ask { plan, arguments, reason, fingerprint } => {
+                if state.ticket.is_some_and(|ticket| ticket != fingerprint) {
+                    out.push(approval::ended(&state.call.id, ApprovalEnding::Superseded));
+                }
                 state.ticket = Some(fingerprint);
                 state.approved = false;
+                state.asked = Some(approval::content(&state.call.name, &arguments));
                 state.stage = Stage::Asking(plan);
                 let call_id = state.call.id.clone();
                 if let Some(after) = self.limits.approval_timeout {
@@ -485,62 +531,6 @@ impl Machine {
             }
         }
         true
-    }
-
-    pub(super) fn approval_decided(
-        &mut self,
-        key: CallKey,
-        approved: bool,
-        reason: Option<String>,
-        out: &mut Vec<Action>,
-    ) {
-        if self.take_decision(key, approved, reason, out) {
-            self.advance_round(out);
-        }
-    }
-
-    /// Takes the decision on a call. Returns whether it was expected.
-    pub(super) fn take_decision(
-        &mut self,
-        key: CallKey,
-        approved: bool,
-        reason: Option<String>,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        let Phase::RunningTools(round) = &mut self.phase else { return false };
-        let Some(state) = round.get_mut(key) else { return false };
-        let Stage::Asking(plan) = &state.stage else { return false };
-        let plan = plan.clone();
-        out.push(Action::emit(EventKind::ApprovalDecided { call_id: state.call.id.clone(), approved }));
-        if approved {
-            state.approved = true;
-            state.stage = Stage::Ready(plan);
-        } else {
-            let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            let message = format!("The call of {} was denied{why}", state.call.name);
-            state.refuse(ToolErrorKind::Denied, &message, out);
-        }
-        true
-    }
-
-    pub(super) fn decision_refused(
-        &self,
-        call_id: String,
-        approved: bool,
-        reason: String,
-        out: &mut Vec<Action>,
-    ) {
-        // No event may follow the end of the session.
-        if self.state != SessionState::Closed {
-            out.push(Action::emit(EventKind::ApprovalLate { call_id, approved, reason }));
-        }
-    }
-
-    /// Returns whether a decision on this call may still be needed.
-    pub(crate) fn may_need_decision(&self, call_id: &str) -> bool {
-        let Phase::RunningTools(round) = &self.phase else { return false };
-        let state = round.calls.iter().find(|state| state.call.id == call_id);
-        state.is_some_and(|state| matches!(state.stage, Stage::Preparing | Stage::Asking(_)))
     }
 
     pub(super) fn tool_started(&mut self, key: CallKey, out: &mut Vec<Action>) {
@@ -579,6 +569,9 @@ impl Machine {
             // Several questions of one round are asked together.
             let earlier = self.question.take().map(|earlier| earlier + "\n\n").unwrap_or_default();
             self.question = Some(earlier + &question);
+        }
+        if let (Some(changed), Value::String(text)) = (&state.changed, &mut result.content) {
+            text.insert_str(0, &changed.note());
         }
         // The result belongs to this call, whatever id the tool returned.
         result.tool_call_id.clone_from(&state.call.id);
@@ -706,13 +699,14 @@ fn emit_repairs(call: &ToolCall, plan: &CallPlan, out: &mut Vec<Action>) {
     }
 }
 
-fn emit_judgement(call: &ToolCall, judgement: Judgement, out: &mut Vec<Action>) {
-    if !judgement.is_empty() {
+fn emit_judgement(state: &CallState, judgement: Judgement, out: &mut Vec<Action>) {
+    if !judgement.is_empty() || state.changed.is_some() {
         out.push(Action::emit(EventKind::CallJudged {
-            call_id: call.id.clone(),
-            tool_name: call.name.clone(),
+            call_id: state.call.id.clone(),
+            tool_name: state.call.name.clone(),
             permission: judgement.permission(),
             steps: judgement,
+            changed: state.changed.clone(),
         }));
     }
 }

@@ -132,6 +132,7 @@ impl Activity {
             | EventKind::ToolCallOutputDelta { .. }
             | EventKind::ApprovalRequested { .. }
             | EventKind::ApprovalDecided { .. }
+            | EventKind::PolicyChanged(_)
             | EventKind::SteeringInjected { .. }
             | EventKind::TurnLimit { .. }
             | EventKind::LoopDetection { .. }

@@ -117,7 +117,7 @@ impl Rule {
                 Some(Target::Path(glob)) => {
                     call.has_unresolved_paths || call.paths.iter().any(|path| glob.is_match(path))
                 }
-                Some(Target::Host(pattern)) => call.address.as_ref().is_some_and(|address| match address {
+                Some(Target::Host(pattern)) => call.addresses.iter().any(|address| match address {
                     Address::Host(host) => pattern.matches(host),
                     Address::Unreadable => true,
                 }),
@@ -142,11 +142,14 @@ pub(super) fn cover<'a>(rules: impl Iterator<Item = &'a Rule>, call: &CallFacts)
             && !call.paths.is_empty()
             && call.paths.iter().all(|path| paths.iter().any(|glob| glob.is_match(path)))
     };
-    let is_host = || match &call.address {
-        Some(Address::Host(host)) => hosts.iter().any(|pattern| pattern.matches(host)),
-        Some(Address::Unreadable) | None => false,
+    let are_hosts = || {
+        let is_named = |address: &Address| match address {
+            Address::Host(host) => hosts.iter().any(|pattern| pattern.matches(host)),
+            Address::Unreadable => false,
+        };
+        !call.addresses.is_empty() && call.addresses.iter().all(is_named)
     };
-    is_command() || are_paths() || is_host()
+    is_command() || are_paths() || are_hosts()
 }
 
 impl Calls {

@@ -18,7 +18,7 @@ fn call(tool: &str, effect: Effect) -> CallFacts {
         paths: Vec::new(),
         has_unresolved_paths: false,
         command: None,
-        address: None,
+        addresses: Vec::new(),
     }
 }
 
@@ -31,7 +31,7 @@ fn writes(paths: &[&str]) -> CallFacts {
 }
 
 fn fetches(host: &str) -> CallFacts {
-    CallFacts { address: Some(Address::of_host(host)), ..call("web_fetch", Effect::Network) }
+    CallFacts { addresses: vec![Address::of_host(host)], ..call("web_fetch", Effect::Network) }
 }
 
 fn judged(permission: Permission, rules: &[&str], call: &CallFacts) -> bool {

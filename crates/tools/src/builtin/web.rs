@@ -22,6 +22,13 @@ pub trait WebClient: fmt::Debug + Send + Sync {
     ///
     /// The message for the model. A response with a status such as 404 is a page, not an error.
     async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError>;
+
+    /// Returns the host that [`fetch`](Self::fetch) would reach first for a URL, in lower case; `None` if it cannot tell,
+    /// which is the default. Gates judge a call by it.
+    fn host(&self, url: &str) -> Option<String> {
+        let _ = url;
+        None
+    }
 }
 
 /// Searches the web for [`WebSearch`](super::WebSearch). The crate `pintle-web` has an implementation that uses the

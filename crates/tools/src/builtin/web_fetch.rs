@@ -41,6 +41,10 @@ impl Tool for WebFetch {
         repeatable: true,
     }
 
+    fn hosts(&self, input: &WebFetchInput) -> Option<Vec<String>> {
+        Some(vec![self.client.host(&input.url)?])
+    }
+
     async fn call(&self, input: WebFetchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let page = fetch(self.client.as_ref(), &input.url, cx).await?;
         Ok(ToolOutput::new(page_text(&page)).with_error(page.status >= 400))

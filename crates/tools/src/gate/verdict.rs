@@ -50,12 +50,18 @@ pub struct Verdict {
     reason: String,
     rule: Option<String>,
     by_default: bool,
+    binds: bool,
 }
 
 impl Verdict {
     /// The call may run, unless another gate objects.
-    pub const ALLOW: Self =
-        Self { permission: Permission::Allow, reason: String::new(), rule: None, by_default: false };
+    pub const ALLOW: Self = Self {
+        permission: Permission::Allow,
+        reason: String::new(),
+        rule: None,
+        by_default: false,
+        binds: false,
+    };
 
     /// The call must not run, whatever the other gates decide. The model reads the reason.
     #[must_use]
@@ -80,6 +86,13 @@ impl Verdict {
     #[must_use]
     pub fn by_default(mut self) -> Self {
         self.by_default = true;
+        self
+    }
+
+    /// Binds decisions on the call to its rule: under another one, such as another grant, a decision does not hold.
+    #[must_use]
+    pub fn binding(mut self) -> Self {
+        self.binds = true;
         self
     }
 
@@ -125,14 +138,17 @@ pub struct JudgementStep {
     /// Whether nothing named the call, so that this is only what happens to all others.
     #[serde(default, skip_serializing_if = "is_false")]
     pub by_default: bool,
+    /// Whether decisions on the call are bound to the rule.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub binds: bool,
 }
 
 impl JudgementStep {
     /// Creates the step of a gate.
     #[must_use]
     pub fn new(gate: impl Into<String>, verdict: Verdict) -> Self {
-        let Verdict { permission, reason, rule, by_default } = verdict;
-        Self { gate: gate.into(), permission, rule, reason, by_default }
+        let Verdict { permission, reason, rule, by_default, binds } = verdict;
+        Self { gate: gate.into(), permission, rule, reason, by_default, binds }
     }
 }
 

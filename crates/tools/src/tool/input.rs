@@ -11,13 +11,14 @@ pub struct ToolInput {
     value: Box<dyn Any + Send>,
     pub(crate) reads: Vec<PathBuf>,
     pub(crate) writes: Vec<PathBuf>,
+    pub(crate) hosts: Option<Vec<String>>,
 }
 
 impl ToolInput {
     /// Creates an input that names no files.
     #[must_use]
     pub fn new(value: impl Any + Send) -> Self {
-        Self { value: Box::new(value), reads: Vec::new(), writes: Vec::new() }
+        Self { value: Box::new(value), reads: Vec::new(), writes: Vec::new(), hosts: None }
     }
 
     /// Sets the files and directories that the call reads.
@@ -31,6 +32,13 @@ impl ToolInput {
     #[must_use]
     pub fn with_writes(mut self, writes: Vec<PathBuf>) -> Self {
         self.writes = writes;
+        self
+    }
+
+    /// Sets the hosts that the call reaches, as the client parses them that will reach them. Without this they are unknown.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: Option<Vec<String>>) -> Self {
+        self.hosts = hosts;
         self
     }
 
@@ -53,6 +61,7 @@ impl fmt::Debug for ToolInput {
         f.debug_struct("ToolInput")
             .field("reads", &self.reads)
             .field("writes", &self.writes)
+            .field("hosts", &self.hosts)
             .finish_non_exhaustive()
     }
 }

@@ -149,6 +149,21 @@ async fn redirects_are_followed_up_to_a_limit() {
 }
 
 #[tokio::test]
+async fn a_client_can_be_held_to_the_host_of_a_call() {
+    let server = Server::start().await;
+    let held = client().staying_on_host();
+    assert_eq!(fetch(&held, &server.url("/to-page")).await.unwrap().url, server.url("/page"));
+    let (kind, message) = fetch(&held, &server.url("/to-loopback")).await.unwrap_err();
+    assert_eq!(kind, WebErrorKind::Refused);
+    assert!(message.contains("leads to another host") && message.contains("127.0.0.2"), "{message}");
+    let hosts =
+        ["https://Docs.RS/a", "http://user@docs.rs:8080/", "https://xn--bcher-kva.example/", "docs.rs"];
+    let hosts = hosts.map(|url| held.host(url));
+    let host = |host: &str| Some(host.to_owned());
+    assert_eq!(hosts, [host("docs.rs"), host("docs.rs"), host("xn--bcher-kva.example"), None]);
+}
+
+#[tokio::test]
 async fn redirects_obey_the_address_rules() {
     let server = Server::start().await;
     let cases = [

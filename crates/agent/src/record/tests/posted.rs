@@ -173,7 +173,7 @@ async fn an_input_that_cannot_be_recorded_stays_in_the_inbox() {
 
 fn decision(pending: &crate::record::PendingApproval, decision: Decision) -> PostedInput {
     let (call_id, fingerprint) = (pending.call_id.clone(), pending.fingerprint);
-    PostedInput::Decision { call_id, fingerprint, decision }
+    PostedInput::Decision { call_id, fingerprint, decision, by: None }
 }
 
 /// Decides twice while nobody runs the session: the first decision releases the call, the second is told.

@@ -36,6 +36,7 @@ impl Harness {
             client: self.client.clone(),
             recorder: None,
             tree: Arc::clone(&self.tree),
+            principal: None,
         };
         self.tree.join(Member::new(Arc::clone(&log), &handle));
         log

@@ -92,7 +92,7 @@ fn calls_beyond_the_limit_are_answered_as_not_run() {
     }
     assert_eq!(harness.wanted(), ["ask 0", "start 1", "start 2", "withdraw 0"], "approvals are withdrawn");
     harness.prepared(3, Effect::Read, &[]);
-    let decided = InputKind::ApprovalDecided { call: harness.key(0), approved: true, reason: None };
+    let decided = InputKind::ApprovalDecided { call: harness.key(0), approved: true, reason: None, by: None };
     harness.tell(decided);
     assert_eq!(harness.wanted(), [""; 0], "late inputs change nothing");
     harness.finish(2, "seen");

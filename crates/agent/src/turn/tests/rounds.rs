@@ -1,7 +1,7 @@
 //! Calls of one response.
 
 use super::*;
-use crate::protocol::CallKind;
+use crate::protocol::{CallKind, PolicyChange};
 
 #[test]
 fn a_tool_round_answers_every_call_in_the_order_of_the_calls() {
@@ -126,7 +126,7 @@ fn approval_runs_or_refuses_a_call() {
     let decide = |harness: &mut Harness, index, approved| {
         let reason = Some("not now".to_owned());
         let call = harness.key(index);
-        harness.tell(InputKind::ApprovalDecided { call, approved, reason });
+        harness.tell(InputKind::ApprovalDecided { call, approved, reason, by: None });
     };
     decide(&mut harness, 0, true);
     decide(&mut harness, 1, false);
@@ -308,4 +308,30 @@ fn arguments_are_reported_only_while_the_model_responds() {
     let kinds = harness.kinds();
     let count = |kind: &str| kinds.iter().filter(|known| *known == kind).count();
     assert_eq!((count("TOOL_CALL_ARGUMENTS_START"), count("TOOL_CALL_ARGUMENTS_END")), (1, 1));
+}
+
+#[test]
+fn denials_are_remembered_until_the_policy_or_the_task_changes() {
+    let changes: [(Option<InputKind>, bool); 3] = [
+        (None, true),
+        (Some(InputKind::PolicyChanged { change: PolicyChange::mode("edit") }), false),
+        (Some(InputKind::Steer { text: "go on".into() }), false),
+    ];
+    for (change, is_remembered) in changes {
+        let mut harness = Harness::new();
+        harness.submit("go");
+        harness.call(&["a", "b"]);
+        harness.asks(0);
+        harness.prepared(1, Effect::Read, &[]);
+        let call = harness.key(0);
+        harness.tell(InputKind::ApprovalDecided { call, approved: false, reason: None, by: None });
+        if let Some(change) = change.clone() {
+            harness.tell(change);
+        }
+        harness.finish(1, "ok");
+        harness.call(&["a"]);
+        let again = harness.key(0);
+        assert_eq!(harness.machine.was_denied(again, &serde_json::json!({})), is_remembered, "{change:?}");
+        assert!(!harness.machine.was_denied(again, &serde_json::json!({"other": 1})));
+    }
 }

@@ -191,7 +191,8 @@ fn stop_withdraws_pending_approvals() {
         harness.wanted();
         harness.tell(stop);
         assert_eq!(harness.wanted()[0], "withdraw 0");
-        let late = InputKind::ApprovalDecided { call: harness.key(0), approved: true, reason: None };
+        let late =
+            InputKind::ApprovalDecided { call: harness.key(0), approved: true, reason: None, by: None };
         harness.tell(late);
         assert!(!harness.wanted().contains(&"start 0".to_owned()));
     }

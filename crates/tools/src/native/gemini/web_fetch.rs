@@ -51,6 +51,10 @@ impl Tool for WebFetch {
             .with_marker(TruncationMarker::Characters),
     }
 
+    fn hosts(&self, input: &WebFetchInput) -> Option<Vec<String>> {
+        addresses_in(&input.prompt).into_iter().map(|url| self.client.host(url)).collect()
+    }
+
     async fn call(&self, input: WebFetchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let addresses = addresses_in(&input.prompt);
         if addresses.is_empty() || addresses.len() > MAX_PAGES {

@@ -190,7 +190,7 @@ pub(in super::super) fn take(harness: &mut Harness, step: &Step) {
         Step::Prepare(index, how) => prepare(harness, *index, *how),
         Step::Decide(index, approved) => {
             let call = harness.key(*index);
-            harness.tell(InputKind::ApprovalDecided { call, approved: *approved, reason: None });
+            harness.tell(InputKind::ApprovalDecided { call, approved: *approved, reason: None, by: None });
         }
         Step::Overdue(index) => {
             let timer = Timer::Approval(harness.key(*index));

@@ -1,0 +1,47 @@
+//! Ends of requests for approval, and who decides.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a request for approval ended. Until then it is pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalEnding {
+    /// The call may run, once.
+    Allowed,
+    /// The call does not run.
+    Denied,
+    /// Nobody decided in time, so the call does not run.
+    Expired,
+    /// The turn was stopped, so no decision is needed.
+    Cancelled,
+    /// Another request takes its place: the call has other arguments now, or is judged by another grant.
+    Superseded,
+}
+
+/// Who did something, as the application knows them, such as `jan@workstation`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Principal(String);
+
+impl Principal {
+    /// Creates a name. It is on record as it stands, so it should be no secret.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,63 @@
+//! Changes of what a session may do.
+
+use pintle_tools::gate::Permission;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Principal;
+
+/// Change of what a session may do, made by the layer that judges its calls. The session itself does not judge: it keeps the
+/// change on record, so that each verdict can be explained later.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct PolicyChange {
+    /// Mode for calls that no rule names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Rules that were added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<PolicyRule>,
+    /// Level of the sandbox in which commands run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// The grant, complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Value>,
+    /// Who changed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
+}
+
+/// Rule that was added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyRule {
+    /// What happens to the calls that it names.
+    pub permission: Permission,
+    /// The rule, as it was written.
+    pub rule: String,
+    /// Where it comes from: a file with a line, or what gave it.
+    pub source: String,
+}
+
+impl PolicyChange {
+    /// Creates a change of the mode.
+    #[must_use]
+    pub fn mode(mode: impl Into<String>) -> Self {
+        Self { mode: Some(mode.into()), ..Self::default() }
+    }
+
+    /// Creates an additional rule.
+    #[must_use]
+    pub fn rule(rule: PolicyRule) -> Self {
+        Self { rules: vec![rule], ..Self::default() }
+    }
+
+    /// Sets who makes the change.
+    #[must_use]
+    pub fn by(mut self, principal: Option<Principal>) -> Self {
+        self.by = principal;
+        self
+    }
+}
