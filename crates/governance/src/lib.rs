@@ -5,6 +5,7 @@ mod gate;
 mod grant;
 mod mode;
 mod pattern;
+mod policy;
 mod revocation;
 mod rules;
 
@@ -15,5 +16,6 @@ pub use grant::{
 };
 pub use mode::{CallTraits, Mode, UnknownMode};
 pub use pattern::Pattern;
+pub use policy::{Policy, PolicyError, PolicyGate};
 pub use revocation::Revocations;
 pub use rules::{Address, CallFacts, Rule, RuleError, Rules, RulesError, Ruling};

@@ -1,15 +1,19 @@
 //! Rules: which calls run, are asked about, or never run.
 
+mod facts;
 mod file;
 mod rule;
+mod suggest;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
 
+use pintle_agent::PolicyRule;
 use pintle_tools::Effect;
 use pintle_tools::gate::{CommandLine, Permission};
 
+pub(crate) use self::facts::are_below;
 pub use self::file::RulesError;
 pub use self::rule::{Rule, RuleError};
 
@@ -54,6 +58,8 @@ pub struct CallFacts {
     pub effect: Effect,
     /// Files and directories that it names, with all links resolved.
     pub paths: Vec<PathBuf>,
+    /// Of these, the files that it may change.
+    pub writes: Vec<PathBuf>,
     /// Whether it names a path that cannot be resolved.
     pub has_unresolved_paths: bool,
     /// Commands that it runs, if it runs any.
@@ -149,6 +155,15 @@ impl Rules {
         let is_covered = rule::cover(named.iter().map(|entry| &entry.rule), call);
         let first = named.iter().find(|entry| entry.rule.touches(call))?;
         is_covered.then(|| first.ruling())
+    }
+
+    /// Returns the rules as a record has them.
+    pub(crate) fn on_record(&self) -> impl Iterator<Item = PolicyRule> {
+        self.0.iter().map(|Entry { permission, rule, source }| PolicyRule {
+            permission: *permission,
+            rule: rule.to_string(),
+            source: source.clone(),
+        })
     }
 
     fn of(&self, permission: Permission) -> impl Iterator<Item = &Entry> {

@@ -18,6 +18,7 @@ fn call(tool: &str, effect: Effect) -> CallFacts {
         paths: Vec::new(),
         has_unresolved_paths: false,
         command: None,
+        writes: Vec::new(),
         addresses: Vec::new(),
     }
 }

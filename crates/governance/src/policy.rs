@@ -1,0 +1,258 @@
+//! Rules and mode of a session, and the gate that judges by them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use pintle_agent::{PolicyChange, PolicyRule, SessionError, SessionHandle};
+use pintle_env::ExecutionEnvironment;
+use pintle_tools::Effect;
+use pintle_tools::gate::{Gate, Permission, Verdict};
+use pintle_tools::pipeline::PreparedCall;
+
+use crate::mode::{CallTraits, Mode};
+use crate::rules::{CallFacts, Rule, RuleError, Rules, are_below};
+
+/// Rules and mode of a session. They can change while it runs, and all clones share them.
+///
+/// A change is on record before it applies, once the session is [attached](Self::attach).
+#[derive(Clone)]
+pub struct Policy(Arc<Shared>);
+
+struct Shared {
+    state: RwLock<State>,
+    /// Directory that relative paths of rules start at, with all links resolved.
+    workspace: PathBuf,
+    session: OnceLock<SessionHandle>,
+}
+
+#[derive(Clone)]
+struct State {
+    mode: Mode,
+    rules: Arc<Rules>,
+}
+
+/// Reason why a policy was not changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The rule is wrong.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// The change could not be put on record.
+    #[error("the change is not on record, so it does not apply")]
+    Record(#[source] SessionError),
+}
+
+impl Policy {
+    /// Creates a policy. Relative paths of rules are those of `workspace`, an absolute path with all links resolved.
+    #[must_use]
+    pub fn new(mode: Mode, rules: Rules, workspace: impl Into<PathBuf>) -> Self {
+        let state = RwLock::new(State { mode, rules: Arc::new(rules) });
+        Self(Arc::new(Shared { state, workspace: workspace.into(), session: OnceLock::new() }))
+    }
+
+    /// Sets the session whose record has the changes. Only the first one counts.
+    pub fn attach(&self, session: SessionHandle) {
+        // A second session would not be the one that is judged.
+        let _ = self.0.session.set(session);
+    }
+
+    /// Returns the mode.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.state().mode
+    }
+
+    /// Returns the rules.
+    #[must_use]
+    pub fn rules(&self) -> Arc<Rules> {
+        self.state().rules
+    }
+
+    /// Changes the mode.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Record`]; the mode is unchanged.
+    pub async fn set_mode(&self, mode: Mode) -> Result<(), PolicyError> {
+        self.record(PolicyChange::mode(mode.as_str())).await?;
+        self.write().mode = mode;
+        Ok(())
+    }
+
+    /// Adds a rule. `source` says where it comes from.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Rule`] or [`PolicyError::Record`]; the rules are unchanged.
+    pub async fn add_rule(
+        &self,
+        permission: Permission,
+        rule: &str,
+        source: impl Into<String>,
+    ) -> Result<(), PolicyError> {
+        let (rule, source) = (Rule::parse(rule, &self.0.workspace)?, source.into());
+        let on_record = PolicyRule { permission, rule: rule.to_string(), source: source.clone() };
+        self.record(PolicyChange::rule(on_record)).await?;
+        let mut state = self.write();
+        Arc::make_mut(&mut state.rules).add(permission, rule, source);
+        Ok(())
+    }
+
+    /// Applies a change that is on record, such as that of a session that is resumed. Rules that this version cannot read
+    /// are left out if they allow something, since the others could have been narrower.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Rule`] for a rule that asks or denies, and is not understood.
+    pub fn apply_recorded(&self, change: &PolicyChange) -> Result<(), PolicyError> {
+        if let Some(mode) = change.mode.as_deref().and_then(|mode| mode.parse().ok()) {
+            self.write().mode = mode;
+        }
+        for PolicyRule { permission, rule, source } in &change.rules {
+            match Rule::parse(rule, &self.0.workspace) {
+                Ok(rule) => Arc::make_mut(&mut self.write().rules).add(*permission, rule, source.clone()),
+                Err(_) if *permission == Permission::Allow => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the change that has all of it, for the beginning of a record.
+    #[must_use]
+    pub fn on_record(&self) -> PolicyChange {
+        let State { mode, rules } = self.state();
+        let mut change = PolicyChange::mode(mode.as_str());
+        change.rules = rules.on_record().collect();
+        change
+    }
+
+    async fn record(&self, change: PolicyChange) -> Result<(), PolicyError> {
+        match self.0.session.get() {
+            Some(session) => session.record_policy(change).await.map_err(PolicyError::Record),
+            None => Ok(()),
+        }
+    }
+
+    fn state(&self) -> State {
+        self.0.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, State> {
+        self.0.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let State { mode, rules } = self.state();
+        f.debug_struct("Policy").field("mode", &mode).field("rules", &rules.len()).finish_non_exhaustive()
+    }
+}
+
+/// Judges calls by rules, and by the mode where no rule names them.
+#[derive(Clone, Debug)]
+pub struct PolicyGate {
+    policy: Policy,
+    env: Arc<dyn ExecutionEnvironment>,
+    roots: Vec<PathBuf>,
+    holds_to_reading: bool,
+}
+
+impl PolicyGate {
+    /// Creates the gate of a session whose tools work in `env`. The workspace is its working directory.
+    #[must_use]
+    pub fn new(policy: Policy, env: Arc<dyn ExecutionEnvironment>) -> Self {
+        let roots = vec![env.working_directory().to_path_buf()];
+        Self { policy, env, roots, holds_to_reading: false }
+    }
+
+    /// Adds a directory to the workspace, in which files may be changed, such as one for temporary files.
+    #[must_use]
+    pub fn with_root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.roots.push(root.into());
+        self
+    }
+
+    /// Says that the environment holds commands to reading, so that mode [`Plan`](Mode::Plan) lets them run.
+    #[must_use]
+    pub fn holding_commands_to_reading(mut self) -> Self {
+        self.holds_to_reading = true;
+        self
+    }
+
+    /// Returns the verdict on a call with these properties.
+    async fn verdict(&self, call: &CallFacts) -> Verdict {
+        let State { mode, rules } = self.policy.state();
+        if let Some(ruling) = rules.judge(call) {
+            let rule = format!("{} {} ({})", ruling.permission, ruling.rule, ruling.source);
+            let reason = || format!("the rule `{}` of {} names it", ruling.rule, ruling.source);
+            return match ruling.permission {
+                Permission::Allow => Verdict::ALLOW,
+                Permission::Ask => Verdict::ask(reason()),
+                Permission::Deny => Verdict::deny(reason()),
+            }
+            .with_rule(rule);
+        }
+        let mut traits = CallTraits::new(call.effect);
+        if !self.stays_in_workspace(call).await {
+            traits = traits.outside_workspace();
+        }
+        if self.holds_to_reading {
+            traits = traits.held_to_reading();
+        }
+        let verdict = match mode.permission(traits) {
+            Permission::Allow => Verdict::ALLOW,
+            Permission::Ask => Verdict::ask(asked_by_default(mode, traits)),
+            Permission::Deny => Verdict::deny(denied_by_default(mode, traits)),
+        };
+        verdict.with_rule(format!("mode {mode}")).by_default()
+    }
+
+    async fn stays_in_workspace(&self, call: &CallFacts) -> bool {
+        if call.effect != Effect::Write {
+            return true;
+        }
+        if call.has_unresolved_paths || call.writes.is_empty() {
+            return false;
+        }
+        let mut roots = Vec::with_capacity(self.roots.len());
+        for root in &self.roots {
+            roots.extend(self.env.canonicalize(&self.env.resolve(root)).await.ok());
+        }
+        are_below(&call.writes, &roots)
+    }
+}
+
+#[async_trait]
+impl Gate for PolicyGate {
+    fn name(&self) -> &'static str {
+        "rules"
+    }
+
+    async fn check(&self, call: &PreparedCall) -> Verdict {
+        self.verdict(&CallFacts::of_call(call, self.env.as_ref()).await).await
+    }
+}
+
+fn asked_by_default(mode: Mode, call: CallTraits) -> String {
+    let what = match call.effect {
+        Effect::Write if !call.stays_in_workspace => "it changes files outside of the workspace",
+        Effect::Write => "it changes files",
+        Effect::Execute => "it runs a command",
+        Effect::Network => "it reaches other machines",
+        Effect::Read => "it reads",
+    };
+    format!("{what}, and mode {mode} asks about that")
+}
+
+fn denied_by_default(mode: Mode, call: CallTraits) -> String {
+    let what = if call.effect == Effect::Write { "no files are changed" } else { "no commands run" };
+    format!("{what} in mode {mode}")
+}
+
+#[cfg(test)]
+mod tests;

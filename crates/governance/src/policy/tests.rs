@@ -1,0 +1,157 @@
+//! Verdicts of rules and modes on calls of built-in tools.
+
+use pintle_env::MemoryEnvironment;
+use pintle_llm::ToolCall;
+use pintle_tools::gate::Judgement;
+use pintle_tools::pipeline::{Preparation, prepare};
+use pintle_tools::{ToolRegistry, builtin};
+use serde_json::{Value, json};
+
+use super::*;
+
+const RULES: &str = r#"
+allow = ["shell(cargo test *)", "@write(/elsewhere/**)"]
+ask = ["@write(Cargo.toml)"]
+deny = ["shell(git push *)", "@read(secret)"]
+"#;
+
+fn policy(mode: Mode) -> Policy {
+    let workspace = std::path::Path::new("/w");
+    Policy::new(mode, Rules::parse("rules.toml", RULES, workspace).unwrap(), workspace)
+}
+
+async fn judge(policy: &Policy, tool: &str, arguments: Value) -> Judgement {
+    let env: Arc<dyn ExecutionEnvironment> = Arc::new(MemoryEnvironment::new("/w"));
+    let mut registry = ToolRegistry::new();
+    builtin::register_core(&mut registry).unwrap();
+    let gate: Arc<dyn Gate> = Arc::new(PolicyGate::new(policy.clone(), Arc::clone(&env)));
+    let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
+    match prepare(&registry, &[gate], env.as_ref(), &call).await {
+        Preparation::Ready { judgement, .. }
+        | Preparation::Ask { judgement, .. }
+        | Preparation::Refused { judgement, .. } => judgement,
+    }
+}
+
+fn write(path: &str) -> Value {
+    json!({"file_path": path, "content": "x"})
+}
+
+#[tokio::test]
+async fn rules_precede_the_mode_and_the_mode_decides_the_rest() {
+    // A call; its permission and what decides, in each mode.
+    let shell = |line: &str| ("shell", json!({ "command": line }));
+    let writes = |path: &str| ("write_file", write(path));
+    let reads = |path: &str| ("read_file", json!({ "file_path": path }));
+    let allow = "allow shell(cargo test *) (rules.toml:2)";
+    let elsewhere = "allow @write(/elsewhere/**) (rules.toml:2)";
+    let ask = "ask @write(Cargo.toml) (rules.toml:3)";
+    let deny = "deny shell(git push *) (rules.toml:4)";
+    let secret = "deny @read(secret) (rules.toml:4)";
+    let cases = [
+        (shell("cargo test -p x"), [allow; 4].map(|rule| ("allow", rule))),
+        (shell("cargo test && git push"), [deny; 4].map(|rule| ("deny", rule))),
+        (
+            shell("make"),
+            [("deny", "mode plan"), ("ask", "mode ask"), ("ask", "mode edit"), ("allow", "mode auto")],
+        ),
+        (
+            writes("a"),
+            [("deny", "mode plan"), ("ask", "mode ask"), ("allow", "mode edit"), ("allow", "mode auto")],
+        ),
+        (
+            writes("../a"),
+            [("deny", "mode plan"), ("ask", "mode ask"), ("ask", "mode edit"), ("ask", "mode auto")],
+        ),
+        (writes("/elsewhere/a"), [elsewhere; 4].map(|rule| ("allow", rule))),
+        (writes("Cargo.toml"), [ask; 4].map(|rule| ("ask", rule))),
+        (
+            reads("a"),
+            [("allow", "mode plan"), ("allow", "mode ask"), ("allow", "mode edit"), ("allow", "mode auto")],
+        ),
+        (reads("./x/../secret"), [secret; 4].map(|rule| ("deny", rule))),
+    ];
+    for ((tool, arguments), expected) in cases {
+        for (mode, (permission, rule)) in Mode::ALL.into_iter().zip(expected) {
+            let judgement = judge(&policy(mode), tool, arguments.clone()).await;
+            let [step] = judgement.steps() else { panic!("{judgement:?}") };
+            let found = (step.permission.as_str(), step.rule.as_deref().unwrap());
+            assert_eq!(found, (permission, rule), "{tool} {arguments} in mode {mode}");
+            assert_eq!(step.by_default, rule.starts_with("mode"), "{arguments}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn modes_and_rules_change_while_a_session_runs() {
+    let policy = policy(Mode::Edit);
+    let make = json!({"command": "make"});
+    assert!(judge(&policy, "shell", make.clone()).await.asks_by_default());
+    policy.add_rule(Permission::Allow, "shell(make)", "approval of c").await.unwrap();
+    let judgement = judge(&policy, "shell", make.clone()).await;
+    assert_eq!(judgement.steps()[0].rule.as_deref(), Some("allow shell(make) (approval of c)"));
+    policy.set_mode(Mode::Plan).await.unwrap();
+    assert_eq!(judge(&policy, "write_file", write("a")).await.permission(), Permission::Deny);
+    let error = policy.add_rule(Permission::Allow, "shell(", "typo").await.unwrap_err();
+    assert_eq!(error.to_string(), "the rule `shell(` has no `)` at its end");
+}
+
+#[tokio::test]
+async fn a_policy_comes_back_from_its_record() {
+    let first = policy(Mode::Edit);
+    first.add_rule(Permission::Deny, "shell(make)", "the user").await.unwrap();
+    let recorded = serde_json::to_value(first.on_record()).unwrap();
+    let again = Policy::new(Mode::Auto, Rules::new(), "/w");
+    again.apply_recorded(&serde_json::from_value(recorded).unwrap()).unwrap();
+    assert_eq!((again.mode(), again.rules().len()), (Mode::Edit, 6));
+    assert_eq!(judge(&again, "shell", json!({"command": "make"})).await.permission(), Permission::Deny);
+    let unknown = |permission| {
+        let (rule, source) = ("a rule of the future".to_owned(), "r".to_owned());
+        PolicyChange::rule(PolicyRule { permission, rule, source })
+    };
+    again.apply_recorded(&unknown(Permission::Allow)).unwrap();
+    assert!(again.apply_recorded(&unknown(Permission::Deny)).is_err());
+}
+
+#[test]
+fn suggested_rules_name_exactly_the_call() {
+    use crate::rules::Address;
+    use pintle_tools::gate::CommandLine;
+    let call = |tool: &str, kind: &str, effect| CallFacts {
+        tool: tool.to_owned(),
+        kind: kind.to_owned(),
+        effect,
+        paths: Vec::new(),
+        writes: Vec::new(),
+        has_unresolved_paths: false,
+        command: None,
+        addresses: Vec::new(),
+    };
+    let command = |line: &str| CallFacts {
+        command: Some(CommandLine::parse(line)),
+        ..call("Bash", "shell", Effect::Execute)
+    };
+    let edit = |paths: &[&str]| CallFacts {
+        paths: paths.iter().map(PathBuf::from).collect(),
+        ..call("Edit", "edit_file", Effect::Write)
+    };
+    let fetch = |address: Address| CallFacts {
+        addresses: vec![address],
+        ..call("WebFetch", "web_fetch", Effect::Network)
+    };
+    let cases: [(CallFacts, &[&str]); 10] = [
+        (command("git commit -m x"), &["shell(git commit -m x)"]),
+        (command("make && make test"), &["shell(make)", "shell(make test)"]),
+        (command("echo $(id)"), &[]),
+        (command("ls *.rs"), &[]),
+        (command("git commit -m 'a b'"), &[]),
+        (edit(&["/w/src/a.rs"]), &["edit_file(src/a.rs)"]),
+        (edit(&["/w/a", "/etc/b"]), &["edit_file(a)", "edit_file(/etc/b)"]),
+        (edit(&["/w/[a]"]), &[]),
+        (fetch(Address::of_host("docs.rs")), &["WebFetch(host:docs.rs)"]),
+        (fetch(Address::Unreadable), &[]),
+    ];
+    for (call, expected) in cases {
+        assert_eq!(call.suggested_rules(std::path::Path::new("/w")), expected, "{call:?}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Facts about a call, gathered where its tools work.
+
+use std::path::{Path, PathBuf};
+
+use pintle_env::ExecutionEnvironment;
+use pintle_tools::Effect;
+use pintle_tools::gate::CommandLine;
+use pintle_tools::pipeline::PreparedCall;
+
+use super::{Address, CallFacts};
+
+impl CallFacts {
+    /// Gathers the facts about a call. Paths are resolved in its environment.
+    pub async fn of_call(call: &PreparedCall, env: &dyn ExecutionEnvironment) -> Self {
+        let mut facts = Self::without_paths(call);
+        let (reads, has_unresolved_reads) = resolved(env, call.reads()).await;
+        let (writes, has_unresolved_writes) = resolved(env, call.writes()).await;
+        facts.writes.clone_from(&writes);
+        facts.paths = reads.into_iter().chain(writes).collect();
+        facts.has_unresolved_paths = has_unresolved_reads || has_unresolved_writes;
+        facts
+    }
+
+    fn without_paths(call: &PreparedCall) -> Self {
+        let effect = call.effect();
+        Self {
+            tool: call.name().to_owned(),
+            kind: call.kind().to_owned(),
+            effect,
+            paths: Vec::new(),
+            writes: Vec::new(),
+            has_unresolved_paths: false,
+            command: (effect == Effect::Execute).then(|| CommandLine::of_arguments(call.arguments())),
+            addresses: addresses(call),
+        }
+    }
+}
+
+async fn resolved(env: &dyn ExecutionEnvironment, paths: &[PathBuf]) -> (Vec<PathBuf>, bool) {
+    let mut real = Vec::with_capacity(paths.len());
+    for path in paths {
+        real.extend(env.canonicalize(path).await.ok());
+    }
+    let has_unresolved = real.len() < paths.len();
+    (real, has_unresolved)
+}
+
+fn addresses(call: &PreparedCall) -> Vec<Address> {
+    match call.hosts() {
+        Some(hosts) => hosts.iter().map(|host| Address::of_host(host)).collect(),
+        None if call.effect() == Effect::Network => vec![Address::Unreadable],
+        None => Vec::new(),
+    }
+}
+
+/// Returns whether all of these files are below one of the directories.
+pub(crate) fn are_below(paths: &[PathBuf], directories: &[PathBuf]) -> bool {
+    let is_below = |path: &Path| directories.iter().any(|directory| path.starts_with(directory));
+    paths.iter().all(|path| is_below(path))
+}

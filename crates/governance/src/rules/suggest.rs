@@ -1,0 +1,63 @@
+//! Rules that somebody may want to add for a call.
+
+use std::path::Path;
+
+use pintle_tools::{Effect, ToolKind};
+
+use super::{Address, CallFacts, Rule};
+
+impl CallFacts {
+    /// Returns rules that together name exactly calls like this one: one for each command of a line, each file, each host. A
+    /// person who is asked about the call may accept, widen or narrow them. Empty if rules cannot name it exactly, as for a
+    /// line with substitutions.
+    #[must_use]
+    pub fn suggested_rules(&self, workspace: &Path) -> Vec<String> {
+        let rules = self.rules(workspace).unwrap_or_default();
+        // What is suggested must be a rule, and name this call.
+        let names_call = |rule: &String| Rule::parse(rule, workspace).is_ok_and(|rule| rule.touches(self));
+        if rules.iter().all(names_call) { rules } else { Vec::new() }
+    }
+
+    fn rules(&self, workspace: &Path) -> Option<Vec<String>> {
+        if self.has_unresolved_paths {
+            return None;
+        }
+        if let Some(line) = &self.command {
+            let is_exact = |word: &String| {
+                !word.is_empty() && !word.contains(char::is_whitespace) && !word.contains('*')
+            };
+            let command =
+                |words: &[String]| words.iter().all(is_exact).then(|| self.rule("command", &words.join(" ")));
+            return if line.is_plain() { line.commands().map(command).collect() } else { None };
+        }
+        if !self.addresses.is_empty() {
+            let host = |address: &Address| match address {
+                Address::Host(host) => Some(self.rule("host", host)),
+                Address::Unreadable => None,
+            };
+            return self.addresses.iter().map(host).collect();
+        }
+        if self.paths.is_empty() {
+            return (self.effect == Effect::Read).then(|| vec![self.name().to_owned()]);
+        }
+        let path = |path: &std::path::PathBuf| {
+            let shown = path.strip_prefix(workspace).unwrap_or(path).to_str()?;
+            let shown = if shown.is_empty() { path.to_str()? } else { shown };
+            let is_plain = !shown.contains(['*', '?', '[', ']', '{', '}', '\\', '(', ')']);
+            is_plain.then(|| self.rule("path", shown))
+        };
+        self.paths.iter().map(path).collect()
+    }
+
+    /// Returns the name by which rules know the tool.
+    fn name(&self) -> &str {
+        if ToolKind::from_name(&self.kind).is_some() { &self.kind } else { &self.tool }
+    }
+
+    fn rule(&self, target: &str, text: &str) -> String {
+        match ToolKind::from_name(&self.kind) {
+            Some(_) => format!("{}({text})", self.kind),
+            None => format!("{}({target}:{text})", self.tool),
+        }
+    }
+}
