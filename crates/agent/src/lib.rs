@@ -9,6 +9,7 @@ mod discovery;
 mod driver;
 mod error;
 mod event_log;
+mod hooks;
 mod profile;
 mod project_docs;
 mod prompt;
@@ -26,6 +27,9 @@ pub use checkpoints::Checkpoints;
 pub use clock::{Clock, SystemClock};
 pub use config::{BackgroundLimit, ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 pub use error::SessionError;
+pub use hooks::{
+    CallAnswer, EndAnswer, HookContext, HookSession, Hooks, InputAnswer, ResultAnswer, SessionSource,
+};
 pub use profile::{
     ModelFamily, ProfileData, ProfileDataError, ProviderProfile, SearchBy, SubagentTools, Toolset,
     ToolsetOptions, UnknownFamily,

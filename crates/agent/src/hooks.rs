@@ -1,0 +1,239 @@
+//! Hooks: code of an application that runs at certain points of a session (design of the layers above, section 2).
+
+use std::fmt;
+
+use async_trait::async_trait;
+use pintle_tools::gate::{Judgement, Permission};
+use pintle_tools::pipeline::{Execution, PreparedCall};
+use serde_json::Value;
+
+use crate::approval::ApprovalRequest;
+use crate::protocol::{Decision, SessionId, SubagentOrigin, SubagentStatus};
+
+/// Runs at certain points of a session. Every method does nothing by default.
+///
+/// What a hook answers is on record, so a replay calls none. After a crash a hook may run a second time for the same thing.
+/// A hook that panics has answered nothing. A session waits for its hooks, which should limit their time themselves; the
+/// future is dropped when the turn is stopped.
+///
+/// A hook can narrow what the gates allow, and never widen it: it may answer the question of a mode, and neither that of a
+/// rule nor a denial.
+#[async_trait]
+pub trait Hooks: fmt::Debug + Send + Sync {
+    /// Runs when a session begins, or goes on. Its answer is added to the next input.
+    async fn session_started(&self, session: &HookSession, source: SessionSource) -> HookContext {
+        let _ = (session, source);
+        HookContext::default()
+    }
+
+    /// Runs when a session is closed, after everything that it started has ended.
+    async fn session_ended(&self, session: &HookSession) {
+        let _ = session;
+    }
+
+    /// Runs before an input of the user is taken.
+    async fn before_input(&self, session: &HookSession, text: &str) -> InputAnswer {
+        let _ = (session, text);
+        InputAnswer::default()
+    }
+
+    /// Runs before a call, after the gates have judged it and did not deny it.
+    async fn before_call(
+        &self,
+        session: &HookSession,
+        call: &PreparedCall,
+        judgement: &Judgement,
+    ) -> CallAnswer {
+        let _ = (session, call, judgement);
+        CallAnswer::default()
+    }
+
+    /// Runs before a person is asked about a call. An answer decides on it, in the place of that person.
+    async fn before_approval(&self, session: &HookSession, request: &ApprovalRequest) -> Option<Decision> {
+        let _ = (session, request);
+        None
+    }
+
+    /// Runs after a call that ran, whether it failed or not.
+    async fn after_call(
+        &self,
+        session: &HookSession,
+        call: &PreparedCall,
+        execution: &Execution,
+    ) -> ResultAnswer {
+        let _ = (session, call, execution);
+        ResultAnswer::default()
+    }
+
+    /// Runs before a run ends because the model has answered. `sent_on` says how often hooks have sent the model on in this
+    /// run; after [`TurnLimits::max_hook_continuations`](crate::TurnLimits) that is not possible any more.
+    async fn before_end(&self, session: &HookSession, text: &str, sent_on: u32) -> EndAnswer {
+        let _ = (session, text, sent_on);
+        EndAnswer::default()
+    }
+
+    /// Runs before the older part of the conversation is summarised. Returns why it must not be, if it must not.
+    async fn before_compaction(&self, session: &HookSession) -> Option<String> {
+        let _ = session;
+        None
+    }
+
+    /// Runs before a subagent starts. Its answer is added to the task.
+    async fn subagent_started(&self, session: &HookSession, subagent: &SubagentOrigin) -> HookContext {
+        let _ = (session, subagent);
+        HookContext::default()
+    }
+
+    /// Runs when a subagent is closed.
+    async fn subagent_ended(
+        &self,
+        session: &HookSession,
+        subagent: &SubagentOrigin,
+        status: SubagentStatus,
+        text: &str,
+    ) {
+        let _ = (session, subagent, status, text);
+    }
+}
+
+const _: fn(&dyn Hooks) = |_| {};
+
+/// Session that a hook runs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HookSession {
+    /// Id of the session.
+    pub id: SessionId,
+    /// Working directory of its tools.
+    pub directory: std::path::PathBuf,
+    /// Subagent that it is; `None` for the session that the embedding application built.
+    pub origin: Option<SubagentOrigin>,
+}
+
+impl HookSession {
+    /// Creates the description of a session.
+    #[must_use]
+    pub fn new(
+        id: SessionId,
+        directory: impl Into<std::path::PathBuf>,
+        origin: Option<SubagentOrigin>,
+    ) -> Self {
+        Self { id, directory: directory.into(), origin }
+    }
+}
+
+/// How a session begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionSource {
+    /// It is new.
+    New,
+    /// It goes on from its record.
+    Resumed,
+    /// It has the history of another one.
+    Forked,
+}
+
+/// Text that a hook adds for the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookContext(pub Option<String>);
+
+/// Answer of [`Hooks::before_input`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InputAnswer {
+    /// Why the input is not taken, if it is not.
+    pub refused: Option<String>,
+    /// Text that is added to the input.
+    pub context: Option<String>,
+}
+
+/// Answer of [`Hooks::before_call`].
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CallAnswer {
+    /// What the hook says about the call; nothing if `None`. [`Allow`](Permission::Allow) answers the question of a mode.
+    pub permission: Option<Permission>,
+    /// Reason of a question or a denial.
+    pub reason: Option<String>,
+    /// Arguments to run it with, an object. They are validated and judged as those of a new call, and hooks do not run again.
+    pub arguments: Option<Value>,
+    /// Name of the hook, for the record.
+    pub hook: Option<String>,
+}
+
+/// Answer of [`Hooks::after_call`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResultAnswer {
+    /// Text for the model in place of the result.
+    pub replacement: Option<String>,
+    /// Text that is added to the result.
+    pub context: Option<String>,
+}
+
+/// Answer of [`Hooks::before_end`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndAnswer {
+    /// What the model has still to do; the run ends if `None`.
+    pub send_on: Option<String>,
+}
+
+impl InputAnswer {
+    /// Refuses the input.
+    #[must_use]
+    pub fn refuse(reason: impl Into<String>) -> Self {
+        Self { refused: Some(reason.into()), ..Self::default() }
+    }
+
+    /// Adds a text to the input.
+    #[must_use]
+    pub fn add(context: impl Into<String>) -> Self {
+        Self { context: Some(context.into()), ..Self::default() }
+    }
+}
+
+impl CallAnswer {
+    /// Says something about the call.
+    #[must_use]
+    pub fn judge(permission: Permission, reason: Option<String>) -> Self {
+        Self { permission: Some(permission), reason, ..Self::default() }
+    }
+
+    /// Changes the arguments.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: Option<Value>) -> Self {
+        self.arguments = arguments;
+        self
+    }
+
+    /// Names the hook.
+    #[must_use]
+    pub fn with_hook(mut self, hook: impl Into<String>) -> Self {
+        self.hook = Some(hook.into());
+        self
+    }
+}
+
+impl ResultAnswer {
+    /// Replaces the result.
+    #[must_use]
+    pub fn replace(text: impl Into<String>) -> Self {
+        Self { replacement: Some(text.into()), ..Self::default() }
+    }
+
+    /// Adds a text to the result.
+    #[must_use]
+    pub fn add(context: impl Into<String>) -> Self {
+        Self { context: Some(context.into()), ..Self::default() }
+    }
+}
+
+impl EndAnswer {
+    /// Sends the model on.
+    #[must_use]
+    pub fn send_on(message: impl Into<String>) -> Self {
+        Self { send_on: Some(message.into()) }
+    }
+}
