@@ -147,6 +147,7 @@ impl MachineHarness {
                 call,
                 preparation: preparation(choice),
                 judgement: pintle_tools::gate::Judgement::new(),
+                changed: None,
             });
         } else if !self.told_to_run.is_empty() {
             let call = self.told_to_run.remove(choice % self.told_to_run.len());

@@ -5,6 +5,7 @@ mod call_slots;
 mod checkpointer;
 mod command;
 mod context;
+mod hooks;
 mod inbox;
 mod model;
 mod output;
@@ -42,6 +43,7 @@ use self::call_slots::CallSlots;
 use self::checkpointer::Checkpointer;
 use self::command::next_dropped;
 pub(crate) use self::command::{Command, ConfigChange, MessageQueue};
+use self::hooks::HookPoint;
 use self::inbox::{Inbox, Message};
 pub(crate) use self::parts::Parts;
 use self::posted::PostedState;
@@ -58,6 +60,7 @@ use crate::approval::Approver;
 use crate::clock::SteadyClock;
 use crate::config::SessionConfig;
 use crate::event_log::EventLog;
+use crate::hooks::HookSession;
 use crate::profile::ProviderProfile;
 use crate::prompt::EnvironmentContext;
 use crate::protocol::{Action, InputKind, Outcome, OutcomeStatus, RunId, SessionState, Timer};
@@ -90,6 +93,9 @@ pub(crate) struct Driver {
     config: SessionConfig,
     gates: Arc<[Arc<dyn Gate>]>,
     approver: Option<Arc<dyn Approver>>,
+    hooks: Option<HookPoint>,
+    /// Stops the hooks that run for inputs.
+    hooked_inputs: CancellationToken,
     checkpoints: Checkpointer,
     clock: Arc<SteadyClock>,
     keep_environment: bool,
@@ -141,7 +147,12 @@ impl Driver {
         log: Arc<EventLog>,
         shared: watch::Sender<Shared>,
     ) -> Self {
-        let Parts { client, profile, env, config, gates, approver, clock, checkpoints } = parts;
+        let Parts { client, profile, env, config, gates, approver, hooks, clock, checkpoints } = parts;
+        let hooks = hooks.map(|hooks| {
+            let directory = env.working_directory().to_path_buf();
+            let session = HookSession::new(log.session_id().clone(), directory, lineage.origin.clone());
+            HookPoint::new(hooks, session)
+        });
         let subagents = Subagents::new(log.session_id().clone(), lineage.clone(), config.subagents);
         let (reports, report_receiver) = mpsc::channel(MAX_REPORTS);
         let background = BackgroundCommands::with_max_running(config.background_commands.0);
@@ -161,6 +172,8 @@ impl Driver {
             config,
             gates: gates.into(),
             approver,
+            hooks,
+            hooked_inputs: CancellationToken::new(),
             checkpoints: Checkpointer::new(checkpoints),
             clock: Arc::new(SteadyClock::new(clock)),
             keep_environment,
@@ -306,8 +319,8 @@ impl Driver {
                 }
             }
             Action::SetTimer { timer, after } => self.set_timer(timer, after),
-            Action::PrepareCall { call, tool_call, .. } => {
-                return self.prepare_call(call, *tool_call).await.into_iter().collect();
+            Action::PrepareCall { call, tool_call, changed } => {
+                return self.prepare_call(call, *tool_call, changed).await.into_iter().collect();
             }
             Action::AskApproval { call, .. } => return self.ask(call).into_iter().collect(),
             Action::ConfirmApproval { call } => self.calls.confirm(call),

@@ -8,9 +8,11 @@ use pintle_tools::pipeline::{Execution, PreparedCall};
 use serde_json::Value;
 
 use crate::approval::ApprovalRequest;
-use crate::protocol::{Decision, SessionId, SubagentOrigin, SubagentStatus};
+use crate::protocol::{Decision, SessionId, SubagentOrigin};
 
 /// Runs at certain points of a session. Every method does nothing by default.
+///
+/// A subagent is a session of its own, with the hooks of its parent and an [origin](HookSession::origin).
 ///
 /// What a hook answers is on record, so a replay calls none. After a crash a hook may run a second time for the same thing.
 /// A hook that panics has answered nothing. A session waits for its hooks, which should limit their time themselves; the
@@ -20,18 +22,18 @@ use crate::protocol::{Decision, SessionId, SubagentOrigin, SubagentStatus};
 /// rule nor a denial.
 #[async_trait]
 pub trait Hooks: fmt::Debug + Send + Sync {
-    /// Runs when a session begins, or goes on. Its answer is added to the next input.
+    /// Runs when a session begins, or goes on. Its answer is added to the first input that follows.
     async fn session_started(&self, session: &HookSession, source: SessionSource) -> HookContext {
         let _ = (session, source);
         HookContext::default()
     }
 
-    /// Runs when a session is closed, after everything that it started has ended.
+    /// Runs when a session is closed, or left to go on later, after everything that it started has ended.
     async fn session_ended(&self, session: &HookSession) {
         let _ = session;
     }
 
-    /// Runs before an input of the user is taken.
+    /// Runs before an input of the user is taken: a prompt, a steering message, a follow-up. The task of a subagent is none.
     async fn before_input(&self, session: &HookSession, text: &str) -> InputAnswer {
         let _ = (session, text);
         InputAnswer::default()
@@ -48,7 +50,8 @@ pub trait Hooks: fmt::Debug + Send + Sync {
         CallAnswer::default()
     }
 
-    /// Runs before a person is asked about a call. An answer decides on it, in the place of that person.
+    /// Runs before a person is asked about a call. An answer decides on it, in the place of that person, as far as
+    /// [`before_call`](Self::before_call) could.
     async fn before_approval(&self, session: &HookSession, request: &ApprovalRequest) -> Option<Decision> {
         let _ = (session, request);
         None
@@ -76,23 +79,6 @@ pub trait Hooks: fmt::Debug + Send + Sync {
     async fn before_compaction(&self, session: &HookSession) -> Option<String> {
         let _ = session;
         None
-    }
-
-    /// Runs before a subagent starts. Its answer is added to the task.
-    async fn subagent_started(&self, session: &HookSession, subagent: &SubagentOrigin) -> HookContext {
-        let _ = (session, subagent);
-        HookContext::default()
-    }
-
-    /// Runs when a subagent is closed.
-    async fn subagent_ended(
-        &self,
-        session: &HookSession,
-        subagent: &SubagentOrigin,
-        status: SubagentStatus,
-        text: &str,
-    ) {
-        let _ = (session, subagent, status, text);
     }
 }
 

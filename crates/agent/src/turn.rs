@@ -35,8 +35,8 @@ use self::ending::Ending;
 use self::loop_detection::LoopWindow;
 use self::reservation::Reservations;
 use self::rewind::Rewound;
-use self::round::Round;
 pub(crate) use self::round::not_run;
+use self::round::{Judged, Round};
 use self::window::CountedPrompt;
 use crate::protocol::{
     Action, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId, RunId,
@@ -207,6 +207,8 @@ impl Machine {
             InputKind::Submit { run, text } => self.submit(run, text, out),
             InputKind::Steer { text } => self.steer(text, out),
             InputKind::FollowUp { text } => self.follow_up(text, out),
+            InputKind::InputRefused { run, reason } => self.input_refused(run, &reason, out),
+            InputKind::SentOn { model_call, text } => self.sent_on(model_call, text, out),
             InputKind::Interrupt => self.stop(Ending::Interrupt, out),
             InputKind::Abort => self.stop(Ending::Abort, out),
             InputKind::Close => self.stop(Ending::Close, out),
@@ -244,8 +246,8 @@ impl Machine {
                 self.model_failed(model_call, error, partial, out);
             }
             InputKind::TimerFired { timer } => self.timer_fired(timer, out),
-            InputKind::CallPrepared { call, preparation, judgement } => {
-                self.call_prepared(call, preparation, judgement, out);
+            InputKind::CallPrepared { call, preparation, judgement, changed } => {
+                self.call_prepared(call, preparation, Judged { judgement, changed }, out);
             }
             InputKind::CallJudged { call, judgement } => self.call_judged(call, judgement, out),
             InputKind::ToolStarted { call } => self.tool_started(call, out),

@@ -72,12 +72,24 @@ pub async fn prepare(
     };
     let judgement = gate::judge(gates, &prepared).await;
     match judgement.permission() {
-        Permission::Allow => {
-            Preparation::Ready { call: prepared.with_resolved_targets(env).await, judgement }
+        Permission::Allow | Permission::Ask => {
+            Preparation::of(prepared.with_resolved_targets(env).await, judgement)
         }
-        Permission::Ask => Preparation::Ask { call: prepared.with_resolved_targets(env).await, judgement },
-        Permission::Deny => {
-            Preparation::Refused { error: gate::denied(&call.name, &judgement.reason()), judgement }
+        Permission::Deny => Preparation::of(prepared, judgement),
+    }
+}
+
+impl Preparation {
+    /// Returns what follows from the judgement of a call.
+    #[must_use]
+    pub fn of(call: PreparedCall, judgement: Judgement) -> Self {
+        match judgement.permission() {
+            Permission::Allow => Self::Ready { call, judgement },
+            Permission::Ask => Self::Ask { call, judgement },
+            Permission::Deny => {
+                let error = gate::denied(call.name(), &judgement.reason());
+                Self::Refused { error, judgement }
+            }
         }
     }
 }

@@ -133,11 +133,14 @@ pub(super) async fn objection(
     gates: &[Arc<dyn Gate>],
     session: &SessionId,
     call: &PreparedCall,
-    approved: Option<Fingerprint>,
+    (approved, answer): (Option<Fingerprint>, Option<&JudgementStep>),
 ) -> Option<Objection> {
-    let Ok(judgement) = AssertUnwindSafe(gate::judge(gates, call)).catch_unwind().await else {
+    let Ok(mut judgement) = AssertUnwindSafe(gate::judge(gates, call)).catch_unwind().await else {
         return Some("a gate before it is broken".into());
     };
+    if let Some(answer) = answer {
+        judgement.push(answer.clone());
+    }
     let reason = judgement.reason();
     match judgement.permission() {
         Permission::Allow | Permission::Ask

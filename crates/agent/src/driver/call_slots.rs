@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use pintle_llm::Fingerprint;
 use pintle_tools::ToolError;
-use pintle_tools::gate::Judgement;
+use pintle_tools::gate::{Judgement, JudgementStep};
 use pintle_tools::pipeline::PreparedCall;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Driver;
 use crate::approval::ApprovalRequest;
-use crate::protocol::{CallKey, CallPlan, InputKind, Preparation, Timer};
+use crate::protocol::{CallKey, CallPlan, ChangedArguments, InputKind, Preparation, Timer};
 
 /// A call that may run, at once or after approval.
 #[derive(Debug)]
@@ -19,6 +19,20 @@ pub(super) struct ReadyCall {
     pub(super) call: PreparedCall,
     /// Request for approval, if a gate asks for it.
     pub(super) request: Option<Arc<ApprovalRequest>>,
+    /// Answer of a hook to a question that was asked only because nothing named the call.
+    pub(super) answer: Option<JudgementStep>,
+}
+
+/// A call that may start.
+#[derive(Debug)]
+pub(super) struct Released {
+    pub(super) call: PreparedCall,
+    /// Fingerprint that was approved, if approval was needed.
+    pub(super) approved: Option<Fingerprint>,
+    /// Answer of a hook in the place of an approval.
+    pub(super) answer: Option<JudgementStep>,
+    /// Stops it.
+    pub(super) cancel: CancellationToken,
 }
 
 /// Result of preparing a call.
@@ -27,18 +41,20 @@ pub(super) struct Prepared {
     /// What the gates said.
     pub(super) judgement: Judgement,
     pub(super) result: Result<ReadyCall, ToolError>,
+    /// Arguments that a hook changed.
+    pub(super) changed: Option<ChangedArguments>,
 }
 
 impl From<ToolError> for Prepared {
     /// Returns the result of a call that did not come before the gates.
     fn from(error: ToolError) -> Self {
-        Self { judgement: Judgement::new(), result: Err(error) }
+        Self { judgement: Judgement::new(), result: Err(error), changed: None }
     }
 }
 
 /// Converts the result of preparing a call for the machine.
 pub(super) fn preparation(result: &Result<ReadyCall, ToolError>) -> Preparation {
-    let ReadyCall { call, request } = match result {
+    let ReadyCall { call, request, .. } = match result {
         Ok(ready) => ready,
         Err(error) => {
             return Preparation::Refused { error: error.kind(), message: error.for_model().to_owned() };
@@ -155,15 +171,11 @@ impl CallSlots {
         self.pending().any(|request| request.call_id == call_id)
     }
 
-    /// Moves a call that may run to the running ones. Returns it with the fingerprint that was approved, if approval was
-    /// needed, and the token that stops it; `None` if there is no such call.
-    pub(super) fn run(
-        &mut self,
-        key: CallKey,
-    ) -> Option<(PreparedCall, Option<Fingerprint>, CancellationToken)> {
-        let (call, approved) = match self.slots.remove(&key)? {
-            CallSlot::Ready(ready) if ready.request.is_none() => (ready.call, None),
-            CallSlot::Approved { call, fingerprint } => (*call, Some(fingerprint)),
+    /// Moves a call that may run to the running ones. Returns `None` if there is no such call.
+    pub(super) fn run(&mut self, key: CallKey) -> Option<Released> {
+        let (call, approved, answer) = match self.slots.remove(&key)? {
+            CallSlot::Ready(ready) if ready.request.is_none() => (ready.call, None, ready.answer),
+            CallSlot::Approved { call, fingerprint } => (*call, Some(fingerprint), None),
             other @ (CallSlot::Preparing { .. }
             | CallSlot::Ready(_)
             | CallSlot::Pending { .. }
@@ -174,7 +186,7 @@ impl CallSlots {
         };
         let cancel = CancellationToken::new();
         self.slots.insert(key, CallSlot::Running(cancel.clone()));
-        Some((call, approved, cancel))
+        Some(Released { call, approved, answer, cancel })
     }
 
     /// Returns whether the start of a call needs no barrier: the call may run twice, or it declares its changes, and the
@@ -260,6 +272,8 @@ impl Driver {
             InputKind::Interrupt | InputKind::Abort | InputKind::Close => self.drop_waiting_calls(),
             InputKind::Opened { .. }
             | InputKind::Submit { .. }
+            | InputKind::InputRefused { .. }
+            | InputKind::SentOn { .. }
             | InputKind::Steer { .. }
             | InputKind::FollowUp { .. }
             | InputKind::Compact
@@ -317,7 +331,7 @@ mod tests {
         else {
             panic!("it may run")
         };
-        ReadyCall { call, request: None }
+        ReadyCall { call, request: None, answer: None }
     }
 
     async fn gated() -> ReadyCall {
@@ -364,7 +378,7 @@ mod tests {
         assert_eq!(slots.decide("a", request.fingerprint, true), Some(KEY));
         assert!(slots.pending_are(&[]) && asked.is_cancelled());
         assert_eq!(slots.decide("a", request.fingerprint, false), None, "the first decision counts");
-        let (_, approved, cancel) = slots.run(KEY).unwrap();
+        let Released { approved, cancel, .. } = slots.run(KEY).unwrap();
         assert_eq!(approved, Some(request.fingerprint));
         assert!(slots.run(KEY).is_none());
         slots.stop(KEY);

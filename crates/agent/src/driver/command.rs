@@ -9,6 +9,7 @@ use pintle_tools::{CommandTimeouts, ToolRegistry, TruncationLimits};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::hooks::UserInput;
 use super::{Decided, Driver};
 use crate::config::{ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 use crate::error::SessionError;
@@ -95,6 +96,16 @@ impl ConfigChange {
 impl Driver {
     pub(super) async fn command(&mut self, command: Command) {
         self.follow_subagents().await;
+        if let Command::Interrupt | Command::Abort | Command::Close | Command::Suspend = &command {
+            self.stop_input_hooks();
+        }
+        if let Some(UserInput::Command(command)) = self.run_input_hooks(UserInput::Command(command)) {
+            self.take_command(command).await;
+        }
+    }
+
+    /// Takes a command whose hooks, if it has any, have run.
+    pub(super) async fn take_command(&mut self, command: Command) {
         if let Some(kind) = self.input_of(command).await {
             self.step(kind).await;
         }

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::hooks::HookPoint;
 use super::response_size::ResponseSizeLimit;
 use super::{Driver, Report, trace};
 use crate::protocol::{InputKind, ModelCallId, SegmentId, SegmentKind};
@@ -36,6 +37,11 @@ impl Driver {
             policy: self.config.retry.0.clone(),
             response_limit: self.config.response_limit.0,
             fence: self.recording.fence(),
+            hooks: self.hooks.clone().map(|hooks| ModelHooks {
+                hooks,
+                compacts: self.machine.is_compacting(),
+                sent_on: self.machine.hook_continuations(),
+            }),
             model_call,
             segments: ResponseSegments {
                 reports: reports.clone(),
@@ -65,8 +71,32 @@ struct ModelCall {
     /// In bytes.
     response_limit: u64,
     fence: Fence,
+    hooks: Option<ModelHooks>,
     model_call: ModelCallId,
     segments: ResponseSegments,
+}
+
+/// Hooks around a model call.
+struct ModelHooks {
+    hooks: HookPoint,
+    /// Whether the call writes a summary.
+    compacts: bool,
+    /// Times that hooks have sent the model on in this run.
+    sent_on: u32,
+}
+
+impl ModelHooks {
+    async fn before(&self) -> Result<(), Error> {
+        if self.compacts { self.hooks.before_compaction().await } else { Ok(()) }
+    }
+
+    /// Returns what the model has still to do after a response that ends its work.
+    async fn after(&self, response: &Response) -> Option<String> {
+        let ends = !self.compacts
+            && response.tool_calls().next().is_none()
+            && matches!(response.finish_reason.reason, Finish::Stop | Finish::Length | Finish::Other);
+        if ends { self.hooks.before_end(&response.text(), self.sent_on).await } else { None }
+    }
 }
 
 impl ModelCall {
@@ -75,12 +105,13 @@ impl ModelCall {
         let result = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Error::new(ErrorKind::Abort, "the model call was cancelled")),
-            result = AssertUnwindSafe(self.attempts()).catch_unwind() => result.unwrap_or_else(|_| Err(panicked())),
+            result = AssertUnwindSafe(self.call()).catch_unwind() => result.unwrap_or_else(|_| Err(panicked())),
         };
         match result {
             Ok(response) => {
                 // An adapter may not have ended every segment.
                 self.segments.close_all(false).await;
+                self.run_hooks(&response, &cancel).await;
                 InputKind::ModelReplied { model_call, response: Box::new(response) }
             }
             Err(error) => {
@@ -88,6 +119,22 @@ impl ModelCall {
                 let partial = self.segments.last_text;
                 InputKind::ModelFailed { model_call, error: error.info().clone(), partial }
             }
+        }
+    }
+
+    async fn call(&mut self) -> Result<Response, Error> {
+        if let Some(hooks) = &self.hooks {
+            hooks.before().await?;
+        }
+        self.attempts().await
+    }
+
+    /// Runs the hooks for a response that would end the run, and reports what they have for the model to do. The response
+    /// is paid for, so it counts even if the call is cancelled now.
+    async fn run_hooks(&self, response: &Response, cancel: &CancellationToken) {
+        let Some(hooks) = &self.hooks else { return };
+        if let Some(Some(text)) = cancel.run_until_cancelled(hooks.after(response)).await {
+            self.segments.report(InputKind::SentOn { model_call: self.model_call, text }).await;
         }
     }
 

@@ -10,6 +10,7 @@ use crate::approval::Approver;
 use crate::checkpoints::Checkpoints;
 use crate::clock::Clock;
 use crate::config::SessionConfig;
+use crate::hooks::Hooks;
 use crate::profile::ProviderProfile;
 
 /// Parts that a builder collects and a driver takes over. A session passes its own on to its subagents.
@@ -21,6 +22,7 @@ pub(crate) struct Parts {
     pub(crate) config: SessionConfig,
     pub(crate) gates: Vec<Arc<dyn Gate>>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) checkpoints: Option<Arc<dyn Checkpoints>>,
 }

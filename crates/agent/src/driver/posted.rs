@@ -8,6 +8,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
+use super::hooks::UserInput;
 use super::report::Decided;
 use super::{Driver, Report};
 use crate::protocol::{Decision, InputKind, Posted, PostedInput, RunId};
@@ -24,6 +25,14 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
+    /// Returns the text of a message.
+    pub(super) fn text(&mut self) -> Option<&mut String> {
+        match &mut self.posted.input {
+            PostedInput::Message { text } | PostedInput::Steer { text } => Some(text),
+            PostedInput::Interrupt | PostedInput::Decision { .. } => None,
+        }
+    }
+
     fn confirm(self) {
         // Without its task, the input stays in the inbox, and the record says that it was taken.
         let _ = self.recorded.send(());
@@ -66,6 +75,14 @@ impl Driver {
             delivery.confirm();
             return;
         }
+        if let Some(UserInput::Posted(delivery)) = self.run_input_hooks(UserInput::Posted(Box::new(delivery)))
+        {
+            self.take_posted(*delivery).await;
+        }
+    }
+
+    /// Takes a posted input whose hooks, if it has any, have run.
+    pub(super) async fn take_posted(&mut self, delivery: Delivery) {
         let kind = match &delivery.posted.input {
             PostedInput::Message { text } if self.machine.current_run().is_none() => {
                 let run = RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
@@ -93,6 +110,11 @@ impl Driver {
             }
         };
         self.record_posted(delivery, kind).await;
+    }
+
+    /// Answers a posted input that a hook refused.
+    pub(super) async fn refuse_posted(&mut self, delivery: Delivery, reason: String) {
+        self.record_posted(delivery, InputKind::InputRefused { run: None, reason }).await;
     }
 
     /// Applies a decision that came before its call could be decided on.

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use super::call_slots::Prepared;
+use super::hooks::HookedInput;
 use super::posted::Delivery;
 use crate::protocol::{CallKey, Decision, InputKind, Principal, SegmentId, Timer};
 
@@ -29,6 +30,8 @@ pub(super) enum Report {
     Text { segment: SegmentId, delta: String },
     /// Result of preparing a call.
     Prepared { key: CallKey, prepared: Box<Prepared> },
+    /// Input of the user that its hooks have answered.
+    Hooked(Box<HookedInput>),
     /// Decision of the approver.
     Decided(Box<Decided>),
 }
@@ -77,6 +80,10 @@ impl Driver {
                 None
             }
             Report::Prepared { key, prepared } => Some(self.set_prepared(key, *prepared)),
+            Report::Hooked(hooked) => {
+                self.take_hooked(*hooked).await;
+                None
+            }
             Report::Decided(decided) => self.decide(*decided),
         };
         if let Some(kind) = input {

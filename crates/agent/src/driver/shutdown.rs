@@ -18,6 +18,9 @@ impl Driver {
         self.timers.cancel_approvals();
         self.background.close().await;
         self.subagents.close(self.suspended).await;
+        if let Some(hooks) = &self.hooks {
+            hooks.session_ended().await;
+        }
         if !self.keep_environment
             && let Err(error) = self.owned_env.cleanup().await
         {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pintle_env::ExecutionEnvironment;
 use tokio::sync::OnceCell;
 
+use super::hooks::HookPoint;
 use super::posted::PostedState;
 use super::{Driver, Recording, SegmentBoundary};
 use crate::prompt::EnvironmentContext;
@@ -114,6 +115,7 @@ impl Driver {
         for kind in std::mem::take(&mut self.first_inputs) {
             self.step(kind).await;
         }
+        self.start_hooks();
         if self.is_resuming {
             let spec = self.subagent_spec();
             let attached = self.subagents.attach(spec).await;
@@ -139,7 +141,8 @@ impl Driver {
                 .shared_environment()
                 .record(self.recording.is_kept())
                 .start(start);
-        builder.share(self.gates.to_vec(), self.approver.clone(), self.shared_environment());
+        let hooks = self.hooks.as_ref().map(HookPoint::hooks);
+        builder.share(self.gates.to_vec(), self.approver.clone(), hooks, self.shared_environment());
         Some(builder)
     }
 

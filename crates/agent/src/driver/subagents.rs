@@ -3,6 +3,7 @@
 use pintle_tools::ToolKind;
 use pintle_tools::pipeline::PreparedCall;
 
+use super::hooks::HookPoint;
 use super::{Driver, Parts};
 use crate::profile::ProviderProfile;
 use crate::protocol::{Account, Budget, InputKind};
@@ -70,6 +71,7 @@ impl Driver {
             config,
             gates: self.gates.to_vec(),
             approver: self.approver.clone(),
+            hooks: self.hooks.as_ref().map(HookPoint::hooks),
             clock: self.clock.clone(),
             checkpoints: self.checkpoints.source(),
         };

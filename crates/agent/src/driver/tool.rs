@@ -8,20 +8,24 @@ use futures_util::FutureExt as _;
 use futures_util::future::poll_immediate;
 use pintle_env::{ExecutionEnvironment, Redactions};
 use pintle_llm::{Fingerprint, ToolCall};
+use pintle_tools::gate::{self, JudgementStep};
 use pintle_tools::pipeline::{self, Execution, Gate, PreparedCall};
-use pintle_tools::{ToolContext, ToolError, ToolErrorKind, ToolRegistry, TruncationLimits, gate};
+use pintle_tools::{ToolContext, ToolError, ToolErrorKind, ToolRegistry, TruncationLimits};
+use serde_json::Map;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::approval::Objection;
-use super::call_slots::{Prepared, ReadyCall, preparation};
+use super::call_slots::{Prepared, ReadyCall, Released, preparation};
 use super::checkpointer::Checkpointer;
 use super::context::EnvironmentInit;
+use super::hooks::{self, HookPoint};
 use super::reconciling::RecordedIntents;
 use super::redacting::redact_execution;
 use super::{Driver, Report, approval, output, trace};
-use crate::protocol::{CallKey, InputKind, SessionId, SubagentOrigin};
+use crate::hooks::CallAnswer;
+use crate::protocol::{CallKey, ChangedArguments, InputKind, Principal, SessionId, SubagentOrigin};
 use crate::record::Fence;
 use crate::turn;
 
@@ -31,7 +35,12 @@ const STOP_GRACE: Duration = Duration::from_millis(500);
 impl Driver {
     /// Prepares a call. Most calls are ready at once; any other is prepared in a task of its own, so that neither the
     /// session nor the other calls of the round wait for a slow gate.
-    pub(super) async fn prepare_call(&mut self, key: CallKey, tool_call: ToolCall) -> Option<InputKind> {
+    pub(super) async fn prepare_call(
+        &mut self,
+        key: CallKey,
+        tool_call: ToolCall,
+        changed: bool,
+    ) -> Option<InputKind> {
         let preparing = CallPreparation {
             session: self.log.session_id().clone(),
             tool_call,
@@ -40,6 +49,8 @@ impl Driver {
             env: Arc::clone(&self.request_env),
             init: self.environment_init(),
             origin: self.lineage.origin.clone(),
+            // Whoever changed the arguments has decided on them, or is a hook itself.
+            hooks: if changed { None } else { self.hooks.clone() },
         };
         let span = self.trace.run();
         let mut preparing = Box::pin(preparing.run().instrument(span.clone()));
@@ -61,16 +72,18 @@ impl Driver {
 
     /// Stores a prepared call and returns the input for the machine.
     pub(super) fn set_prepared(&mut self, key: CallKey, prepared: Prepared) -> InputKind {
-        let Prepared { judgement, result } = self.remember_denial(key, prepared);
+        let Prepared { judgement, result, changed } = self.remember_denial(key, prepared);
         let preparation = preparation(&result);
         self.calls.set_prepared(key, result);
-        InputKind::CallPrepared { call: key, preparation, judgement }
+        InputKind::CallPrepared { call: key, preparation, judgement, changed }
     }
 
     /// Runs a prepared call in a task of its own. Its start is in the log. Returns the result of a call that cannot run.
     pub(super) fn run_tool(&mut self, key: CallKey) -> Option<InputKind> {
         // The machine only runs prepared calls. If it ever requested another one, the model would be told.
-        let Some((call, approved, cancel)) = self.calls.run(key) else { return Some(not_run(key)) };
+        let Some(Released { call, approved, answer, cancel }) = self.calls.run(key) else {
+            return Some(not_run(key));
+        };
         self.reserve_subagent(&call);
         let mut cx = ToolContext::new(Arc::clone(&self.request_env), call.call_id())
             .with_cancel(cancel)
@@ -89,9 +102,11 @@ impl Driver {
             session: self.log.session_id().clone(),
             gates: Arc::clone(&self.gates),
             approved,
+            answer,
             checkpoints: self.checkpoints.clone(),
             redactions: self.config.redactions.clone(),
             fence: self.recording.fence(),
+            hooks: self.hooks.clone(),
             reports: self.reports.clone(),
         };
         let reports = self.reports.clone();
@@ -114,9 +129,12 @@ struct Effects {
     gates: Arc<[Arc<dyn Gate>]>,
     /// Fingerprint of the call that was approved, if approval was needed.
     approved: Option<Fingerprint>,
+    /// Answer of a hook in the place of an approval.
+    answer: Option<JudgementStep>,
     checkpoints: Checkpointer,
     redactions: Redactions,
     fence: Fence,
+    hooks: Option<HookPoint>,
     reports: mpsc::Sender<Report>,
 }
 
@@ -131,7 +149,9 @@ impl Effects {
     ) -> InputKind {
         // A gate may take its time, and so may a checkpoint; a stopped turn does not wait for them.
         let judging = async {
-            let objection = approval::objection(&self.gates, &self.session, call, self.approved).await;
+            let objection =
+                approval::objection(&self.gates, &self.session, call, (self.approved, self.answer.as_ref()))
+                    .await;
             if objection.is_none() {
                 self.checkpoints.before(call, cx.env.as_ref(), &self.reports).await;
             }
@@ -155,9 +175,13 @@ impl Effects {
             return finished(key, denied(call, &error.to_string()));
         }
         let running = async {
-            let execution = AssertUnwindSafe(pipeline::execute(call, cx, limits)).catch_unwind().await.ok();
-            if let Some(execution) = &execution {
+            let mut execution =
+                AssertUnwindSafe(pipeline::execute(call, cx, limits)).catch_unwind().await.ok();
+            if let Some(execution) = &mut execution {
                 approval::notify_gates(&self.gates, call, execution).await;
+                if let Some(hooks) = &self.hooks {
+                    hooks.after_call(call, execution).await;
+                }
             }
             let execution = match execution {
                 Some(execution) => {
@@ -191,6 +215,7 @@ struct CallPreparation {
     env: Arc<dyn ExecutionEnvironment>,
     init: EnvironmentInit,
     origin: Option<SubagentOrigin>,
+    hooks: Option<HookPoint>,
 }
 
 impl CallPreparation {
@@ -207,20 +232,79 @@ impl CallPreparation {
     }
 
     async fn prepare(self) -> Prepared {
-        let Self { session, tool_call, registry, gates, env, init, origin } = self;
-        if let Err(error) = init.ensure().await {
+        if let Err(error) = self.init.ensure().await {
             let message = format!("The execution environment cannot be used: {error}");
             return ToolError::new(ToolErrorKind::EnvironmentLost, message).into();
         }
-        match pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call).await {
+        let judged = pipeline::prepare(&self.registry, &self.gates, self.env.as_ref(), &self.tool_call).await;
+        match &self.hooks {
+            Some(hooks) => self.hooked(hooks, judged).await,
+            None => self.prepared(judged).await,
+        }
+    }
+
+    /// Lets the hooks judge a call that the gates have judged.
+    async fn hooked(&self, hooks: &HookPoint, judged: pipeline::Preparation) -> Prepared {
+        let (pipeline::Preparation::Ready { call, judgement }
+        | pipeline::Preparation::Ask { call, judgement }) = &judged
+        else {
+            return self.prepared(judged).await;
+        };
+        let given = hooks.before_call(call, judgement).await;
+        let prepared = self.answered(given, judged).await;
+        let Ok(ReadyCall { call, request: Some(request), .. }) = &prepared.result else { return prepared };
+        let given = hooks.before_approval(request).await;
+        if given == CallAnswer::default() {
+            return prepared;
+        }
+        let judged = pipeline::Preparation::Ask { call: call.clone(), judgement: prepared.judgement };
+        let again = self.answered(given, judged).await;
+        Prepared { changed: again.changed.or(prepared.changed), ..again }
+    }
+
+    /// Applies the answer of a hook to a call that the gates have judged. Changed arguments are judged anew.
+    async fn answered(&self, given: CallAnswer, judged: pipeline::Preparation) -> Prepared {
+        let (judged, changed) = match &given.arguments {
+            None => (judged, None),
+            Some(arguments) => {
+                let mut tool_call = ToolCall::new(&self.tool_call.id, &self.tool_call.name, Map::new());
+                tool_call.arguments = arguments.clone().into();
+                let by = given.hook.as_ref().map(|hook| Principal::new(format!("hook {hook}")));
+                let again =
+                    pipeline::prepare(&self.registry, &self.gates, self.env.as_ref(), &tool_call).await;
+                (again, Some(ChangedArguments { arguments: arguments.clone(), by }))
+            }
+        };
+        let judged = match judged {
+            pipeline::Preparation::Ready { call, mut judgement }
+            | pipeline::Preparation::Ask { call, mut judgement } => {
+                hooks::add_answer(&mut judgement, &given);
+                pipeline::Preparation::of(call, judgement)
+            }
+            refused @ pipeline::Preparation::Refused { .. } => refused,
+        };
+        Prepared { changed, ..self.prepared(judged).await }
+    }
+
+    async fn prepared(&self, judged: pipeline::Preparation) -> Prepared {
+        let changed = None;
+        match judged {
             pipeline::Preparation::Ready { call, judgement } => {
-                Prepared { judgement, result: Ok(ReadyCall { call, request: None }) }
+                let answer = judgement.steps().iter().find(|step| step.answers).cloned();
+                Prepared { judgement, result: Ok(ReadyCall { call, request: None, answer }), changed }
             }
             pipeline::Preparation::Ask { call, judgement } => {
-                let request = approval::request(&session, &call, &judgement, env, origin).await;
-                Prepared { judgement, result: Ok(ReadyCall { call, request: Some(request) }) }
+                let (env, origin) = (Arc::clone(&self.env), self.origin.clone());
+                let request = approval::request(&self.session, &call, &judgement, env, origin).await;
+                Prepared {
+                    judgement,
+                    result: Ok(ReadyCall { call, request: Some(request), answer: None }),
+                    changed,
+                }
             }
-            pipeline::Preparation::Refused { error, judgement } => Prepared { judgement, result: Err(error) },
+            pipeline::Preparation::Refused { error, judgement } => {
+                Prepared { judgement, result: Err(error), changed }
+            }
         }
     }
 }

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Account, Budget, CallKey, Checkpoint, CheckpointReason, LoadId, ModelCallId, PolicyChange, Preparation,
-    Principal, RunId, SegmentId, SessionId, Spent, SubagentSettings, SubagentStatus, Timestamp, TurnContext,
-    TurnLimits,
+    Account, Budget, CallKey, ChangedArguments, Checkpoint, CheckpointReason, LoadId, ModelCallId,
+    PolicyChange, Preparation, Principal, RunId, SegmentId, SessionId, Spent, SubagentSettings,
+    SubagentStatus, Timestamp, TurnContext, TurnLimits,
 };
 
 /// Input of the turn machine, with the time at which the driver received it.
@@ -63,6 +63,21 @@ pub enum InputKind {
     },
     /// A message to handle after the current input.
     FollowUp {
+        /// Text.
+        text: String,
+    },
+    /// A hook refused an input of the user.
+    InputRefused {
+        /// Run that it would have started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunId>,
+        /// Why.
+        reason: String,
+    },
+    /// A hook has something for the model to do before the run may end. Precedes the reply that would end it.
+    SentOn {
+        /// Id of the model call.
+        model_call: ModelCallId,
         /// Text.
         text: String,
     },
@@ -220,9 +235,12 @@ pub enum InputKind {
         call: CallKey,
         /// Result of the preparation.
         preparation: Preparation,
-        /// What the gates said.
+        /// What the gates and hooks said.
         #[serde(default, skip_serializing_if = "Judgement::is_empty")]
         judgement: Judgement,
+        /// Arguments that a hook changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changed: Option<ChangedArguments>,
     },
     /// A gate refused a call right before its effect, since the situation had changed since it was prepared. Its result
     /// follows.

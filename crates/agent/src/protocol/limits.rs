@@ -27,6 +27,8 @@ pub struct TurnLimits {
     pub budget: Budget,
     /// Capacity of the steering queue and of the follow-up queue. Messages beyond it are rejected. Default 1,000 each.
     pub max_queued: usize,
+    /// Times that hooks may send the model on in one run, when it would end. Default 3.
+    pub max_hook_continuations: u32,
     /// Compaction of long conversations. Default: on request only.
     pub compaction: CompactionPolicy,
 }
@@ -42,6 +44,7 @@ impl Default for TurnLimits {
             approval_timeout: None,
             budget: Budget::default(),
             max_queued: 1_000,
+            max_hook_continuations: 3,
             compaction: CompactionPolicy::default(),
         }
     }

@@ -18,6 +18,7 @@ use crate::config::SessionConfig;
 use crate::driver::{Command, Driver, Parts, SharedEnvironment};
 use crate::error::SessionError;
 use crate::event_log::{EventLog, Identity};
+use crate::hooks::Hooks;
 use crate::profile::ProviderProfile;
 use crate::protocol::{SessionId, Start};
 use crate::record::{Journal, Record};
@@ -43,6 +44,7 @@ impl SessionBuilder {
             config: SessionConfig::default(),
             gates: Vec::new(),
             approver: None,
+            hooks: None,
             clock: Arc::new(SystemClock),
             checkpoints: None,
         };
@@ -69,6 +71,13 @@ impl SessionBuilder {
     #[must_use]
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
         self.parts.gates.push(Arc::new(gate));
+        self
+    }
+
+    /// Sets the hooks of the session and of its subagents.
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.parts.hooks = Some(Arc::new(hooks));
         self
     }
 
@@ -163,10 +172,12 @@ impl SessionBuilder {
         &mut self,
         gates: Vec<Arc<dyn Gate>>,
         approver: Option<Arc<dyn Approver>>,
+        hooks: Option<Arc<dyn Hooks>>,
         shared: SharedEnvironment,
     ) {
         self.parts.gates = gates;
         self.parts.approver = approver;
+        self.parts.hooks = hooks;
         self.options.shared = Some(shared);
     }
 

@@ -5,6 +5,7 @@ mod arguments;
 mod background;
 mod configuration;
 mod disorder;
+mod hooks;
 mod in_flight;
 mod partial;
 mod polls;

@@ -118,7 +118,7 @@ impl Machine {
         let Phase::RunningTools(round) = &self.phase else { return false };
         let Some(state) = round.get(key) else { return false };
         // Somebody who changes the arguments of a call has decided on it.
-        !state.is_changed() && self.denials.0.contains(&content(&state.call.name, arguments))
+        !state.decided && self.denials.0.contains(&content(&state.call.name, arguments))
     }
 
     pub(super) fn decision_refused(

@@ -204,6 +204,11 @@ impl Machine {
         true
     }
 
+    /// Returns whether the current model call writes a summary.
+    pub(crate) fn is_compacting(&self) -> bool {
+        matches!(self.phase, Phase::Compacting { .. })
+    }
+
     /// Goes on without a summary after a failed call. Returns whether the call belongs to a compaction.
     pub(super) fn compaction_failed(
         &mut self,

@@ -40,6 +40,9 @@ pub(super) struct Progress {
     pub(super) usage: Usage,
     pub(super) model_calls: u64,
     pub(super) tool_calls: u64,
+    /// Times that hooks have sent the model on.
+    #[serde(default)]
+    pub(super) sent_on: u32,
 }
 
 impl Progress {
@@ -53,6 +56,7 @@ impl Progress {
             usage: Usage::default(),
             model_calls: 0,
             tool_calls: 0,
+            sent_on: 0,
         }
     }
 }
@@ -414,6 +418,28 @@ impl Machine {
         let asks = response.text().trim_end().ends_with('?');
         let status = if asks { OutcomeStatus::AwaitingInput } else { OutcomeStatus::Completed };
         self.finish_input(status, out);
+    }
+
+    /// Takes what a hook has for the model to do before the run may end, unless hooks have sent it on too often.
+    pub(super) fn sent_on(&mut self, model_call: ModelCallId, text: String, out: &mut Vec<Action>) {
+        if !self.awaits(model_call) || self.ending.is_some() {
+            return;
+        }
+        let max = self.limits.max_hook_continuations;
+        let Some(progress) = &mut self.progress else { return };
+        if progress.sent_on < max {
+            progress.sent_on += 1;
+            self.steering.push_back(text);
+        } else {
+            let message =
+                format!("a hook wanted to send the model on again, which is possible {max} times a run");
+            out.push(Action::emit(EventKind::Warning { message }));
+        }
+    }
+
+    /// Returns how often hooks have sent the model on in this run.
+    pub(crate) fn hook_continuations(&self) -> u32 {
+        self.progress.as_ref().map_or(0, |progress| progress.sent_on)
     }
 
     /// Ends the input with a question that a tool asked the user; the next input answers it.

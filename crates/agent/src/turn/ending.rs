@@ -63,6 +63,16 @@ impl Machine {
         }
     }
 
+    /// Answers an input that a hook refused.
+    pub(super) fn input_refused(&self, run: Option<RunId>, reason: &str, out: &mut Vec<Action>) {
+        let message = format!("a hook refused the input: {reason}");
+        out.extend(run.map(|run| rejected(run, &message)));
+        // No event may follow the end of the session.
+        if self.state != SessionState::Closed {
+            out.push(Action::emit(EventKind::Warning { message }));
+        }
+    }
+
     /// Ends the turn or the session once nothing runs any more.
     pub(super) fn conclude(&mut self, out: &mut Vec<Action>) {
         match self.ending.take() {

@@ -10,7 +10,7 @@ use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
 use super::approval::Taken;
 use super::cycle::{Progress, is_pause};
 use super::ending::Ending;
-use super::round::NotRun;
+use super::round::{Judged, NotRun};
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, Change, Compaction, EventKind, Followed, Input, InputKind, LoadId, ModelCallId, OutcomeStatus,
@@ -46,6 +46,8 @@ impl Machine {
     fn fold_input(&mut self, kind: InputKind, last: Timestamp, followed: &Followed, out: &mut Vec<Action>) {
         match kind {
             InputKind::Submit { run, text } => self.fold_submit(run, text, followed, out),
+            InputKind::InputRefused { run, reason } => self.input_refused(run, &reason, out),
+            InputKind::SentOn { model_call, text } => self.sent_on(model_call, text, out),
             InputKind::Interrupt => self.fold_stop(Ending::Interrupt, followed, out),
             InputKind::Abort => self.fold_stop(Ending::Abort, followed, out),
             InputKind::Close => self.fold_stop(Ending::Close, followed, out),
@@ -93,8 +95,8 @@ impl Machine {
                     self.fold_stop(Ending::Interrupt, followed, out);
                 }
             }
-            InputKind::CallPrepared { call, preparation, judgement } => {
-                self.take_preparation(call, preparation, judgement, out);
+            InputKind::CallPrepared { call, preparation, judgement, changed } => {
+                self.take_preparation(call, preparation, Judged { judgement, changed }, out);
                 self.fold_round(followed, out);
             }
             InputKind::CallJudged { call, judgement } => self.call_judged(call, judgement, out),

@@ -46,6 +46,9 @@ pub(super) struct CallState {
     /// Arguments that it runs with, if somebody changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changed: Option<ChangedArguments>,
+    /// Whether a person changed them, and so decided on them. A hook does not decide.
+    #[serde(default)]
+    pub(super) decided: bool,
     /// Whether the call has spawned a subagent since its start.
     #[serde(default)]
     spawned: bool,
@@ -71,6 +74,14 @@ pub(super) enum Stage {
         ran: Duration,
     },
     Done(ToolResult),
+}
+
+/// What gates and hooks did to a call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Judged {
+    pub(super) judgement: Judgement,
+    /// Arguments that a hook changed.
+    pub(super) changed: Option<ChangedArguments>,
 }
 
 /// Calls that the driving process left open.
@@ -359,6 +370,7 @@ impl CallState {
             approved: false,
             asked: None,
             changed: None,
+            decided: false,
             spawned: false,
             declared: Vec::new(),
         }
@@ -378,15 +390,11 @@ impl CallState {
     /// Makes it run with other arguments.
     pub(super) fn change(&mut self, arguments: Value, by: Option<Principal>) {
         self.changed = Some(ChangedArguments { arguments, by });
-        (self.ticket, self.approved, self.stage) = (None, false, Stage::Preparing);
+        (self.ticket, self.approved, self.decided, self.stage) = (None, false, true, Stage::Preparing);
     }
 
-    pub(super) fn is_changed(&self) -> bool {
-        self.changed.is_some()
-    }
-
-    fn was_changed_to(&self, arguments: &Value) -> bool {
-        self.changed.as_ref().is_some_and(|changed| changed.arguments == *arguments)
+    fn was_decided_with(&self, arguments: &Value) -> bool {
+        self.decided && self.changed.as_ref().is_some_and(|changed| changed.arguments == *arguments)
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -448,10 +456,10 @@ impl Machine {
         &mut self,
         key: CallKey,
         preparation: Preparation,
-        judgement: Judgement,
+        judged: Judged,
         out: &mut Vec<Action>,
     ) {
-        if self.take_preparation(key, preparation, judgement, out) {
+        if self.take_preparation(key, preparation, judged, out) {
             self.advance_round(out);
         }
     }
@@ -471,7 +479,7 @@ impl Machine {
         &mut self,
         key: CallKey,
         preparation: Preparation,
-        judgement: Judgement,
+        judged: Judged,
         out: &mut Vec<Action>,
     ) -> bool {
         let Phase::RunningTools(round) = &mut self.phase else { return false };
@@ -482,7 +490,10 @@ impl Machine {
         if let Preparation::Ready(plan) | Preparation::Ask { plan, .. } = &preparation {
             emit_repairs(&state.call, plan, out);
         }
-        emit_judgement(state, judgement, out);
+        if judged.changed.is_some() {
+            state.changed = judged.changed;
+        }
+        emit_judgement(state, judged.judgement, out);
         match preparation {
             Preparation::Ready(plan) => {
                 state.stage = Stage::Ready(plan);
@@ -493,8 +504,7 @@ impl Machine {
                 out.push(Action::ConfirmApproval { call: key });
                 state.stage = Stage::Ready(plan);
             }
-            Preparation::Ask { plan, arguments, fingerprint, .. } if state.was_changed_to(&arguments) => {
-                // Whoever changed the arguments has decided on them.
+            Preparation::Ask { plan, arguments, fingerprint, .. } if state.was_decided_with(&arguments) => {
                 state.ticket = Some(fingerprint);
                 state.approved = true;
                 out.push(Action::ConfirmApproval { call: key });

@@ -14,6 +14,11 @@ use crate::protocol::{
 const FORKED: &str = "Not run here: the session was forked before this call had a result.";
 
 impl Machine {
+    /// Returns whether its history began as that of another session.
+    pub(crate) fn is_fork(&self) -> bool {
+        self.forked_from.is_some()
+    }
+
     /// Creates a machine with this initial state, which waits for
     /// [`InputKind::Opened`](crate::protocol::InputKind::Opened).
     #[must_use]

@@ -86,7 +86,7 @@ async fn rules_precede_the_mode_and_the_mode_decides_the_rest() {
 async fn modes_and_rules_change_while_a_session_runs() {
     let policy = policy(Mode::Edit);
     let make = json!({"command": "make"});
-    assert!(judge(&policy, "shell", make.clone()).await.asks_by_default());
+    assert_eq!(judge(&policy, "shell", make.clone()).await.permission(), Permission::Ask);
     policy.add_rule(Permission::Allow, "shell(make)", "approval of c").await.unwrap();
     let judgement = judge(&policy, "shell", make.clone()).await;
     assert_eq!(judgement.steps()[0].rule.as_deref(), Some("allow shell(make) (approval of c)"));

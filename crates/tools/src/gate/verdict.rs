@@ -51,6 +51,7 @@ pub struct Verdict {
     rule: Option<String>,
     by_default: bool,
     binds: bool,
+    answers: bool,
 }
 
 impl Verdict {
@@ -61,6 +62,7 @@ impl Verdict {
         rule: None,
         by_default: false,
         binds: false,
+        answers: false,
     };
 
     /// The call must not run, whatever the other gates decide. The model reads the reason.
@@ -93,6 +95,13 @@ impl Verdict {
     #[must_use]
     pub fn binding(mut self) -> Self {
         self.binds = true;
+        self
+    }
+
+    /// Lets it answer questions that were asked only because nothing named the call.
+    #[must_use]
+    pub fn answering(mut self) -> Self {
+        self.answers = true;
         self
     }
 
@@ -141,14 +150,17 @@ pub struct JudgementStep {
     /// Whether decisions on the call are bound to the rule.
     #[serde(default, skip_serializing_if = "is_false")]
     pub binds: bool,
+    /// Whether it answers questions that were asked only because nothing named the call.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub answers: bool,
 }
 
 impl JudgementStep {
     /// Creates the step of a gate.
     #[must_use]
     pub fn new(gate: impl Into<String>, verdict: Verdict) -> Self {
-        let Verdict { permission, reason, rule, by_default, binds } = verdict;
-        Self { gate: gate.into(), permission, rule, reason, by_default, binds }
+        let Verdict { permission, reason, rule, by_default, binds, answers } = verdict;
+        Self { gate: gate.into(), permission, rule, reason, by_default, binds, answers }
     }
 }
 
@@ -188,17 +200,25 @@ impl Judgement {
         self.steps.is_empty()
     }
 
-    /// Returns what may happen to the call: the strictest verdict.
+    /// Returns what may happen to the call: the strictest verdict, except for questions that were answered.
     #[must_use]
     pub fn permission(&self) -> Permission {
-        let has = |permission| self.steps.iter().any(|step| step.permission == permission);
-        if has(Permission::Deny) {
+        if self.steps.iter().any(|step| step.permission == Permission::Deny) {
             Permission::Deny
-        } else if has(Permission::Ask) {
+        } else if self.questions().next().is_some() {
             Permission::Ask
         } else {
             Permission::Allow
         }
+    }
+
+    /// Returns the steps that ask, and were not answered.
+    fn questions(&self) -> impl Iterator<Item = &JudgementStep> {
+        let is_answered = self.steps.iter().any(|step| step.permission == Permission::Allow && step.answers);
+        let asks = move |step: &&JudgementStep| {
+            step.permission == Permission::Ask && !(step.by_default && is_answered)
+        };
+        self.steps.iter().filter(asks)
     }
 
     /// Returns the reason of the denial, or those of all questions; empty if the call may run.
@@ -212,15 +232,6 @@ impl Judgement {
             }
         }
         reasons.join("; ")
-    }
-
-    /// Returns whether a person is asked only because nothing named the call.
-    #[must_use]
-    pub fn asks_by_default(&self) -> bool {
-        let mut questions = self.steps.iter().filter(|step| step.permission == Permission::Ask).peekable();
-        self.permission() == Permission::Ask
-            && questions.peek().is_some()
-            && questions.all(|step| step.by_default)
     }
 }
 

@@ -192,7 +192,7 @@ impl Harness {
         };
         let mut judgement = Judgement::new();
         judgement.push(JudgementStep::new("test", verdict));
-        self.tell(InputKind::CallPrepared { call, preparation, judgement });
+        self.tell(InputKind::CallPrepared { call, preparation, judgement, changed: None });
     }
 
     pub(super) fn prepared(&mut self, index: usize, effect: Effect, writes: &[&str]) {

@@ -1,0 +1,251 @@
+//! Hooks of the session: where they run, and how their answers become inputs.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+use pintle_llm::{Error, ErrorKind, Retry};
+use pintle_tools::gate::{Judgement, JudgementStep, Permission, Verdict};
+use pintle_tools::pipeline::{Execution, PreparedCall};
+use serde_json::Value;
+use tokio::sync::{OnceCell, oneshot};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::{Command, Driver, Report};
+use crate::approval::ApprovalRequest;
+use crate::error::SessionError;
+use crate::hooks::{CallAnswer, HookContext, HookSession, Hooks, ResultAnswer, SessionSource};
+use crate::protocol::{Decision, InputKind};
+
+/// Hooks of a session, with what they are told about it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct HookPoint {
+    hooks: Arc<dyn Hooks>,
+    session: Arc<HookSession>,
+    /// Runs the hook for the start once, however many inputs wait for it.
+    started: Arc<OnceCell<()>>,
+    /// What it adds to the first input.
+    context: Arc<Mutex<Option<String>>>,
+}
+
+/// Input of the user that its hooks have answered.
+#[derive(Debug)]
+pub(super) struct HookedInput {
+    input: UserInput,
+    /// Why it is not taken.
+    refused: Option<String>,
+}
+
+/// Input of the user.
+#[derive(Debug)]
+pub(super) enum UserInput {
+    /// Command of the embedding application.
+    Command(Command),
+    /// Input that somebody posted.
+    Posted(Box<super::posted::Delivery>),
+}
+
+impl UserInput {
+    fn text(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Command(Command::Submit { text, .. } | Command::Message { text, .. }) => Some(text),
+            Self::Command(_) => None,
+            Self::Posted(delivery) => delivery.text(),
+        }
+    }
+}
+
+impl HookPoint {
+    pub(super) fn new(hooks: Arc<dyn Hooks>, session: HookSession) -> Self {
+        Self { hooks, session: Arc::new(session), started: Arc::default(), context: Arc::default() }
+    }
+
+    pub(super) fn hooks(&self) -> Arc<dyn Hooks> {
+        Arc::clone(&self.hooks)
+    }
+
+    async fn session_started(&self, source: SessionSource) {
+        self.started
+            .get_or_init(|| async {
+                let HookContext(context) =
+                    answer(async { self.hooks.session_started(&self.session, source).await }).await;
+                *self.context.lock().unwrap_or_else(PoisonError::into_inner) = context;
+            })
+            .await;
+    }
+
+    pub(super) async fn session_ended(&self) {
+        answer(async { self.hooks.session_ended(&self.session).await }).await;
+    }
+
+    /// Runs the hooks for an input: returns why it is refused, or adds what they add.
+    async fn before_input(&self, text: &mut String, source: SessionSource) -> Option<String> {
+        self.session_started(source).await;
+        // The task of a subagent is no input of the user.
+        if self.session.origin.is_none() {
+            let given = answer(async { self.hooks.before_input(&self.session, text).await }).await;
+            if given.refused.is_some() {
+                return given.refused;
+            }
+            add(text, given.context);
+        }
+        let context = self.context.lock().unwrap_or_else(PoisonError::into_inner).take();
+        add(text, context);
+        None
+    }
+
+    pub(super) async fn before_call(&self, call: &PreparedCall, judgement: &Judgement) -> CallAnswer {
+        answer(async { self.hooks.before_call(&self.session, call, judgement).await }).await
+    }
+
+    /// Runs the hooks for a request for approval. Their decision counts like that of a hook before a call.
+    pub(super) async fn before_approval(&self, request: &ApprovalRequest) -> CallAnswer {
+        let decision = answer(async { self.hooks.before_approval(&self.session, request).await }).await;
+        match decision {
+            None => CallAnswer::default(),
+            Some(Decision::Approve) => CallAnswer::judge(Permission::Allow, None),
+            Some(Decision::Deny { reason }) => CallAnswer::judge(Permission::Deny, reason),
+            Some(Decision::Change { arguments }) => {
+                CallAnswer::judge(Permission::Allow, None).with_arguments(Some(arguments))
+            }
+        }
+    }
+
+    /// Runs the hooks for a result, and changes what the model reads of it.
+    pub(super) async fn after_call(&self, call: &PreparedCall, execution: &mut Execution) {
+        let given = answer(async { self.hooks.after_call(&self.session, call, execution).await }).await;
+        let ResultAnswer { replacement, context } = given;
+        if let Some(replacement) = replacement {
+            execution.result.content = Value::String(replacement);
+        }
+        if let Value::String(text) = &mut execution.result.content {
+            add(text, context);
+        }
+    }
+
+    /// Runs the hooks before a run ends. Returns what the model has still to do.
+    pub(super) async fn before_end(&self, text: &str, sent_on: u32) -> Option<String> {
+        answer(async { self.hooks.before_end(&self.session, text, sent_on).await }).await.send_on
+    }
+
+    /// Runs the hooks before a compaction.
+    ///
+    /// # Errors
+    ///
+    /// The error of a model call that is not made.
+    pub(super) async fn before_compaction(&self) -> Result<(), Error> {
+        match answer(async { self.hooks.before_compaction(&self.session).await }).await {
+            None => Ok(()),
+            Some(reason) => {
+                let message = format!("a hook does not let it happen: {reason}");
+                Err(Error::new(ErrorKind::Configuration, message).with_retry(Retry::Never))
+            }
+        }
+    }
+}
+
+/// Adds the verdict of a hook to a judgement.
+pub(super) fn add_answer(judgement: &mut Judgement, given: &CallAnswer) {
+    let Some(permission) = given.permission else { return };
+    let reason = given.reason.clone().unwrap_or_else(|| "a hook says so".to_owned());
+    let verdict = match permission {
+        Permission::Allow => Verdict::ALLOW.answering(),
+        Permission::Ask => Verdict::ask(reason),
+        Permission::Deny => Verdict::deny(reason),
+    };
+    let verdict = match &given.hook {
+        Some(hook) => verdict.with_rule(hook),
+        None => verdict,
+    };
+    judgement.push(JudgementStep::new("hook", verdict));
+}
+
+/// Returns the answer of a hook; the default if it panics.
+async fn answer<T: Default>(running: impl Future<Output = T>) -> T {
+    AssertUnwindSafe(running).catch_unwind().await.unwrap_or_else(|_panic| {
+        tracing::error!("a hook panicked");
+        T::default()
+    })
+}
+
+fn add(text: &mut String, context: Option<String>) {
+    if let Some(context) = context.filter(|context| !context.trim().is_empty()) {
+        text.push_str("\n\n[Added by a hook: ");
+        text.push_str(context.trim());
+        text.push(']');
+    }
+}
+
+impl Driver {
+    /// Runs the hooks for the start of the session. Nothing waits for them but the first input.
+    pub(super) fn start_hooks(&mut self) {
+        if let Some(hooks) = self.hooks.clone() {
+            let source = self.source();
+            let task = async move { hooks.session_started(source).await };
+            self.spawn(task.instrument(self.trace.session()));
+        }
+    }
+
+    fn source(&self) -> SessionSource {
+        if self.is_resuming {
+            SessionSource::Resumed
+        } else if self.machine.is_fork() {
+            SessionSource::Forked
+        } else {
+            SessionSource::New
+        }
+    }
+
+    /// Runs the hooks for an input of the user in a task, which reports the input with their answer. Returns the input if
+    /// there are none.
+    pub(super) fn run_input_hooks(&mut self, mut input: UserInput) -> Option<UserInput> {
+        let (Some(hooks), Some(_)) = (self.hooks.clone(), input.text()) else { return Some(input) };
+        let (source, reports, stopped) = (self.source(), self.reports.clone(), self.hooked_inputs.clone());
+        let task = async move {
+            let refused = match input.text() {
+                Some(text) => {
+                    let answered = stopped.run_until_cancelled(hooks.before_input(text, source)).await;
+                    answered.unwrap_or_else(|| {
+                        Some("the session was stopped before a hook had answered".to_owned())
+                    })
+                }
+                None => None,
+            };
+            let hooked = Box::new(HookedInput { input, refused });
+            // If the driver is gone, nobody needs the input.
+            let _ = reports.send(Report::Hooked(hooked)).await;
+        };
+        self.spawn(task.instrument(self.trace.session()));
+        None
+    }
+
+    /// Stops the hooks that run for inputs; those are refused.
+    pub(super) fn stop_input_hooks(&mut self) {
+        std::mem::replace(&mut self.hooked_inputs, CancellationToken::new()).cancel();
+    }
+
+    /// Takes an input that its hooks have answered.
+    pub(super) async fn take_hooked(&mut self, hooked: HookedInput) {
+        let HookedInput { input, refused } = hooked;
+        match (input, refused) {
+            (UserInput::Command(command), None) => self.take_command(command).await,
+            (UserInput::Posted(delivery), None) => self.take_posted(*delivery).await,
+            (UserInput::Command(Command::Submit { run, owner, .. }), Some(reason)) => {
+                self.runs.insert(run, owner);
+                self.step(InputKind::InputRefused { run: Some(run), reason }).await;
+            }
+            (UserInput::Command(Command::Message { accepted, .. }), Some(reason)) => {
+                refuse(accepted, reason);
+            }
+            (UserInput::Command(_), Some(_)) => {}
+            (UserInput::Posted(delivery), Some(reason)) => self.refuse_posted(*delivery, reason).await,
+        }
+    }
+}
+
+fn refuse(accepted: oneshot::Sender<Result<(), SessionError>>, reason: String) {
+    // A caller that has stopped waiting needs no answer.
+    let _ = accepted.send(Err(SessionError::Refused(reason)));
+}
