@@ -30,6 +30,8 @@ pub struct ApprovalRequest {
     pub writes: Vec<PathBuf>,
     /// Reason why a decision is needed.
     pub reason: String,
+    /// Rules that together name exactly calls like this one, which whoever decides may add.
+    pub suggested_rules: Vec<String>,
     /// Changes that the call would make to files now, where a dry run is possible.
     pub dry_run: Option<DryRun>,
     /// Fingerprint of the call. A decision is bound to it and holds once.
@@ -58,6 +60,7 @@ impl ApprovalRequest {
             effect,
             writes: Vec::new(),
             reason: String::new(),
+            suggested_rules: Vec::new(),
             dry_run: None,
             fingerprint,
             origin: None,

@@ -1,45 +1,37 @@
-//! `--approve`: selects the tool calls to ask about, and asks the user at the terminal.
+//! Asks the user at the terminal: about calls that need approval, and the questions of the model.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, SubagentOrigin};
-use pintle_tools::gate::{EffectGate, Permission};
+use pintle_governance::Policy;
+use pintle_tools::gate::Permission;
 use pintle_tools::{ChangeKind, Effect, FileChange};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
 use tokio::sync::{Mutex, watch};
 
-use crate::args::ApproveName;
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::policy::APPROVAL_SOURCE;
 use crate::process_env;
 use crate::render::{self, Section, Style, TerminalSize, call_key, diff_lines};
 
 /// Prompt for a question of the model that is already on screen.
 const ANSWER_PROMPT: &str = "(type an answer, or press Enter to end)";
 
-/// Prompt below a call that needs approval.
+/// Prompt below a call that needs approval, and that no rule can name.
 const APPROVAL_PROMPT: &str = "Run it? [y]es, [n]o, or what to do instead: ";
+
+/// Longest rules that fit on the line of the prompt, in characters.
+const MAX_RULES: usize = 40;
 
 /// How long a line typed before the prompt may take to arrive.
 const TYPEAHEAD_WINDOW: Duration = Duration::from_millis(20);
-
-/// Returns the gate that asks about the calls selected by `--approve`.
-pub(crate) fn gate(approve: ApproveName) -> EffectGate {
-    let ask = |gate: EffectGate, effect: &Effect| gate.with(*effect, Permission::Ask);
-    let effects: &[Effect] = match approve {
-        ApproveName::Never => &[],
-        ApproveName::Writes => &[Effect::Write],
-        ApproveName::Commands => &[Effect::Execute],
-        ApproveName::All => &[Effect::Write, Effect::Execute, Effect::Network],
-    };
-    effects.iter().fold(EffectGate::new(), ask)
-}
 
 /// Asks questions one at a time and reads one line per answer. Without a terminal, denies every request. Cheap to clone.
 #[derive(Clone)]
@@ -54,6 +46,8 @@ struct Shared {
     shown: watch::Sender<Vec<String>>,
     /// Number of calls denied for lack of a terminal.
     unattended_denials: AtomicU64,
+    /// Takes the rules that the user adds.
+    policy: OnceLock<Policy>,
 }
 
 /// Terminal input and output.
@@ -107,9 +101,18 @@ impl Prompter {
     }
 
     fn new(terminal: Option<TerminalIo>) -> Self {
-        let shared =
-            Shared { terminal, shown: watch::Sender::default(), unattended_denials: AtomicU64::new(0) };
+        let shared = Shared {
+            terminal,
+            shown: watch::Sender::default(),
+            unattended_denials: AtomicU64::new(0),
+            policy: OnceLock::new(),
+        };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Sets what takes the rules that the user adds. Only the first one counts.
+    pub(crate) fn set_policy(&self, policy: Policy) {
+        let _ = self.shared.policy.set(policy);
     }
 
     /// Reports that the call or run with this key is on screen, so that its question may follow.
@@ -148,7 +151,8 @@ impl Prompter {
                 format!("{calls} calls were denied: they needed approval, but no terminal was available")
             }
         };
-        Some(Failure::new(Exit::Denied, message).with_hint("--approve selects what needs approval"))
+        let hint = "--allow RULE lets such calls run, and --mode selects what needs approval";
+        Some(Failure::new(Exit::Denied, message).with_hint(hint))
     }
 }
 
@@ -161,17 +165,35 @@ impl Approver for Prompter {
         };
         let subagent = request.origin.as_ref().map(|origin| &origin.session_id);
         self.wait_until_shown(&call_key(subagent, &request.call_id)).await;
-        terminal.decide(request).await
+        let policy = self.shared.policy.get();
+        loop {
+            let answer = terminal.ask_about(request).await;
+            let added = match Answer::parse(answer.as_deref(), request) {
+                Answer::Decided(decision) => return decision,
+                Answer::Always(rules) => add_rules(policy, &rules, &request.call_id).await,
+            };
+            match added {
+                Ok(()) => return Decision::Approve,
+                Err(problem) => console::notice(&problem),
+            }
+        }
     }
 }
 
+/// Adds rules that let calls like this one run in this session.
+async fn add_rules(policy: Option<&Policy>, rules: &[String], call_id: &str) -> Result<(), String> {
+    let policy = policy.ok_or("no rules can be added here")?;
+    for rule in rules {
+        let source = format!("{APPROVAL_SOURCE}{call_id}");
+        let added = policy.add_rule(Permission::Allow, rule, source).await;
+        added.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
 impl TerminalIo {
-    async fn decide(&self, request: &ApprovalRequest) -> Decision {
-        let answer = self.ask(|size| approval_question(request, size, self.style)).await;
-        answer.map_or_else(
-            || deny("the terminal was closed without an answer"),
-            |answer| parse_decision(&answer),
-        )
+    async fn ask_about(&self, request: &ApprovalRequest) -> Option<String> {
+        self.ask(|size| approval_question(request, size, self.style)).await
     }
 
     /// Shows a question and returns the line typed after it.
@@ -204,12 +226,37 @@ fn deny(reason: &str) -> Decision {
     Decision::Deny { reason: Some(reason.to_owned()) }
 }
 
-/// Parses an answer. Anything but a plain yes or no is a reason for the model.
-fn parse_decision(answer: &str) -> Decision {
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Decision::Approve,
-        "" | "n" | "no" => deny("the user said no"),
-        _ => Decision::Deny { reason: Some(format!("the user says: {}", answer.trim())) },
+/// Answer to the question about a call.
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Decided(Decision),
+    /// It runs, and so do all calls that these rules name.
+    Always(Vec<String>),
+}
+
+impl Answer {
+    /// Parses an answer; `None` is a closed terminal. Anything but a plain yes, no or always is a reason for the model.
+    fn parse(answer: Option<&str>, request: &ApprovalRequest) -> Self {
+        let Some(answer) = answer else {
+            return Self::Decided(deny("the terminal was closed without an answer"));
+        };
+        let answer = answer.trim();
+        match answer.to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Self::Decided(Decision::Approve),
+            "" | "n" | "no" => return Self::Decided(deny("the user said no")),
+            "a" | "always" if !request.suggested_rules.is_empty() => {
+                return Self::Always(request.suggested_rules.clone());
+            }
+            _ => {}
+        }
+        let rule = answer.strip_prefix("a ").or_else(|| answer.strip_prefix("always "));
+        match rule.map(str::trim) {
+            // Other words are what to do instead.
+            Some(rule) if rule.ends_with(')') && rule.contains('(') => Self::Always(vec![rule.to_owned()]),
+            Some(_) | None => {
+                Self::Decided(Decision::Deny { reason: Some(format!("the user says: {answer}")) })
+            }
+        }
     }
 }
 
@@ -217,7 +264,18 @@ fn parse_decision(answer: &str) -> Decision {
 fn approval_question(request: &ApprovalRequest, size: TerminalSize, style: Style) -> String {
     let origin = request.origin.as_ref().map(origin_prefix).unwrap_or_default();
     let head = format!("{origin}{} ({})", request.tool_name, request.reason);
-    render::question(&head, &details(request), APPROVAL_PROMPT, size, style)
+    let mut details = details(request);
+    let rules = request.suggested_rules.join(", ");
+    let prompt = match rules.chars().count() {
+        0 => APPROVAL_PROMPT.to_owned(),
+        1..=MAX_RULES => format!("Run it? [y]es, [n]o, [a]lways {rules}, or what to do instead: "),
+        _ => {
+            // They are shown as a whole: whoever answers accepts them.
+            details.push(Section::text(&format!("always: {rules}")));
+            "Run it? [y]es, [n]o, [a]lways as above, or what to do instead: ".to_owned()
+        }
+    };
+    render::question(&head, &details, &prompt, size, style)
 }
 
 /// Names the subagent that makes the call.

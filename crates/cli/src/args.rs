@@ -3,6 +3,7 @@
 mod budget;
 mod confinement;
 mod error_format;
+mod policy;
 mod session;
 
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ use pintle_agent::{CompactionPolicy, Toolset};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::error_format::ErrorFormat;
+pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 pub(crate) use self::session::{
     DeleteArgs, DiffArgs, ExportArgs, ExportFormat, Flags, ListSessionsArgs, PruneArgs, RewindArgs,
     SessionArg, SessionArgs, SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeBase,
@@ -55,6 +57,10 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// List, merge and drop worktrees of sessions
     Worktree(WorktreeArgs),
+    /// List rules, or say what would happen to a call
+    Rules(RulesArgs),
+    /// Trust what a project lets agents do, or show what is trusted
+    Trust(TrustArgs),
     /// List the tools offered to a model
     Tools(ToolsArgs),
     /// List known models with their limits, features and prices
@@ -159,10 +165,8 @@ pub(crate) struct RunArgs {
     /// Toolset offered to the model
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
     pub(crate) toolset: ToolsetName,
-    /// Ask before these tool calls, and before changes below `.git` in every mode but `never`; without a terminal, such
-    /// calls are denied
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "never")]
-    pub(crate) approve: ApproveName,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
     #[command(flatten)]
     pub(crate) confinement: ConfinementArgs,
     /// Stop after this many model responses (0 = no limit)
@@ -376,19 +380,6 @@ impl ValueEnum for ProviderName {
             }
         }
     }
-}
-
-/// Values of `--approve`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ApproveName {
-    /// Run every call without asking
-    Never,
-    /// Tools that change files; commands, which may change files too, run without asking
-    Writes,
-    /// Commands
-    Commands,
-    /// Everything but reads: file changes, commands and network access
-    All,
 }
 
 /// Values of `--toolset`.

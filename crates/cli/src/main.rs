@@ -22,6 +22,7 @@ mod model;
 mod models;
 mod patch;
 mod piped_input;
+mod policy;
 mod process_env;
 mod profile_file;
 mod prompt;
@@ -30,11 +31,13 @@ mod provider;
 mod render;
 mod response_view;
 mod route;
+mod rules;
 mod run;
 mod sessions;
 mod timeout;
 mod tools;
 mod toolset;
+mod trust;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -105,6 +108,8 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Ask(args) => ask::ask(*args, process_env).await,
         Command::Sessions(args) => sessions::sessions(args, process_env).await,
         Command::Worktree(args) => sessions::worktree::command(args, process_env).await,
+        Command::Rules(args) => rules::rules(args, process_env).await,
+        Command::Trust(args) => trust::trust(args, process_env).await,
         Command::Demo(args) => demo::demo(args, process_env).await,
         Command::Tools(args) => tools::tools(&args, process_env).await,
         Command::Models(args) => models::models(&args, process_env).await,

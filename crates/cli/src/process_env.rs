@@ -72,6 +72,25 @@ impl ProcessEnv {
             .map_err(|error| Failure::failed(format!("cannot create {}", path.display())).caused_by(&error))
     }
 
+    /// Writes a text file that only the user can read, whole or not at all. Its directory is created.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    pub(crate) fn write_private(&self, path: &Path, text: &str) -> Result<(), Failure> {
+        use std::io::Write as _;
+        let write = || {
+            let directory = path.parent().unwrap_or(Path::new("."));
+            std::fs::create_dir_all(directory)?;
+            // A new file of this kind has mode 0600.
+            let mut file = tempfile::NamedTempFile::new_in(directory)?;
+            file.write_all(text.as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(path).map(drop).map_err(|error| error.error)
+        };
+        write().map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
+    }
+
     /// Copies a file or a link from below one directory to the same place below another, with its mode.
     ///
     /// # Errors
@@ -132,6 +151,20 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 /// A usage failure if it cannot be read, is too large, or is not UTF-8.
 pub(crate) fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
     read_text_within(MAX_TEXT, what, path)
+}
+
+/// Reads a text file of the user's configuration or state; `None` if there is none.
+///
+/// # Errors
+///
+/// As [`read_text`].
+pub(crate) fn read_text_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
+    match File::open(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Ok(_) | Err(_) => read_text(what, path).map(Some),
+    }
 }
 
 /// Reads a text file of at most `limit` bytes.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use pintle_agent::{CompactionPolicy, OutcomeStatus, Session, SessionConfig, TurnLimits};
+use pintle_governance::{Policy, PolicyGate};
 use pintle_llm::ReasoningEffort;
-use pintle_tools::gate::{PathGate, ProtectedDirectoryGate, ReadBeforeWrite};
+use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
 
-use crate::approve::{self, Prompter};
-use crate::args::{ApproveName, OutputFormat, RunArgs, SandboxName};
+use crate::approve::Prompter;
+use crate::args::{OutputFormat, RunArgs, SandboxName};
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::environment::{EnvSession, EnvTarget};
@@ -18,6 +19,7 @@ use crate::follow::{Task, User, follow};
 use crate::hardening;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
+use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, View};
@@ -152,7 +154,19 @@ impl SessionRun<'_> {
             Some(kept) => Some(kept.in_place(environment.as_ref()).await?),
             None => None,
         };
-        let mut session = session(args, config, model, env_session, prompter.clone(), kept)?;
+        let name = args.environment.env.to_string();
+        let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
+        let LoadedPolicy { policy, untrusted } = loaded;
+        if let Some(untrusted) = untrusted {
+            untrusted.notice();
+        }
+        if let Some(Kept { origin: Origin::Resumed(record), .. }) = &kept {
+            policy::restore(&policy, record, &args.policy)?;
+        }
+        prompter.set_policy(policy.clone());
+        let mut session = session(args, config, model, env_session, &policy, prompter.clone(), kept)?;
+        policy.attach(session.handle());
+        session.handle().record_policy(policy.on_record()).await.or_failed("cannot start the session")?;
         let unfinished = session.resumed();
         if prompt.is_none() && unfinished.is_none() {
             let id = session.id().clone();
@@ -204,6 +218,7 @@ fn session(
     config: SessionConfig,
     model: &Model,
     env_session: &EnvSession,
+    policy: &Policy,
     prompter: Prompter,
     kept: Option<Kept>,
 ) -> Result<Session, Failure> {
@@ -212,16 +227,9 @@ fn session(
     let environment = env_session.environment();
     let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
         .config(config)
-        .gate(approve::gate(args.approve))
+        .gate(ProtectedPathGate::new(Arc::clone(&environment)).with(".pintle").permission(Permission::Deny))
+        .gate(policy_gate(args, env_session, policy))
         .approver(prompter);
-    if args.approve != ApproveName::Never {
-        builder = builder.gate(ProtectedDirectoryGate::new(Arc::clone(&environment), [".git"]));
-    }
-    // The sandbox only covers commands; this gate holds file tools to the same write limits.
-    if args.confinement.sandbox == SandboxName::Workspace {
-        let gate = PathGate::new(Arc::clone(&environment)).writes_only();
-        builder = builder.gate(env_session.temporary().into_iter().fold(gate, PathGate::with_root));
-    }
     if args.confinement.read_before_write {
         builder = builder.gate(ReadBeforeWrite::new(environment));
     }
@@ -240,6 +248,17 @@ fn session(
         session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
     }
     Ok(session)
+}
+
+/// Returns the gate that judges by rules and mode. The sandbox holds only commands; in it, file tools keep to the same
+/// directories.
+fn policy_gate(args: &RunArgs, env_session: &EnvSession, policy: &Policy) -> PolicyGate {
+    let gate = PolicyGate::new(policy.clone(), env_session.environment());
+    let gate = match args.confinement.sandbox {
+        SandboxName::ReadOnly => gate.holding_commands_to_reading(),
+        SandboxName::Off | SandboxName::Workspace => gate,
+    };
+    env_session.temporary().into_iter().fold(gate, PolicyGate::with_root)
 }
 
 /// Returns the limits of a run without flags about them.

@@ -1,12 +1,15 @@
 //! Selects the tools of a model: those of its toolset, and web, search and question tools where they are available.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pintle_agent::{ProviderProfile, SearchBy, Toolset, ToolsetOptions};
+use clap::ValueEnum as _;
+use pintle_agent::{ProviderProfile, SearchBy, SubagentLimits, Toolset, ToolsetOptions};
+use pintle_governance::Mode;
 use pintle_llm::Client;
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
 
-use crate::args::{ApproveName, RunArgs};
+use crate::args::RunArgs;
 use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
 use crate::provider::Provider;
@@ -37,10 +40,8 @@ struct ExtraTools {
 /// A usage failure for a `--profile` file that names an unknown tool.
 pub(crate) fn for_run(model: &Model, args: &RunArgs, questions: bool) -> Result<ProviderProfile, Failure> {
     let toolset = Toolset::from(args.toolset);
-    let ungated_search = match args.approve {
-        ApproveName::Never | ApproveName::Writes | ApproveName::Commands => true,
-        ApproveName::All => false,
-    };
+    // A search of the provider never comes before the rules.
+    let ungated_search = matches!(args.policy.mode, None | Some(Mode::Auto)) && args.policy.deny.is_empty();
     let client = (model.route.base_url.is_none() && model.catalog_entry().is_some()).then_some(&model.client);
     let profile = model.profile();
     let fits_window = model.names_tools() || fits_extra_tools(&profile);
@@ -65,6 +66,25 @@ pub(crate) fn for_display(
     let fits_window = names_tools || fits_extra_tools(profile);
     let extra = ExtraTools { fits_window, ungated_search: true, questions: false, network: true };
     Ok(options(profile, toolset, Some(&client), extra))
+}
+
+/// Returns the names of all tools that some model is offered by some toolset.
+///
+/// # Errors
+///
+/// As [`for_display`].
+pub(crate) fn all_names() -> Result<BTreeSet<String>, Failure> {
+    let mut names = BTreeSet::new();
+    for provider in Provider::value_variants() {
+        for toolset in [Toolset::Native, Toolset::Spec] {
+            let profile = provider.profile("any");
+            let options = for_display(&profile, toolset, true)?;
+            let profile = profile.with_toolset_options(toolset, &options);
+            let profile = profile.as_in_session(SubagentLimits::default());
+            names.extend(profile.tools().iter().map(|tool| tool.name.clone()));
+        }
+    }
+    Ok(names)
 }
 
 fn fits_extra_tools(profile: &ProviderProfile) -> bool {

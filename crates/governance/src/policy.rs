@@ -185,7 +185,7 @@ impl PolicyGate {
     }
 
     /// Returns the verdict on a call with these properties.
-    async fn verdict(&self, call: &CallFacts) -> Verdict {
+    pub async fn verdict(&self, call: &CallFacts) -> Verdict {
         let State { mode, rules } = self.policy.state();
         if let Some(ruling) = rules.judge(call) {
             let rule = format!("{} {} ({})", ruling.permission, ruling.rule, ruling.source);
@@ -206,7 +206,8 @@ impl PolicyGate {
         }
         let verdict = match mode.permission(traits) {
             Permission::Allow => Verdict::ALLOW,
-            Permission::Ask => Verdict::ask(asked_by_default(mode, traits)),
+            Permission::Ask => Verdict::ask(asked_by_default(mode, traits))
+                .with_suggested_rules(call.suggested_rules(&self.policy.0.workspace)),
             Permission::Deny => Verdict::deny(denied_by_default(mode, traits)),
         };
         verdict.with_rule(format!("mode {mode}")).by_default()

@@ -157,8 +157,17 @@ impl Rules {
         is_covered.then(|| first.ruling())
     }
 
+    /// Returns the rules that ask or deny as a set, and those that allow something: the latter need the trust of whoever owns
+    /// the machine.
+    #[must_use]
+    pub fn split_widening(self) -> (Self, Vec<(Rule, String)>) {
+        let (widening, narrowing): (Vec<Entry>, Vec<Entry>) =
+            self.0.into_iter().partition(|entry| entry.permission == Permission::Allow);
+        (Self(narrowing), widening.into_iter().map(|entry| (entry.rule, entry.source)).collect())
+    }
+
     /// Returns the rules as a record has them.
-    pub(crate) fn on_record(&self) -> impl Iterator<Item = PolicyRule> {
+    pub fn on_record(&self) -> impl Iterator<Item = PolicyRule> {
         self.0.iter().map(|Entry { permission, rule, source }| PolicyRule {
             permission: *permission,
             rule: rule.to_string(),

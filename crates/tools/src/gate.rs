@@ -1,8 +1,8 @@
 //! Gates: rules that decide whether a call may run (design, section 7).
 //!
 //! A call passes a chain of gates. One denial refuses the call, and one question makes a person decide. The ready-made
-//! gates judge by effect ([`EffectGate`]), by tool ([`ToolGate`]), by path ([`PathGate`]), by protected directories
-//! ([`ProtectedDirectoryGate`]), by command ([`CommandGate`]), and by what the model has read ([`ReadBeforeWrite`]).
+//! gates judge by effect ([`EffectGate`]), by tool ([`ToolGate`]), by path ([`PathGate`]), by protected files
+//! ([`ProtectedPathGate`]), by command ([`CommandGate`]), and by what the model has read ([`ReadBeforeWrite`]).
 //!
 //! A gate judges what a call declares. Only an execution environment can confine what a command does once it runs: see
 //! [`Confined`](pintle_env::Confined) and the other wrappers.
@@ -25,7 +25,7 @@ use async_trait::async_trait;
 pub use self::command::{CommandGate, CommandLine, CommandPattern, PatternError};
 pub use self::effect::EffectGate;
 pub use self::path::PathGate;
-pub use self::protected::ProtectedDirectoryGate;
+pub use self::protected::ProtectedPathGate;
 pub use self::read_before_write::ReadBeforeWrite;
 pub use self::tool::ToolGate;
 pub use self::verdict::{Judgement, JudgementStep, Permission, Verdict};

@@ -94,6 +94,7 @@ pub(super) async fn request(
 ) -> Arc<ApprovalRequest> {
     let dry_run = dry_run(call, env).await;
     let mut request = ApprovalRequest::for_call(call).with_reason(judgement.reason()).with_dry_run(dry_run);
+    request.suggested_rules = judgement.suggested_rules();
     request.fingerprint = ticket(session, call, judgement);
     Arc::new(request.with_origin(origin))
 }

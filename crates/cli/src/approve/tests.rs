@@ -69,11 +69,54 @@ fn only_a_plain_yes_approves() {
         ("n", no.clone()),
         ("No", no.clone()),
         ("", no),
+        ("a", deny("the user says: a")),
         ("yes, but use make", deny("the user says: yes, but use make")),
     ];
     for (answer, expected) in cases {
-        assert_eq!(parse_decision(answer), expected, "{answer:?}");
+        assert_eq!(Answer::parse(Some(answer), &command()), Answer::Decided(expected), "{answer:?}");
     }
+    let closed = deny("the terminal was closed without an answer");
+    assert_eq!(Answer::parse(None, &command()), Answer::Decided(closed));
+}
+
+#[test]
+fn always_adds_the_suggested_rule_or_another_one() {
+    let mut request = command();
+    request.suggested_rules = vec!["shell(make)".to_owned(), "shell(ls)".to_owned()];
+    for (answer, rules) in [
+        ("a", &["shell(make)", "shell(ls)"][..]),
+        ("ALWAYS", &["shell(make)", "shell(ls)"]),
+        ("a shell(make *)", &["shell(make *)"]),
+        ("always  @execute(make *)", &["@execute(make *)"]),
+    ] {
+        let rules = rules.iter().map(|rule| (*rule).to_owned()).collect();
+        assert_eq!(Answer::parse(Some(answer), &request), Answer::Always(rules), "{answer}");
+    }
+    let instead = deny("the user says: a better way is make");
+    assert_eq!(Answer::parse(Some("a better way is make"), &request), Answer::Decided(instead));
+}
+
+#[tokio::test]
+async fn an_accepted_rule_holds_from_then_on_and_a_wrong_one_is_asked_about_again() {
+    use pintle_governance::{Mode, Rules};
+    let mut harness = Harness::new(PLAIN);
+    let policy = Policy::new(Mode::Edit, Rules::new(), "/w");
+    harness.prompter.set_policy(policy.clone());
+    harness.prompter.mark_shown(&call_key(None, "call_1"));
+    let mut request = command();
+    request.suggested_rules = vec!["shell(make)".to_owned()];
+    assert_eq!(harness.decide(&request, "a\n").await, Decision::Approve);
+    assert!(harness.screen().contains("[a]lways shell(make), or"), "{}", harness.screen());
+    let rules: Vec<String> = policy
+        .rules()
+        .on_record()
+        .map(|rule| format!("{} {} {}", rule.permission, rule.rule, rule.source))
+        .collect();
+    assert_eq!(rules, ["allow shell(make) approval of call_1"]);
+    let denied = harness.decide(&request, "a shell(make; rm)\n");
+    let denied = tokio::time::timeout(std::time::Duration::from_millis(500), denied).await;
+    assert!(denied.is_err(), "it is asked about again: {denied:?}");
+    assert_eq!(policy.rules().len(), 1);
 }
 
 #[test]
@@ -236,7 +279,7 @@ async fn missing_terminal_denies_with_exit_code_5() {
         (failure.exit().code(), failure.message().as_str()),
         (
             5,
-            "1 call was denied: it needed approval, but no terminal was available; --approve selects what needs approval"
+            "1 call was denied: it needed approval, but no terminal was available; --allow RULE lets such calls run, and --mode selects what needs approval"
         )
     );
     assert_eq!(prompter.decide(&command()).await, denied);

@@ -52,6 +52,8 @@ impl Command {
             | Self::Prompt(_)
             | Self::Sessions(_)
             | Self::Worktree(_)
+            | Self::Rules(_)
+            | Self::Trust(_)
             | Self::Patch(_)
             | Self::Mock(_)
             | Self::Completions(_) => OutputFormat::Text,

@@ -20,7 +20,7 @@ const REMEMBERED: &[&str] = &[
     "reasoning-effort",
     "catalog",
     "toolset",
-    "approve",
+    "mode",
     "sandbox",
     "network",
     "confine",

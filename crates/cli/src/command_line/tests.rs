@@ -81,8 +81,8 @@ fn usage_errors_are_one_line() {
         "invalid value 'ssh:me:…@host' for '--env <ENV>': found a `:` in the user, expected ssh:[USER@]HOST[:PORT]; \
          passwords are not supported, use keys; see `pintle --help`"
     );
-    let failure = usage_failure(&parse("run --modle m x").unwrap_err());
-    assert!(failure.message().starts_with("unexpected argument '--modle' found"), "{failure:?}");
+    let failure = usage_failure(&parse("run --modell m x").unwrap_err());
+    assert!(failure.message().starts_with("unexpected argument '--modell' found"), "{failure:?}");
     assert!(failure.message().contains("'--model'"), "{failure:?}");
     for line in ["run --model= x", "ask --reasoning-effort= x"] {
         let failure = usage_failure(&parse(line).unwrap_err());

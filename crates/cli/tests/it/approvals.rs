@@ -1,4 +1,4 @@
-//! `--approve` without a terminal: calls are denied, the run continues, the exit code is 5.
+//! Modes without a terminal: calls that need approval are denied, the run continues, the exit code is 5.
 
 use pintle_testkit::Dialect;
 
@@ -22,27 +22,20 @@ fn calls_needing_approval_are_denied_without_a_terminal() {
     let both = "2 calls were denied: they needed approval, but no terminal was available";
     let one = "1 call was denied: it needed approval, but no terminal was available";
     let cases = [
-        ("never", 0, true, true, ""),
-        ("writes", 5, false, true, one),
-        ("commands", 5, true, false, one),
-        ("all", 5, false, false, both),
+        ("auto", 0, true, true, ""),
+        ("edit", 5, true, false, one),
+        ("ask", 5, false, false, both),
+        // What a mode denies, nobody could approve.
+        ("plan", 0, false, false, ""),
     ];
-    for (approve, code, wrote, ran, message) in cases {
+    for (mode, code, wrote, ran, message) in cases {
         let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
-        let output = run(&mut harness.command("run", &["--approve", approve, "--output", "json", "Go"]));
-        assert_eq!(output.code, Some(code), "{approve}: {output:?}");
-        assert_eq!(
-            (harness.path("a.txt").exists(), harness.path("b.txt").exists()),
-            (wrote, ran),
-            "{approve}"
-        );
+        let output = run(&mut harness.command("run", &["--mode", mode, "--output", "json", "Go"]));
+        assert_eq!(output.code, Some(code), "{mode}: {output:?}");
+        assert_eq!((harness.path("a.txt").exists(), harness.path("b.txt").exists()), (wrote, ran), "{mode}");
         let outcome: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
-        assert_eq!(
-            (&outcome["exit_code"], &outcome["text"]),
-            (&code.into(), &"So be it.".into()),
-            "{approve}"
-        );
-        assert!(output.stderr.contains(message), "{approve}: {output:?}");
+        assert_eq!((&outcome["exit_code"], &outcome["text"]), (&code.into(), &"So be it.".into()), "{mode}");
+        assert!(output.stderr.contains(message), "{mode}: {output:?}");
     }
 }
 
@@ -50,14 +43,14 @@ fn calls_needing_approval_are_denied_without_a_terminal() {
 fn subagent_calls_are_denied_without_a_terminal() {
     let harness = Harness::new(Dialect::AnthropicMessages, BOTH_WRITE);
     std::fs::create_dir(harness.path("sub")).unwrap();
-    let output = run(&mut harness.command("run", &["--approve", "writes", "Go"]));
+    let output = run(&mut harness.command("run", &["--mode", "ask", "Go"]));
     assert_eq!(output.code, Some(5), "{output:?}");
     assert!(!harness.path("a.txt").exists() && !harness.path("sub/a.txt").exists(), "{output:?}");
     assert!(output.stderr.contains("2 calls were denied: they needed approval"), "{output:?}");
 }
 
 #[test]
-fn all_includes_web_access() {
+fn modes_ask_about_web_access() {
     let turns = r#"
         [[turn]]
         [[turn.call]]
@@ -67,13 +60,13 @@ fn all_includes_web_access() {
         text = "So be it."
         "#;
     let cases = [
-        ("commands", 0, "127.0.0.1 may not be reached"),
-        ("all", 5, "it needs approval, but no terminal is available"),
+        ("auto", 0, "127.0.0.1 may not be reached"),
+        ("edit", 5, "it needs approval, but no terminal is available"),
     ];
-    for (approve, code, message) in cases {
+    for (mode, code, message) in cases {
         let harness = Harness::new(Dialect::AnthropicMessages, turns);
-        let output = run(&mut harness.command("run", &["--approve", approve, "Go"]));
-        assert_eq!(output.code, Some(code), "{approve}: {output:?}");
+        let output = run(&mut harness.command("run", &["--mode", mode, "Go"]));
+        assert_eq!(output.code, Some(code), "{mode}: {output:?}");
         assert!(
             output.stdout.contains("[web_fetch] http://127.0.0.1:9/ (") && output.stdout.contains(message),
             "{output:?}"
@@ -84,9 +77,12 @@ fn all_includes_web_access() {
 #[test]
 fn other_failures_take_precedence_over_denials() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
-    let output = run(&mut harness.command("run", &["--approve", "all", "--max-tool-rounds", "1", "Go"]));
+    let output = run(&mut harness.command("run", &["--mode", "ask", "--max-tool-rounds", "1", "Go"]));
     assert_eq!(output.code, Some(3), "{output:?}");
-    let output = run(&mut harness.command("run", &["--approve", "sometimes", "Go"]));
+    let output = run(&mut harness.command("run", &["--mode", "sometimes", "Go"]));
     assert_eq!(output.code, Some(2), "{output:?}");
-    assert!(output.stderr.contains("[possible values: never, writes, commands, all]"), "{output:?}");
+    assert!(
+        output.stderr.contains("`sometimes` is not a mode, expected `plan`, `ask`, `edit` or `auto`"),
+        "{output:?}"
+    );
 }

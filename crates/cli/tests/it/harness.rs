@@ -20,6 +20,7 @@ pub(crate) fn pintle(arguments: &[&str]) -> Command {
         }
     }
     // Sessions of tests are not those of the user.
+    command.env("PINTLE_CONFIG_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-configuration"));
     command.env("PINTLE_STATE_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command
 }

@@ -25,6 +25,7 @@ mod profiles;
 mod prompt;
 mod questions;
 mod rewind;
+mod rules;
 mod sessions;
 mod signals;
 mod stress;

@@ -46,7 +46,7 @@ fn approval_shows_head_size_and_tail() {
     ];
     for (tool, arguments, amount) in cases {
         let harness = Harness::new(Dialect::AnthropicMessages, &call(tool, &arguments));
-        let mut terminal = Terminal::start(&harness.command("run", &["--approve", "all", "Go"]));
+        let mut terminal = Terminal::start(&harness.command("run", &["--mode", "ask", "Go"]));
         let screen = terminal.wait_for_text("what to do instead: ");
         for part in ["echo head", "echo tail", amount, "  … "] {
             assert!(screen.contains(part), "{part} in\n{screen}");

@@ -253,7 +253,7 @@ const TWO_WRITES: &str = r#"
 #[test]
 fn approvals_are_answered_at_the_terminal() {
     let harness = Harness::new(Dialect::AnthropicMessages, TWO_WRITES);
-    let mut terminal = Terminal::start(&harness.command("run", &["--approve", "writes", "Go"]));
+    let mut terminal = Terminal::start(&harness.command("run", &["--mode", "ask", "Go"]));
     let question = "what to do instead: ";
     let screen = terminal.wait_for_text(question);
     // The calls are prepared in parallel, so either question may come first.
@@ -282,8 +282,7 @@ fn approvals_are_answered_at_the_terminal() {
 fn subagent_approvals_are_answered_at_the_terminal() {
     let harness = Harness::new(Dialect::AnthropicMessages, BOTH_WRITE);
     std::fs::create_dir(harness.path("sub")).unwrap();
-    let mut terminal =
-        Terminal::run(&harness.command("run", &["--approve", "writes", "Go"]), 100, 60, |_| {});
+    let mut terminal = Terminal::run(&harness.command("run", &["--mode", "ask", "Go"]), 100, 60, |_| {});
     let question = "what to do instead: ";
     terminal.wait_for_text(question);
     terminal.type_keys("y\n");
@@ -314,7 +313,7 @@ fn ctrl_c_ends_the_run_and_clears_the_live_region() {
 #[test]
 fn ctrl_c_at_an_approval_ends_its_line() {
     let harness = Harness::new(Dialect::AnthropicMessages, TWO_WRITES);
-    let mut terminal = Terminal::start(&harness.command("run", &["--approve", "writes", "Go"]));
+    let mut terminal = Terminal::start(&harness.command("run", &["--mode", "ask", "Go"]));
     terminal.wait_for_text("what to do instead: ");
     terminal.type_keys("\u{3}");
     let (code, screen, _) = terminal.finish();

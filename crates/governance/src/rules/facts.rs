@@ -7,7 +7,8 @@ use pintle_tools::Effect;
 use pintle_tools::gate::CommandLine;
 use pintle_tools::pipeline::PreparedCall;
 
-use super::{Address, CallFacts};
+use super::rule::{DescribedCall, DescribedTarget};
+use super::{Address, CallFacts, RuleError};
 
 impl CallFacts {
     /// Gathers the facts about a call. Paths are resolved in its environment.
@@ -19,6 +20,44 @@ impl CallFacts {
         facts.paths = reads.into_iter().chain(writes).collect();
         facts.has_unresolved_paths = has_unresolved_reads || has_unresolved_writes;
         facts
+    }
+
+    /// Reads a call that somebody describes as a rule names it, such as `shell(git push)`, to ask what would happen to it. The
+    /// tool is named by its name or kind, and what stands in parentheses is the whole command, one path, or one host. Paths
+    /// are resolved in the environment.
+    ///
+    /// # Errors
+    ///
+    /// [`RuleError`], which says what was expected.
+    pub async fn parse(text: &str, env: &dyn ExecutionEnvironment) -> Result<Self, RuleError> {
+        let described = DescribedCall::parse(text)?;
+        let mut facts = Self {
+            tool: described.tool.clone(),
+            kind: described.tool,
+            effect: described.effect,
+            paths: Vec::new(),
+            writes: Vec::new(),
+            has_unresolved_paths: false,
+            command: None,
+            addresses: Vec::new(),
+        };
+        match described.target {
+            None => {}
+            Some(DescribedTarget::Command(line)) => facts.command = Some(CommandLine::parse(&line)),
+            Some(DescribedTarget::Host(host)) => facts.addresses = vec![Address::of_host(&host)],
+            Some(DescribedTarget::Path(path)) => {
+                let (paths, has_unresolved) = resolved(env, &[env.resolve(Path::new(&path))]).await;
+                facts.has_unresolved_paths = has_unresolved;
+                if facts.effect == Effect::Write {
+                    facts.writes.clone_from(&paths);
+                }
+                facts.paths = paths;
+            }
+        }
+        if facts.effect == Effect::Network && facts.addresses.is_empty() {
+            facts.addresses = vec![Address::Unreadable];
+        }
+        Ok(facts)
     }
 
     fn without_paths(call: &PreparedCall) -> Self {

@@ -200,21 +200,98 @@ impl Calls {
     }
 }
 
-impl Target {
-    fn parse(calls: &Calls, text: &str, workspace: &Path) -> Result<Self, String> {
-        let prefixes =
-            [("command:", TargetKind::Command), ("path:", TargetKind::Path), ("host:", TargetKind::Host)];
-        let prefixed =
-            prefixes.into_iter().find_map(|(prefix, kind)| Some((kind, text.strip_prefix(prefix)?.trim())));
-        let (kind, text) = match (prefixed, calls.target_kind()) {
-            (Some((kind, text)), _) => (kind, text),
-            (None, Some(kind)) => (kind, text),
-            (None, None) => {
-                return Err(format!(
-                    "does not say what `{text}` is, expected `command:{text}`, `path:{text}` or `host:{text}`"
-                ));
+/// Call that somebody describes as a rule names it.
+#[derive(Debug)]
+pub(super) struct DescribedCall {
+    pub(super) tool: String,
+    pub(super) effect: Effect,
+    pub(super) target: Option<DescribedTarget>,
+}
+
+/// What a described call touches.
+#[derive(Debug)]
+pub(super) enum DescribedTarget {
+    Command(String),
+    Path(String),
+    Host(String),
+}
+
+impl DescribedCall {
+    pub(super) fn parse(text: &str) -> Result<Self, RuleError> {
+        let text = text.trim();
+        let refused = |problem: &str| RuleError { rule: text.to_owned(), problem: problem.to_owned() };
+        let (name, target) = match text.split_once('(') {
+            None => (text, None),
+            Some((name, rest)) => {
+                let inside = rest.strip_suffix(')').ok_or_else(|| refused("has no `)` at its end"))?;
+                (name.trim_end(), Some(inside.trim()))
             }
         };
+        let calls = Calls::parse(name).map_err(|problem| refused(&problem))?;
+        if name.contains('*') {
+            return Err(refused("names several tools, expected one call such as `shell(git push)`"));
+        }
+        let target = match target {
+            None | Some("") => None,
+            Some(target) => Some(target_of(&calls, target).map_err(|problem| refused(&problem))?),
+        };
+        let effect = match (&calls, target) {
+            (Calls::Effect(effect), _) => *effect,
+            (Calls::Tool(pattern), target) => effect_of(pattern.as_str(), target.map(|(kind, _)| kind)),
+        };
+        let target = target.map(|(kind, text)| match kind {
+            TargetKind::Command => DescribedTarget::Command(text.to_owned()),
+            TargetKind::Path => DescribedTarget::Path(text.to_owned()),
+            TargetKind::Host => DescribedTarget::Host(text.to_owned()),
+        });
+        let is_incomplete = target.is_none() && effect != Effect::Read;
+        if is_incomplete && calls.target_kind().is_some() {
+            return Err(refused("does not say what it touches, expected one call such as `shell(git push)`"));
+        }
+        Ok(Self { tool: name.to_owned(), effect, target })
+    }
+}
+
+/// Returns the effect of a tool; the worst that fits for one that is not known.
+fn effect_of(tool: &str, target: Option<TargetKind>) -> Effect {
+    match ToolKind::from_name(tool) {
+        Some(ToolKind::Shell) => Effect::Execute,
+        Some(ToolKind::WriteFile | ToolKind::EditFile | ToolKind::ApplyPatch) => Effect::Write,
+        Some(
+            ToolKind::ReadFile
+            | ToolKind::ReadManyFiles
+            | ToolKind::Grep
+            | ToolKind::Glob
+            | ToolKind::ListDir
+            | ToolKind::SpawnAgent,
+        ) => Effect::Read,
+        None if tool == "web_fetch" => Effect::Network,
+        None => match target {
+            Some(TargetKind::Path) => Effect::Write,
+            Some(TargetKind::Host) => Effect::Network,
+            Some(TargetKind::Command) | None => Effect::Execute,
+        },
+    }
+}
+
+/// Splits what stands in parentheses into what it is and its text.
+fn target_of<'t>(calls: &Calls, text: &'t str) -> Result<(TargetKind, &'t str), String> {
+    let prefixes =
+        [("command:", TargetKind::Command), ("path:", TargetKind::Path), ("host:", TargetKind::Host)];
+    let prefixed =
+        prefixes.into_iter().find_map(|(prefix, kind)| Some((kind, text.strip_prefix(prefix)?.trim())));
+    match (prefixed, calls.target_kind()) {
+        (Some((kind, text)), _) => Ok((kind, text)),
+        (None, Some(kind)) => Ok((kind, text)),
+        (None, None) => Err(format!(
+            "does not say what `{text}` is, expected `command:{text}`, `path:{text}` or `host:{text}`"
+        )),
+    }
+}
+
+impl Target {
+    fn parse(calls: &Calls, text: &str, workspace: &Path) -> Result<Self, String> {
+        let (kind, text) = target_of(calls, text)?;
         match kind {
             TargetKind::Command => {
                 CommandPattern::parse(text).map(Self::Command).map_err(|error| format!("is wrong: {error}"))

@@ -1,4 +1,4 @@
-//! A gate for directories that must not change unnoticed.
+//! A gate for files that must not change.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,33 @@ use pintle_env::ExecutionEnvironment;
 use super::{Gate, Permission, Verdict};
 use crate::call::PreparedCall;
 
-/// A rule on changes below directories with certain names at any depth, such as `.git`, whose hooks and configuration
-/// run programs.
+/// Names below `.git` whose content runs programs, or decides which.
+const GIT: [&str; 4] = ["config", "config.worktree", "hooks", "info"];
+
+/// A rule on changes of files that run programs later, outside of any tool: the configuration, hooks and attributes of git,
+/// at any depth, and directories that an application adds.
 ///
 /// Paths are judged both as given and with all links resolved; a path that cannot be resolved is judged as given. Case
 /// does not count, since some file systems ignore it. Commands are not judged, since they declare no reliable paths.
 #[derive(Clone, Debug)]
-pub struct ProtectedDirectoryGate {
+pub struct ProtectedPathGate {
     env: Arc<dyn ExecutionEnvironment>,
     names: Vec<String>,
     permission: Permission,
 }
 
-impl ProtectedDirectoryGate {
-    /// A gate that asks about changes in directories with these names.
+impl ProtectedPathGate {
+    /// A gate that asks about changes of git's own files.
     #[must_use]
-    pub fn new<'a>(env: Arc<dyn ExecutionEnvironment>, names: impl IntoIterator<Item = &'a str>) -> Self {
-        let names = names.into_iter().map(str::to_owned).collect();
-        Self { env, names, permission: Permission::Ask }
+    pub fn new(env: Arc<dyn ExecutionEnvironment>) -> Self {
+        Self { env, names: Vec::new(), permission: Permission::Ask }
+    }
+
+    /// Adds directories with this name, at any depth.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>) -> Self {
+        self.names.push(name.into());
+        self
     }
 
     /// Sets the permission of those changes.
@@ -37,10 +46,21 @@ impl ProtectedDirectoryGate {
         self
     }
 
-    /// Returns the protected name in a path.
-    fn protected_name(&self, path: &Path) -> Option<&str> {
+    /// Returns what is protected in a path.
+    fn protected(&self, path: &Path) -> Option<String> {
         let is_named = |name: &&String| path.iter().any(|part| is_same(part, name));
-        self.names.iter().find(is_named).map(String::as_str)
+        let of_git = || {
+            // Also in the directories of submodules and worktrees.
+            let mut below = path.iter().skip_while(|part| !is_same(part, ".git")).skip(1);
+            below.find_map(|part| GIT.into_iter().find(|name| is_same(part, name)))
+        };
+        let is_git = || path.file_name().is_some_and(|name| is_same(name, ".git")).then(|| ".git".to_owned());
+        self.names
+            .iter()
+            .find(is_named)
+            .cloned()
+            .or_else(|| of_git().map(|name| format!(".git/{name}")))
+            .or_else(is_git)
     }
 }
 
@@ -49,17 +69,17 @@ fn is_same(part: &OsStr, name: &str) -> bool {
 }
 
 #[async_trait]
-impl Gate for ProtectedDirectoryGate {
+impl Gate for ProtectedPathGate {
     fn name(&self) -> &'static str {
-        "protected_directory"
+        "protected_paths"
     }
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
         for path in call.writes() {
             let real: Option<PathBuf> = self.env.canonicalize(path).await.ok();
-            let found = self.protected_name(path).or_else(|| self.protected_name(real.as_deref()?));
-            if let Some(name) = found {
-                return self.permission.verdict(|| format!("it changes {}, below {name}", path.display()));
+            if let Some(name) = self.protected(path).or_else(|| self.protected(real.as_deref()?)) {
+                let verdict = self.permission.verdict(|| format!("{} is protected", path.display()));
+                return verdict.with_rule(format!("protected {name}"));
             }
         }
         Verdict::ALLOW
@@ -77,20 +97,25 @@ mod tests {
 
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "fixtures are there before the environment is used")]
-    async fn changes_below_a_protected_directory_are_asked_about() {
+    async fn changes_of_protected_files_are_asked_about() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(directory.path().join(".git/hooks")).unwrap();
         std::os::unix::fs::symlink(".git/hooks", directory.path().join("hooks")).unwrap();
         let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), []).unwrap());
-        let gate = ProtectedDirectoryGate::new(Arc::clone(&env) as _, [".git"]);
+        let gate = ProtectedPathGate::new(Arc::clone(&env) as _).with(".pintle");
         for (path, asks) in [
             (".git/config", true),
             (".git", true),
+            (".git/index", false),
             ("sub/.git/hooks/pre-commit", true),
+            (".git/modules/a/hooks/pre-commit", true),
+            (".git/info/attributes", true),
             ("hooks/pre-commit", true),
-            (".GIT/config", true),
+            (".GIT/Config", true),
+            (".pintle/rules.toml", true),
+            ("sub/.pintle", true),
             (".gitignore", false),
-            ("src/git/a.rs", false),
+            ("src/git/config", false),
         ] {
             let call = call_in(env.as_ref(), probe(Effect::Write), json!({ "writes": [path] })).await;
             let verdict = gate.check(&call).await;

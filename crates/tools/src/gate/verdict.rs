@@ -52,6 +52,7 @@ pub struct Verdict {
     by_default: bool,
     binds: bool,
     answers: bool,
+    suggested_rules: Vec<String>,
 }
 
 impl Verdict {
@@ -63,6 +64,7 @@ impl Verdict {
         by_default: false,
         binds: false,
         answers: false,
+        suggested_rules: Vec::new(),
     };
 
     /// The call must not run, whatever the other gates decide. The model reads the reason.
@@ -102,6 +104,13 @@ impl Verdict {
     #[must_use]
     pub fn answering(mut self) -> Self {
         self.answers = true;
+        self
+    }
+
+    /// Sets rules that together name exactly calls like this one: what a person who is asked may accept for good.
+    #[must_use]
+    pub fn with_suggested_rules(mut self, rules: Vec<String>) -> Self {
+        self.suggested_rules = rules;
         self
     }
 
@@ -153,14 +162,17 @@ pub struct JudgementStep {
     /// Whether it answers questions that were asked only because nothing named the call.
     #[serde(default, skip_serializing_if = "is_false")]
     pub answers: bool,
+    /// Rules that together name exactly calls like this one, if a person is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggested_rules: Vec<String>,
 }
 
 impl JudgementStep {
     /// Creates the step of a gate.
     #[must_use]
     pub fn new(gate: impl Into<String>, verdict: Verdict) -> Self {
-        let Verdict { permission, reason, rule, by_default, binds, answers } = verdict;
-        Self { gate: gate.into(), permission, rule, reason, by_default, binds, answers }
+        let Verdict { permission, reason, rule, by_default, binds, answers, suggested_rules } = verdict;
+        Self { gate: gate.into(), permission, rule, reason, by_default, binds, answers, suggested_rules }
     }
 }
 
@@ -210,6 +222,12 @@ impl Judgement {
         } else {
             Permission::Allow
         }
+    }
+
+    /// Returns rules that together name exactly calls like this one, if a person is asked.
+    #[must_use]
+    pub fn suggested_rules(&self) -> Vec<String> {
+        self.questions().flat_map(|step| step.suggested_rules.iter().cloned()).collect()
     }
 
     /// Returns the steps that ask, and were not answered.

@@ -1,0 +1,84 @@
+//! Flags and subcommands about what a run may do.
+
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand};
+use pintle_governance::Mode;
+
+use super::ListFormat;
+
+/// Which calls run, and which are asked about.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PolicyArgs {
+    /// What happens to calls that no rule names: `plan` (read only), `ask`, `edit` (files in the directory may change,
+    /// commands are asked about) or `auto` (everything runs, commands in the sandbox) [default: auto]
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) mode: Option<Mode>,
+    /// Let the calls that this rule names run, such as 'shell(cargo test *)', in this run; may be repeated
+    #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) allow: Vec<String>,
+    /// Deny the calls that this rule names, such as '@write(src/**)', in this run; may be repeated
+    #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) deny: Vec<String>,
+}
+
+/// `pintle rules`.
+#[derive(Debug, Args)]
+pub(crate) struct RulesArgs {
+    #[command(subcommand)]
+    pub(crate) command: RulesCommand,
+}
+
+/// Subcommands of `pintle rules`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesCommand {
+    /// List the rules that apply in this directory, with where they come from
+    List(RulesScope),
+    /// Say what would happen to a call, and why, without running it
+    Check(CheckRulesArgs),
+}
+
+/// `pintle rules check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckRulesArgs {
+    /// The call, such as 'shell(git push)', 'write_file(src/main.rs)' or 'web_fetch(docs.rs)'
+    #[arg(value_name = "CALL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) call: String,
+    #[command(flatten)]
+    pub(crate) scope: RulesScope,
+}
+
+/// Directory and flags whose rules are meant.
+#[derive(Debug, Args)]
+pub(crate) struct RulesScope {
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+    /// Directory of the project [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// `pintle trust`.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Directory of the project [default: the current directory]
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Trust the project no longer
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) revoke: bool,
+    /// List the projects that are trusted
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    text.parse().map_err(|error: pintle_governance::UnknownMode| error.to_string())
+}

@@ -1,0 +1,162 @@
+//! What a run may do: its mode, and the rules of the user, of the project, and of the command line.
+
+mod project;
+mod trust;
+
+use std::path::{Path, PathBuf};
+
+use pintle_agent::protocol::InputKind;
+use pintle_agent::{PolicyChange, Record};
+use pintle_env::ExecutionEnvironment;
+use pintle_governance::{Mode, Policy, Rule, Rules};
+use pintle_tools::gate::Permission;
+
+pub(crate) use self::project::Project;
+pub(crate) use self::trust::Trusted;
+use crate::args::PolicyArgs;
+use crate::console;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::{self, ProcessEnv};
+use crate::toolset;
+
+/// Variable with the directory of the user's configuration.
+const CONFIG_VARIABLE: &str = "PINTLE_CONFIG_DIR";
+
+/// Source of rules that somebody added when asked about a call. They hold as long as the session.
+pub(crate) const APPROVAL_SOURCE: &str = "approval of ";
+
+/// What a run may do, and what of it was left out.
+#[derive(Debug)]
+pub(crate) struct LoadedPolicy {
+    pub(crate) policy: Policy,
+    /// Rules of a project that is not trusted, which do not apply.
+    pub(crate) untrusted: Option<UntrustedRules>,
+}
+
+/// Rules of a project that apply only if the user trusts it: those that allow something.
+#[derive(Debug)]
+pub(crate) struct UntrustedRules {
+    pub(crate) rules: Vec<String>,
+    /// Whether the user trusted the project before it changed.
+    pub(crate) was_trusted: bool,
+}
+
+/// Loads mode and rules of a run in an environment.
+///
+/// # Errors
+///
+/// A usage failure for a wrong rule or rules file: a rule that is not understood could deny something.
+pub(crate) async fn load(
+    args: &PolicyArgs,
+    environment: &dyn ExecutionEnvironment,
+    environment_name: &str,
+    process_env: &ProcessEnv,
+) -> Result<LoadedPolicy, Failure> {
+    let working_directory = environment.working_directory();
+    let workspace = environment.canonicalize(working_directory).await;
+    let workspace = workspace.unwrap_or_else(|_| working_directory.to_path_buf());
+    let mut rules = user_rules(process_env, &workspace)?;
+    let mut untrusted = None;
+    if let Some(project) = Project::read(environment).await? {
+        let trusted = Trusted::open(process_env)?;
+        let of_project = project_rules(&project)?;
+        if trusted.contains(environment_name, &project) {
+            rules.extend(of_project);
+        } else {
+            let (narrowing, widening) = of_project.split_widening();
+            rules.extend(narrowing);
+            if !widening.is_empty() {
+                let was_trusted = trusted.has_older(environment_name, &project);
+                let rules = widening.iter().map(|(rule, _)| rule.to_string()).collect();
+                untrusted = Some(UntrustedRules { rules, was_trusted });
+            }
+        }
+    }
+    for (permission, texts) in [(Permission::Allow, &args.allow), (Permission::Deny, &args.deny)] {
+        for text in texts {
+            let flag = format!("--{permission}");
+            let rule = Rule::parse(text, &workspace).or_usage(&format!("{flag} is wrong"))?;
+            rules.add(permission, rule, flag);
+        }
+    }
+    check_names(&rules)?;
+    let policy = Policy::new(args.mode.unwrap_or(Mode::Auto), rules, workspace);
+    Ok(LoadedPolicy { policy, untrusted })
+}
+
+impl UntrustedRules {
+    /// Says that the rules do not apply, and how to change that.
+    pub(crate) fn notice(&self) {
+        let change = if self.was_trusted { " any more, since its files have changed" } else { "" };
+        console::notice(&format!(
+            "the project is not trusted{change}, so its rules that allow something do not apply: {}; \
+             `pintle trust` changes that",
+            self.rules.join(", ")
+        ));
+    }
+}
+
+/// Applies what changed while an earlier process drove the session: its mode, unless one is given, and the rules that were
+/// added in approvals.
+///
+/// # Errors
+///
+/// A failure for a rule that this version does not understand, and that denies something.
+pub(crate) fn restore(policy: &Policy, record: &Record, args: &PolicyArgs) -> Result<(), Failure> {
+    for entry in &record.entries {
+        let InputKind::PolicyChanged { change } = &entry.input.kind else { continue };
+        let mut restored = PolicyChange::default();
+        restored.mode = change.mode.clone().filter(|_| args.mode.is_none());
+        let is_lasting = |rule: &&pintle_agent::PolicyRule| rule.source.starts_with(APPROVAL_SOURCE);
+        restored.rules = change.rules.iter().filter(is_lasting).cloned().collect();
+        policy.apply_recorded(&restored).or_failed("the rules of the session cannot be restored")?;
+    }
+    Ok(())
+}
+
+/// Returns the directory of the user's configuration; `None` if no variable names one.
+pub(crate) fn configuration_directory(process_env: &ProcessEnv) -> Option<PathBuf> {
+    let variable = |name: &str| process_env.variable(name).map(PathBuf::from);
+    variable(CONFIG_VARIABLE)
+        .or_else(|| Some(variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute())?.join("pintle")))
+        .or_else(|| Some(variable("HOME")?.join(".config/pintle")))
+}
+
+fn user_rules(process_env: &ProcessEnv, workspace: &Path) -> Result<Rules, Failure> {
+    let Some(directory) = configuration_directory(process_env) else { return Ok(Rules::new()) };
+    let path = directory.join("rules.toml");
+    match process_env::read_text_if_there("rules file", &path)? {
+        None => Ok(Rules::new()),
+        Some(text) => Rules::parse(&path.display().to_string(), &text, workspace)
+            .or_usage("the rules file is wrong, so nothing runs"),
+    }
+}
+
+fn project_rules(project: &Project) -> Result<Rules, Failure> {
+    match project.rules() {
+        None => Ok(Rules::new()),
+        Some((name, text)) => Rules::parse(&name, text, &project.root)
+            .or_usage("the project's rules file is wrong, so nothing runs"),
+    }
+}
+
+/// Refuses rules about tools that look like a mistake for one that there is.
+fn check_names(rules: &Rules) -> Result<(), Failure> {
+    let kinds = pintle_tools::ToolKind::ALL.map(pintle_tools::ToolKind::as_str);
+    if rules.unknown_tool(|name| kinds.contains(&name)).is_none() {
+        return Ok(());
+    }
+    let mut known = toolset::all_names()?;
+    known.extend(kinds.map(str::to_owned));
+    let similar = |name: &str| pintle_tools::most_similar(name, known.iter().map(String::as_str));
+    match rules.unknown_tool(|name| known.contains(name) || similar(name).is_empty()) {
+        None => Ok(()),
+        Some((name, rule)) => {
+            let meant = similar(name).join(" or ");
+            Err(Failure::usage(format!(
+                "the rule `{rule}` names no tool that is known; did you mean {meant}?"
+            ))
+            .with_hint("a name with `*`, such as `mytool*`, is not checked"))
+        }
+    }
+}

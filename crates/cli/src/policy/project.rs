@@ -1,0 +1,97 @@
+//! Files by which a project says what agents may do in it.
+
+use std::path::{Path, PathBuf};
+
+use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_store::Hash;
+
+use crate::failure::{Failure, OrFailure as _};
+
+/// Directory of a project's own files.
+const DIRECTORY: &str = ".pintle";
+
+/// Its files, of which the hash that is trusted is made.
+const FILES: [&str; 1] = [RULES];
+
+/// The rules file.
+const RULES: &str = "rules.toml";
+
+/// Largest file, in bytes.
+const MAX_FILE: usize = 1 << 20;
+
+/// Files of a project.
+#[derive(Clone, Debug)]
+pub(crate) struct Project {
+    /// Directory that has the project's own directory, with all links resolved.
+    pub(crate) root: PathBuf,
+    files: Vec<(&'static str, String)>,
+}
+
+impl Project {
+    /// Reads the files of the project that `environment` works in: of the nearest directory that has some, from the working
+    /// directory up to the root of the repository. `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// A failure for a file that cannot be read: it could deny something.
+    pub(crate) async fn read(environment: &dyn ExecutionEnvironment) -> Result<Option<Self>, Failure> {
+        let working_directory = environment.working_directory();
+        let real = environment.canonicalize(working_directory).await;
+        let start = real.unwrap_or_else(|_| working_directory.to_path_buf());
+        for directory in candidates(environment, &start).await {
+            let mut files = Vec::new();
+            for name in FILES {
+                let path = directory.join(DIRECTORY).join(name);
+                if let Some(text) = read_file(environment, &path).await? {
+                    files.push((name, text));
+                }
+            }
+            if !files.is_empty() {
+                return Ok(Some(Self { root: directory, files }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the rules file, and its name for messages.
+    pub(crate) fn rules(&self) -> Option<(String, &str)> {
+        let (name, text) = self.files.iter().find(|(name, _)| *name == RULES)?;
+        Some((format!("{DIRECTORY}/{name}"), text.as_str()))
+    }
+
+    /// Returns what is trusted if somebody trusts the project as it is now.
+    pub(crate) fn hash(&self) -> Hash {
+        let mut all = Vec::new();
+        for (name, text) in &self.files {
+            // Lengths keep one file from passing for two.
+            all.extend_from_slice(format!("{name} {}\n", text.len()).as_bytes());
+            all.extend_from_slice(text.as_bytes());
+        }
+        Hash::of(&all)
+    }
+}
+
+/// Returns the directories to look in, the nearest first: up to the root of the repository, if it is in one.
+async fn candidates(environment: &dyn ExecutionEnvironment, start: &Path) -> Vec<PathBuf> {
+    let mut above = Vec::new();
+    for directory in start.ancestors() {
+        above.push(directory.to_path_buf());
+        if environment.file_exists(&directory.join(".git")).await.unwrap_or(false) {
+            return above;
+        }
+    }
+    above.truncate(1);
+    above
+}
+
+async fn read_file(environment: &dyn ExecutionEnvironment, path: &Path) -> Result<Option<String>, Failure> {
+    let bytes = match environment.read(path, None).await {
+        Ok(bytes) => bytes,
+        Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => return Ok(None),
+        Err(error) => return Err(error).or_usage(&format!("cannot read {}", path.display())),
+    };
+    if bytes.len() > MAX_FILE {
+        return Err(Failure::usage(format!("{} is larger than {} MiB", path.display(), MAX_FILE >> 20)));
+    }
+    String::from_utf8(bytes).map(Some).or_usage(&format!("{} is not valid UTF-8", path.display()))
+}

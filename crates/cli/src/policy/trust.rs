@@ -1,0 +1,121 @@
+//! Projects that the user trusts, as they were when the user said so.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pintle_store::Hash;
+use serde::{Deserialize, Serialize};
+
+use super::Project;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::{self, ProcessEnv};
+use crate::sessions::Sessions;
+
+/// File in the state directory.
+const FILE: &str = "trust.json";
+
+/// Projects that the user trusts.
+#[derive(Debug)]
+pub(crate) struct Trusted {
+    path: PathBuf,
+    form: Form,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    version: u32,
+    /// Hash of the files, by environment and root.
+    projects: BTreeMap<String, String>,
+}
+
+impl Trusted {
+    const VERSION: u32 = 1;
+
+    /// Reads the file in the user's state directory.
+    ///
+    /// # Errors
+    ///
+    /// A failure if it cannot be read, or is of another version.
+    pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let path = Sessions::directory(process_env)?.join(FILE);
+        let form = match process_env::read_text_if_there("list of trusted projects", &path)? {
+            None => Form { version: Self::VERSION, ..Form::default() },
+            Some(text) => {
+                serde_json::from_str(&text).or_failed(&format!("cannot read {}", path.display()))?
+            }
+        };
+        if form.version != Self::VERSION {
+            return Err(Failure::failed(format!(
+                "{} has version {}, expected {}",
+                path.display(),
+                form.version,
+                Self::VERSION
+            )));
+        }
+        Ok(Self { path, form })
+    }
+
+    /// Returns whether the user trusts a project as it is now. A project that has changed since is not trusted.
+    pub(crate) fn contains(&self, environment: &str, project: &Project) -> bool {
+        self.form.projects.get(&key(environment, project)) == Some(&project.hash().to_string())
+    }
+
+    /// Returns whether the user trusted a project that has changed since.
+    pub(crate) fn has_older(&self, environment: &str, project: &Project) -> bool {
+        self.form.projects.contains_key(&key(environment, project)) && !self.contains(environment, project)
+    }
+
+    /// Trusts a project as it is now.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the list cannot be written.
+    pub(crate) fn add(
+        &mut self,
+        environment: &str,
+        project: &Project,
+        process_env: &ProcessEnv,
+    ) -> Result<Hash, Failure> {
+        let hash = project.hash();
+        self.form.projects.insert(key(environment, project), hash.to_string());
+        self.save(process_env)?;
+        Ok(hash)
+    }
+
+    /// Trusts a project no longer. Returns whether it was trusted.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the list cannot be written.
+    pub(crate) fn remove(
+        &mut self,
+        environment: &str,
+        root: &std::path::Path,
+        process_env: &ProcessEnv,
+    ) -> Result<bool, Failure> {
+        let was_there = self.form.projects.remove(&key_of(environment, root)).is_some();
+        if was_there {
+            self.save(process_env)?;
+        }
+        Ok(was_there)
+    }
+
+    /// Returns environment and root of each project, with the hash of its files.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.form.projects.iter().map(|(project, hash)| (project.as_str(), hash.as_str()))
+    }
+
+    fn save(&self, process_env: &ProcessEnv) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(&self.form).or_failed("cannot write the trusted projects")?;
+        process_env.write_private(&self.path, &text)
+    }
+}
+
+fn key(environment: &str, project: &Project) -> String {
+    key_of(environment, &project.root)
+}
+
+fn key_of(environment: &str, root: &std::path::Path) -> String {
+    format!("{environment} {}", root.display())
+}

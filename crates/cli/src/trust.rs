@@ -1,0 +1,92 @@
+//! `pintle trust`: projects whose files may let agents do more.
+
+use serde_json::json;
+
+use crate::args::{ListFormat, TrustArgs};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::policy::{Project, Trusted};
+use crate::process_env::ProcessEnv;
+use crate::render;
+
+/// Environment of the projects that the command itself can see.
+const LOCAL: &str = "local";
+
+/// Runs `pintle trust`.
+///
+/// # Errors
+///
+/// A usage failure for a directory without files to trust, otherwise a failure with the cause.
+pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let mut trusted = Trusted::open(process_env)?;
+    let text = if args.list {
+        list(&trusted, args.output)?
+    } else {
+        let directory = process_env.directory(args.dir.as_deref())?;
+        let environment = process_env.local_environment(&directory)?;
+        let project = Project::read(&environment).await?;
+        match (project, args.revoke) {
+            (Some(project), false) => add(&mut trusted, &project, args.output, process_env)?,
+            (Some(project), true) => {
+                let was_trusted = trusted.remove(LOCAL, &project.root, process_env)?;
+                revoked(&project.root, was_trusted, args.output)?
+            }
+            (None, true) => {
+                let was_trusted = trusted.remove(LOCAL, &directory, process_env)?;
+                revoked(&directory, was_trusted, args.output)?
+            }
+            (None, false) => {
+                return Err(Failure::usage(format!(
+                    "{} has nothing to trust: expected .pintle/rules.toml in it or above it, up to the root of the \
+                     repository",
+                    directory.display()
+                )));
+            }
+        }
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+fn list(trusted: &Trusted, output: ListFormat) -> Result<String, Failure> {
+    let rows: Vec<_> =
+        trusted.all().map(|(project, hash)| json!({"project": project, "hash": hash})).collect();
+    match output {
+        ListFormat::Json => render::json_line(&json!(rows)),
+        ListFormat::Text => {
+            Ok(trusted.all().map(|(project, hash)| format!("{project}  {}\n", short(hash))).collect())
+        }
+    }
+}
+
+fn add(
+    trusted: &mut Trusted,
+    project: &Project,
+    output: ListFormat,
+    process_env: &ProcessEnv,
+) -> Result<String, Failure> {
+    let hash = trusted.add(LOCAL, project, process_env)?.to_string();
+    match output {
+        ListFormat::Json => {
+            render::json_line(&json!({"project": project.root.display().to_string(), "hash": hash}))
+        }
+        ListFormat::Text => {
+            let root = project.root.display();
+            Ok(format!("trusted {root} as it is now ({}); a change ends that\n", short(&hash)))
+        }
+    }
+}
+
+fn revoked(root: &std::path::Path, was_trusted: bool, output: ListFormat) -> Result<String, Failure> {
+    let root = root.display().to_string();
+    match output {
+        ListFormat::Json => render::json_line(&json!({"project": root, "was_trusted": was_trusted})),
+        ListFormat::Text if was_trusted => Ok(format!("{root} is not trusted any more\n")),
+        ListFormat::Text => Ok(format!("{root} was not trusted\n")),
+    }
+}
+
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}

@@ -1,0 +1,186 @@
+//! Rules of the user, of a project and of the command line, and trust in projects.
+
+use std::process::Command;
+
+use pintle_testkit::Dialect;
+
+use crate::harness::{CommandOutput, Harness, pintle, run};
+
+const TURNS: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "shell"
+    arguments = { command = "touch made" }
+    [[turn]]
+    text = "So be it."
+    "#;
+
+/// Project with its own state and configuration.
+struct Fixture {
+    harness: Harness,
+    user: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self { harness: Harness::new(Dialect::AnthropicMessages, TURNS), user: tempfile::tempdir().unwrap() }
+    }
+
+    fn with_user_rules(self, rules: &str) -> Self {
+        std::fs::write(self.user.path().join("rules.toml"), rules).unwrap();
+        self
+    }
+
+    fn with_project_rules(self, rules: &str) -> Self {
+        std::fs::create_dir_all(self.harness.path(".pintle")).unwrap();
+        std::fs::write(self.harness.path(".pintle/rules.toml"), rules).unwrap();
+        self
+    }
+
+    fn at_home(&self, command: &mut Command) -> CommandOutput {
+        command.env("PINTLE_CONFIG_DIR", self.user.path());
+        command.env("PINTLE_STATE_DIR", self.user.path().join("state"));
+        run(command)
+    }
+
+    /// Runs the task, and returns the output and whether the command ran.
+    fn run(&self, flags: &[&str]) -> (CommandOutput, bool) {
+        let mut command = self.harness.command("run", &["Go"]);
+        let output = self.at_home(command.args(flags));
+        let made = self.harness.path("made").exists();
+        let _ = std::fs::remove_file(self.harness.path("made"));
+        (output, made)
+    }
+
+    fn pintle(&self, arguments: &[&str]) -> CommandOutput {
+        self.at_home(pintle(arguments).current_dir(self.harness.path("")))
+    }
+}
+
+#[test]
+fn rules_come_from_the_user_the_project_and_the_command_line() {
+    let deny = "deny = [\"shell(touch *)\"]";
+    let allow = "allow = [\"shell(touch *)\"]";
+    let cases: [(Fixture, &[&str], bool); 8] = [
+        (Fixture::new(), &["--mode", "edit"], false),
+        (Fixture::new(), &["--mode", "edit", "--allow", "shell(touch *)"], true),
+        (Fixture::new(), &["--mode", "edit", "--allow", "shell(ls *)"], false),
+        (Fixture::new(), &["--deny", "@execute(touch *)"], false),
+        (Fixture::new().with_user_rules(deny), &["--allow", "shell"], false),
+        (Fixture::new().with_user_rules(allow), &["--mode", "ask"], true),
+        (Fixture::new().with_project_rules(deny), &[], false),
+        (Fixture::new().with_project_rules(allow), &["--mode", "ask"], false),
+    ];
+    for (fixture, flags, ran) in cases {
+        let (output, made) = fixture.run(flags);
+        assert_eq!(made, ran, "{flags:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_wrong_rule_stops_the_run_before_the_model_is_asked() {
+    let cases: [(Fixture, &[&str], &str); 5] = [
+        (Fixture::new(), &["--deny", "shell(git push"], "--deny is wrong"),
+        (Fixture::new().with_user_rules("denny = []"), &[], "did you mean `deny`?"),
+        (Fixture::new().with_user_rules("\n\nallow = [\"shell()\"]"), &[], "line 3"),
+        (Fixture::new().with_project_rules("deny = [\"shel(rm *)\"]"), &[], "does not say what"),
+        (Fixture::new().with_project_rules("deny = [\"read_fil\"]"), &[], "did you mean read_file"),
+    ];
+    for (fixture, flags, message) in cases {
+        let (output, made) = fixture.run(flags);
+        assert_eq!((output.code, made), (Some(2), false), "{message}: {output:?}");
+        assert!(output.stderr.contains(message), "{message}: {output:?}");
+        assert!(!output.stdout.contains("So be it."), "{output:?}");
+    }
+}
+
+#[test]
+fn a_project_widens_nothing_until_it_is_trusted_and_not_after_a_change() {
+    let fixture = Fixture::new().with_project_rules("allow = [\"shell(touch *)\"]");
+    let (output, made) = fixture.run(&["--mode", "edit"]);
+    assert!(!made && output.stderr.contains("the project is not trusted"), "{output:?}");
+    let output = fixture.pintle(&["trust"]);
+    assert!(output.code == Some(0) && output.stdout.starts_with("trusted "), "{output:?}");
+    let (output, made) = fixture.run(&["--mode", "edit"]);
+    assert!(made && !output.stderr.contains("not trusted"), "{output:?}");
+    let fixture = fixture.with_project_rules("allow = [\"shell\"]");
+    let (output, made) = fixture.run(&["--mode", "edit"]);
+    assert!(!made && output.stderr.contains("is not trusted any more"), "{output:?}");
+    assert_eq!(fixture.pintle(&["trust", "--list"]).stdout.lines().count(), 1);
+    let output = fixture.pintle(&["trust", "--revoke"]);
+    assert!(output.stdout.contains("is not trusted any more"), "{output:?}");
+    assert_eq!(fixture.pintle(&["trust", "--list"]).stdout, "");
+}
+
+#[test]
+fn a_directory_without_files_cannot_be_trusted() {
+    let output = Fixture::new().pintle(&["trust"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("has nothing to trust"), "{output:?}");
+}
+
+#[test]
+fn check_says_what_would_happen_and_why() {
+    let fixture = Fixture::new()
+        .with_user_rules("deny = [\"shell(git push *)\"]\nask = [\"@write(Cargo.toml)\"]")
+        .with_project_rules("deny = [\"web_fetch(evil.example)\"]");
+    let user = fixture.user.path().join("rules.toml");
+    let user = user.to_str().unwrap();
+    let cases: [(&[&str], String); 8] = [
+        (&["shell(git push origin)"], format!("deny: deny shell(git push *) ({user}:1): ")),
+        (&["shell(ls && git push)"], format!("deny: deny shell(git push *) ({user}:1): ")),
+        (&["shell(ls)"], "allow: mode auto\n".to_owned()),
+        (
+            &["shell(ls)", "--mode", "edit"],
+            "ask: mode edit: it runs a command, and mode edit asks".to_owned(),
+        ),
+        (&["write_file(Cargo.toml)"], format!("ask: ask @write(Cargo.toml) ({user}:2): ")),
+        (
+            &["write_file(/etc/passwd)"],
+            "ask: mode auto: it changes files outside of the workspace".to_owned(),
+        ),
+        (
+            &["web_fetch(evil.example)"],
+            "deny: deny web_fetch(evil.example) (.pintle/rules.toml:1): ".to_owned(),
+        ),
+        (&["read_file(a)", "--mode", "plan"], "allow: mode plan\n".to_owned()),
+    ];
+    for (arguments, expected) in cases {
+        let output = fixture.pintle(&[&["rules", "check"], arguments].concat());
+        assert!(output.code == Some(0) && output.stdout.starts_with(&expected), "{arguments:?}: {output:?}");
+    }
+    let listed = fixture.pintle(&["rules", "list", "--deny", "shell(rm *)"]);
+    insta::assert_snapshot!(listed.stdout.replace(user, "USER"), @r"
+    ask   @write(Cargo.toml)  (USER:2)
+    deny  shell(git push *)  (USER:1)
+    deny  web_fetch(evil.example)  (.pintle/rules.toml:1)
+    deny  shell(rm *)  (--deny)
+    mode auto for all other calls
+    ");
+    for (call, message) in [
+        ("shell", "does not say what it touches"),
+        ("sh*(ls)", "names several tools"),
+        ("shell(ls", "has no `)` at its end"),
+        ("mytool(x)", "does not say what `x` is"),
+    ] {
+        let output = fixture.pintle(&["rules", "check", call]);
+        assert_eq!(output.code, Some(2), "{output:?}");
+        assert!(output.stderr.contains(message), "{call}: {output:?}");
+    }
+}
+
+#[test]
+fn mode_and_accepted_rules_come_back_with_the_session() {
+    let fixture = Fixture::new();
+    let (output, made) = fixture.run(&["--mode", "edit", "--allow", "shell(touch *)"]);
+    assert!(made, "{output:?}");
+    let exported = fixture.pintle(&["sessions", "list", "--all", "--output", "json"]);
+    let rows: serde_json::Value = serde_json::from_str(&exported.stdout).unwrap();
+    let id = rows[0]["id"].as_str().unwrap();
+    let record = fixture.pintle(&["sessions", "export", id]).stdout;
+    let changes: Vec<&str> = record.lines().filter(|line| line.contains("policy_changed")).collect();
+    let [change] = changes.as_slice() else { panic!("{changes:?}") };
+    for part in ["\"mode\":\"edit\"", "shell(touch *)", "--allow"] {
+        assert!(change.contains(part), "{part} in {change}");
+    }
+}
