@@ -1,6 +1,9 @@
 //! The local machine.
 
 mod admission;
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+mod adopted;
+mod launch;
 mod lifeline;
 mod pid_sequence;
 mod pipes;
@@ -25,7 +28,9 @@ use std::{
 
 use async_trait::async_trait;
 
-pub(crate) use self::process::Launcher;
+pub(crate) use self::launch::Launcher;
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+pub(crate) use self::launch::{AdoptedChild, Child, Invocation, Launched, StartReport};
 use self::{lifeline::Lifeline, process::SpawnContext, reaper::Reaper};
 use crate::{
     blocking::{Cancelled, blocking},
@@ -180,13 +185,19 @@ impl LocalEnvironment {
             std::future::ready(started)
         });
         match spawned.await {
-            Ok(process) => Ok(Box::new(process.with_slot(slot))),
+            Ok(process) => Ok(Box::new(process.with_slot(slot).started().await?)),
             Err(error) => {
                 // The error does not say which was not found: the program or the directory.
                 blocking(move || host_files::check_directory(&directory)).await??;
                 Err(error)
             }
         }
+    }
+
+    /// Returns the search path of commands.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) fn search_path(&self) -> Option<&OsString> {
+        self.variables.get("PATH".as_ref() as &std::ffi::OsStr)
     }
 
     /// Returns a tag that no other command has.

@@ -1,21 +1,44 @@
-//! The wrapper that sandboxes commands in the kernel. Linux only.
+//! The wrapper that sandboxes commands. Linux only.
 
-mod kernel;
+mod bubblewrap;
+mod filter;
+mod landlock;
+mod mounts;
+mod placeholders;
+mod rules;
+mod support;
+mod thread;
 
-use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, fmt, io, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
+use tokio::sync::OnceCell;
 
-use self::kernel::Rules;
+pub use self::support::{SandboxSupport, SandboxUnavailable};
+use self::{mounts::Mounts, placeholders::Placeholders, rules::Rules};
 use crate::{
     blocking::blocking,
     command::Command,
     environment::{ExecutionEnvironment, expect_directory},
     error::EnvError,
     forward::forward,
-    local::{Launcher, LocalEnvironment},
+    local::{Invocation, Launcher, LocalEnvironment},
     process::Process,
 };
+
+/// Name of the variable for the directory of temporary files.
+const TEMPORARY_VARIABLE: &str = "TMPDIR";
+
+/// How much of the machine a sandboxed command can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SandboxLevel {
+    /// bubblewrap and seccomp: own mounts, processes, network and IPC. Paths can be hidden and
+    /// protected.
+    Full,
+    /// Landlock and seccomp: limits writes, sockets, signals and devices. Everything that the user
+    /// can read can be read.
+    Writes,
+}
 
 /// A restriction that the kernel enforces on sandboxed commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +46,7 @@ use crate::{
 pub enum Protection {
     /// Creating, changing, truncating, removing and renaming files outside the writable roots.
     /// Modes, owners, times and extended attributes are not covered: see [`Sandboxed`]. Landlock of
-    /// Linux 6.2.
+    /// Linux 6.2. There is no sandbox without: it cannot be accepted that it is missing.
     Writes,
     /// Control operations on devices. Landlock of Linux 6.10.
     Devices,
@@ -32,33 +55,47 @@ pub enum Protection {
     Signals,
     /// Sockets. A seccomp filter.
     Sockets,
+    /// Changes of protected paths below a writable root. Only the level *full* has it: Landlock
+    /// cannot take back a part of what it allows.
+    ProtectedPaths,
 }
 
-/// Runs commands in a kernel sandbox: they can write only below the roots, have no network unless
-/// allowed, and cannot signal processes outside.
+/// Runs commands in a sandbox: they can write only below the roots, have no network unless allowed,
+/// and cannot signal processes outside. The embedding process remains unrestricted.
 ///
-/// Landlock rules and a seccomp filter are applied to a thread that exists only to start the
-/// command. All processes of the command inherit them and cannot remove them. The embedding process
-/// remains unrestricted.
+/// There are two levels; the default is [`SandboxLevel::Writes`]. [`SandboxSupport`] tells what the
+/// machine has.
 ///
-/// * **Writes** succeed below the roots and on `/dev/null` and similar devices. A build that needs
-///   a temporary directory gets a root and the variable `TMPDIR`. Reading and executing are not
-///   restricted.
-/// * **Modes, owners, times and extended attributes** of files outside can be changed by users who
-///   may change them anyway, usually their owner: Landlock has no rules for these. No content
-///   changes this way, but `chmod 777` outside succeeds. Run commands as another user where that
-///   matters.
-/// * **Sockets** of all families are refused, TCP, UDP and local ones, so that no daemon can act
-///   for a command; connected pairs work. io_uring, which could open sockets despite the filter, is
-///   refused too.
-/// * **Privileges** cannot be gained: set-user-ID programs run without theirs.
+/// | | full | writes |
+/// |---|---|---|
+/// | held by | bubblewrap 0.5 or newer, user namespaces, seccomp | Landlock (Linux 6.2 or newer) and seccomp |
+/// | writes | read-only mounts, except the roots and the temporary directory | Landlock, except the roots, the temporary directory and `/dev/null` and similar devices |
+/// | modes, owners, times and extended attributes outside | cannot be changed | can be changed by users who may change them anyway, usually their owner: `chmod 777` outside succeeds |
+/// | [hidden paths](Self::with_hidden) | empty | refused by `initialize` |
+/// | [protected paths](Self::with_protected) | read-only, and cannot be created | refused by `initialize` below a root, unless [accepted](Self::accepting) |
+/// | `/tmp` and `/var/tmp` | the [temporary directory](Self::with_temporary), else an empty one for each command | those of the host, not writable |
+/// | `/run` | empty: no sockets of services | that of the host |
+/// | network refused | own loopback: programs of one command reach each other over 127.0.0.1 | no IP sockets |
+/// | processes | sees only its own | sees all, cannot signal or trace others |
+/// | devices, terminal | `/dev/null` and similar ones, no terminal | control operations refused (Linux 6.10) |
+///
+/// At both levels:
+///
+/// * **Local sockets** (`AF_UNIX`) are refused, so that no daemon can act for a command, unless they
+///   are [allowed](Self::with_unix_sockets), or the network is at the level *writes*. Connected
+///   pairs of streams work.
+/// * **Privileges** cannot be gained: set-user-ID programs run without theirs, and new user
+///   namespaces are refused. io_uring, which could do what is refused elsewhere, and the kernel's
+///   keyrings are refused too, and so is typing into a terminal.
+/// * **File descriptors** of the embedding process are closed, inherited ones too.
+/// * **`TMPDIR`** is set to the [temporary directory](Self::with_temporary), if there is one.
 ///
 /// The sandbox restricts commands, not file operations of the embedding application: wrap it in
 /// [`Confined`](crate::Confined) for those.
 ///
-/// If the kernel cannot enforce a restriction, [`initialize`](ExecutionEnvironment::initialize)
-/// fails with [`EnvError::Unsupported`] and no command starts, unless the embedding application has
-/// accepted it.
+/// If the machine cannot enforce something, [`initialize`](ExecutionEnvironment::initialize) fails
+/// with [`EnvError::Unsupported`] and no command starts, unless the embedding application has
+/// accepted it. Dropping a future terminates the command, as in the inner environment.
 ///
 /// ```
 /// use pintle_env::{ExecRequest, ExecutionEnvironment, LocalEnvironment, Protection, Sandboxed};
@@ -82,14 +119,40 @@ pub enum Protection {
 pub struct Sandboxed {
     inner: LocalEnvironment,
     rules: Arc<Rules>,
+    placeholders: Arc<Placeholders>,
+    support: OnceCell<Arc<SandboxSupport>>,
 }
 
 impl Sandboxed {
-    /// Creates a sandbox in which commands of `inner` cannot write anywhere and cannot open
-    /// sockets.
+    /// Creates a sandbox of the level *writes* in which commands of `inner` cannot write anywhere
+    /// and cannot open sockets.
     #[must_use]
     pub fn new(inner: LocalEnvironment) -> Self {
-        Self { inner, rules: Arc::default() }
+        let rules = Rules {
+            level: SandboxLevel::Writes,
+            writable: Vec::new(),
+            protected: Vec::new(),
+            hidden: Vec::new(),
+            temporary: None,
+            working_directory: inner.working_directory().to_path_buf(),
+            network: false,
+            unix_sockets: false,
+            accepted: BTreeSet::new(),
+        };
+        Self { inner, rules: Arc::new(rules), placeholders: Arc::default(), support: OnceCell::new() }
+    }
+
+    /// Sets the level; default [`SandboxLevel::Writes`].
+    #[must_use]
+    pub fn with_level(self, level: SandboxLevel) -> Self {
+        self.with(|rules| rules.level = level)
+    }
+
+    /// Uses what was found out about this machine, instead of finding it out again.
+    #[must_use]
+    pub fn with_support(mut self, support: SandboxSupport) -> Self {
+        self.support = OnceCell::new_with(Some(Arc::new(support)));
+        self
     }
 
     /// Allows commands to write below `root`, which must exist when one starts; a relative path is
@@ -100,21 +163,63 @@ impl Sandboxed {
         self.with(|rules| rules.writable.push(root))
     }
 
-    /// Sets whether commands may use the network, and with it all sockets; default false.
+    /// Sets the directory for temporary files of commands, which must exist when one starts; default
+    /// none. They can write below it and find it in `TMPDIR`; at the level *full* it is also `/tmp`
+    /// and `/var/tmp`. Use one that nobody else uses, and remove it at the end.
+    #[must_use]
+    pub fn with_temporary(self, directory: impl Into<PathBuf>) -> Self {
+        let directory = self.inner.resolve(&directory.into());
+        self.with(|rules| rules.temporary = Some(directory))
+    }
+
+    /// Hides a file or directory from commands, at the level *full* only: a directory is empty, a
+    /// file is empty and cannot be read. A link is followed.
+    ///
+    /// What does not exist when a command starts is not hidden from it. A writable root inside a
+    /// hidden directory is visible. A file with more than one hard link is refused with
+    /// [`EnvError::Refused`], since it could be read by its other names; files in a hidden directory
+    /// are not checked for that.
+    #[must_use]
+    pub fn with_hidden(self, path: impl Into<PathBuf>) -> Self {
+        let path = self.inner.resolve(&path.into());
+        self.with(|rules| rules.hidden.push(path))
+    }
+
+    /// Keeps commands from changing a path although it is below a writable root, at the level *full*.
+    /// It can be read. A writable root below it stays writable.
+    ///
+    /// A path that does not exist cannot be created by a command. For this an empty file is created
+    /// in its place, or an empty directory in place of the first missing one above it, which
+    /// [`cleanup`](ExecutionEnvironment::cleanup) removes if it is still empty. The directories
+    /// between the root and the path cannot be renamed or removed by commands, nor files moved
+    /// across their boundaries other than by a copy. A path that is a link, or leads through one
+    /// below the root, is refused with [`EnvError::Refused`], since a command could replace the
+    /// link.
+    #[must_use]
+    pub fn with_protected(self, path: impl Into<PathBuf>) -> Self {
+        let path = self.inner.resolve(&path.into());
+        self.with(|rules| rules.protected.push(path))
+    }
+
+    /// Sets whether commands may use the network of this machine; default false. At the level
+    /// *writes* this allows all sockets, at the level *full* those of IP.
     #[must_use]
     pub fn with_network(self, is_allowed: bool) -> Self {
         self.with(|rules| rules.network = is_allowed)
     }
 
-    /// Sets whether commands may use sockets of local services (`AF_UNIX`) while the network is
-    /// refused; default false. Such a service can act for them outside the sandbox.
+    /// Sets whether commands may use local sockets (`AF_UNIX`); default false. A service that listens
+    /// on one can act for them outside the sandbox.
+    ///
+    /// At the level *full* sockets of services that listen when a command starts are hidden from it.
+    /// If the network is allowed too, abstract sockets of the host can be reached.
     #[must_use]
     pub fn with_unix_sockets(self, is_allowed: bool) -> Self {
         self.with(|rules| rules.unix_sockets = is_allowed)
     }
 
-    /// Allows commands to run even if the kernel cannot enforce `protection`. It is still enforced
-    /// as far as possible.
+    /// Allows commands to run even if `protection` cannot be enforced. It is still enforced as far
+    /// as possible. Accepting [`Protection::Writes`] has no effect.
     #[must_use]
     pub fn accepting(self, protection: Protection) -> Self {
         self.with(|rules| {
@@ -122,20 +227,93 @@ impl Sandboxed {
         })
     }
 
-    /// Returns what this kernel cannot enforce, accepted or not. Determined by testing, not by
-    /// version.
+    /// Returns the level.
+    #[must_use]
+    pub fn level(&self) -> SandboxLevel {
+        self.rules.level
+    }
+
+    /// Returns what cannot be enforced at this level on this machine, accepted or not. Determined by
+    /// testing, not by version. At the level *full* nothing is missing if it is available at all.
     ///
     /// # Errors
     ///
-    /// [`EnvError::Spawn`] if the test thread cannot be started.
+    /// [`EnvError::Spawn`] if the test thread cannot be started; [`EnvError::Unsupported`] if the
+    /// level is not available.
     pub async fn unenforced(&self) -> Result<BTreeSet<Protection>, EnvError> {
-        let rules = Arc::clone(&self.rules);
-        blocking(move || kernel::unenforced(&rules)).await?.map_err(sandbox_failed)
+        self.require_level().await?;
+        match self.rules.level {
+            SandboxLevel::Full => Ok(BTreeSet::new()),
+            SandboxLevel::Writes => {
+                let rules = Arc::clone(&self.rules);
+                blocking(move || landlock::unenforced(&rules)).await?.map_err(sandbox_failed)
+            }
+        }
     }
 
     /// See [`LocalEnvironment::kill_all`].
     pub fn kill_all(&self) {
         self.inner.kill_all();
+    }
+
+    /// Returns what this machine supports; found out once.
+    async fn support(&self) -> Result<&Arc<SandboxSupport>, EnvError> {
+        let probe = || async { SandboxSupport::probe(&self.inner).await.map(Arc::new) };
+        self.support.get_or_try_init(probe).await
+    }
+
+    /// Checks that the level is available.
+    async fn require_level(&self) -> Result<&Arc<SandboxSupport>, EnvError> {
+        let support = self.support().await?;
+        match support.unavailable(self.rules.level) {
+            None => Ok(support),
+            Some(reason) => {
+                Err(self.unsupported(format!("the sandbox level `{}`: {reason}", self.rules.level)))
+            }
+        }
+    }
+
+    /// Checks that the level can do what the rules ask for.
+    fn require_rules(&self) -> Result<(), EnvError> {
+        let is_accepted = self.rules.accepted.contains(&Protection::ProtectedPaths);
+        match self.rules.level {
+            SandboxLevel::Full => Ok(()),
+            SandboxLevel::Writes if !self.rules.hidden.is_empty() => {
+                Err(self.unsupported("hiding paths at the sandbox level `writes`, only `full` can hide"))
+            }
+            SandboxLevel::Writes if self.rules.protects_within_roots() && !is_accepted => Err(self
+                .unsupported(
+                    "protecting paths below a writable root at the sandbox level `writes`, only `full` can",
+                )),
+            SandboxLevel::Writes => Ok(()),
+        }
+    }
+
+    fn unsupported(&self, operation: impl Into<String>) -> EnvError {
+        EnvError::Unsupported { operation: operation.into(), environment: self.os_version().to_owned() }
+    }
+
+    /// Returns how commands are started at this level.
+    async fn launcher(&self) -> Result<Launcher, EnvError> {
+        self.require_rules()?;
+        let rules = Arc::clone(&self.rules);
+        let bubblewrap = match self.rules.level {
+            SandboxLevel::Writes => {
+                let launch = move |invocation: &Invocation| landlock::spawn(&rules, invocation);
+                return Ok(Launcher::With(Arc::new(launch)));
+            }
+            SandboxLevel::Full => self.require_level().await?.bubblewrap().map(|found| found.path.clone()),
+        };
+        let Some(bubblewrap) = bubblewrap else {
+            return Err(self.unsupported("the sandbox level `full`"));
+        };
+        let placeholders = Arc::clone(&self.placeholders);
+        let launch = move |invocation: &Invocation| {
+            let mounts = Mounts::new(&rules, &placeholders).map_err(io::Error::other)?;
+            mounts.refuse_writable(&bubblewrap)?;
+            bubblewrap::spawn(&bubblewrap, &rules, &mounts, invocation)
+        };
+        Ok(Launcher::With(Arc::new(launch)))
     }
 
     fn with(mut self, change: impl FnOnce(&mut Rules)) -> Self {
@@ -148,33 +326,60 @@ impl Sandboxed {
 impl ExecutionEnvironment for Sandboxed {
     forward! {
         inner:
-        working_directory, platform, os_version, cleanup, output_limits, place, read, write, metadata, list,
+        working_directory, platform, os_version, output_limits, place, read, write, metadata, list,
         remove, rename, canonicalize, shares_host_files, find_files, grep, create_directory, create_symlink,
         set_mode, walk, read_many,
     }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
-        for root in &self.rules.writable {
+        for root in self.rules.roots() {
             expect_directory(&self.inner, root).await?;
         }
+        self.require_rules()?;
         let unenforced = self.unenforced().await?;
+        let accepted = |protection: &&Protection| {
+            **protection != Protection::Writes && self.rules.accepted.contains(protection)
+        };
         let missing: Vec<_> =
-            unenforced.difference(&self.rules.accepted).map(Protection::to_string).collect();
+            unenforced.iter().filter(|one| !accepted(one)).map(Protection::to_string).collect();
         if !missing.is_empty() {
-            return Err(EnvError::Unsupported {
-                operation: format!("a sandbox against {}", missing.join(", ")),
-                environment: self.os_version().to_owned(),
-            });
+            return Err(self.unsupported(format!("a sandbox against {}", missing.join(", "))));
         }
-        let rules = Arc::clone(&self.rules);
-        blocking(move || kernel::dry_run(&rules)).await?.map_err(sandbox_failed)
+        let (rules, placeholders) = (Arc::clone(&self.rules), Arc::clone(&self.placeholders));
+        match self.rules.level {
+            SandboxLevel::Writes => {
+                blocking(move || landlock::dry_run(&rules)).await?.map_err(sandbox_failed)
+            }
+            SandboxLevel::Full => {
+                blocking(move || Mounts::new(&rules, &placeholders)).await??;
+                let mut process = self.spawn(Command::argv("/bin/sh", ["-c", ":"])).await?;
+                process.wait().await.map(drop)
+            }
+        }
     }
 
-    async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        let rules = Arc::clone(&self.rules);
-        let launch = move |command| kernel::spawn(&rules, command);
-        self.inner.spawn_by(command, Launcher::With(Arc::new(launch))).await
+    async fn cleanup(&self) -> Result<(), EnvError> {
+        self.inner.cleanup().await?;
+        let placeholders = Arc::clone(&self.placeholders);
+        blocking(move || placeholders.remove()).await
+    }
+
+    async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
+        let launcher = self.launcher().await?;
+        if let Some(temporary) = &self.rules.temporary {
+            command.env.entry(TEMPORARY_VARIABLE.into()).or_insert_with(|| temporary.into());
+        }
+        self.inner.spawn_by(command, launcher).await
+    }
+}
+
+impl fmt::Display for SandboxLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::Writes => "writes",
+        })
     }
 }
 
@@ -185,11 +390,12 @@ impl fmt::Display for Protection {
             Self::Devices => "control operations on devices",
             Self::Signals => "signals to processes outside",
             Self::Sockets => "sockets",
+            Self::ProtectedPaths => "changes of protected paths",
         })
     }
 }
 
-fn sandbox_failed(source: std::io::Error) -> EnvError {
+fn sandbox_failed(source: io::Error) -> EnvError {
     EnvError::Spawn { program: "the sandbox".to_owned(), source }
 }
 

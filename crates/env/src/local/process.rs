@@ -1,35 +1,31 @@
 //! Local processes.
-#![expect(clippy::disallowed_methods, reason = "this module starts and kills processes")]
 
 use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fmt, io,
-    os::unix::process::ExitStatusExt,
-    path::{Path, PathBuf},
-    process::Stdio,
-    sync::Arc,
-    time::Duration,
+    collections::BTreeMap, ffi::OsString, fmt, io, os::unix::process::ExitStatusExt, path::PathBuf,
+    sync::Arc, time::Duration,
 };
 
 use async_trait::async_trait;
 use nix::sys::signal::Signal as SystemSignal;
 use tokio::{
     io::AsyncWrite,
-    process::{Child, ChildStdin},
+    process::ChildStdin,
     time::{Instant, sleep, timeout},
 };
 
 use super::{
     admission::Slot,
+    launch::{Child, Invocation, Launched, Launcher},
     pid_sequence::Position,
     pipes::Pipes,
     reaper::{Reaper, Registration},
     scope::{Members, Scope},
 };
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+use super::{adopted::Start, launch::StartReport};
 use crate::{
     blocking::blocking,
-    command::{Command, Program, Stdin},
+    command::{Command, Program},
     error::EnvError,
     process::{ExitStatus, Process, ProcessOutput, Signal},
     variables::TAG_VARIABLE,
@@ -41,6 +37,17 @@ const POLL: Duration = Duration::from_millis(20);
 /// Time that killed processes may take to exit.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
+/// Maximum size of the message of a failed launcher, and the time to read it.
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+const MAX_MESSAGE: usize = 4 << 10;
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+const MESSAGE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Checks, and the wait between them, until the first process of a namespace has followed the last
+/// other one.
+const INIT_CHECKS: usize = 20;
+const INIT_WAIT: Duration = Duration::from_millis(1);
+
 /// Settings of the environment for a new process.
 pub(super) struct SpawnContext {
     pub(super) directory: PathBuf,
@@ -51,80 +58,42 @@ pub(super) struct SpawnContext {
     pub(super) launcher: Launcher,
 }
 
-/// How a configured process is started.
-#[derive(Clone)]
-pub(crate) enum Launcher {
-    /// Directly.
-    Plain,
-    /// By a function.
-    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-    With(Arc<dyn Fn(tokio::process::Command) -> io::Result<Child> + Send + Sync>),
-}
-
-impl Launcher {
-    fn launch(&self, mut command: tokio::process::Command) -> io::Result<Child> {
-        match self {
-            Self::Plain => command.spawn(),
-            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-            Self::With(launch) => launch(command),
-        }
-    }
-}
-
 /// Starts a process in a group of its own.
 pub(super) fn spawn(command: Command, context: SpawnContext) -> Result<LocalProcess, EnvError> {
-    let configured = configure(command, &context);
-    let program = configured.as_std().get_program().to_string_lossy().into_owned();
+    let invocation = configure(command, &context);
+    let program = invocation.program.to_string_lossy().into_owned();
     let before = Position::now();
-    let launched = context.launcher.launch(configured).and_then(with_id);
-    let (child, id) = launched.map_err(|source| EnvError::Spawn { program, source })?;
+    let launched = context.launcher.launch(&invocation).and_then(with_id);
+    let failed = |source| EnvError::Spawn { program: program.clone(), source };
+    let (launched, id) = launched.map_err(failed)?;
     tracing::debug!(id, tag = context.tag, "process started");
-    let process = LocalProcess::new(child, Scope::new(id, context.tag, before), context.reaper);
+    let scope = Scope::new(id, context.tag, before);
+    let process = LocalProcess::new(launched, scope, context.reaper, program);
     // If this fails, dropping the process kills it at once.
     process.reaper.watch(&process.scope).map_err(not_watched)?;
     Ok(process)
 }
 
-/// Sets program, variables, directory, pipes and group of a process.
-fn configure(command: Command, context: &SpawnContext) -> tokio::process::Command {
-    let mut configured = program(command.program, &context.shell);
-    configured
-        .env_clear()
-        .envs(context.variables.iter())
-        .env("PWD", &context.directory)
-        .envs(command.env)
-        .env(TAG_VARIABLE, &context.tag)
-        .current_dir(&context.directory)
-        .stdin(match command.stdin {
-            Stdin::Null => Stdio::null(),
-            Stdin::Piped => Stdio::piped(),
-        })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    configured
-}
-
-fn program(program: Program, shell: &Path) -> tokio::process::Command {
-    match program {
+/// Determines program, variables and directory of a process.
+fn configure(command: Command, context: &SpawnContext) -> Invocation {
+    let (program, arguments) = match command.program {
+        // The dashes keep a line that starts with one from being parsed as an option.
         Program::Shell(line) => {
-            let mut command = tokio::process::Command::new(shell);
-            // The dashes keep a line that starts with one from being parsed as an option.
-            command.arg("-c").arg("--").arg(line);
-            command
+            (context.shell.clone().into(), vec!["-c".into(), "--".into(), OsString::from(line)])
         }
-        Program::Argv { program, arguments } => {
-            let mut command = tokio::process::Command::new(program);
-            command.args(arguments);
-            command
-        }
-    }
+        Program::Argv { program, arguments } => (program, arguments),
+    };
+    let mut variables = BTreeMap::clone(&context.variables);
+    variables.insert("PWD".into(), context.directory.clone().into());
+    variables.extend(command.env);
+    variables.insert(TAG_VARIABLE.into(), (&context.tag).into());
+    Invocation { program, arguments, variables, directory: context.directory.clone(), stdin: command.stdin }
 }
 
-fn with_id(child: Child) -> io::Result<(Child, i32)> {
-    let id = child.id().and_then(|id| i32::try_from(id).ok());
+fn with_id(launched: Launched) -> io::Result<(Launched, i32)> {
+    let id = launched.child.id().and_then(|id| i32::try_from(id).ok());
     let id = id.ok_or_else(|| io::Error::other("the process has no id"))?;
-    Ok((child, id))
+    Ok((launched, id))
 }
 
 /// Returns the error for a process that the supervisor cannot watch.
@@ -146,22 +115,80 @@ pub(super) struct LocalProcess {
     is_settled: bool,
     /// Its slot among the concurrent commands.
     slot: Option<Slot>,
+    /// The program, for errors.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    program: String,
+    /// Not read yet: another program is starting this one.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    start: Option<StartReport>,
 }
 
 impl LocalProcess {
-    /// Takes the pipes of `child` and registers the process.
-    fn new(mut child: Child, scope: Scope, reaper: Arc<Reaper>) -> Self {
+    /// Takes the pipes of a process and registers it.
+    #[cfg_attr(
+        not(all(target_os = "linux", any(test, feature = "sandbox"))),
+        expect(unused_variables, reason = "only a process that another one starts can fail later")
+    )]
+    fn new(launched: Launched, scope: Scope, reaper: Arc<Reaper>, program: String) -> Self {
         Self {
-            stdin: child.stdin.take(),
-            pipes: Pipes::new(child.stdout.take(), child.stderr.take()),
+            stdin: launched.stdin,
+            pipes: Pipes::new(launched.stdout, launched.stderr),
             registration: reaper.register(scope.clone()),
             reaper,
-            child: Some(child),
+            child: Some(launched.child),
             scope,
             status: None,
             is_settled: false,
             slot: None,
+            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+            program,
+            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+            start: launched.start,
         }
+    }
+
+    /// Waits until the program itself runs.
+    #[cfg(not(all(target_os = "linux", any(test, feature = "sandbox"))))]
+    #[expect(clippy::unused_async, reason = "it waits where there is a sandbox")]
+    pub(super) async fn started(self) -> Result<Self, EnvError> {
+        Ok(self)
+    }
+
+    /// Waits until the program itself runs, if another one starts it. Cancelling terminates both.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(super) async fn started(mut self) -> Result<Self, EnvError> {
+        let Some(start) = self.start.take() else {
+            return Ok(self);
+        };
+        let start = start.read().await;
+        let source = match start {
+            Ok(Start::Running(init)) => {
+                self.scope.set_init(init);
+                return Ok(self);
+            }
+            Ok(Start::Failed(kind)) => kind.into(),
+            Ok(Start::Launcher) => self.launcher_error().await,
+            Err(error) => error,
+        };
+        Err(EnvError::Spawn { program: std::mem::take(&mut self.program), source })
+    }
+
+    /// Returns what a failed launcher wrote to its standard error.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    async fn launcher_error(&mut self) -> io::Error {
+        let mut message = Vec::new();
+        let read = async {
+            let Some(mut output) = self.take_output() else { return };
+            while let Ok(Some(chunk)) = output.next_chunk().await
+                && message.len() < MAX_MESSAGE
+            {
+                message.extend_from_slice(&chunk.bytes);
+            }
+        };
+        if timeout(MESSAGE_LIMIT, read).await.is_err() {
+            tracing::debug!(program = self.program, "a failed launcher keeps its output open");
+        }
+        io::Error::other(String::from_utf8_lossy(&message).trim().to_owned())
     }
 
     /// Holds `slot` for the lifetime of the process.
@@ -251,7 +278,7 @@ impl Process for LocalProcess {
             source: Some(source.into()),
         })?;
         let status = match (status.code(), status.signal()) {
-            (Some(code), _) => ExitStatus::Exited(code),
+            (Some(code), _) => self.scope.true_status(code),
             (None, signal) => ExitStatus::Signaled(signal.unwrap_or_default()),
         };
         self.scope.mark_leader_reaped();
@@ -269,7 +296,14 @@ impl Process for LocalProcess {
     }
 
     async fn jobs(&mut self) -> Result<usize, EnvError> {
-        Ok(self.scan().await?.jobs)
+        for _ in 0..INIT_CHECKS {
+            let members = self.scan().await?;
+            if members.jobs > 0 || !members.has_only_init() {
+                return Ok(members.jobs);
+            }
+            sleep(INIT_WAIT).await;
+        }
+        Ok(0)
     }
 
     async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {

@@ -12,16 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nix::{
-    sys::{
-        signal::Signal,
-        wait::{WaitPidFlag, WaitStatus, waitpid},
-    },
-    unistd::Pid,
-};
-use tokio::process::Child;
-
 use super::{
+    launch::Child,
     lifeline::Lifeline,
     pipes::Discard,
     process,
@@ -29,6 +21,13 @@ use super::{
     scope::Scope,
 };
 use crate::{error::EnvError, process::TERMINATE_GRACE};
+use nix::{
+    sys::{
+        signal::Signal,
+        wait::{WaitPidFlag, WaitStatus, waitpid},
+    },
+    unistd::Pid,
+};
 
 /// Poll interval for exited processes.
 const POLL: Duration = Duration::from_millis(20);

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -18,6 +18,11 @@ use super::{
     pid_sequence::Position,
     procfs::{self, ProcessRow},
 };
+use crate::process::ExitStatus;
+
+/// Exit code of a waiting leader for a command that was killed by a signal, less its number.
+const SIGNALED: i32 = 128;
+const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
 
 /// Maximum number of ids checked without a blocking thread.
 const MAX_QUICK_CHECK: usize = 64;
@@ -46,6 +51,8 @@ struct Group {
     /// Processes found last time, with start times: an exiting process no longer shows its tag, and
     /// one that clears it still belongs to the command.
     seen: Mutex<BTreeSet<(i32, u64)>>,
+    /// Id and start time of the first process of the command's own PID namespace.
+    init: OnceLock<(i32, u64)>,
 }
 
 /// The live processes of a command at one point in time.
@@ -55,13 +62,20 @@ pub(super) struct Members {
     pub(super) has_leader: bool,
     /// Number of other live processes.
     pub(super) jobs: usize,
+    /// The first process of the command's PID namespace is alive. It only reaps, and is no job.
+    has_init: bool,
     /// Processes outside the group.
     outsiders: Vec<i32>,
 }
 
 impl Members {
     pub(super) fn is_empty(&self) -> bool {
-        !self.has_leader && self.jobs == 0
+        !self.has_leader && self.jobs == 0 && !self.has_init
+    }
+
+    /// Returns true if only the first process of the namespace is left, which then exits by itself.
+    pub(super) fn has_only_init(&self) -> bool {
+        self.has_init && !self.has_leader && self.jobs == 0
     }
 }
 
@@ -79,6 +93,27 @@ impl Scope {
     /// Start time from which a table must include tags.
     pub(super) fn since(&self) -> Option<u64> {
         self.since
+    }
+
+    /// Records the first process of the command's own PID namespace, whose parent is the leader. The
+    /// leader then only waits for it.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(super) fn set_init(&self, id: i32) {
+        // A namespace that is gone already has no process to find.
+        if let Some(started) = procfs::start_time(id) {
+            self.group.init.get_or_init(|| (id, started));
+        }
+    }
+
+    /// Returns the status of the command whose leader exited with `code`. A leader that waits for
+    /// another process reports its signal by a code, as a shell does.
+    pub(super) fn true_status(&self, code: i32) -> ExitStatus {
+        match code.checked_sub(SIGNALED) {
+            Some(signal) if self.group.init.get().is_some() && SIGNALS.contains(&signal) => {
+                ExitStatus::Signaled(signal)
+            }
+            _ => ExitStatus::Exited(code),
+        }
     }
 
     /// Records that the leader was waited for.
@@ -136,7 +171,8 @@ impl Scope {
                     self.group.is_gone.store(true, Ordering::Release);
                 }
                 let members = self.members(since, table);
-                let group_is_empty = members.jobs == members.outsiders.len() && !members.has_leader;
+                let group_is_empty =
+                    members.jobs == members.outsiders.len() && !members.has_leader && !members.has_init;
                 self.note_group(group_is_empty);
                 members
             }
@@ -145,9 +181,20 @@ impl Scope {
     }
 
     /// Sends a signal to the group and to the processes outside it.
+    ///
+    /// A leader that waits for another process, and the first process of a namespace, only get the
+    /// kill signal: the exit status would be lost with the first, and every process with the
+    /// second.
     pub(super) fn send(&self, members: &Members, signal: SystemSignal) {
-        if !self.group_is_gone() {
+        let init = self.group.init.get();
+        if !self.group_is_gone() && (init.is_none() || signal == SystemSignal::SIGKILL) {
             log_failure(self.leader, signal::killpg(Pid::from_raw(self.leader), signal));
+        }
+        if let Some((id, _)) = init
+            && members.has_init
+            && signal == SystemSignal::SIGKILL
+        {
+            log_failure(*id, signal::kill(Pid::from_raw(*id), signal));
         }
         for id in &members.outsiders {
             log_failure(*id, signal::kill(Pid::from_raw(*id), signal));
@@ -175,6 +222,10 @@ impl Scope {
             seen.insert((row.id, row.started));
             if row.id == self.leader {
                 members.has_leader = row.started == since;
+                continue;
+            }
+            if self.group.init.get() == Some(&(row.id, row.started)) {
+                members.has_init = true;
                 continue;
             }
             members.jobs += 1;
@@ -211,6 +262,7 @@ impl Scope {
         Members {
             has_leader: !leader_is_reaped,
             jobs: usize::from(leader_is_reaped && exists),
+            has_init: false,
             outsiders: Vec::new(),
         }
     }

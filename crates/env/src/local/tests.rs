@@ -373,15 +373,15 @@ async fn shut_down_during_start(
     let (target, threads_done) = (Arc::clone(environment), Arc::new(Mutex::new(Vec::new())));
     let (started, threads) = (Arc::new(AtomicU64::new(0)), Arc::clone(&threads_done));
     let id = Arc::clone(&started);
-    let launch = move |mut command: tokio::process::Command| {
-        let child = command.spawn()?;
+    let launch = move |invocation: &Invocation| {
+        let child = invocation.command().spawn()?;
         id.store(child.id().unwrap().into(), Ordering::Relaxed);
         let target = Arc::clone(&target);
         let thread = std::thread::spawn(move || shutdown(&target));
         // Long enough for all steps that do not wait for this thread.
         std::thread::sleep(Duration::from_millis(300));
         threads.lock().unwrap().push(thread);
-        Ok(child)
+        Ok(child.into())
     };
     let command = Command::shell("exec sleep 600");
     let spawned = environment.spawn_by(command, Launcher::With(Arc::new(launch))).await;

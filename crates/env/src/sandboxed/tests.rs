@@ -1,5 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests inspect the effects of commands")]
 
+mod full;
+
 use std::{
     fs,
     net::{TcpListener, UdpSocket},
@@ -11,14 +13,15 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Confined, ExecRequest, ExecResult, contract};
 
-/// A writable directory next to one that is not writable.
+/// A writable directory next to one that is not writable. Not below `/tmp`, which the level *full*
+/// replaces.
 struct Harness {
     directory: TempDir,
 }
 
 impl Harness {
     fn new() -> Self {
-        let directory = TempDir::new().unwrap();
+        let directory = TempDir::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         for name in ["root", "outside"] {
             fs::create_dir(directory.path().join(name)).unwrap();
         }
@@ -30,22 +33,30 @@ impl Harness {
         self.directory.path().canonicalize().unwrap().join(name)
     }
 
-    /// Returns `None`, with a message, if the kernel has no sandbox.
+    fn local(&self) -> LocalEnvironment {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        LocalEnvironment::builder(self.at("root")).variable("PATH", path).build().unwrap()
+    }
+
+    /// Returns a sandbox of the level *writes*; `None`, with a message, if the kernel has none.
     async fn sandboxed(&self) -> Option<Sandboxed> {
-        let local =
-            LocalEnvironment::builder(self.at("root")).variable("PATH", "/usr/bin:/bin").build().unwrap();
-        let environment = Sandboxed::new(local).with_writable(self.at("root"));
-        let unenforced = environment.unenforced().await.unwrap();
-        if unenforced.is_empty() {
-            return Some(environment);
+        self.at_level(SandboxLevel::Writes).await
+    }
+
+    /// Returns a sandbox; `None`, with a message, if the machine does not have the level.
+    async fn at_level(&self, level: SandboxLevel) -> Option<Sandboxed> {
+        let environment = Sandboxed::new(self.local()).with_level(level).with_writable(self.at("root"));
+        match environment.unenforced().await {
+            Ok(unenforced) if unenforced.is_empty() => return Some(environment),
+            Ok(unenforced) => println!("SKIPPED: this kernel cannot enforce {unenforced:?}"),
+            Err(error) => println!("SKIPPED: {error}"),
         }
-        println!("SKIPPED: this kernel cannot enforce {unenforced:?}");
-        assert!(std::env::var_os("CI").is_none(), "this kernel has no sandbox");
+        assert!(std::env::var_os("CI").is_none(), "this machine has no sandbox of the level {level}");
         None
     }
 }
 
-async fn run(environment: &Sandboxed, line: &str) -> ExecResult {
+async fn run(environment: &dyn ExecutionEnvironment, line: &str) -> ExecResult {
     environment.exec_command(ExecRequest::new(line)).await.unwrap()
 }
 

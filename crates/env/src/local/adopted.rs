@@ -1,0 +1,143 @@
+//! Processes that were started on a thread with its own file descriptors. Linux only.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    process::{Child, ExitStatus},
+    time::Duration,
+};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::{
+    io::{AsyncReadExt, Interest, unix::AsyncFd},
+    net::unix::pipe::Receiver,
+    time::timeout,
+};
+
+/// Time that a launcher may take to start its program.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// Maximum size of a report; the launcher writes some hundred bytes.
+const MAX_REPORT: usize = 4 << 10;
+
+/// A process whose exit is awaited through a descriptor: the runtime can only await those that it
+/// started itself.
+#[derive(Debug)]
+pub(crate) struct AdoptedChild {
+    child: Child,
+    exited: AsyncFd<OwnedFd>,
+}
+
+impl AdoptedChild {
+    /// Takes over a process. Kills it if it cannot be awaited.
+    ///
+    /// # Errors
+    ///
+    /// No free descriptor.
+    #[expect(
+        deprecated,
+        reason = "the new constructor is unsafe, and an owned descriptor keeps its contract"
+    )]
+    pub(crate) fn new(mut child: Child) -> io::Result<Self> {
+        let exited = || -> io::Result<AsyncFd<OwnedFd>> {
+            let process = pidfd_open(Pid::from_child(&child), PidfdFlags::NONBLOCK)?;
+            AsyncFd::with_interest(process, Interest::READABLE)
+        };
+        match exited() {
+            Ok(exited) => Ok(Self { child, exited }),
+            Err(error) => {
+                child.kill()?;
+                child.wait()?;
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            self.exited.readable().await?.clear_ready();
+        }
+    }
+
+    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+}
+
+/// The pipe on which a launcher reports the start of its program: the id of the first process that
+/// it starts, as JSON; a line `s` when it is about to execute the program; a line `f` and the exit
+/// code if that fails. The end without an `f` is the success.
+#[derive(Debug)]
+pub(crate) struct StartReport(Receiver);
+
+/// How a launch ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// The program runs. The id is that of the first process of its namespace.
+    Running(i32),
+    /// The program could not be executed.
+    Failed(io::ErrorKind),
+    /// The launcher itself failed before.
+    Launcher,
+}
+
+impl StartReport {
+    /// Reads reports from this end of a pipe.
+    pub(crate) fn new(pipe: impl AsFd) -> io::Result<Self> {
+        Receiver::from_owned_fd(pipe.as_fd().try_clone_to_owned()?).map(Self)
+    }
+
+    /// Reads until the program runs or cannot.
+    ///
+    /// # Errors
+    ///
+    /// [`TimedOut`](io::ErrorKind::TimedOut) after [`START_LIMIT`].
+    pub(super) async fn read(self) -> io::Result<Start> {
+        let mut report = Vec::new();
+        let mut pipe = self.0.take(MAX_REPORT as u64);
+        timeout(START_LIMIT, pipe.read_to_end(&mut report)).await.map_err(io::Error::from)??;
+        Ok(parse(&String::from_utf8_lossy(&report)))
+    }
+}
+
+fn parse(report: &str) -> Start {
+    let lines = || report.lines().map(str::trim);
+    if !lines().any(|line| line == "s") {
+        return Start::Launcher;
+    }
+    match lines().find_map(|line| line.strip_prefix('f')) {
+        Some("127") => return Start::Failed(io::ErrorKind::NotFound),
+        Some("126") => return Start::Failed(io::ErrorKind::PermissionDenied),
+        Some(_) => return Start::Failed(io::ErrorKind::Other),
+        None => {}
+    }
+    let id = lines().find_map(|line| line.strip_prefix("\"child-pid\":"));
+    id.and_then(|id| id.trim_matches([' ', ',']).parse().ok()).map_or(Start::Launcher, Start::Running)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_parsed() {
+        let info = "{\n    \"child-pid\": 4711,\n    \"net-namespace\": 4026531840\n}\n";
+        for (report, start) in [
+            (format!("{info}s\n"), Start::Running(4711)),
+            (format!("{info}s\nf127\n"), Start::Failed(io::ErrorKind::NotFound)),
+            (format!("{info}s\nf126\n"), Start::Failed(io::ErrorKind::PermissionDenied)),
+            (info.to_owned(), Start::Launcher),
+            ("s\n".to_owned(), Start::Launcher),
+            (String::new(), Start::Launcher),
+        ] {
+            assert_eq!(parse(&report), start, "{report}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The level *full*: namespaces and mounts by bubblewrap, and our seccomp filters.
+#![expect(clippy::disallowed_methods, reason = "this module starts commands")]
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use super::{
+    filter,
+    mounts::{Mounts, View},
+    rules::Rules,
+    thread::{self, Descriptors, Prepared},
+};
+use crate::local::{Invocation, Launched};
+
+/// Runs in the sandbox and executes the command. The first argument is the descriptor of the
+/// report, the second a descriptor to close.
+const SCRIPT: &str = include_str!("start.sh");
+
+/// Shell of the script; every Unix has it.
+const SHELL: &str = "/bin/sh";
+
+/// Arguments without a value: namespaces, a session of its own (out of reach of the terminal), and
+/// no capabilities in the user namespace.
+const ISOLATION: [&str; 8] = [
+    "--unshare-user",
+    "--unshare-ipc",
+    "--unshare-pid",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--new-session",
+    "--cap-drop",
+    "ALL",
+];
+
+/// Settings of the kernel. A file that belongs to root is writable for it without any capability.
+const KERNEL: [&str; 2] = ["/proc/sys", "/proc/sysrq-trigger"];
+
+/// Starts a command under the rules.
+pub(super) fn spawn(
+    bubblewrap: &Path,
+    rules: &Rules,
+    mounts: &Mounts,
+    invocation: &Invocation,
+) -> io::Result<Launched> {
+    thread::spawn(invocation, true, |descriptors| {
+        let mut command = Command::new(bubblewrap);
+        let inherited = configure(&mut command, rules, mounts, invocation, descriptors)?;
+        Ok(Prepared { command, inherited })
+    })
+}
+
+fn configure(
+    command: &mut Command,
+    rules: &Rules,
+    mounts: &Mounts,
+    invocation: &Invocation,
+    descriptors: &Descriptors<'_>,
+) -> io::Result<Vec<OwnedFd>> {
+    // These two come first, while single digits are free.
+    let (info, report) = (descriptors.report()?, descriptors.report()?);
+    let mut arguments = Arguments::default();
+    arguments.add(ISOLATION.map(OsStr::new));
+    if !rules.network {
+        arguments.add(["--unshare-net".as_ref()]);
+    }
+    let mut inherited = mount(&mut arguments, rules, mounts, descriptors)?;
+    arguments.add(["--chdir".as_ref(), invocation.directory.as_os_str()]);
+    arguments.add_descriptor("--info-fd", &info);
+    for program in filter::filters(rules)? {
+        let program = descriptors.file(&filter::to_bytes(&program))?;
+        arguments.add_descriptor("--add-seccomp-fd", &program);
+        inherited.push(program);
+    }
+    let arguments = descriptors.file(&arguments.0)?;
+    command.arg("--args").arg(number(&arguments));
+    command.args(["--", SHELL, "-c", SCRIPT, "pintle-sandbox"]).arg(number(&report)).arg(number(&info));
+    command.arg(&invocation.program).args(&invocation.arguments);
+    inherited.extend([info, report, arguments]);
+    Ok(inherited)
+}
+
+/// Adds the mounts. Returns the descriptors that they need.
+fn mount(
+    arguments: &mut Arguments,
+    rules: &Rules,
+    mounts: &Mounts,
+    descriptors: &Descriptors<'_>,
+) -> io::Result<Vec<OwnedFd>> {
+    let is_root = |path: &Path| path.parent().is_none();
+    let root = mounts.iter().find(|(path, _)| is_root(path)).map(|(_, view)| view);
+    let bind = if root == Some(View::Writable) { "--bind" } else { "--ro-bind" };
+    arguments.add([bind, "/", "/", "--dev", "/dev", "--proc", "/proc"].map(OsStr::new));
+    for path in KERNEL {
+        arguments.add(["--ro-bind-try", path, path].map(OsStr::new));
+    }
+    let mut inherited = Vec::new();
+    let mut sealed = Vec::new();
+    for (path, view) in mounts.iter().filter(|(path, _)| !is_root(path)) {
+        let path = path.as_os_str();
+        match view {
+            View::Writable | View::Pinned => arguments.add(["--bind".as_ref(), path, path]),
+            View::ReadOnly | View::Protected => arguments.add(["--ro-bind".as_ref(), path, path]),
+            View::Temporary => match &rules.temporary {
+                Some(private) => arguments.add(["--bind".as_ref(), private.as_os_str(), path]),
+                None => arguments.add(["--perms".as_ref(), "1777".as_ref(), "--tmpfs".as_ref(), path]),
+            },
+            View::Empty | View::HiddenDirectory => {
+                arguments.add(["--tmpfs".as_ref(), path]);
+                sealed.push(path);
+            }
+            View::HiddenFile => {
+                let empty = descriptors.file(&[])?;
+                arguments.add(["--perms", "0000"].map(OsStr::new));
+                arguments.add_descriptor("--ro-bind-data", &empty);
+                arguments.add([path]);
+                inherited.push(empty);
+            }
+        }
+    }
+    // Only now, since directories inside may be mount points.
+    for path in sealed {
+        arguments.add(["--remount-ro".as_ref(), path]);
+    }
+    Ok(inherited)
+}
+
+/// Arguments in the form of a file: each ends with a zero byte.
+#[derive(Default)]
+struct Arguments(Vec<u8>);
+
+impl Arguments {
+    fn add<'a>(&mut self, arguments: impl IntoIterator<Item = &'a OsStr>) {
+        for argument in arguments {
+            self.0.extend_from_slice(argument.as_bytes());
+            self.0.push(0);
+        }
+    }
+
+    fn add_descriptor(&mut self, option: &str, descriptor: &OwnedFd) {
+        self.add([option.as_ref(), number(descriptor).as_os_str()]);
+    }
+}
+
+fn number(descriptor: &OwnedFd) -> OsString {
+    descriptor.as_raw_fd().to_string().into()
+}
+
+/// Returns the arguments of a sandbox in which nothing is writable, to try it out.
+pub(super) fn trial() -> Vec<&'static str> {
+    let binds = ["--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
+    let kernel = KERNEL.iter().flat_map(|path| ["--ro-bind-try", path, path]);
+    ISOLATION
+        .into_iter()
+        .chain(binds)
+        .chain(kernel)
+        .chain(["--tmpfs", "/tmp", "--", SHELL, "-c", ":"])
+        .collect()
+}
+
+/// Returns the arguments of the least sandbox that needs a user namespace.
+pub(super) fn namespace_trial() -> Vec<&'static str> {
+    vec!["--unshare-user", "--ro-bind", "/", "/", "--", SHELL, "-c", ":"]
+}
+
+/// Returns the first program `name` in the absolute directories of a search path.
+pub(super) fn find(name: &str, search_path: &OsStr) -> Option<PathBuf> {
+    let directories = std::env::split_paths(search_path).filter(|directory| directory.is_absolute());
+    directories.map(|directory| directory.join(name)).find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}

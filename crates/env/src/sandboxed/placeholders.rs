@@ -1,0 +1,74 @@
+//! Files and directories in place of protected paths that do not exist.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this module creates mount points on the host and removes them"
+)]
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, Metadata},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use crate::error::EnvError;
+
+/// What is created in place of a missing path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placeholder {
+    /// For the path itself, since programs treat an empty file like a missing one more often than
+    /// an empty directory.
+    File,
+    /// For a directory above it.
+    Directory,
+}
+
+/// Placeholders that exist, with device and inode. A mount needs something to be mounted on; they
+/// stay until no command runs, since removing a mount point removes the mount.
+#[derive(Debug, Default)]
+pub(super) struct Placeholders(Mutex<BTreeMap<PathBuf, (u64, u64)>>);
+
+impl Placeholders {
+    /// Creates a placeholder unless something is there by now.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    pub(super) fn create(&self, path: &Path, kind: Placeholder) -> Result<(), EnvError> {
+        let created = match kind {
+            Placeholder::File => File::create_new(path).map(drop),
+            Placeholder::Directory => fs::create_dir(path),
+        };
+        let found = created.and_then(|()| fs::symlink_metadata(path));
+        match found {
+            Ok(found) => {
+                let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                known.insert(path.to_path_buf(), (found.dev(), found.ino()));
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(EnvError::from_io("create", path, error)),
+        }
+    }
+
+    /// Removes those that are still empty and have not been replaced. Call it when no command runs;
+    /// a drop cannot know that, and removes nothing.
+    pub(super) fn remove(&self) {
+        let known = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (path, identity) in known {
+            let same = |found: &Metadata| (found.dev(), found.ino()) == identity;
+            let removed = match fs::symlink_metadata(&path) {
+                // A directory that is not empty is not removed.
+                Ok(found) if same(&found) && found.is_dir() => fs::remove_dir(&path),
+                Ok(found) if same(&found) && found.len() == 0 => fs::remove_file(&path),
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = removed {
+                tracing::debug!(%error, path = %path.display(), "a placeholder is not removed");
+            }
+        }
+    }
+}

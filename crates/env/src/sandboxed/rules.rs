@@ -1,0 +1,34 @@
+//! Permissions of sandboxed commands.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use super::{Protection, SandboxLevel};
+
+/// Permissions of sandboxed commands.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub(super) level: SandboxLevel,
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) protected: Vec<PathBuf>,
+    pub(super) hidden: Vec<PathBuf>,
+    /// What commands see as `/tmp`.
+    pub(super) temporary: Option<PathBuf>,
+    /// Directory of the environment; always visible.
+    pub(super) working_directory: PathBuf,
+    pub(super) network: bool,
+    pub(super) unix_sockets: bool,
+    /// Restrictions that need not be enforced.
+    pub(super) accepted: BTreeSet<Protection>,
+}
+
+impl Rules {
+    /// Returns the directories that commands may write below.
+    pub(super) fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        self.writable.iter().chain(&self.temporary)
+    }
+
+    /// Returns true if a protected path is below a directory that commands may write to.
+    pub(super) fn protects_within_roots(&self) -> bool {
+        self.protected.iter().any(|path| self.roots().any(|root| path.starts_with(root)))
+    }
+}
