@@ -63,7 +63,7 @@ pub use output::{
 pub use process::{ExitStatus, Process, ProcessOutput, Signal, TERMINATE_GRACE};
 pub use read_only::{CommandClassifier, ReadOnly};
 #[cfg(all(target_os = "linux", any(all(test, feature = "local"), feature = "sandbox")))]
-pub use sandboxed::{Protection, SandboxLevel, SandboxSupport, SandboxUnavailable, Sandboxed};
+pub use sandboxed::{ProjectCaches, Protection, SandboxLevel, SandboxSupport, SandboxUnavailable, Sandboxed};
 pub use search::{
     DEFAULT_MAX_RESULTS, GlobRequest, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest, SearchScope,
 };

@@ -1,6 +1,7 @@
 //! The wrapper that sandboxes commands. Linux only.
 
 mod bubblewrap;
+mod caches;
 mod filter;
 mod landlock;
 mod mounts;
@@ -14,8 +15,9 @@ use std::{collections::BTreeSet, fmt, io, path::PathBuf, sync::Arc};
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
+pub use self::caches::ProjectCaches;
 pub use self::support::{SandboxSupport, SandboxUnavailable};
-use self::{mounts::Mounts, placeholders::Placeholders, rules::Rules};
+use self::{mounts::Mounts, placeholders::Placeholders, rules::Rules, support::Bubblewrap};
 use crate::{
     blocking::blocking,
     command::Command,
@@ -120,7 +122,7 @@ pub struct Sandboxed {
     inner: LocalEnvironment,
     rules: Arc<Rules>,
     placeholders: Arc<Placeholders>,
-    support: OnceCell<Arc<SandboxSupport>>,
+    support: OnceCell<SandboxSupport>,
 }
 
 impl Sandboxed {
@@ -151,7 +153,7 @@ impl Sandboxed {
     /// Uses what was found out about this machine, instead of finding it out again.
     #[must_use]
     pub fn with_support(mut self, support: SandboxSupport) -> Self {
-        self.support = OnceCell::new_with(Some(Arc::new(support)));
+        self.support = OnceCell::new_with(Some(support));
         self
     }
 
@@ -256,20 +258,25 @@ impl Sandboxed {
         self.inner.kill_all();
     }
 
-    /// Returns what this machine supports; found out once.
-    async fn support(&self) -> Result<&Arc<SandboxSupport>, EnvError> {
-        let probe = || async { SandboxSupport::probe(&self.inner).await.map(Arc::new) };
-        self.support.get_or_try_init(probe).await
-    }
-
-    /// Checks that the level is available.
-    async fn require_level(&self) -> Result<&Arc<SandboxSupport>, EnvError> {
-        let support = self.support().await?;
-        match support.unavailable(self.rules.level) {
-            None => Ok(support),
-            Some(reason) => {
-                Err(self.unsupported(format!("the sandbox level `{}`: {reason}", self.rules.level)))
+    /// Checks that the level is available; the program of the level *full* is looked for once.
+    async fn require_level(&self) -> Result<Option<Bubblewrap>, EnvError> {
+        let level = self.rules.level;
+        let probe = || async { SandboxSupport::probe(&self.inner).await };
+        let reason = match (level, self.support.get()) {
+            (SandboxLevel::Writes, None) => blocking(support::landlock_unavailable).await?,
+            (SandboxLevel::Writes, Some(support)) => support.unavailable(level).cloned(),
+            (SandboxLevel::Full, _) => {
+                let support = self.support.get_or_try_init(probe).await?;
+                let reason = support.unavailable(level).cloned();
+                if reason.is_none() {
+                    return Ok(support.bubblewrap().cloned());
+                }
+                reason
             }
+        };
+        match reason {
+            None => Ok(None),
+            Some(reason) => Err(self.unsupported(format!("the sandbox level `{level}`: {reason}"))),
         }
     }
 
@@ -296,16 +303,15 @@ impl Sandboxed {
     /// Returns how commands are started at this level.
     async fn launcher(&self) -> Result<Launcher, EnvError> {
         self.require_rules()?;
+        let bubblewrap = self.require_level().await?;
         let rules = Arc::clone(&self.rules);
-        let bubblewrap = match self.rules.level {
-            SandboxLevel::Writes => {
+        let bubblewrap = match (self.rules.level, bubblewrap) {
+            (SandboxLevel::Full, Some(found)) => found.path,
+            (SandboxLevel::Full, None) => return Err(self.unsupported("the sandbox level `full`")),
+            (SandboxLevel::Writes, _) => {
                 let launch = move |invocation: &Invocation| landlock::spawn(&rules, invocation);
                 return Ok(Launcher::With(Arc::new(launch)));
             }
-            SandboxLevel::Full => self.require_level().await?.bubblewrap().map(|found| found.path.clone()),
-        };
-        let Some(bubblewrap) = bubblewrap else {
-            return Err(self.unsupported("the sandbox level `full`"));
         };
         let placeholders = Arc::clone(&self.placeholders);
         let launch = move |invocation: &Invocation| {

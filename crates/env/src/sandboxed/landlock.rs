@@ -108,9 +108,11 @@ fn ruleset(rules: &Rules) -> io::Result<RulesetCreated> {
             .create()
     };
     let mut ruleset = create().map_err(io::Error::other)?.set_compatibility(CompatLevel::BestEffort);
+    let devices = AccessFs::MakeChar | AccessFs::MakeBlock;
     for root in rules.roots() {
         let root = PathFd::new(root).map_err(io::Error::other)?;
-        let rule = PathBeneath::new(root, writes | AccessFs::IoctlDev);
+        // A device of root's own making would lead to a disk, past every other rule.
+        let rule = PathBeneath::new(root, (writes | AccessFs::IoctlDev) & !devices);
         ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
     }
     let to_files = (writes & AccessFs::from_file(WRITES)) | AccessFs::IoctlDev;

@@ -222,7 +222,7 @@ impl Mounts {
                 return Err(refused("protecting", &path, "it is a link, which a command could replace"));
             }
             // A file instead of a directory keeps everything below it from being created.
-            if is_last || !found.is_dir() {
+            if is_last || !found.is_dir() || placeholders.is_empty(&path, &found) {
                 break;
             }
             parents.push(name);

@@ -53,6 +53,13 @@ impl Placeholders {
         }
     }
 
+    /// Returns true if a path is a placeholder directory in which nothing was created since.
+    pub(super) fn is_empty(&self, path: &Path, found: &Metadata) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_ours = known.get(path) == Some(&(found.dev(), found.ino()));
+        is_ours && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+    }
+
     /// Removes those that are still empty and have not been replaced. Call it when no command runs;
     /// a drop cannot know that, and removes nothing.
     pub(super) fn remove(&self) {

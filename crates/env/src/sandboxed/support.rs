@@ -107,11 +107,7 @@ impl SandboxSupport {
     /// result, not an error.
     pub async fn probe(local: &LocalEnvironment) -> Result<Self, EnvError> {
         let mut unavailable = BTreeMap::new();
-        let version = blocking(landlock::version).await?;
-        if version == 0 {
-            unavailable.insert(SandboxLevel::Writes, SandboxUnavailable::NoLandlock);
-        } else if version < LANDLOCK {
-            let reason = SandboxUnavailable::LandlockTooOld { found: version };
+        if let Some(reason) = blocking(landlock_unavailable).await? {
             unavailable.insert(SandboxLevel::Writes, reason);
         }
         let bubblewrap = match probe_bubblewrap(local).await? {
@@ -154,6 +150,15 @@ impl SandboxSupport {
 
     pub(super) fn bubblewrap(&self) -> Option<&Bubblewrap> {
         self.bubblewrap.as_ref()
+    }
+}
+
+/// Returns why the level *writes* is not available.
+pub(super) fn landlock_unavailable() -> Option<SandboxUnavailable> {
+    match landlock::version() {
+        0 => Some(SandboxUnavailable::NoLandlock),
+        found if found < LANDLOCK => Some(SandboxUnavailable::LandlockTooOld { found }),
+        _ => None,
     }
 }
 

@@ -1,0 +1,257 @@
+//! Real builds in the sandbox, with the dependencies in the caches of the user and no network.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use super::*;
+
+const BOTH: [SandboxLevel; 2] = [SandboxLevel::Full, SandboxLevel::Writes];
+
+/// Longest build.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A user with caches of their own, and a project.
+struct Project {
+    harness: Harness,
+    /// Variables of the user.
+    user: Vec<(String, std::ffi::OsString)>,
+}
+
+impl Project {
+    /// Returns `None`, with a message, if a program is missing.
+    fn new(programs: &[&str]) -> Option<Self> {
+        let harness = Harness::new();
+        for directory in ["home", "state", "temporary"] {
+            fs::create_dir(harness.at("").join(directory)).unwrap();
+        }
+        let user = vec![("HOME".to_owned(), harness.at("home").into_os_string())];
+        let project = Self { harness, user };
+        for program in programs {
+            if !project.outside(&format!("command -v {program}")) {
+                println!("SKIPPED: {program} is not here to build with");
+                return None;
+            }
+        }
+        Some(project)
+    }
+
+    fn variables(&self) -> impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)> {
+        // Toolchains of rustup are not in the home directory of the test.
+        let rustup = std::env::var_os("RUSTUP_HOME")
+            .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".rustup").into_os_string()));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let user = self.user.iter().map(|(name, value)| (name.into(), value.clone()));
+        let all = user.chain([("PATH".into(), path), ("RUSTUP_HOME".into(), rustup.unwrap_or_default())]);
+        all.collect::<Vec<_>>().into_iter()
+    }
+
+    /// Runs a line as the user, outside of any sandbox.
+    fn outside(&self, line: &str) -> bool {
+        let mut command = std::process::Command::new("/bin/bash");
+        let command = command.args(["-c", line]).current_dir(self.harness.at("root"));
+        let output = command.env_clear().envs(self.variables()).stdin(Stdio::null()).output().unwrap();
+        if !output.status.success() {
+            println!("{line}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        output.status.success()
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.harness.at("").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// Runs a line in the sandbox at both levels, in a copy of the project each.
+    async fn inside(&self, line: &str) {
+        for level in BOTH {
+            let caches = self.harness.at("").join("state").join(level.to_string());
+            let caches = ProjectCaches::prepare(caches, self.variables()).await.unwrap();
+            let project = self.harness.at("root").join(format!("at-{level}"));
+            assert!(self.outside(&format!("mkdir at-{level} && cp -r project/. at-{level}")));
+            let mut builder = LocalEnvironment::builder(&project);
+            for (name, value) in self.variables().chain(caches.variables().clone()) {
+                builder = builder.variable(name, value);
+            }
+            let before = listing(&self.harness.at("home"));
+            let environment = Sandboxed::new(builder.build().unwrap())
+                .with_level(level)
+                .with_writable(&project)
+                .with_writable(caches.directory())
+                .with_temporary(self.harness.at("temporary"));
+            if let Err(error) = environment.initialize().await {
+                println!("SKIPPED: {error}");
+                assert!(std::env::var_os("CI").is_none(), "this machine has no sandbox of the level {level}");
+                continue;
+            }
+            let request = ExecRequest::new(line).with_timeout(LONG);
+            let result = environment.exec_command(request).await.unwrap();
+            assert!(result.success(), "{level}: {:?}", result.output.to_text_lossy());
+            environment.cleanup().await.unwrap();
+            assert_eq!(listing(&self.harness.at("home")), before, "{level}: the user's caches are unchanged");
+        }
+    }
+}
+
+/// Returns all paths below a directory with their sizes.
+fn listing(directory: &Path) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        let metadata = entry.metadata().unwrap();
+        if metadata.is_dir() {
+            found.extend(listing(&entry.path()));
+        }
+        found.push((entry.path(), metadata.len()));
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn cargo_builds_offline_with_the_crates_of_the_user() {
+    let Some(mut project) = Project::new(&["cargo", "cc"]) else { return };
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    let cargo_home = std::env::var_os("CARGO_HOME").map_or(home.join(".cargo"), PathBuf::from);
+    // This crate is built with it, so its user has it.
+    let crates = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
+    let mut crates = crates.filter_map(|index| fs::read_dir(index.path()).ok()).flatten().flatten();
+    let Some(version) =
+        crates.find_map(|one| Some(one.file_name().to_str()?.strip_prefix("cfg-if-")?.to_owned()))
+    else {
+        println!("SKIPPED: no crate cfg-if in the cache of the user");
+        return;
+    };
+    // The user's own cache: what it has must suffice, and must not change.
+    project.user.push(("CARGO_HOME".to_owned(), cargo_home.into_os_string()));
+    project.write(
+        "root/project/Cargo.toml",
+        &format!("[package]\nname = \"a\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ncfg-if = \"={version}\"\n[workspace]\n"),
+    );
+    project.write("root/project/src/main.rs", "cfg_if::cfg_if! { if #[cfg(unix)] { fn main() {} } }\n");
+    project.inside("cargo run --offline && test ! -e $CARGO_HOME/credentials.toml").await;
+}
+
+#[tokio::test]
+async fn go_builds_offline_with_the_modules_of_the_user() {
+    let Some(project) = Project::new(&["go"]) else { return };
+    // A module in the form in which the user's cache has what was once fetched.
+    let proxy = "home/go/pkg/mod/cache/download/example.com/dep/@v";
+    project.write(&format!("{proxy}/v1.0.0.mod"), "module example.com/dep\n");
+    project
+        .write(&format!("{proxy}/v1.0.0.info"), "{\"Version\":\"v1.0.0\",\"Time\":\"2020-01-01T00:00:00Z\"}");
+    project.write(&format!("{proxy}/list"), "v1.0.0\n");
+    project.write("root/zip/example.com/dep@v1.0.0/go.mod", "module example.com/dep\n");
+    project
+        .write("root/zip/example.com/dep@v1.0.0/dep.go", "package dep\n\nfunc Answer() int { return 42 }\n");
+    let zip = project.harness.at("").join(proxy).join("v1.0.0.zip");
+    if !project.outside(&format!("cd zip && python3 -m zipfile -c {} example.com", zip.display())) {
+        println!("SKIPPED: python3 is not here to make a module");
+        return;
+    }
+    project.write(
+        "root/project/go.mod",
+        "module example.com/app\n\ngo 1.18\n\nrequire example.com/dep v1.0.0\n",
+    );
+    project.write(
+        "root/project/main.go",
+        "package main\n\nimport \"example.com/dep\"\n\nfunc main() { if dep.Answer() != 42 { panic(0) } }\n",
+    );
+    // There is no checksum database without network.
+    project.inside("GOFLAGS=\"$GOFLAGS -mod=mod\" GONOSUMDB=* GONOSUMCHECK=1 GOFLAGS=-mod=mod GOSUMDB=off go build -o app . && ./app").await;
+}
+
+#[tokio::test]
+async fn npm_installs_offline_with_the_packages_of_the_user() {
+    let Some(project) = Project::new(&["npm", "node"]) else { return };
+    project.write(
+        "root/dep/package.json",
+        "{\"name\":\"pintle-dep\",\"version\":\"1.0.0\",\"main\":\"index.js\"}",
+    );
+    project.write("root/dep/index.js", "module.exports = 42;");
+    // Packed and cached by the user.
+    assert!(project.outside("cd dep && npm pack --silent && npm cache add ./pintle-dep-1.0.0.tgz"));
+    assert!(project.outside("mkdir -p project && cp dep/*.tgz project"));
+    project.write(
+        "root/project/package.json",
+        "{\"name\":\"app\",\"version\":\"1.0.0\",\"scripts\":{\"test\":\"node test.js\"},\
+         \"dependencies\":{\"pintle-dep\":\"file:pintle-dep-1.0.0.tgz\"}}",
+    );
+    project.write("root/project/test.js", "process.exit(require('pintle-dep') === 42 ? 0 : 1);");
+    project.inside("npm install --offline --no-audit --no-fund && npm test").await;
+}
+
+#[tokio::test]
+async fn pip_installs_from_a_directory() {
+    let Some(project) = Project::new(&["python3"]) else { return };
+    if !project.outside("python3 -c 'import venv, ensurepip'") {
+        println!("SKIPPED: python3 has no venv");
+        return;
+    }
+    let wheel = [
+        ("pintle_dep/__init__.py", "ANSWER = 42\n"),
+        ("pintle_dep-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: pintle-dep\nVersion: 1.0\n"),
+        ("pintle_dep-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+        (
+            "pintle_dep-1.0.dist-info/RECORD",
+            "pintle_dep/__init__.py,,\npintle_dep-1.0.dist-info/METADATA,,\n\
+             pintle_dep-1.0.dist-info/WHEEL,,\npintle_dep-1.0.dist-info/RECORD,,\n",
+        ),
+    ];
+    for (path, content) in wheel {
+        project.write(&format!("root/wheel/{path}"), content);
+    }
+    let pack = "mkdir -p project/wheels && cd wheel && \
+                python3 -m zipfile -c ../project/wheels/pintle_dep-1.0-py3-none-any.whl *";
+    assert!(project.outside(pack));
+    let line = "python3 -m venv venv && venv/bin/pip install --no-index --find-links wheels pintle-dep && \
+                venv/bin/python -c 'import pintle_dep; assert pintle_dep.ANSWER == 42'";
+    project.inside(line).await;
+}
+
+#[tokio::test]
+async fn make_compiles_and_runs() {
+    let Some(project) = Project::new(&["make", "cc"]) else { return };
+    project.write("root/project/Makefile", "test: app\n\t./app\napp: app.c\n\tcc -o $@ $<\n");
+    project.write("root/project/app.c", "#include <stdio.h>\nint main(void) { return tmpfile() == 0; }\n");
+    project.inside("make test").await;
+}
+
+const GIT: &str = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b && \
+    git init -q repository && cd repository && echo x >file && git add file && git commit -qm one && \
+    echo y >file && git diff | grep -q '^+y' && git status --short | grep -q ' M file' && \
+    git commit -qam two && test $(git log --oneline | wc -l) = 2 && git checkout -qb other && \
+    git merge -q --no-edit HEAD~1 && git stash list && git gc -q && git fsck";
+
+#[tokio::test]
+async fn git_works_in_a_new_repository() {
+    let Some(project) = Project::new(&["git"]) else { return };
+    project.write("root/project/README", "");
+    project.inside(GIT).await;
+}
+
+#[tokio::test]
+async fn git_commits_with_protected_settings() {
+    let Some(project) = Project::new(&["git"]) else { return };
+    let harness = &project.harness;
+    assert!(project.outside("git init -q . && rm -rf .git/info"));
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let environment =
+        [".git/config", ".git/hooks", ".git/info"].into_iter().fold(environment, Sandboxed::with_protected);
+    environment.initialize().await.unwrap();
+    let line = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b && \
+        echo x >file && git add file && git commit -qm one && echo y >file && git commit -qam two && \
+        git checkout -qb other && git tag one && git branch -qd master main 2>/dev/null; \
+        test $(git log --oneline | wc -l) = 2 && test -z \"$(git status --short)\"";
+    let result = run(&environment, line).await;
+    assert!(result.success(), "{:?}", result.output.to_text_lossy());
+    for line in [
+        "git config user.name b",
+        "git config core.fsmonitor ./run",
+        "echo x >.git/hooks/pre-commit",
+        "mkdir .git/info",
+        "git worktree add -q ../tree",
+    ] {
+        assert!(!run(&environment, line).await.success(), "{line}");
+    }
+    environment.cleanup().await.unwrap();
+    assert!(!harness.at("root").join(".git/info").exists());
+}

@@ -1,0 +1,169 @@
+//! What a level does not have, and what is refused before a command runs.
+
+use super::*;
+
+fn unsupported(error: &EnvError) -> &str {
+    match error {
+        EnvError::Unsupported { operation, .. } => operation,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_level_writes_neither_hides_nor_protects() {
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
+    let environment = environment.with_hidden("../outside/secret");
+    let error = environment.initialize().await.unwrap_err();
+    assert!(unsupported(&error).contains("only `full` can hide"), "{error}");
+    let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
+    assert!(unsupported(&error).contains("only `full` can hide"), "{error}");
+    let Some(environment) = harness.sandboxed().await else { return };
+    // Nothing is writable there anyway.
+    let environment = environment.with_protected("../outside/secret");
+    environment.initialize().await.unwrap();
+    let environment = environment.with_protected(".git/config");
+    let error = environment.initialize().await.unwrap_err();
+    assert!(unsupported(&error).contains("only `full` can"), "{error}");
+    assert!(environment.unenforced().await.unwrap().contains(&Protection::ProtectedPaths));
+    let environment = environment.accepting(Protection::ProtectedPaths);
+    environment.initialize().await.unwrap();
+    assert!(run(&environment, "mkdir .git && echo x >.git/config").await.success());
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_unavailable_level_starts_nothing() {
+    let harness = Harness::new();
+    let support = SandboxSupport::probe(&harness.local()).await.unwrap();
+    let message = "setting up uid map: Permission denied".to_owned();
+    for (level, reason, expected) in [
+        (
+            SandboxLevel::Full,
+            SandboxUnavailable::NoBubblewrap,
+            "bwrap, the program of bubblewrap, was not found",
+        ),
+        (
+            SandboxLevel::Full,
+            SandboxUnavailable::BubblewrapTooOld { found: "bubblewrap 0.4.1".to_owned() },
+            "bubblewrap 0.4.1 is too old",
+        ),
+        (
+            SandboxLevel::Full,
+            SandboxUnavailable::NoUserNamespaces { message: message.clone() },
+            "not allowed",
+        ),
+        (SandboxLevel::Full, SandboxUnavailable::BubblewrapFailed { message }, "cannot set up the sandbox"),
+        (SandboxLevel::Writes, SandboxUnavailable::NoLandlock, "no Landlock"),
+        (SandboxLevel::Writes, SandboxUnavailable::LandlockTooOld { found: 2 }, "version 2"),
+    ] {
+        let support = support.clone().without(level, reason.clone());
+        assert!(!support.levels().contains(&level));
+        assert_eq!(support.unavailable(level), Some(&reason));
+        let environment = Sandboxed::new(harness.local()).with_level(level).with_support(support);
+        for accepted in [Protection::Writes, Protection::Signals] {
+            let environment = Sandboxed { inner: harness.local(), ..environment_like(&environment) };
+            let environment = environment.accepting(accepted);
+            let error = environment.initialize().await.unwrap_err();
+            assert!(unsupported(&error).contains(expected), "{error}");
+            let error = environment.exec_command(ExecRequest::new("echo x >ran")).await.unwrap_err();
+            assert!(unsupported(&error).contains(expected), "{error}");
+        }
+        assert!(!harness.at("root/ran").exists());
+    }
+}
+
+/// Returns a sandbox with the same rules.
+fn environment_like(environment: &Sandboxed) -> Sandboxed {
+    Sandboxed {
+        inner: LocalEnvironment::builder("/").build().unwrap(),
+        rules: Arc::clone(&environment.rules),
+        placeholders: Arc::default(),
+        support: environment.support.clone(),
+    }
+}
+
+#[tokio::test]
+async fn bubblewrap_is_found_by_absolute_directories_only() {
+    let harness = Harness::new();
+    for path in ["", ".:bin", "/nonexistent"] {
+        let local = LocalEnvironment::builder(harness.at("root")).variable("PATH", path).build().unwrap();
+        let support = SandboxSupport::probe(&local).await.unwrap();
+        assert_eq!(support.unavailable(SandboxLevel::Full), Some(&SandboxUnavailable::NoBubblewrap));
+        assert_eq!(support.bubblewrap_version(), None);
+    }
+    for (script, expected) in [
+        (
+            "echo bubblewrap 0.3.1",
+            SandboxUnavailable::BubblewrapTooOld { found: "bubblewrap 0.3.1".to_owned() },
+        ),
+        (
+            "[ $1 != --version ] || { echo bubblewrap 0.9.0; exit; }; echo bwrap: no namespace >&2; exit 1",
+            SandboxUnavailable::NoUserNamespaces { message: "no namespace".to_owned() },
+        ),
+        (
+            "[ $1 != --version ] || { echo bubblewrap 0.9.0; exit; }; [ $# != 8 ] || exit 0; echo bwrap: no mount >&2; exit 1",
+            SandboxUnavailable::BubblewrapFailed { message: "no mount".to_owned() },
+        ),
+    ] {
+        use std::os::unix::fs::PermissionsExt;
+        let program = harness.at("outside/bwrap");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let builder = LocalEnvironment::builder(harness.at("root")).variable("PATH", harness.at("outside"));
+        let support = SandboxSupport::probe(&builder.build().unwrap()).await.unwrap();
+        assert_eq!(support.unavailable(SandboxLevel::Full), Some(&expected));
+    }
+}
+
+#[tokio::test]
+async fn bubblewrap_must_not_be_writable() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let environment = environment.with_writable("/usr");
+    let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
+    let EnvError::Spawn { source, .. } = error else { panic!("{error:?}") };
+    assert!(source.to_string().contains("is writable for sandboxed commands"), "{source}");
+}
+
+#[tokio::test]
+async fn a_file_with_several_names_is_not_hidden() {
+    let harness = Harness::new();
+    fs::hard_link(harness.at("outside/secret"), harness.at("outside").join("other")).unwrap();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let environment = environment.with_hidden("../outside/secret");
+    let error = environment.initialize().await.unwrap_err();
+    assert!(matches!(error, EnvError::Refused { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_protected_link_is_refused() {
+    let harness = Harness::new();
+    fs::create_dir(harness.at("root").join("settings")).unwrap();
+    std::os::unix::fs::symlink("settings", harness.at("root").join("link")).unwrap();
+    for path in ["link", "link/file"] {
+        let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+        let environment = environment.with_protected(path);
+        let error = environment.initialize().await.unwrap_err();
+        assert!(matches!(error, EnvError::Refused { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn placeholders_are_removed_by_cleanup() {
+    let harness = Harness::new();
+    fs::create_dir(harness.at("root").join("dir")).unwrap();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let environment =
+        environment.with_protected("dir/file").with_protected("none/file").with_protected("kept/file");
+    environment.initialize().await.unwrap();
+    for path in ["dir/file", "none", "kept"] {
+        assert!(harness.at("root").join(path).exists(), "{path}");
+    }
+    // The user may put something there meanwhile.
+    fs::write(harness.at("root").join("kept/file"), "x").unwrap();
+    assert!(run(&environment, "cat kept/file && ! echo y >kept/file").await.success());
+    environment.cleanup().await.unwrap();
+    assert!(!harness.at("root").join("dir/file").exists() && !harness.at("root").join("none").exists());
+    assert_eq!(fs::read_to_string(harness.at("root/kept/file")).unwrap(), "x");
+}
