@@ -72,6 +72,10 @@ impl From<tokio::process::Child> for Launched {
     }
 }
 
+/// Function that starts a process.
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+type Launch = dyn Fn(&Invocation) -> io::Result<Launched> + Send + Sync;
+
 /// How a process is started.
 #[derive(Clone)]
 pub(crate) enum Launcher {
@@ -79,7 +83,7 @@ pub(crate) enum Launcher {
     Plain,
     /// By a function.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-    With(Arc<dyn Fn(&Invocation) -> io::Result<Launched> + Send + Sync>),
+    With(Arc<Launch>),
 }
 
 impl Launcher {

@@ -133,5 +133,5 @@ fn argument(index: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompCond
 }
 
 fn rule<const N: usize>(conditions: [SeccompCondition; N]) -> Result<SeccompRule, BackendError> {
-    SeccompRule::new(conditions.to_vec())
+    SeccompRule::new(conditions.into())
 }

@@ -5,10 +5,6 @@
 //! command, but a directory above it can, which would take the mount along and leave the path free:
 //! the directories between a writable root and a hidden or protected path are therefore mounted on
 //! themselves.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this module inspects paths of the host that are to be mounted"
-)]
 
 mod sockets;
 

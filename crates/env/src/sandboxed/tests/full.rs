@@ -156,3 +156,79 @@ async fn the_most_specific_path_decides() {
     assert!(run(&environment, line).await.success());
     environment.cleanup().await.unwrap();
 }
+
+/// Variable with which this test runs itself as the application that is killed: the directory.
+const APPLICATION: &str = "PINTLE_TEST_SANDBOXED_APPLICATION";
+
+#[tokio::test]
+async fn a_killed_application_leaves_nothing() {
+    use std::time::{Duration, Instant};
+    if let Some(directory) = std::env::var_os(APPLICATION) {
+        return run_until_killed(&PathBuf::from(directory)).await;
+    }
+    let harness = Harness::new();
+    for level in [SandboxLevel::Full, SandboxLevel::Writes] {
+        if harness.at_level(level).await.is_none() {
+            return;
+        }
+        let name = format!("pintle-killed-{level}-{}", std::process::id());
+        fs::write(harness.at("").join("name"), &name).unwrap();
+        fs::write(harness.at("").join("level"), level.to_string()).unwrap();
+        let mut application = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "sandboxed::tests::full::a_killed_application_leaves_nothing"])
+            .env(APPLICATION, harness.at(""))
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        while running(&name) < JOBS.len() {
+            assert!(started.elapsed() < Duration::from_secs(20), "{level}: {}", running(&name));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        application.kill().unwrap();
+        application.wait().unwrap();
+        let killed = Instant::now();
+        while running(&name) > 0 {
+            assert!(killed.elapsed() < Duration::from_secs(10), "{level}: {}", running(&name));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Jobs of an application; each leaves one process named `NAME`.
+const JOBS: [&str; 4] = [
+    "exec -a NAME sleep 1000",
+    "trap '' TERM; exec -a NAME sleep 1000",
+    "setsid bash -c 'exec -a NAME sleep 1000' & wait",
+    "(setsid bash -c 'trap \"\" TERM; (exec -a NAME sleep 1000 &)' &); sleep 1000",
+];
+
+async fn run_until_killed(directory: &std::path::Path) {
+    let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+    let level = if read("level") == "full" { SandboxLevel::Full } else { SandboxLevel::Writes };
+    let path = std::env::var_os("PATH").unwrap();
+    let local = LocalEnvironment::builder(directory.join("root")).variable("PATH", path).build().unwrap();
+    let environment = Sandboxed::new(local).with_level(level);
+    let mut processes = Vec::new();
+    for job in JOBS {
+        let command = Command::shell(job.replace("NAME", &read("name")));
+        processes.push(environment.spawn(command).await.unwrap());
+    }
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn kill_all_reaches_into_the_namespace() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let name = format!("pintle-killed-all-{}", std::process::id());
+    let line = format!("trap '' TERM; env -i setsid bash -c 'exec -a {name} sleep 1000' & sleep 1000");
+    let process = environment.spawn(Command::shell(line)).await.unwrap();
+    while running(&name) == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    environment.kill_all();
+    assert_eq!(running(&name), 0);
+    drop(process);
+}

@@ -3,10 +3,8 @@
 use super::*;
 
 fn unsupported(error: &EnvError) -> &str {
-    match error {
-        EnvError::Unsupported { operation, .. } => operation,
-        other => panic!("{other:?}"),
-    }
+    let EnvError::Unsupported { operation, .. } = error else { panic!("{error:?}") };
+    operation
 }
 
 #[tokio::test]
