@@ -90,6 +90,8 @@ pub enum Protection {
 ///   namespaces are refused. io_uring, which could do what is refused elsewhere, and the kernel's
 ///   keyrings are refused too, and so is typing into a terminal.
 /// * **File descriptors** of the embedding process are closed, inherited ones too.
+/// * **Variables** reach the command and not bubblewrap, which would load code that some of them
+///   name. It takes at most about 2,500 at the level *full*; with more a command is not started.
 /// * **`TMPDIR`** is set to the [temporary directory](Self::with_temporary), if there is one.
 ///
 /// The sandbox restricts commands, not file operations of the embedding application: wrap it in

@@ -108,12 +108,9 @@ impl Scope {
     /// Returns the status of the command whose leader exited with `code`. A leader that waits for
     /// another process reports its signal by a code, as a shell does.
     pub(super) fn true_status(&self, code: i32) -> ExitStatus {
-        match code.checked_sub(SIGNALED) {
-            Some(signal) if self.group.init.get().is_some() && SIGNALS.contains(&signal) => {
-                ExitStatus::Signaled(signal)
-            }
-            _ => ExitStatus::Exited(code),
-        }
+        let signal = code.checked_sub(SIGNALED).filter(|signal| SIGNALS.contains(signal));
+        let signal = signal.filter(|_| self.group.init.get().is_some());
+        signal.map_or(ExitStatus::Exited(code), ExitStatus::Signaled)
     }
 
     /// Records that the leader was waited for.

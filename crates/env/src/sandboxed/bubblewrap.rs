@@ -18,7 +18,10 @@ use super::{
     rules::Rules,
     thread::{self, Descriptors, Prepared},
 };
-use crate::local::{Invocation, Launched};
+use crate::{
+    local::{Invocation, Launched},
+    variables::TAG_VARIABLE,
+};
 
 /// Runs in the sandbox and executes the command. The first argument is the descriptor of the
 /// report, the second a descriptor to close.
@@ -41,7 +44,7 @@ const ISOLATION: [&str; 8] = [
 ];
 
 /// Settings of the kernel. A file that belongs to root is writable for it without any capability.
-const KERNEL: [&str; 2] = ["/proc/sys", "/proc/sysrq-trigger"];
+const KERNEL: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/fs", "/proc/acpi", "/proc/scsi"];
 
 /// Starts a command under the rules.
 pub(super) fn spawn(
@@ -73,6 +76,12 @@ fn configure(
     }
     let mut inherited = mount(&mut arguments, rules, mounts, descriptors)?;
     arguments.add(["--chdir".as_ref(), invocation.directory.as_os_str()]);
+    // Not for bubblewrap itself, which is not restricted: some of them make a program load code.
+    for (name, value) in &invocation.variables {
+        arguments.add(["--setenv".as_ref(), name.as_os_str(), value.as_os_str()]);
+    }
+    let tag = invocation.variables.get_key_value(OsStr::new(TAG_VARIABLE));
+    command.env_clear().envs(tag);
     arguments.add_descriptor("--info-fd", &info);
     for program in filter::filters(rules)? {
         let program = descriptors.file(&filter::to_bytes(&program))?;

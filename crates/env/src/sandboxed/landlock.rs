@@ -26,7 +26,7 @@ pub(super) fn spawn(rules: &Rules, invocation: &Invocation) -> io::Result<Launch
     thread::spawn(invocation, false, |_| {
         restrict(rules)?;
         let mut command = Command::new(&invocation.program);
-        command.args(&invocation.arguments);
+        command.args(&invocation.arguments).env_clear().envs(&invocation.variables);
         Ok(Prepared { command, inherited: Vec::new() })
     })
 }

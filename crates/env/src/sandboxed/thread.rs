@@ -70,7 +70,7 @@ impl Descriptors<'_> {
     }
 }
 
-/// A command that is ready to start, and the descriptors that it inherits besides its pipes.
+/// A command with its variables, and the descriptors that it inherits besides its pipes.
 pub(super) struct Prepared {
     pub(super) command: Command,
     pub(super) inherited: Vec<OwnedFd>,
@@ -125,8 +125,6 @@ fn start(
     keep_only(&ends.flatten().collect::<Vec<_>>())?;
     let Prepared { mut command, inherited } = prepare(&Descriptors { start })?;
     let child = command
-        .env_clear()
-        .envs(&invocation.variables)
         .current_dir(&invocation.directory)
         .stdin(match stdin {
             Some(end) => Stdio::from(end.try_clone()?),

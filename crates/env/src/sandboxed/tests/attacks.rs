@@ -349,3 +349,29 @@ async fn many_processes_leave_nothing() {
         environment.cleanup().await.unwrap();
     }
 }
+
+/// The launcher of the level full is not restricted itself.
+#[tokio::test]
+async fn variables_do_not_reach_the_launcher() {
+    let harness = Harness::new();
+    let request = |harness: &Harness| {
+        // The loader of a program writes there before the program runs.
+        ExecRequest::new("true")
+            .with_env("LD_DEBUG", "files")
+            .with_env("LD_DEBUG_OUTPUT", harness.at("outside").join("loaded").to_string_lossy())
+    };
+    let count = |harness: &Harness| fs::read_dir(harness.at("outside")).unwrap().count();
+    assert!(harness.local().exec_command(request(&harness)).await.unwrap().success());
+    if count(&harness) == 1 {
+        println!("SKIPPED: the loader of this system has no such variables");
+        return;
+    }
+    for level in BOTH {
+        let harness = Harness::new();
+        let Some(environment) = harness.at_level(level).await else { return };
+        environment.initialize().await.unwrap();
+        environment.exec_command(request(&harness)).await.unwrap();
+        assert_eq!(count(&harness), 1, "{level}");
+        environment.cleanup().await.unwrap();
+    }
+}

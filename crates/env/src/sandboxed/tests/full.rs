@@ -232,3 +232,40 @@ async fn kill_all_reaches_into_the_namespace() {
     assert_eq!(running(&name), 0);
     drop(process);
 }
+
+#[tokio::test]
+async fn the_network_of_the_host_is_shared_if_allowed() {
+    use std::os::{linux::net::SocketAddrExt, unix::net::SocketAddr};
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    if !run(&environment, "command -v python3").await.success() {
+        println!("SKIPPED: python3 is not here to connect");
+        return;
+    }
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = format!("pintle-shared-{}", std::process::id());
+    let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let _path = UnixListener::bind(harness.at("outside").join("socket")).unwrap();
+    let connect = |family: &str, address: String| {
+        format!("python3 -c \"import socket; socket.socket(socket.{family}).connect({address})\"")
+    };
+    let to_tcp = connect("AF_INET", format!("('127.0.0.1', {})", tcp.local_addr().unwrap().port()));
+    let to_abstract = connect("AF_UNIX", format!("'\\0{name}'"));
+    let to_path = connect("AF_UNIX", "'../outside/socket'".to_owned());
+    for (network, unix_sockets, lines) in [
+        (false, false, [false, false, false]),
+        (false, true, [false, false, false]),
+        (true, false, [true, false, false]),
+        // Documented behavior: abstract sockets belong to the network.
+        (true, true, [true, true, false]),
+    ] {
+        let environment = harness.at_level(SandboxLevel::Full).await.unwrap();
+        let environment = environment.with_network(network).with_unix_sockets(unix_sockets);
+        environment.initialize().await.unwrap();
+        for (line, is_reached) in [&to_tcp, &to_abstract, &to_path].into_iter().zip(lines) {
+            let result = run(&environment, line).await;
+            assert_eq!(result.success(), is_reached, "{network} {unix_sockets} {line}");
+        }
+        environment.cleanup().await.unwrap();
+    }
+}
