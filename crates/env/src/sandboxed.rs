@@ -57,6 +57,9 @@ pub enum Protection {
     Signals,
     /// Sockets. A seccomp filter.
     Sockets,
+    /// File descriptors that the embedding process has inherited, and those of other commands that
+    /// are just starting. Containers may refuse the thread its own descriptors.
+    Descriptors,
     /// Changes of protected paths below a writable root. Only the level *full* has it: Landlock
     /// cannot take back a part of what it allows.
     ProtectedPaths,
@@ -398,6 +401,7 @@ impl fmt::Display for Protection {
             Self::Devices => "control operations on devices",
             Self::Signals => "signals to processes outside",
             Self::Sockets => "sockets",
+            Self::Descriptors => "inherited file descriptors",
             Self::ProtectedPaths => "changes of protected paths",
         })
     }

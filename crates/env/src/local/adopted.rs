@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::OwnedFd,
     process::{Child, ExitStatus},
     time::Duration,
 };
@@ -75,7 +75,10 @@ impl AdoptedChild {
 /// it starts, as JSON; a line `s` when it is about to execute the program; a line `f` and the exit
 /// code if that fails. The end without an `f` is the success.
 #[derive(Debug)]
-pub(crate) struct StartReport(Receiver);
+pub(crate) struct StartReport {
+    pipe: Receiver,
+    program: String,
+}
 
 /// How a launch ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,9 +92,14 @@ pub(crate) enum Start {
 }
 
 impl StartReport {
-    /// Reads reports from this end of a pipe.
-    pub(crate) fn new(pipe: impl AsFd) -> io::Result<Self> {
-        Receiver::from_owned_fd(pipe.as_fd().try_clone_to_owned()?).map(Self)
+    /// Reads the report about `program` from this end of a pipe.
+    pub(crate) fn new(pipe: OwnedFd, program: String) -> io::Result<Self> {
+        Ok(Self { pipe: Receiver::from_owned_fd(pipe)?, program })
+    }
+
+    /// Returns the name of the program.
+    pub(super) fn into_program(self) -> String {
+        self.program
     }
 
     /// Reads until the program runs or cannot.
@@ -99,9 +107,9 @@ impl StartReport {
     /// # Errors
     ///
     /// [`TimedOut`](io::ErrorKind::TimedOut) after [`START_LIMIT`].
-    pub(super) async fn read(self) -> io::Result<Start> {
+    pub(super) async fn read(&mut self) -> io::Result<Start> {
         let mut report = Vec::new();
-        let mut pipe = self.0.take(MAX_REPORT as u64);
+        let mut pipe = (&mut self.pipe).take(MAX_REPORT as u64);
         timeout(START_LIMIT, pipe.read_to_end(&mut report)).await.map_err(io::Error::from)??;
         Ok(parse(&String::from_utf8_lossy(&report)))
     }

@@ -64,11 +64,10 @@ pub(super) fn spawn(command: Command, context: SpawnContext) -> Result<LocalProc
     let program = invocation.program.to_string_lossy().into_owned();
     let before = Position::now();
     let launched = context.launcher.launch(&invocation).and_then(with_id);
-    let failed = |source| EnvError::Spawn { program: program.clone(), source };
-    let (launched, id) = launched.map_err(failed)?;
+    let (launched, id) = launched.map_err(|source| EnvError::Spawn { program, source })?;
     tracing::debug!(id, tag = context.tag, "process started");
     let scope = Scope::new(id, context.tag, before);
-    let process = LocalProcess::new(launched, scope, context.reaper, program);
+    let process = LocalProcess::new(launched, scope, context.reaper);
     // If this fails, dropping the process kills it at once.
     process.reaper.watch(&process.scope).map_err(not_watched)?;
     Ok(process)
@@ -115,9 +114,6 @@ pub(super) struct LocalProcess {
     is_settled: bool,
     /// Its slot among the concurrent commands.
     slot: Option<Slot>,
-    /// The program, for errors.
-    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-    program: String,
     /// Not read yet: another program is starting this one.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     start: Option<StartReport>,
@@ -125,11 +121,7 @@ pub(super) struct LocalProcess {
 
 impl LocalProcess {
     /// Takes the pipes of a process and registers it.
-    #[cfg_attr(
-        not(all(target_os = "linux", any(test, feature = "sandbox"))),
-        expect(unused_variables, reason = "only a process that another one starts can fail later")
-    )]
-    fn new(launched: Launched, scope: Scope, reaper: Arc<Reaper>, program: String) -> Self {
+    fn new(launched: Launched, scope: Scope, reaper: Arc<Reaper>) -> Self {
         Self {
             stdin: launched.stdin,
             pipes: Pipes::new(launched.stdout, launched.stderr),
@@ -141,15 +133,12 @@ impl LocalProcess {
             is_settled: false,
             slot: None,
             #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-            program,
-            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
             start: launched.start,
         }
     }
 
     /// Waits until the program itself runs.
     #[cfg(not(all(target_os = "linux", any(test, feature = "sandbox"))))]
-    #[expect(clippy::unused_async, reason = "it waits where there is a sandbox")]
     pub(super) async fn started(self) -> Result<Self, EnvError> {
         Ok(self)
     }
@@ -157,10 +146,10 @@ impl LocalProcess {
     /// Waits until the program itself runs, if another one starts it. Cancelling terminates both.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     pub(super) async fn started(mut self) -> Result<Self, EnvError> {
-        let Some(start) = self.start.take() else {
+        let Some(mut report) = self.start.take() else {
             return Ok(self);
         };
-        let start = start.read().await;
+        let start = report.read().await;
         let source = match start {
             Ok(Start::Running(init)) => {
                 self.scope.set_init(init);
@@ -170,7 +159,7 @@ impl LocalProcess {
             Ok(Start::Launcher) => self.launcher_error().await,
             Err(error) => error,
         };
-        Err(EnvError::Spawn { program: std::mem::take(&mut self.program), source })
+        Err(EnvError::Spawn { program: report.into_program(), source })
     }
 
     /// Returns what a failed launcher wrote to its standard error.
@@ -186,7 +175,7 @@ impl LocalProcess {
             }
         };
         if timeout(MESSAGE_LIMIT, read).await.is_err() {
-            tracing::debug!(program = self.program, "a failed launcher keeps its output open");
+            tracing::debug!("a failed launcher keeps its output open");
         }
         io::Error::other(String::from_utf8_lossy(&message).trim().to_owned())
     }

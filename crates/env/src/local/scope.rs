@@ -332,6 +332,22 @@ mod tests {
     }
 
     #[test]
+    fn the_first_process_of_a_namespace_is_no_job() {
+        let scope = scope();
+        scope.group.init.set((11, 50)).unwrap();
+        let table = [row(11, 10, 10, Some("t.1")), row(12, 11, 12, Some("t.1"))];
+        let members = scope.scan_table(Some(&table));
+        assert_eq!((members.jobs, members.has_init), (1, true));
+        assert_eq!(members.outsiders, [12]);
+        let left = scope.scan_table(Some(&table[..1]));
+        assert!(left.has_only_init() && !left.is_empty());
+        assert!(scope.scan_table(Some(&[])).is_empty());
+        assert_eq!(scope.true_status(137), ExitStatus::Signaled(9));
+        assert_eq!(scope.true_status(255), ExitStatus::Exited(255));
+        assert_eq!(self::scope().true_status(137), ExitStatus::Exited(137));
+    }
+
+    #[test]
     fn an_empty_group_is_never_ours_again() {
         let scope = scope();
         scope.mark_leader_reaped();

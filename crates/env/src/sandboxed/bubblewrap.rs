@@ -16,7 +16,7 @@ use super::{
     filter,
     mounts::{Mounts, View},
     rules::Rules,
-    thread::{self, Descriptors, Prepared},
+    thread::{self, Descriptors, Inheritance, Prepared},
 };
 use crate::{
     local::{Invocation, Launched},
@@ -53,7 +53,7 @@ pub(super) fn spawn(
     mounts: &Mounts,
     invocation: &Invocation,
 ) -> io::Result<Launched> {
-    thread::spawn(invocation, true, |descriptors| {
+    thread::spawn(invocation, Inheritance::Report, |descriptors| {
         let mut command = Command::new(bubblewrap);
         let inherited = configure(&mut command, rules, mounts, invocation, descriptors)?;
         Ok(Prepared { command, inherited })

@@ -11,7 +11,7 @@ use landlock::{
 use super::{
     Protection, filter,
     rules::Rules,
-    thread::{self, Prepared, on_own_thread},
+    thread::{self, Inheritance, Prepared, on_own_thread},
 };
 use crate::local::{Invocation, Launched};
 
@@ -23,7 +23,11 @@ pub(super) const WRITES: ABI = ABI::V3;
 
 /// Starts a command under the rules.
 pub(super) fn spawn(rules: &Rules, invocation: &Invocation) -> io::Result<Launched> {
-    thread::spawn(invocation, false, |_| {
+    let inheritance = match rules.accepted.contains(&Protection::Descriptors) {
+        true => Inheritance::IfUnavoidable,
+        false => Inheritance::Nothing,
+    };
+    thread::spawn(invocation, inheritance, |_| {
         restrict(rules)?;
         let mut command = Command::new(&invocation.program);
         command.args(&invocation.arguments).env_clear().envs(&invocation.variables);
@@ -68,6 +72,7 @@ pub(super) fn unenforced(rules: &Rules) -> io::Result<BTreeSet<Protection>> {
     check(handles(AccessFs::IoctlDev.into()), Protection::Devices);
     check(scopes(), Protection::Signals);
     check(filters()?, Protection::Sockets);
+    check(thread::has_own_descriptors()?, Protection::Descriptors);
     check(!rules.protects_within_roots(), Protection::ProtectedPaths);
     Ok(unenforced)
 }

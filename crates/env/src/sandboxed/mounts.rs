@@ -83,8 +83,10 @@ impl Mounts {
             mounts.add(canonical.clone(), View::Writable);
             roots.push(canonical);
         }
-        let directory = canonicalize(&rules.working_directory)?;
-        if mounts.nearest(&directory).is_some_and(View::covers) {
+        // A command in a directory that was removed is refused before, one elsewhere is not.
+        if let Ok(directory) = rules.working_directory.canonicalize()
+            && mounts.nearest(&directory).is_some_and(View::covers)
+        {
             mounts.add(directory, View::ReadOnly);
         }
         for path in &rules.hidden {

@@ -49,6 +49,17 @@ struct Pipes {
     start: Option<(PipeReader, PipeWriter)>,
 }
 
+/// What is done with the descriptors of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inheritance {
+    /// The command inherits none.
+    Nothing,
+    /// It inherits what has no close-on-exec flag if the thread cannot have descriptors of its own.
+    IfUnavoidable,
+    /// As nothing, and a launcher writes a [`StartReport`].
+    Report,
+}
+
 /// The private descriptors of the thread, while it prepares a command.
 pub(super) struct Descriptors<'a> {
     start: Option<&'a PipeWriter>,
@@ -84,12 +95,15 @@ pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send
     })
 }
 
+/// Returns true if a thread can have its own descriptors.
+pub(super) fn has_own_descriptors() -> io::Result<bool> {
+    on_own_thread(|| Ok(unshare(CloneFlags::CLONE_FILES).is_ok()))
+}
+
 /// Starts a command that `prepare` makes, with no descriptors but those that it returns.
-///
-/// `reports` is true if a launcher writes a [`StartReport`].
 pub(super) fn spawn(
     invocation: &Invocation,
-    reports: bool,
+    inheritance: Inheritance,
     prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<Prepared> + Send,
 ) -> io::Result<Launched> {
     let pipes = Pipes {
@@ -99,30 +113,36 @@ pub(super) fn spawn(
         },
         stdout: io::pipe()?,
         stderr: io::pipe()?,
-        start: reports.then(io::pipe).transpose()?,
+        start: (inheritance == Inheritance::Report).then(io::pipe).transpose()?,
     };
-    let child = on_own_thread(|| start(invocation, &pipes, prepare))?;
+    let child = on_own_thread(|| start(invocation, &pipes, inheritance, prepare))?;
     let child = Child::Adopted(AdoptedChild::new(child)?);
+    let program = invocation.program.to_string_lossy().into_owned();
     let [stdout, stderr] = [pipes.stdout.0, pipes.stderr.0].map(OwnedFd::from);
     Ok(Launched {
         child,
         stdin: pipes.stdin.map(|(_, end)| ChildStdin::from_std(OwnedFd::from(end).into())).transpose()?,
         stdout: Some(ChildStdout::from_std(stdout.into())?),
         stderr: Some(ChildStderr::from_std(stderr.into())?),
-        start: pipes.start.map(|(end, _)| StartReport::new(end)).transpose()?,
+        start: pipes.start.map(|(end, _)| StartReport::new(end.into(), program)).transpose()?,
     })
 }
 
 fn start(
     invocation: &Invocation,
     pipes: &Pipes,
+    inheritance: Inheritance,
     prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<Prepared>,
 ) -> io::Result<std::process::Child> {
     let start = pipes.start.as_ref().map(|(_, end)| end);
     let stdin = pipes.stdin.as_ref().map(|(end, _)| end);
     let ends = [Some(pipes.stdout.1.as_raw_fd()), Some(pipes.stderr.1.as_raw_fd())];
     let ends = ends.into_iter().chain([stdin.map(AsRawFd::as_raw_fd), start.map(AsRawFd::as_raw_fd)]);
-    keep_only(&ends.flatten().collect::<Vec<_>>())?;
+    match unshare(CloneFlags::CLONE_FILES) {
+        Ok(()) => keep_only(&ends.flatten().collect::<Vec<_>>())?,
+        Err(_) if inheritance == Inheritance::IfUnavoidable => {}
+        Err(error) => return Err(error.into()),
+    }
     let Prepared { mut command, inherited } = prepare(&Descriptors { start })?;
     let child = command
         .current_dir(&invocation.directory)
@@ -138,13 +158,12 @@ fn start(
     child
 }
 
-/// Gives this thread its own descriptors and closes all but the standard ones and `kept`.
+/// Closes all descriptors of this thread, which has its own, but the standard ones and `kept`.
 ///
-/// The other threads keep theirs. What this process has inherited itself would be inherited by
+/// What this process has inherited itself would be inherited by
 /// every command; what it opened is closed so that low numbers are free, since the shell of the
 /// launcher knows only those of one digit.
 fn keep_only(kept: &[RawFd]) -> io::Result<()> {
-    unshare(CloneFlags::CLONE_FILES)?;
     let mut open = Vec::new();
     for entry in fs::read_dir(DESCRIPTORS)? {
         open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()));

@@ -1,1 +1,118 @@
+use tempfile::TempDir;
 
+use super::*;
+use crate::sandboxed::SandboxLevel;
+
+/// A directory of its own that is not private to commands.
+fn directory() -> (TempDir, PathBuf) {
+    let program = std::env::current_exe().unwrap();
+    let directory = TempDir::new_in(program.parent().unwrap()).unwrap();
+    let path = directory.path().canonicalize().unwrap();
+    (directory, path)
+}
+
+fn rules(directory: &Path) -> Rules {
+    Rules {
+        level: SandboxLevel::Full,
+        writable: vec![directory.to_path_buf()],
+        protected: Vec::new(),
+        hidden: Vec::new(),
+        temporary: None,
+        working_directory: directory.to_path_buf(),
+        network: false,
+        unix_sockets: false,
+        accepted: std::collections::BTreeSet::new(),
+    }
+}
+
+/// Returns the mounts at and below a directory, by relative path.
+fn below(rules: &Rules, directory: &Path, placeholders: &Placeholders) -> Vec<(String, View)> {
+    let mounts = Mounts::new(rules, placeholders).unwrap();
+    let below = mounts.iter().filter_map(|(path, view)| Some((path.strip_prefix(directory).ok()?, view)));
+    below.map(|(path, view)| (path.to_string_lossy().into_owned(), view)).collect()
+}
+
+fn named<const N: usize>(expected: [(&str, View); N]) -> Vec<(String, View)> {
+    expected.map(|(path, view)| (path.to_owned(), view)).to_vec()
+}
+
+#[test]
+fn directories_on_the_way_are_pinned() {
+    let (_held, directory) = directory();
+    std::fs::create_dir_all(directory.join("a/b/hidden")).unwrap();
+    std::fs::create_dir_all(directory.join("c/d")).unwrap();
+    std::fs::File::create(directory.join("c/d/protected")).unwrap();
+    let mut rules = rules(&directory);
+    rules.hidden = vec![directory.join("a/b/hidden"), directory.join("missing")];
+    rules.protected = vec![directory.join("c/d/protected"), "/etc/passwd".into()];
+    let expected = named([
+        ("", View::Writable),
+        ("a", View::Pinned),
+        ("a/b", View::Pinned),
+        ("a/b/hidden", View::HiddenDirectory),
+        ("c", View::Pinned),
+        ("c/d", View::Pinned),
+        ("c/d/protected", View::Protected),
+    ]);
+    assert_eq!(below(&rules, &directory, &Placeholders::default()), expected);
+}
+
+#[test]
+fn nothing_is_pinned_or_protected_in_what_is_not_visible_or_not_writable() {
+    let (_held, directory) = directory();
+    std::fs::create_dir_all(directory.join("hidden/a/protected")).unwrap();
+    std::fs::create_dir_all(directory.join("protected/a/b/c")).unwrap();
+    let mut rules = rules(&directory);
+    rules.hidden = vec![directory.join("hidden")];
+    rules.protected = vec![
+        directory.join("hidden/a/protected"),
+        directory.join("protected"),
+        directory.join("protected/a/b/c"),
+    ];
+    rules.writable.push(directory.join("protected/a/b"));
+    let expected = named([
+        ("", View::Writable),
+        ("hidden", View::HiddenDirectory),
+        ("protected", View::Protected),
+        ("protected/a/b", View::Writable),
+        ("protected/a/b/c", View::Protected),
+    ]);
+    assert_eq!(below(&rules, &directory, &Placeholders::default()), expected);
+}
+
+#[test]
+fn missing_paths_get_placeholders_that_stay() {
+    let (_held, directory) = directory();
+    std::fs::create_dir(directory.join("a")).unwrap();
+    let mut rules = rules(&directory);
+    rules.protected = vec![directory.join("a/file"), directory.join("none/b/c"), directory.join("none/d")];
+    let placeholders = Placeholders::default();
+    let expected = named([
+        ("", View::Writable),
+        ("a", View::Pinned),
+        ("a/file", View::Protected),
+        ("none", View::Protected),
+    ]);
+    for _ in 0..2 {
+        assert_eq!(below(&rules, &directory, &placeholders), expected);
+        assert!(directory.join("a/file").is_file() && directory.join("none").is_dir());
+    }
+    placeholders.remove();
+    assert!(!directory.join("a/file").exists() && !directory.join("none").exists());
+}
+
+#[test]
+fn paths_through_links_above_a_root_are_protected() {
+    let (_held, directory) = directory();
+    std::fs::create_dir_all(directory.join("real/root")).unwrap();
+    std::fs::File::create(directory.join("real/root/file")).unwrap();
+    std::os::unix::fs::symlink("real", directory.join("link")).unwrap();
+    let mut rules = rules(&directory.join("link/root"));
+    rules.protected = vec![directory.join("link/root/file"), directory.join("link/root/new")];
+    let expected = named([
+        ("real/root", View::Writable),
+        ("real/root/file", View::Protected),
+        ("real/root/new", View::Protected),
+    ]);
+    assert_eq!(below(&rules, &directory, &Placeholders::default()), expected);
+}

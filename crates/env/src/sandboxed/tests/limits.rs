@@ -165,3 +165,46 @@ async fn placeholders_are_removed_by_cleanup() {
     assert!(!harness.at("root").join("dir/file").exists() && !harness.at("root").join("none").exists());
     assert_eq!(fs::read_to_string(harness.at("root/kept/file")).unwrap(), "x");
 }
+
+/// As in a container: the default filter of Docker refuses `unshare`.
+#[test]
+fn descriptors_are_inherited_only_if_accepted() {
+    let harness = Harness::new();
+    let refuse_unshare = || {
+        let refused = std::collections::BTreeMap::from([(nix::libc::SYS_unshare, Vec::new())]);
+        let architecture = std::env::consts::ARCH.try_into().unwrap();
+        let errno = seccompiler::SeccompAction::Errno(1);
+        let filter =
+            seccompiler::SeccompFilter::new(refused, seccompiler::SeccompAction::Allow, errno, architecture);
+        let program: seccompiler::BpfProgram = filter.unwrap().try_into().unwrap();
+        seccompiler::apply_filter(&program).unwrap();
+    };
+    // All threads of the runtime inherit the filter, and nothing else does.
+    let limited = std::thread::spawn(move || {
+        refuse_unshare();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            if SandboxSupport::probe(&harness.local())
+                .await
+                .unwrap()
+                .unavailable(SandboxLevel::Writes)
+                .is_some()
+            {
+                println!("SKIPPED: this kernel has no sandbox");
+                return;
+            }
+            let environment = Sandboxed::new(harness.local()).with_writable(harness.at("root"));
+            assert!(environment.unenforced().await.unwrap().contains(&Protection::Descriptors));
+            let error = environment.initialize().await.unwrap_err();
+            assert!(unsupported(&error).contains("inherited file descriptors"), "{error}");
+            let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
+            assert!(matches!(error, EnvError::Spawn { .. }), "{error:?}");
+            let environment = environment.accepting(Protection::Descriptors);
+            environment.initialize().await.unwrap();
+            assert!(run(&environment, "echo x >file").await.success());
+            assert!(!run(&environment, "echo x >../outside/new").await.success());
+            environment.cleanup().await.unwrap();
+        });
+    });
+    limited.join().unwrap();
+}
