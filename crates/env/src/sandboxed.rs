@@ -91,7 +91,8 @@ pub enum Protection {
 ///   pairs of streams work.
 /// * **Privileges** cannot be gained: set-user-ID programs run without theirs, and new user
 ///   namespaces are refused. io_uring, which could do what is refused elsewhere, and the kernel's
-///   keyrings are refused too, and so is typing into a terminal.
+///   keyrings are refused too, and so are typing into a terminal and what lets root change the
+///   kernel or the clock.
 /// * **File descriptors** of the embedding process are closed, inherited ones too.
 /// * **Variables** reach the command and not bubblewrap, which would load code that some of them
 ///   name. It takes at most about 2,500 at the level *full*; with more a command is not started.
@@ -293,7 +294,7 @@ impl Sandboxed {
             SandboxLevel::Writes if !self.rules.hidden.is_empty() => {
                 Err(self.unsupported("hiding paths at the sandbox level `writes`, only `full` can hide"))
             }
-            SandboxLevel::Writes if self.rules.protects_within_roots() && !is_accepted => Err(self
+            SandboxLevel::Writes if !is_accepted && self.rules.protects_within_roots() => Err(self
                 .unsupported(
                     "protecting paths below a writable root at the sandbox level `writes`, only `full` can",
                 )),

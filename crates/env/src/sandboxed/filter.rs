@@ -17,10 +17,27 @@ const SOCKET_TYPE: u64 = 0xf;
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// System calls that are always refused. io_uring can do what other calls are refused for, and the
-/// keyrings of a user belong to no namespace.
-const ALWAYS: [libc::c_long; 5] =
-    [libc::SYS_io_uring_setup, libc::SYS_add_key, libc::SYS_request_key, libc::SYS_keyctl, libc::SYS_setns];
+/// System calls that are always refused. io_uring can do what other calls are refused for, the
+/// keyrings of a user belong to no namespace, and with the others root could change the kernel or
+/// pass by every rule about paths.
+const ALWAYS: [libc::c_long; 16] = [
+    libc::SYS_io_uring_setup,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_setns,
+    libc::SYS_bpf,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_clock_settime,
+    libc::SYS_settimeofday,
+];
 
 /// Requests that type into a terminal.
 const TYPING: [libc::c_ulong; 2] = [libc::TIOCSTI, libc::TIOCLINUX as libc::c_ulong];

@@ -238,7 +238,7 @@ fn within<'a>(path: &'a Path, roots: &'a [PathBuf]) -> Option<(&'a PathBuf, &'a 
 }
 
 /// Returns the root above a path, and the names below it without following links among these.
-fn locate(path: &Path, roots: &[PathBuf]) -> Option<(PathBuf, PathBuf)> {
+pub(super) fn locate(path: &Path, roots: &[PathBuf]) -> Option<(PathBuf, PathBuf)> {
     let directly = path.ancestors().find_map(|above| {
         let canonical = above.canonicalize().ok()?;
         let root = roots.iter().find(|root| **root == canonical)?;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use super::{Protection, SandboxLevel};
+use super::{Protection, SandboxLevel, mounts};
 
 /// Permissions of sandboxed commands.
 #[derive(Clone, Debug)]
@@ -27,8 +27,13 @@ impl Rules {
         self.writable.iter().chain(&self.temporary)
     }
 
-    /// Returns true if a protected path is below a directory that commands may write to.
+    /// Returns true if a protected path is below a directory that commands may write to, or leads
+    /// there; blocks.
     pub(super) fn protects_within_roots(&self) -> bool {
-        self.protected.iter().any(|path| self.roots().any(|root| path.starts_with(root)))
+        let canonical = |root: &PathBuf| root.canonicalize().ok();
+        let roots: Vec<_> = self.roots().filter_map(canonical).collect();
+        let is_lexically_within = |path: &PathBuf| self.roots().any(|root| path.starts_with(root));
+        let is_within = |path: &PathBuf| is_lexically_within(path) || mounts::locate(path, &roots).is_some();
+        self.protected.iter().any(is_within)
     }
 }

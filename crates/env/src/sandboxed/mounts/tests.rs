@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "the tests create what is to be mounted")]
+
 use tempfile::TempDir;
 
 use super::*;

@@ -269,3 +269,19 @@ async fn the_network_of_the_host_is_shared_if_allowed() {
         environment.cleanup().await.unwrap();
     }
 }
+
+/// Documented behavior: a mount does not keep named pipes from being written to.
+#[tokio::test]
+async fn named_pipes_outside_can_be_written_unless_hidden() {
+    let harness = Harness::new();
+    assert!(run(&harness.local(), "mkfifo ../outside/pipe").await.success());
+    let line = "echo x 1<>../outside/pipe";
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    assert!(run(&environment, line).await.success());
+    let environment = environment.with_hidden("../outside/pipe");
+    assert!(!run(&environment, line).await.success());
+    environment.cleanup().await.unwrap();
+    let Some(environment) = harness.sandboxed().await else { return };
+    assert!(!run(&environment, line).await.success());
+    environment.cleanup().await.unwrap();
+}

@@ -20,7 +20,8 @@ async fn the_level_writes_neither_hides_nor_protects() {
     // Nothing is writable there anyway.
     let environment = environment.with_protected("../outside/secret");
     environment.initialize().await.unwrap();
-    let environment = environment.with_protected(".git/config");
+    std::os::unix::fs::symlink(harness.at("root"), harness.at("").join("alias")).unwrap();
+    let environment = environment.with_protected("../alias/.git/config");
     let error = environment.initialize().await.unwrap_err();
     assert!(unsupported(&error).contains("only `full` can"), "{error}");
     assert!(environment.unenforced().await.unwrap().contains(&Protection::ProtectedPaths));
