@@ -39,8 +39,9 @@ const ALWAYS: [libc::c_long; 16] = [
     libc::SYS_settimeofday,
 ];
 
-/// Requests that type into a terminal.
-const TYPING: [libc::c_ulong; 2] = [libc::TIOCSTI, libc::TIOCLINUX as libc::c_ulong];
+/// Requests that type into a terminal: `TIOCSTI` and `TIOCLINUX`, the same on all architectures that
+/// have filters here. The type of the constants in `libc` depends on the C library.
+const TYPING: [u64; 2] = [0x5412, 0x541c];
 
 /// Refused calls and their conditions: any of the rules is enough, and none means always.
 type Refused = BTreeMap<i64, Vec<SeccompRule>>;

@@ -285,3 +285,45 @@ async fn named_pipes_outside_can_be_written_unless_hidden() {
     assert!(!run(&environment, line).await.success());
     environment.cleanup().await.unwrap();
 }
+
+#[tokio::test]
+async fn many_namespaces_exist_at_once() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    environment.initialize().await.unwrap();
+    let environment = Arc::new(environment);
+    let mut running = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let environment = Arc::clone(&environment);
+        running.spawn(async move {
+            let line = format!("echo {number} >{number}; cat {number}; exit {number}");
+            let result = run(environment.as_ref(), &line).await;
+            (number, result.exit_code, result.stdout.to_text_lossy().unwrap(), result.ended_jobs)
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        let (number, code, output, jobs) = ended.unwrap();
+        assert_eq!((code, output, jobs), (number, format!("{number}\n"), 0));
+    }
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_start_can_be_cancelled_at_any_time() {
+    use std::time::Duration;
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    environment.initialize().await.unwrap();
+    let name = format!("pintle-cancelled-{}", std::process::id());
+    let mut cancelled = 0;
+    for step in 0..30 {
+        let starting = environment.spawn(Command::shell(format!("exec -a {name} sleep 1000")));
+        match tokio::time::timeout(Duration::from_micros(step * 400), starting).await {
+            Ok(process) => drop(process.unwrap()),
+            Err(_elapsed) => cancelled += 1,
+        }
+    }
+    assert!(cancelled > 0);
+    environment.cleanup().await.unwrap();
+    assert_eq!(running(&name), 0);
+}
