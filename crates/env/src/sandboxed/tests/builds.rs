@@ -175,14 +175,23 @@ async fn npm_installs_offline_with_the_packages_of_the_user() {
     project.write("root/dep/index.js", "module.exports = 42;");
     // Packed and cached by the user.
     assert!(project.outside("cd dep && npm pack --silent && npm cache add ./pintle-dep-1.0.0.tgz"));
-    assert!(project.outside("mkdir -p project && cp dep/*.tgz project"));
     project.write(
         "root/project/package.json",
         "{\"name\":\"app\",\"version\":\"1.0.0\",\"scripts\":{\"test\":\"node test.js\"},\
-         \"dependencies\":{\"pintle-dep\":\"file:pintle-dep-1.0.0.tgz\"}}",
+         \"dependencies\":{\"pintle-dep\":\"1.0.0\"}}",
     );
+    // As a project has it whose packages the user has installed before: only the cache has them.
+    let lock = "node -e '
+        const bytes = require(\"fs\").readFileSync(\"dep/pintle-dep-1.0.0.tgz\");
+        const integrity = \"sha512-\" + require(\"crypto\").createHash(\"sha512\").update(bytes).digest(\"base64\");
+        const resolved = \"https://registry.npmjs.org/pintle-dep/-/pintle-dep-1.0.0.tgz\";
+        const root = { name: \"app\", version: \"1.0.0\", dependencies: { \"pintle-dep\": \"1.0.0\" } };
+        const packages = { \"\": root, \"node_modules/pintle-dep\": { version: \"1.0.0\", resolved, integrity } };
+        console.log(JSON.stringify({ name: \"app\", version: \"1.0.0\", lockfileVersion: 3, requires: true, packages }));
+        ' >project/package-lock.json && rm -r dep";
+    assert!(project.outside(lock));
     project.write("root/project/test.js", "process.exit(require('pintle-dep') === 42 ? 0 : 1);");
-    project.inside("npm install --offline --no-audit --no-fund && npm test").await;
+    project.inside("npm ci --offline --no-audit --no-fund && npm test").await;
 }
 
 #[tokio::test]
