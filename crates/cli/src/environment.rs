@@ -1,6 +1,7 @@
 //! Creates the execution environment of a run: local, a container, or a remote host.
 
 mod confinement;
+mod secrets;
 
 use std::fmt;
 use std::path::Path;
@@ -12,7 +13,8 @@ use pintle_env::{
 use tempfile::TempDir;
 
 use self::confinement::ConfinedLocal;
-use crate::args::{ConfinementArgs, EnvArgs};
+pub(crate) use self::confinement::{HINT as SANDBOX_HINT, SandboxState, SandboxUse};
+use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
 use crate::env_spec::{EnvSpec, SshHost};
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -25,6 +27,7 @@ pub(crate) struct EnvTarget<'a> {
     /// As given. A relative directory of a container or a remote host starts at its login directory.
     directory: Option<&'a Path>,
     confinement: ConfinementArgs,
+    use_of: SandboxUse,
     process_env: &'a ProcessEnv,
 }
 
@@ -35,6 +38,7 @@ pub(crate) struct EnvSession {
     kill_all: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Directory for temporary files of sandboxed commands.
     temporary: Option<TempDir>,
+    sandbox: SandboxState,
 }
 
 impl<'a> EnvTarget<'a> {
@@ -53,7 +57,13 @@ impl<'a> EnvTarget<'a> {
         if *spec == EnvSpec::Local {
             process_env.directory(directory)?;
         }
-        Ok(Self { spec, directory, confinement, process_env })
+        Ok(Self { spec, directory, confinement, use_of: SandboxUse::default(), process_env })
+    }
+
+    /// Sets what a run needs of the sandbox.
+    pub(crate) fn for_use(mut self, use_of: SandboxUse) -> Self {
+        self.use_of = use_of;
+        self
     }
 
     /// Connects to the target and initialises it. Never falls back to another environment.
@@ -77,15 +87,21 @@ impl<'a> EnvTarget<'a> {
             }
         };
         let environment = confinement::confine(&self.confinement, environment, []);
-        Ok(EnvSession { environment, kill_all: None, temporary: None })
+        let sandbox = match self.confinement.level() {
+            SandboxName::Off => SandboxState::Off,
+            SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
+                SandboxState::Unavailable { reasons: format!("there is no sandbox in {}", self.spec) }
+            }
+        };
+        Ok(EnvSession { environment, kill_all: None, temporary: None, sandbox })
     }
 
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
         let builder = self.process_env.environment_builder(&self.process_env.directory(self.directory)?);
-        let local = confinement::local(&self.confinement, builder).await?;
-        let ConfinedLocal { environment, kill_all, temporary } = local;
+        let local = confinement::local(&self.confinement, self.use_of, builder, self.process_env).await?;
+        let ConfinedLocal { environment, kill_all, temporary, sandbox } = local;
         let environment = self.initialize(environment).await?;
-        Ok(EnvSession { environment, kill_all: Some(kill_all), temporary })
+        Ok(EnvSession { environment, kill_all: Some(kill_all), temporary, sandbox })
     }
 
     /// Connects to the environment that `build` creates for an absolute directory, or for the login directory if `None`.
@@ -138,9 +154,9 @@ impl<'a> EnvTarget<'a> {
                     None => failure,
                 }
             }
-            (_, EnvError::Unsupported { .. }) => Failure::usage("the sandbox cannot be enforced")
-                .caused_by(error)
-                .with_hint("use --sandbox off to run without one"),
+            (_, EnvError::Unsupported { .. }) => {
+                Failure::usage("the sandbox cannot be enforced").caused_by(error).with_hint(SANDBOX_HINT)
+            }
             (_, error) => Failure::failed(format!("cannot use {spec}")).caused_by(error),
         }
     }
@@ -163,6 +179,11 @@ impl EnvSession {
                 let _ = temporary.as_ref().map(std::fs::remove_dir_all);
             });
         }
+    }
+
+    /// Returns what holds commands.
+    pub(crate) fn sandbox(&self) -> &SandboxState {
+        &self.sandbox
     }
 
     /// Returns the directory for temporary files of sandboxed commands.

@@ -62,6 +62,11 @@ impl ProcessEnv {
         }
     }
 
+    /// Returns whether a path is a directory, or a link to one.
+    pub(crate) fn is_directory(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
     /// Creates a directory and its parents.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ use crate::toolset;
 /// A usage failure for an invalid directory or a missing model, and failures to connect or write.
 pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let profile = profile(&args, process_env)?.as_in_session(SubagentLimits::default());
-    let target = EnvTarget::from_args(&args.environment, ConfinementArgs::default(), process_env)?;
+    let target = EnvTarget::from_args(&args.environment, ConfinementArgs::none(), process_env)?;
     let interrupts = Interrupts::listen()?;
     let env_session = interrupts.race(target.connect()).await?;
     env_session.kill_on_second_signal(&interrupts);

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use pintle_agent::{CompactionPolicy, OutcomeStatus, Session, SessionConfig, TurnLimits};
-use pintle_governance::{Policy, PolicyGate};
+use pintle_governance::{Mode, Policy, PolicyGate};
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
 
 use crate::approve::Prompter;
-use crate::args::{OutputFormat, RunArgs, SandboxName};
+use crate::args::{OutputFormat, RunArgs};
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
-use crate::environment::{EnvSession, EnvTarget};
+use crate::environment::{EnvSession, EnvTarget, SANDBOX_HINT, SandboxState, SandboxUse};
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
@@ -47,7 +47,11 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
     let model = Model::from_args(&args.model, process_env).await?;
     // Last, so that no failure leaves a worktree behind.
     let (args, worktree) = in_worktree(args, process_env).await?;
-    let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
+    let target =
+        EnvTarget::from_args(&args.environment, args.confinement, process_env)?.for_use(SandboxUse {
+            is_read_only: args.policy.mode == Some(Mode::Plan),
+            keeps_state: !args.session.no_session,
+        });
     let kept = keep(&args, selected, &model, worktree, process_env).await?;
     let environment = interrupts.race(target.connect()).await?;
     environment.kill_on_second_signal(&interrupts);
@@ -157,16 +161,22 @@ impl SessionRun<'_> {
         let name = args.environment.env.to_string();
         let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
         let LoadedPolicy { policy, untrusted } = loaded;
+        let mode = mode_in(env_session.sandbox(), args.policy.mode, prompter.is_attended())?;
         if let Some(untrusted) = untrusted {
             untrusted.notice();
         }
         if let Some(Kept { origin: Origin::Resumed(record), .. }) = &kept {
             policy::restore(&policy, record, &args.policy)?;
         }
+        if let Some(mode) = mode {
+            policy.set_mode(mode).await.or_failed("cannot set the mode")?;
+        }
         prompter.set_policy(policy.clone());
         let mut session = session(args, config, model, env_session, &policy, prompter.clone(), kept)?;
         policy.attach(session.handle());
-        session.handle().record_policy(policy.on_record()).await.or_failed("cannot start the session")?;
+        let mut beginning = policy.on_record();
+        beginning.sandbox = Some(env_session.sandbox().on_record().to_owned());
+        session.handle().record_policy(beginning).await.or_failed("cannot start the session")?;
         let unfinished = session.resumed();
         if prompt.is_none() && unfinished.is_none() {
             let id = session.id().clone();
@@ -250,13 +260,38 @@ fn session(
     Ok(session)
 }
 
+/// Returns the mode to use instead of the one that was asked for, where no sandbox holds commands.
+///
+/// # Errors
+///
+/// A usage failure if nobody could be asked about commands instead.
+fn mode_in(sandbox: &SandboxState, mode: Option<Mode>, is_attended: bool) -> Result<Option<Mode>, Failure> {
+    let SandboxState::Unavailable { reasons } = sandbox else { return Ok(None) };
+    match mode {
+        Some(Mode::Plan | Mode::Ask | Mode::Edit) => {
+            console::notice(&format!("commands run without a sandbox: {reasons}"));
+            Ok(None)
+        }
+        None | Some(Mode::Auto) if is_attended => {
+            console::notice(&format!(
+                "commands run without a sandbox, so you are asked about calls: {reasons}"
+            ));
+            Ok(Some(Mode::Ask))
+        }
+        None | Some(Mode::Auto) => {
+            Err(Failure::usage(format!("mode auto needs a sandbox: {reasons}")).with_hint(SANDBOX_HINT))
+        }
+    }
+}
+
 /// Returns the gate that judges by rules and mode. The sandbox holds only commands; in it, file tools keep to the same
 /// directories.
 fn policy_gate(args: &RunArgs, env_session: &EnvSession, policy: &Policy) -> PolicyGate {
     let gate = PolicyGate::new(policy.clone(), env_session.environment());
-    let gate = match args.confinement.sandbox {
-        SandboxName::ReadOnly => gate.holding_commands_to_reading(),
-        SandboxName::Off | SandboxName::Workspace => gate,
+    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
+    let gate = match args.policy.mode {
+        Some(Mode::Plan) if is_held => gate.holding_commands_to_reading(),
+        Some(Mode::Plan | Mode::Ask | Mode::Edit | Mode::Auto) | None => gate,
     };
     env_session.temporary().into_iter().fold(gate, PolicyGate::with_root)
 }

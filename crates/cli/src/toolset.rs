@@ -48,7 +48,12 @@ pub(crate) fn for_run(model: &Model, args: &RunArgs, questions: bool) -> Result<
     let network = args.confinement.has_network();
     let extra = ExtraTools { fits_window, ungated_search, questions, network };
     let options = options(&profile, model.toolset(toolset), client, extra);
-    model.profile_with_tools(toolset, &options)
+    let profile = model.profile_with_tools(toolset, &options);
+    if network {
+        profile
+    } else {
+        profile.map_err(|failure| failure.with_hint("web tools need --network on"))
+    }
 }
 
 /// Returns the toolset options that a run without a terminal would have, for display without a model. `names_tools` is set

@@ -85,6 +85,7 @@ pub struct LocalEnvironment {
 }
 
 /// Builds a [`LocalEnvironment`].
+#[derive(Clone)]
 #[must_use]
 pub struct LocalEnvironmentBuilder {
     working_directory: PathBuf,

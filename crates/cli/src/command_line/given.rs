@@ -22,6 +22,7 @@ const REMEMBERED: &[&str] = &[
     "toolset",
     "mode",
     "sandbox",
+    "no-sandbox",
     "network",
     "confine",
     "read-before-write",

@@ -6,12 +6,18 @@ use std::sync::Arc;
 use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder};
 use tempfile::TempDir;
 
+use super::secrets;
 use crate::args::{ConfinementArgs, SandboxName};
 use crate::env_spec::EnvSpec;
 use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
 
 /// Message for an environment that cannot be set up.
 const UNUSABLE: &str = "cannot use the execution environment";
+
+/// Hint at the way out of a sandbox that cannot be set up.
+pub(crate) const HINT: &str =
+    "use --no-sandbox to run commands with all your permissions, or --mode edit to be asked";
 
 /// Local environment with its limits applied.
 pub(super) struct ConfinedLocal {
@@ -19,6 +25,41 @@ pub(super) struct ConfinedLocal {
     pub(super) kill_all: Arc<dyn Fn() + Send + Sync>,
     /// Directory for temporary files of sandboxed commands, removed on drop.
     pub(super) temporary: Option<TempDir>,
+    pub(super) sandbox: SandboxState,
+}
+
+/// What a run needs of a sandbox.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SandboxUse {
+    /// Commands must not change anything.
+    pub(crate) is_read_only: bool,
+    /// Something may be kept for later runs.
+    pub(crate) keeps_state: bool,
+}
+
+/// What holds the commands of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SandboxState {
+    /// The user wants none.
+    Off,
+    /// A sandbox of this level, `full` or `writes`.
+    Level(String),
+    /// None could be set up.
+    Unavailable {
+        /// Why, for each level.
+        reasons: String,
+    },
+}
+
+impl SandboxState {
+    /// Returns how a record names it.
+    pub(crate) fn on_record(&self) -> &str {
+        match self {
+            Self::Off => "off",
+            Self::Level(level) => level,
+            Self::Unavailable { .. } => "unavailable",
+        }
+    }
 }
 
 /// Rejects flags that do not apply to the target.
@@ -27,13 +68,14 @@ pub(super) struct ConfinedLocal {
 ///
 /// A usage failure.
 pub(super) fn validate(args: &ConfinementArgs, spec: &EnvSpec) -> Result<(), Failure> {
-    let is_sandboxed = args.sandbox != SandboxName::Off;
-    if is_sandboxed && *spec != EnvSpec::Local {
+    let level = args.level();
+    if matches!(level, SandboxName::Full | SandboxName::Writes) && *spec != EnvSpec::Local {
         return Err(Failure::usage(format!("--sandbox requires --env local, not {spec}"))
             .with_hint("use --confine to restrict file tools"));
     }
-    if args.network.is_some() && !args.has_network() && !is_sandboxed {
-        return Err(Failure::usage("--network off requires --sandbox workspace or --sandbox read-only"));
+    let has_sandbox = level != SandboxName::Off && *spec == EnvSpec::Local;
+    if args.network.is_some() && !args.has_network() && !has_sandbox {
+        return Err(Failure::usage("--network off requires a sandbox"));
     }
     Ok(())
 }
@@ -42,20 +84,36 @@ pub(super) fn validate(args: &ConfinementArgs, spec: &EnvSpec) -> Result<(), Fai
 ///
 /// # Errors
 ///
-/// A usage failure if the kernel cannot enforce the limits on writes and sockets.
+/// A usage failure if a level is asked for that cannot be set up.
 pub(super) async fn local(
     args: &ConfinementArgs,
+    use_of: SandboxUse,
     builder: LocalEnvironmentBuilder,
+    process_env: &ProcessEnv,
 ) -> Result<ConfinedLocal, Failure> {
-    if args.sandbox != SandboxName::Off {
-        return sandboxed(args, builder).await;
-    }
+    let sandbox = match args.level() {
+        SandboxName::Off => SandboxState::Off,
+        SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
+            match sandboxed(args, use_of, builder.clone(), process_env).await? {
+                Sandbox::Built(built) => return Ok(*built),
+                Sandbox::Unavailable { reasons } if args.level() == SandboxName::Auto => {
+                    SandboxState::Unavailable { reasons }
+                }
+                Sandbox::Unavailable { reasons } => {
+                    return Err(
+                        Failure::usage(format!("the sandbox cannot be set up: {reasons}")).with_hint(HINT)
+                    );
+                }
+            }
+        }
+    };
     let local = Arc::new(builder.build().or_failed(UNUSABLE)?);
     let killed = Arc::clone(&local);
     Ok(ConfinedLocal {
         environment: confine(args, local, []),
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: None,
+        sandbox,
     })
 }
 
@@ -73,52 +131,112 @@ pub(super) fn confine(
     Arc::new(Confined::new(environment, roots))
 }
 
+/// Attempt to set up a sandbox.
+enum Sandbox {
+    Built(Box<ConfinedLocal>),
+    Unavailable { reasons: String },
+}
+
 #[cfg(target_os = "linux")]
 async fn sandboxed(
     args: &ConfinementArgs,
+    use_of: SandboxUse,
     builder: LocalEnvironmentBuilder,
-) -> Result<ConfinedLocal, Failure> {
-    use pintle_env::{Protection, ReadOnly, Sandboxed};
+    process_env: &ProcessEnv,
+) -> Result<Sandbox, Failure> {
+    use pintle_env::{ProjectCaches, Protection, ReadOnly, SandboxLevel, SandboxSupport, Sandboxed};
 
     use crate::console;
 
-    /// Protections that only cause a notice if the kernel lacks them.
-    const OPTIONAL: [Protection; 2] = [Protection::Devices, Protection::Signals];
+    /// Protections that only cause a notice if the machine lacks them.
+    const OPTIONAL: [Protection; 3] = [Protection::Devices, Protection::Signals, Protection::Descriptors];
 
     let temporary = tempfile::Builder::new()
         .prefix("pintle-")
         .tempdir()
         .or_failed("cannot create a temporary directory")?;
-    let local = builder.variable("TMPDIR", temporary.path()).build().or_failed(UNUSABLE)?;
-    let workspace = local.working_directory().to_path_buf();
-    let mut sandbox = Sandboxed::new(local).with_network(args.has_network()).with_writable(temporary.path());
-    if args.sandbox == SandboxName::Workspace {
-        sandbox = sandbox.with_writable(workspace);
+    let plain = builder.clone().build().or_failed(UNUSABLE)?;
+    let workspace = plain.working_directory().to_path_buf();
+    let support = SandboxSupport::probe(&plain).await.or_failed(UNUSABLE)?;
+    let wanted = |level: &SandboxLevel| match args.level() {
+        SandboxName::Full => *level == SandboxLevel::Full,
+        SandboxName::Writes => *level == SandboxLevel::Writes,
+        SandboxName::Auto | SandboxName::Off => true,
+    };
+    let reason = |level: SandboxLevel| {
+        let reason = support.unavailable(level).filter(|_| wanted(&level));
+        reason.map(|reason| format!("level {level}: {reason}"))
+    };
+    let Some(level) = support.levels().into_iter().find(wanted) else {
+        let reasons: Vec<String> =
+            [SandboxLevel::Full, SandboxLevel::Writes].into_iter().filter_map(reason).collect();
+        return Ok(Sandbox::Unavailable { reasons: reasons.join("; ") });
+    };
+
+    let lasting = secrets::cache_directory(&workspace, process_env).filter(|_| use_of.keeps_state);
+    let lasting = match lasting {
+        Some(directory) => ProjectCaches::prepare(directory, process_env.variables()).await.ok(),
+        None => None,
+    };
+    let caches = match lasting {
+        Some(caches) => caches,
+        // What is built goes with the session.
+        None => ProjectCaches::prepare(temporary.path().join("caches"), process_env.variables())
+            .await
+            .or_failed("cannot prepare the caches of the project")?,
+    };
+    let variables = caches.variables().iter();
+    let builder = variables.fold(builder, |builder, (name, value)| builder.variable(name, value));
+    let local = builder.build().or_failed(UNUSABLE)?;
+    let mut sandbox = Sandboxed::new(local)
+        .with_level(level)
+        .with_support(support.clone())
+        .with_network(args.has_network())
+        .with_temporary(temporary.path())
+        .with_writable(caches.directory());
+    if !use_of.is_read_only {
+        sandbox = sandbox.with_writable(&workspace);
+        let repository = secrets::of_repository(&workspace, process_env);
+        sandbox = repository.into_iter().fold(sandbox, Sandboxed::with_writable);
+    }
+    let protected = secrets::protected(&workspace, process_env);
+    match level {
+        SandboxLevel::Full => {
+            sandbox = secrets::hidden(process_env).into_iter().fold(sandbox, Sandboxed::with_hidden);
+            sandbox = protected.into_iter().fold(sandbox, Sandboxed::with_protected);
+        }
+        SandboxLevel::Writes => {
+            let why = reason(SandboxLevel::Full).unwrap_or_else(|| "level full was not asked for".to_owned());
+            console::notice(&format!(
+                "the sandbox limits writes only: commands can read all that you can, and change git's settings ({why})"
+            ));
+        }
     }
     let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
     for protection in OPTIONAL {
         if unenforced.contains(&protection) {
-            console::notice(&format!("this kernel cannot block {protection}"));
+            console::notice(&format!("this machine cannot block {protection}"));
         }
         sandbox = sandbox.accepting(protection);
     }
     let sandbox = Arc::new(sandbox);
     let killed = Arc::clone(&sandbox);
-    let environment: Arc<dyn ExecutionEnvironment> = match args.sandbox {
-        SandboxName::ReadOnly => Arc::new(ReadOnly::new(sandbox).allow_commands()),
-        SandboxName::Workspace | SandboxName::Off => sandbox,
-    };
-    Ok(ConfinedLocal {
+    let environment: Arc<dyn ExecutionEnvironment> =
+        if use_of.is_read_only { Arc::new(ReadOnly::new(sandbox).allow_commands()) } else { sandbox };
+    Ok(Sandbox::Built(Box::new(ConfinedLocal {
         environment: confine(args, environment, [temporary.path().to_path_buf()]),
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: Some(temporary),
-    })
+        sandbox: SandboxState::Level(level.to_string()),
+    })))
 }
 
 #[cfg(not(target_os = "linux"))]
 async fn sandboxed(
     _args: &ConfinementArgs,
+    _use_of: SandboxUse,
     _builder: LocalEnvironmentBuilder,
-) -> Result<ConfinedLocal, Failure> {
-    Err(Failure::usage("--sandbox requires Linux"))
+    _process_env: &ProcessEnv,
+) -> Result<Sandbox, Failure> {
+    Ok(Sandbox::Unavailable { reasons: "a sandbox requires Linux".to_owned() })
 }

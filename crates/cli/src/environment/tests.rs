@@ -11,7 +11,8 @@ fn environment_errors_name_the_target() {
         let failure = EnvTarget {
             spec: &args.env,
             directory: args.dir.as_deref(),
-            confinement: ConfinementArgs::default(),
+            confinement: ConfinementArgs::none(),
+            use_of: SandboxUse::default(),
             process_env: &process_env,
         }
         .failure(&error);
@@ -44,7 +45,7 @@ fn environment_errors_name_the_target() {
 fn local_directory_is_checked_up_front() {
     let process_env = ProcessEnv::capture();
     let mut args = EnvArgs { env: EnvSpec::Local, dir: Some("/no/such/place".into()) };
-    let confinement = ConfinementArgs::default();
+    let confinement = ConfinementArgs::none();
     assert!(
         EnvTarget::from_args(&args, confinement, &process_env)
             .unwrap_err()

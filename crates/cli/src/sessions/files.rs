@@ -83,7 +83,7 @@ async fn in_place<'a>(
         .map_err(|_| Failure::failed(format!("session {} does not say where it works", summary.id)))?;
     let dir = Some(place.directory()).filter(|directory| !directory.is_empty()).map(PathBuf::from);
     let args = EnvArgs { env, dir };
-    let target = EnvTarget::from_args(&args, ConfinementArgs::default(), process_env)?;
+    let target = EnvTarget::from_args(&args, ConfinementArgs::none(), process_env)?;
     let connected = target.connect().await?;
     let files = Files { sessions, summary, replay, environment: connected.environment() };
     let result = work(&files).await;

@@ -65,7 +65,7 @@ fn modes_ask_about_web_access() {
     ];
     for (mode, code, message) in cases {
         let harness = Harness::new(Dialect::AnthropicMessages, turns);
-        let output = run(&mut harness.command("run", &["--mode", mode, "Go"]));
+        let output = run(&mut harness.command("run", &["--mode", mode, "--network", "on", "Go"]));
         assert_eq!(output.code, Some(code), "{mode}: {output:?}");
         assert!(
             output.stdout.contains("[web_fetch] http://127.0.0.1:9/ (") && output.stdout.contains(message),

@@ -23,22 +23,81 @@ fn sandboxed_commands_write_only_in_the_workspace() {
     let line = format!(
         "echo x >inside; echo x >\"$TMPDIR/file\" && echo temporary; echo x >{target} || echo refused"
     );
-    let harness = shell_call(&line);
-    let output = run(&mut harness.command("run", &["--sandbox", "workspace", "Go"]));
-    assert_eq!(output.code, Some(0), "{output:?}");
-    let seen = harness.read("seen");
-    assert!(seen.contains("temporary") && seen.contains("refused"), "{seen}");
-    assert_eq!(harness.read("inside"), "x\n");
-    assert!(!outside.path().join("file").exists());
+    for flags in [&[][..], &["--sandbox", "full"], &["--sandbox", "writes"], &["--no-sandbox"]] {
+        let harness = shell_call(&line);
+        let output = run(harness.command("run", &["Go"]).args(flags));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let is_free = flags == ["--no-sandbox"];
+        assert_eq!(harness.read("inside"), "x\n");
+        assert_eq!(outside.path().join("file").exists(), is_free, "{flags:?}: {}", harness.read("seen"));
+        if !is_free {
+            assert!(harness.read("seen").contains("temporary"), "{flags:?}: {}", harness.read("seen"));
+        }
+        let _ = std::fs::remove_file(outside.path().join("file"));
+    }
+}
+
+/// The home directory of the test has a key.
+#[test]
+fn secret_files_are_hidden_from_commands_and_git_settings_are_protected() {
+    let line = "cat $HOME/.ssh/id_test; echo \"[alias] x = !id\" >>.git/config; \
+                echo x >.git/hooks/post-commit; git commit -q --allow-empty -m m && echo committed";
+    for (level, holds) in [("full", true), ("writes", false)] {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join(".ssh")).unwrap();
+        std::fs::write(home.path().join(".ssh/id_test"), "KEY").unwrap();
+        let harness = one_call("shell", &format!("command = '''({line}) >seen 2>&1; true'''"));
+        for arguments in [
+            &["-c", "init.defaultBranch=main", "init", "-q"][..],
+            &["config", "user.name", "a"],
+            &["config", "user.email", "a@b.c"],
+        ] {
+            let mut git = std::process::Command::new("git");
+            assert!(git.args(arguments).current_dir(harness.path("")).status().unwrap().success());
+        }
+        let before = harness.read(".git/config");
+        let mut command = harness.command("run", &["--sandbox", level, "Go"]);
+        let output = run(command.env("HOME", home.path()));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let seen = harness.read("seen");
+        assert_eq!(!seen.contains("KEY"), holds, "{level}: {seen}");
+        assert_eq!(harness.read(".git/config") == before, holds, "{level}: {seen}");
+        assert_eq!(!harness.path(".git/hooks/post-commit").exists(), holds, "{level}: {seen}");
+        assert!(seen.contains("committed"), "{level}: {seen}");
+        let told = output.stderr.contains("commands can read all that you can");
+        assert_eq!(told, !holds, "{level}: {output:?}");
+    }
 }
 
 #[test]
-fn read_only_sandbox_prevents_all_writes() {
+fn without_the_sandbox_that_is_asked_for_nothing_starts() {
+    let empty = tempfile::tempdir().unwrap();
+    for (flags, code) in [
+        (&["--sandbox", "full"][..], 2),
+        (&["--sandbox", "full", "--mode", "edit"], 2),
+        (&["--no-sandbox"], 0),
+        (&["--sandbox", "auto"], 0),
+    ] {
+        // There is no bubblewrap on this path.
+        let harness = one_call("write_file", "file_path = \"made\", content = \"x\"");
+        let mut command = harness.command("run", &["Go"]);
+        let output = run(command.args(flags).env("PATH", empty.path()));
+        assert_eq!(output.code, Some(code), "{flags:?}: {output:?}");
+        assert_eq!(harness.path("made").exists(), code == 0, "{flags:?}");
+        if code == 2 {
+            assert!(output.stderr.contains("level full: "), "{output:?}");
+            assert!(output.stderr.contains("--no-sandbox"), "{output:?}");
+        }
+    }
+}
+
+#[test]
+fn plan_mode_prevents_all_writes() {
     for (tool, arguments) in
         [("shell", "command = 'echo x >file'"), ("write_file", "file_path = \"file\", content = \"x\"")]
     {
         let harness = one_call(tool, arguments);
-        let output = run(&mut harness.command("run", &["--sandbox", "read-only", "Go"]));
+        let output = run(&mut harness.command("run", &["--mode", "plan", "Go"]));
         assert!(output.stdout.contains("Done."), "{output:?}");
         assert!(!harness.path("file").exists(), "{tool}");
     }
@@ -50,7 +109,7 @@ fn file_tools_respect_the_sandbox() {
     let target = outside.path().join("file");
     let arguments = format!("file_path = \"{}\", content = \"x\"", target.display());
     let harness = one_call("write_file", &arguments);
-    let output = run(&mut harness.command("run", &["--sandbox", "workspace", "Go"]));
+    let output = run(&mut harness.command("run", &["Go"]));
     assert!(output.stdout.contains("it changes files outside of the workspace"), "{output:?}");
     assert!(!target.exists());
 }
@@ -60,9 +119,12 @@ fn sandbox_network_follows_the_flag() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
     for (flags, reached) in [
-        (&["--sandbox", "workspace"][..], false),
-        (&["--sandbox", "workspace", "--network", "off"], false),
-        (&["--sandbox", "workspace", "--network", "on"], true),
+        (&[][..], false),
+        (&["--sandbox", "writes"], false),
+        (&["--network", "off"], false),
+        (&["--network", "on"], true),
+        (&["--sandbox", "writes", "--network", "on"], true),
+        (&["--no-sandbox"], true),
     ] {
         let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached");
         let harness = shell_call(&line);
@@ -112,8 +174,9 @@ fn files_that_run_programs_later_are_protected_in_every_mode() {
 #[test]
 fn unenforceable_limits_are_rejected() {
     for (flags, message) in [
-        (&["--sandbox", "workspace", "--env", "docker:box"][..], "--sandbox requires --env local"),
-        (&["--network", "off"], "--network off requires --sandbox workspace"),
+        (&["--sandbox", "full", "--env", "docker:box"][..], "--sandbox requires --env local"),
+        (&["--no-sandbox", "--network", "off"], "--network off requires a sandbox"),
+        (&["--sandbox", "full", "--no-sandbox"], "cannot be used with"),
     ] {
         let output =
             run(pintle(&["run", "--provider", "scripted", "--script", "none.toml", "Go"]).args(flags));

@@ -14,7 +14,7 @@ fn shell_output(line: &str, prepare: impl FnOnce(&Harness, Command) -> Command) 
         "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = {{ command = '({line}) >seen 2>&1' }}\n[[turn]]\ntext = \"Done.\"\n"
     );
     let harness = Harness::new(Dialect::AnthropicMessages, &turns);
-    let mut command = harness.command("run", &["Look"]);
+    let mut command = harness.command("run", &["--no-sandbox", "Look"]);
     command
         .env("AWS_SECRET_ACCESS_KEY", KEY)
         .env("DATABASE_URL", format!("postgres://me:{KEY}@db.example/app"));

@@ -78,7 +78,7 @@ impl Work {
     }
 
     fn first(&self) -> Command {
-        let mut command = self.harness.command("run", &["Work."]);
+        let mut command = self.harness.command("run", &["--no-sandbox", "Work."]);
         command.env("PINTLE_STATE_DIR", self.outside.path().join("state"));
         command
     }

@@ -23,7 +23,9 @@ fn runs_use_prompt_tools_and_call_syntax_of_the_profile() {
     let file = profiles.path().join("own.toml");
     std::fs::write(&file, PROFILE).unwrap();
     std::fs::write(profiles.path().join("own.md"), "You write files.").unwrap();
-    let output = run(&mut harness.command("run", &["--profile", file.to_str().unwrap(), "Write it"]));
+    let output =
+        run(&mut harness
+            .command("run", &["--network", "on", "--profile", file.to_str().unwrap(), "Write it"]));
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_eq!(harness.read("a.txt"), "written");
     assert!(output.stdout.contains("It is written.") && !output.stdout.contains("<tool_call>"), "{output:?}");

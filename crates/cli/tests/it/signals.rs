@@ -15,7 +15,7 @@ pub(crate) const SLEEP: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\nargum
 #[expect(clippy::zombie_processes, reason = "the caller waits for it")]
 pub(crate) fn start(harness: &Harness) -> (Child, String) {
     let mut child = harness
-        .command("run", &["Sleep"])
+        .command("run", &["--no-sandbox", "Sleep"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -77,7 +77,7 @@ fn closed_pipe_exits_silently() {
     let turns = format!("[[turn]]\ntext = \"{}\"\npause_ms = 20\n", "word after word ".repeat(500));
     let harness = Harness::new(Dialect::OpenAiResponses, &turns);
     let mut child = harness
-        .command("run", &["--output", "stream-json", "Write"])
+        .command("run", &["--no-sandbox", "--output", "stream-json", "Write"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

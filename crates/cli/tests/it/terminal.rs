@@ -488,7 +488,7 @@ fn closed_terminal_ends_the_run() {
     for is_leader in [true, false] {
         let turns = shell_call("echo $$ > pid; until test -e go; do sleep 0.02; done");
         let harness = Harness::new(Dialect::AnthropicMessages, &turns);
-        let command = harness.command("run", &["Wait"]);
+        let command = harness.command("run", &["--no-sandbox", "Wait"]);
         let mut terminal = if is_leader {
             Terminal::start(&command)
         } else {
