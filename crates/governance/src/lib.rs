@@ -3,6 +3,7 @@
 
 mod gate;
 mod grant;
+mod hooks;
 mod mode;
 mod pattern;
 mod policy;
@@ -13,6 +14,9 @@ pub use gate::GrantGate;
 pub use grant::{
     ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,
     PathScope, Window,
+};
+pub use hooks::{
+    ExternalHooks, HookAnswer, HookCommand, HookCommands, HookEvent, HookFailure, HookRun, HooksError,
 };
 pub use mode::{CallTraits, Mode, UnknownMode};
 pub use pattern::Pattern;

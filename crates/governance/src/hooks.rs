@@ -1,0 +1,298 @@
+//! External hooks: commands that run at certain points of a session, in the form that agents have in common.
+
+mod answer;
+mod commands;
+mod error;
+mod event;
+mod file;
+mod input;
+mod json;
+mod merge;
+mod programs;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use pintle_agent::{
+    ApprovalRequest, CallAnswer, Decision, EndAnswer, HookContext, HookSession, Hooks, InputAnswer,
+    ResultAnswer, SessionId, SessionSource,
+};
+use pintle_env::ExecutionEnvironment;
+use pintle_tools::gate::Judgement;
+use pintle_tools::pipeline::{Execution, PreparedCall};
+
+use self::answer::{Answer, for_model};
+pub use self::commands::{HookCommand, HookCommands};
+pub use self::error::HooksError;
+pub use self::event::HookEvent;
+use self::input::{Details, Surroundings, source_name};
+use self::merge::Answered;
+use self::run::End;
+pub use self::run::{HookAnswer, HookFailure, HookRun};
+use crate::policy::Policy;
+
+/// Receives each run of a hook.
+type Observer = Arc<dyn Fn(HookRun) + Send + Sync>;
+
+/// Returns where the record of a session is.
+type Transcripts = Arc<dyn Fn(&SessionId) -> Option<PathBuf> + Send + Sync>;
+
+/// Runs commands as hooks of a session.
+///
+/// A command reads one JSON object and answers by its exit code and its output; the guide `docs/guide/hooks.md` has both. The
+/// commands of an event run in parallel, and their answers are merged in the order of the commands: the strictest counts.
+///
+/// A hook that fails to answer is reported and otherwise ignored, unless it is
+/// [required](HookCommand::required) before a call: then the call is denied.
+///
+/// Commands run in the working directory of the environment, whatever the directory of the session is, so that a relative
+/// path names the same program for all subagents. What they inherit is for the environment to decide; a local one leaves out
+/// secrets by default. `PINTLE_PROJECT_DIR` is added.
+#[derive(Clone)]
+pub struct ExternalHooks {
+    commands: Arc<HookCommands>,
+    env: Arc<dyn ExecutionEnvironment>,
+    policy: Option<Policy>,
+    transcripts: Option<Transcripts>,
+    observer: Option<Observer>,
+}
+
+/// Run of a command that is reported when it ends, also if that is because its future is dropped.
+struct Pending<'a> {
+    observer: Option<&'a Observer>,
+    run: Option<HookRun>,
+    started: Instant,
+}
+
+impl ExternalHooks {
+    /// Creates the hooks of a session. `env` is where the commands run: the machine of the embedding application, whichever
+    /// environment the tools have. It is for the application to trust the commands first.
+    #[must_use]
+    pub fn new(commands: HookCommands, env: Arc<dyn ExecutionEnvironment>) -> Self {
+        Self { commands: Arc::new(commands), env, policy: None, transcripts: None, observer: None }
+    }
+
+    /// Sets the policy of which hooks read the mode.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Sets the function that returns where the record of a session is, as far as that is known.
+    #[must_use]
+    pub fn with_transcripts(
+        mut self,
+        transcripts: impl Fn(&SessionId) -> Option<PathBuf> + Send + Sync + 'static,
+    ) -> Self {
+        self.transcripts = Some(Arc::new(transcripts));
+        self
+    }
+
+    /// Sets the function that receives each run when it has ended. It is called while the session waits, so it must not
+    /// block.
+    #[must_use]
+    pub fn with_observer(mut self, observer: impl Fn(HookRun) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Returns the commands.
+    #[must_use]
+    pub fn commands(&self) -> &HookCommands {
+        &self.commands
+    }
+
+    /// Runs the commands of an event. `subjects` is what a matcher is compared with.
+    async fn run(
+        &self,
+        event: HookEvent,
+        session: &HookSession,
+        subjects: &[&str],
+        call_id: Option<&str>,
+        details: impl FnOnce() -> Details,
+    ) -> Vec<Answered> {
+        let commands = self.commands.at(event, subjects);
+        if commands.is_empty() {
+            return Vec::new();
+        }
+        let input = details().into_input(event, session, self.surroundings(session));
+        let run = |command| self.run_one(command, session, call_id, input.clone());
+        join_all(commands.into_iter().map(run)).await
+    }
+
+    async fn run_one(
+        &self,
+        command: &HookCommand,
+        session: &HookSession,
+        call_id: Option<&str>,
+        input: Vec<u8>,
+    ) -> Answered {
+        let pending = self.start(command, session, call_id);
+        let finished = run::run(self.env.as_ref(), command, input).await;
+        let blocks =
+            || for_model(&finished.stderr).unwrap_or_else(|| format!("{} blocks it", command.source));
+        let answered = match finished.end {
+            End::Answered(stdout) => {
+                Answer::parse(command.event, &stdout).map_err(|_garbage| HookFailure::Garbage)
+            }
+            End::Blocked => Ok(Answer::deny(blocks())),
+            End::Failed(failure) => Err(failure),
+        };
+        let failure = answered.as_ref().err().copied();
+        let answer = answered.unwrap_or_else(|failure| unanswered(command, failure));
+        pending.end(failure, finished.exit_code, &answer, &finished.stderr);
+        Answered { hook: command.source.clone(), answer }
+    }
+
+    fn start(&self, command: &HookCommand, session: &HookSession, call_id: Option<&str>) -> Pending<'_> {
+        let run = HookRun {
+            session: session.id.clone(),
+            event: command.event,
+            call_id: call_id.map(str::to_owned),
+            hook: command.source.clone(),
+            command: command.command.clone(),
+            exit_code: None,
+            failure: None,
+            duration_ms: 0,
+            answer: HookAnswer::Nothing,
+            message: None,
+        };
+        Pending { observer: self.observer.as_ref(), run: Some(run), started: Instant::now() }
+    }
+
+    fn surroundings(&self, session: &HookSession) -> Surroundings {
+        let transcript = self.transcripts.as_ref().and_then(|of| of(&session.id));
+        Surroundings {
+            transcript: transcript.map(|path| path.to_string_lossy().into_owned()),
+            mode: self.policy.as_ref().map(|policy| policy.mode().as_str()),
+        }
+    }
+}
+
+/// Returns what a hook without an answer means: nothing, unless the call must not run without one.
+fn unanswered(command: &HookCommand, failure: HookFailure) -> Answer {
+    if command.is_required && command.event == HookEvent::PreToolUse {
+        let (hook, why) = (&command.source, failure.describe());
+        Answer::deny(format!("the hook {hook} is required and did not answer: {why}"))
+    } else {
+        Answer::default()
+    }
+}
+
+impl Pending<'_> {
+    fn end(mut self, failure: Option<HookFailure>, exit_code: Option<i32>, answer: &Answer, stderr: &str) {
+        /// Longest message of a failure, in characters.
+        const MAX_MESSAGE: usize = 500;
+        let Some(run) = &mut self.run else { return };
+        let has_error_output = failure.is_some() || !run.event.can_block();
+        let error = stderr.trim().chars().take(MAX_MESSAGE).collect::<String>();
+        run.failure = failure;
+        run.exit_code = exit_code;
+        run.answer = answer.word();
+        run.message =
+            answer.message.clone().or_else(|| (has_error_output && !error.is_empty()).then_some(error));
+        self.report();
+    }
+
+    fn report(&mut self) {
+        let Some(mut run) = self.run.take() else { return };
+        run.duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let HookRun { event, hook, exit_code, .. } = &run;
+        if let Some(failure) = run.failure {
+            let failure = failure.describe();
+            tracing::warn!(%event, hook, exit_code, "a hook did not answer: {failure}");
+        } else if run.answer == HookAnswer::Deny && !event.can_block() {
+            tracing::warn!(%event, hook, "a hook blocks what cannot be blocked");
+        }
+        if let Some(observer) = self.observer {
+            observer(run);
+        }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.failure = Some(HookFailure::Stopped);
+            self.report();
+        }
+    }
+}
+
+#[async_trait]
+impl Hooks for ExternalHooks {
+    async fn session_started(&self, session: &HookSession, source: SessionSource) -> HookContext {
+        let answers = if session.origin.is_some() {
+            self.run(HookEvent::SubagentStart, session, &[], None, Details::none).await
+        } else {
+            let name = source_name(source);
+            self.run(HookEvent::SessionStart, session, &[name], None, || Details::of_start(name)).await
+        };
+        merge::context(&answers)
+    }
+
+    async fn session_ended(&self, session: &HookSession) {
+        // The end of a subagent is reported before it, when it could still be sent on.
+        if session.origin.is_none() {
+            self.run(HookEvent::SessionEnd, session, &[], None, Details::of_session_end).await;
+        }
+    }
+
+    async fn before_input(&self, session: &HookSession, text: &str) -> InputAnswer {
+        let details = || Details::of_prompt(text);
+        merge::input(&self.run(HookEvent::UserPromptSubmit, session, &[], None, details).await)
+    }
+
+    async fn before_call(
+        &self,
+        session: &HookSession,
+        call: &PreparedCall,
+        _judgement: &Judgement,
+    ) -> CallAnswer {
+        let (subjects, id) = ([call.name(), call.kind()], Some(call.call_id()));
+        let details = || Details::of_call(call);
+        merge::call(&self.run(HookEvent::PreToolUse, session, &subjects, id, details).await)
+    }
+
+    async fn before_approval(&self, session: &HookSession, request: &ApprovalRequest) -> Option<Decision> {
+        let subjects = [request.tool_name.as_str(), &request.tool_kind];
+        let (id, details) = (Some(request.call_id.as_str()), || Details::of_request(request));
+        merge::approval(&self.run(HookEvent::PermissionRequest, session, &subjects, id, details).await)
+    }
+
+    async fn after_call(
+        &self,
+        session: &HookSession,
+        call: &PreparedCall,
+        execution: &Execution,
+    ) -> ResultAnswer {
+        let has_failed = execution.error.is_some() || execution.result.is_error;
+        let event = if has_failed { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
+        let (subjects, id) = ([call.name(), call.kind()], Some(call.call_id()));
+        let details = || Details::of_result(call, execution);
+        merge::result(&self.run(event, session, &subjects, id, details).await)
+    }
+
+    async fn before_end(&self, session: &HookSession, text: &str, sent_on: u32) -> EndAnswer {
+        let event = if session.origin.is_some() { HookEvent::SubagentStop } else { HookEvent::Stop };
+        merge::end(&self.run(event, session, &[], None, || Details::of_end(text, sent_on)).await)
+    }
+
+    async fn before_compaction(&self, session: &HookSession) -> Option<String> {
+        merge::blocked(&self.run(HookEvent::PreCompact, session, &[], None, Details::of_compaction).await)
+    }
+}
+
+impl fmt::Debug for ExternalHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExternalHooks").field("commands", &self.commands.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,210 @@
+//! Commands that run at the events of a session.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::event::HookEvent;
+use super::programs;
+use crate::pattern::Pattern;
+
+/// Time-out of a command that does not set one.
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Longest time-out of a command.
+pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Commands of hooks, in the order in which they were read. What they answer is merged in that order.
+///
+/// ```
+/// use pintle_governance::HookCommands;
+///
+/// let commands = HookCommands::parse(
+///     "hooks.toml",
+///     r#"
+///     [[PreToolUse]]
+///     matcher = "shell|edit_file"
+///     command = "./check.sh"
+///     timeout = "10s"
+///     required = true
+///
+///     [[Stop]]
+///     command = "cargo test"
+///     "#,
+/// )?;
+/// assert_eq!(commands.len(), 2);
+/// # Ok::<(), pintle_governance::HooksError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct HookCommands {
+    commands: Vec<HookCommand>,
+    warnings: Vec<String>,
+}
+
+/// Command that runs at an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookCommand {
+    pub(super) event: HookEvent,
+    /// Patterns of which one must match; all calls if `None`.
+    pub(super) matcher: Option<Vec<Pattern>>,
+    pub(super) command: String,
+    pub(super) timeout: Duration,
+    pub(super) is_required: bool,
+    pub(super) source: String,
+}
+
+impl HookCommand {
+    /// Creates a command for all calls, with a time-out of 60 seconds. `command` is a shell line; `source` says where it comes
+    /// from, for records and messages.
+    #[must_use]
+    pub fn new(event: HookEvent, command: impl Into<String>, source: impl Into<String>) -> Self {
+        Self {
+            event,
+            matcher: None,
+            command: command.into(),
+            timeout: DEFAULT_TIMEOUT,
+            is_required: false,
+            source: source.into(),
+        }
+    }
+
+    /// Limits it to tools of which a name or kind matches one of the patterns; for
+    /// [`SessionStart`](HookEvent::SessionStart), to these sources. Without a meaning for other events.
+    #[must_use]
+    pub fn with_matcher(mut self, patterns: impl IntoIterator<Item = Pattern>) -> Self {
+        self.matcher = Some(patterns.into_iter().collect());
+        self
+    }
+
+    /// Sets the time-out, at most ten minutes.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout.min(MAX_TIMEOUT);
+        self
+    }
+
+    /// Denies a call if the command fails to answer. Only for [`PreToolUse`](HookEvent::PreToolUse).
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
+
+    /// Returns the event.
+    #[must_use]
+    pub fn event(&self) -> HookEvent {
+        self.event
+    }
+
+    /// Returns the shell line.
+    #[must_use]
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Returns the time-out.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Returns whether a call is denied if the command fails to answer.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.is_required
+    }
+
+    /// Returns where the command comes from, such as `hooks.toml:3`.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Returns the files below `workspace` that the words of the command may name, so that trust in the command can cover
+    /// what they contain. A file that does not exist yet is among them, since it could be created later.
+    ///
+    /// A script that the command starts may start others, which are not listed. Neither are paths with variables other than
+    /// `PINTLE_PROJECT_DIR`.
+    #[must_use]
+    pub fn programs(&self, workspace: &Path) -> BTreeSet<PathBuf> {
+        programs::named(&self.command, workspace)
+    }
+
+    fn is_for(&self, event: HookEvent, subjects: &[&str]) -> bool {
+        let matches = |pattern: &Pattern| subjects.iter().any(|subject| pattern.matches(subject));
+        self.event == event
+            && match &self.matcher {
+                Some(patterns) if event.has_matcher() => patterns.iter().any(matches),
+                Some(_) | None => true,
+            }
+    }
+}
+
+impl HookCommands {
+    /// Creates an empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a command.
+    pub fn add(&mut self, command: HookCommand) {
+        self.commands.push(command);
+    }
+
+    /// Adds the commands and warnings of another set.
+    pub fn extend(&mut self, other: Self) {
+        self.commands.extend(other.commands);
+        self.warnings.extend(other.warnings);
+    }
+
+    pub(super) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    /// Returns the number of commands.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Returns whether there are no commands.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// Returns the commands in order.
+    pub fn iter(&self) -> impl Iterator<Item = &HookCommand> {
+        self.commands.iter()
+    }
+
+    /// Returns what was left out when the files were read, such as events that this version does not have. Each names the
+    /// file.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Returns the [programs](HookCommand::programs) of all commands.
+    #[must_use]
+    pub fn programs(&self, workspace: &Path) -> BTreeSet<PathBuf> {
+        self.commands.iter().flat_map(|command| command.programs(workspace)).collect()
+    }
+
+    /// Returns the first tool that a matcher names and that is none of these names and kinds, with the command, which never
+    /// runs for it. A name with `*` is a pattern, and need not match any.
+    #[must_use]
+    pub fn unknown_tool(&self, is_known: impl Fn(&str) -> bool) -> Option<(&str, &HookCommand)> {
+        self.commands.iter().filter(|command| command.event.is_about_calls()).find_map(|command| {
+            let mut names = command.matcher.iter().flatten().filter(|pattern| !pattern.has_wildcard());
+            let unknown = names.find(|pattern| !is_known(pattern.as_str()))?;
+            Some((unknown.as_str(), command))
+        })
+    }
+
+    /// Returns the commands that run at an event. `subjects` is what a matcher is compared with.
+    pub(super) fn at(&self, event: HookEvent, subjects: &[&str]) -> Vec<&HookCommand> {
+        self.commands.iter().filter(|command| command.is_for(event, subjects)).collect()
+    }
+}

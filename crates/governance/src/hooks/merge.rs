@@ -1,0 +1,120 @@
+//! Answers of several hooks, merged in the order of their files.
+
+use pintle_agent::{CallAnswer, Decision, EndAnswer, HookContext, InputAnswer, ResultAnswer};
+use pintle_tools::gate::Permission;
+
+use super::answer::{Answer, strictness};
+
+/// Answer of one hook, with where it comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Answered {
+    pub(super) hook: String,
+    pub(super) answer: Answer,
+}
+
+/// Merges what hooks say before a call: the strictest permission counts, and the last arguments if no hook denies it.
+pub(super) fn call(answers: &[Answered]) -> CallAnswer {
+    let permission = permission(answers);
+    let mut hooks: Vec<&str> = deciding(answers, permission).map(|(hook, _)| hook).collect();
+    let reasons = permission.filter(|permission| *permission != Permission::Allow);
+    let reason = reasons.and_then(|_| joined(deciding(answers, permission).filter_map(|(_, reason)| reason)));
+    let changed = answers.iter().rev().find(|answered| answered.answer.arguments.is_some());
+    let changed = changed.filter(|_| permission != Some(Permission::Deny));
+    if let Some(Answered { hook, .. }) = changed
+        && !hooks.contains(&hook.as_str())
+    {
+        hooks.push(hook);
+    }
+    let mut answer = permission.map_or_else(CallAnswer::default, |given| CallAnswer::judge(given, reason));
+    if !hooks.is_empty() {
+        answer = answer.with_hook(hooks.join(", "));
+    }
+    answer.with_arguments(changed.and_then(|changed| changed.answer.arguments.clone()))
+}
+
+/// Merges what hooks say in the place of a person. A question of one of them is for that person.
+pub(super) fn approval(answers: &[Answered]) -> Option<Decision> {
+    let permission = permission(answers)?;
+    match permission {
+        Permission::Deny => {
+            let reasons = deciding(answers, Some(permission)).filter_map(|(_, reason)| reason);
+            Some(Decision::Deny { reason: joined(reasons) })
+        }
+        Permission::Ask => None,
+        Permission::Allow => {
+            let arguments = answers.iter().rev().find_map(|answered| answered.answer.arguments.clone());
+            Some(arguments.map_or(Decision::Approve, |arguments| Decision::Change { arguments }))
+        }
+    }
+}
+
+/// Merges what hooks say about an input.
+pub(super) fn input(answers: &[Answered]) -> InputAnswer {
+    match blocked(answers) {
+        Some(reason) => InputAnswer::refuse(reason),
+        None => context(answers).0.map_or_else(InputAnswer::default, InputAnswer::add),
+    }
+}
+
+/// Merges what hooks add for the model.
+pub(super) fn context(answers: &[Answered]) -> HookContext {
+    HookContext(joined(answers.iter().filter_map(|answered| answered.answer.context.as_deref())))
+}
+
+/// Merges what hooks say about a result. The call has run, so that what they object to is for the model to read.
+pub(super) fn result(answers: &[Answered]) -> ResultAnswer {
+    let texts = answers.iter().flat_map(|Answered { answer, .. }| {
+        let is_denied = answer.permission == Some(Permission::Deny);
+        let reason = answer.reason.as_deref().filter(|_| is_denied);
+        [reason, answer.stop.as_deref(), answer.context.as_deref()]
+    });
+    let mut merged = joined(texts.flatten()).map_or_else(ResultAnswer::default, ResultAnswer::add);
+    merged.replacement = answers.iter().rev().find_map(|answered| answered.answer.replacement.clone());
+    merged
+}
+
+/// Merges what the model has still to do. A hook that stops the agent does not let others send it on.
+pub(super) fn end(answers: &[Answered]) -> EndAnswer {
+    if answers.iter().any(|answered| answered.answer.stop.is_some()) {
+        return EndAnswer::default();
+    }
+    blocked(answers).map_or_else(EndAnswer::default, EndAnswer::send_on)
+}
+
+/// Returns why something must not happen, if any hook says so.
+pub(super) fn blocked(answers: &[Answered]) -> Option<String> {
+    let denied = permission(answers).filter(|permission| *permission == Permission::Deny)?;
+    let reasons = joined(deciding(answers, Some(denied)).filter_map(|(_, reason)| reason));
+    Some(reasons.unwrap_or_else(|| "a hook blocks it".to_owned()))
+}
+
+fn permission(answers: &[Answered]) -> Option<Permission> {
+    answers.iter().filter_map(|answered| permission_of(&answered.answer)).max_by_key(|p| strictness(*p))
+}
+
+/// Returns what one hook says. One that stops the agent does not let it do anything else.
+fn permission_of(answer: &Answer) -> Option<Permission> {
+    if answer.stop.is_some() { Some(Permission::Deny) } else { answer.permission }
+}
+
+/// Returns the hooks that say this, with their reasons.
+fn deciding(
+    answers: &[Answered],
+    permission: Option<Permission>,
+) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let decides = move |answer: &Answer| permission.is_some() && permission_of(answer) == permission;
+    answers.iter().filter(move |answered| decides(&answered.answer)).map(|Answered { hook, answer }| {
+        let reason = if answer.stop.is_some() { &answer.stop } else { &answer.reason };
+        (hook.as_str(), reason.as_deref())
+    })
+}
+
+fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut all: Vec<&str> = Vec::new();
+    for text in texts {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    (!all.is_empty()).then(|| all.join("\n"))
+}

@@ -1,0 +1,141 @@
+//! Files that a shell line may name.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+/// Ways to write the directory of the project at the beginning of a word.
+const PROJECT: [&str; 5] =
+    ["$PINTLE_PROJECT_DIR", "${PINTLE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR", "${CLAUDE_PROJECT_DIR}", "$PWD"];
+
+/// Lines within lines are read to this depth, as in `sh -c "sh -c 'x y'"`.
+const MAX_DEPTH: usize = 4;
+
+/// Word of a shell line, without its quotes.
+#[derive(Debug, Default)]
+struct Word {
+    text: String,
+    /// Whether it is the name of a program.
+    is_program: bool,
+}
+
+/// Returns the paths below the workspace that the words of a line may name.
+pub(super) fn named(line: &str, workspace: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    collect(line, workspace, MAX_DEPTH, &mut found);
+    found
+}
+
+fn collect(line: &str, workspace: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
+    for word in words(line) {
+        // A quoted word may be a line for another shell.
+        if depth > 0 && word.text.contains(char::is_whitespace) {
+            collect(&word.text, workspace, depth - 1, found);
+        }
+        let value = word.text.split_once('=').map(|(_, value)| value);
+        for text in [Some(word.text.as_str()), value].into_iter().flatten() {
+            // The shell looks up a program without a slash elsewhere.
+            let is_elsewhere = word.is_program && !text.contains('/');
+            if !is_elsewhere && !text.starts_with('-') {
+                found.extend(below(text, workspace));
+            }
+        }
+    }
+}
+
+/// Returns the path that a word names, if it is below the workspace.
+fn below(text: &str, workspace: &Path) -> Option<PathBuf> {
+    let project = PROJECT.iter().find_map(|name| {
+        let rest = text.strip_prefix(name)?;
+        rest.starts_with('/').then(|| rest.trim_start_matches('/'))
+    });
+    let text = project.unwrap_or(text);
+    if text.contains(['$', '\n']) || text.starts_with('~') {
+        return None;
+    }
+    let mut path = PathBuf::new();
+    for component in workspace.join(text).components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => path.push(component),
+        }
+    }
+    (path.starts_with(workspace) && path != workspace).then_some(path)
+}
+
+/// Splits a line as a shell does, as far as names of files need it.
+fn words(line: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut word = String::new();
+    let mut is_program = true;
+    let mut quote = None;
+    let mut characters = line.chars();
+    let mut end = |word: &mut String, is_program: &mut bool| {
+        if !word.is_empty() {
+            let text = std::mem::take(word);
+            // An assignment comes before the program.
+            let is_assignment = *is_program && text.contains('=');
+            words.push(Word { text, is_program: *is_program && !is_assignment });
+            *is_program = is_assignment;
+        }
+    };
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), c) => word.push(c),
+            (_, '\\') => word.extend(characters.next().filter(|next| *next != '\n')),
+            (Some(_), c) => word.push(c),
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '<' | '>') => {
+                end(&mut word, &mut is_program);
+                // What follows is a file, wherever it stands.
+                is_program = false;
+            }
+            (None, ';' | '|' | '&' | '(' | ')' | '`' | '\n') => {
+                end(&mut word, &mut is_program);
+                is_program = true;
+            }
+            (None, c) if c.is_whitespace() => end(&mut word, &mut is_program),
+            (None, c) => word.push(c),
+        }
+    }
+    end(&mut word, &mut is_program);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_name_files_of_the_workspace() {
+        for (line, expected) in [
+            ("./check.sh", vec!["check.sh"]),
+            ("check.sh", vec![]),
+            ("python3 hooks/check.py --strict", vec!["hooks/check.py"]),
+            ("python3 check.py", vec!["check.py"]),
+            (
+                "jq -e .x && scripts/a.sh|scripts/b.sh;(scripts/c.sh)",
+                vec![".x", "scripts/a.sh", "scripts/b.sh", "scripts/c.sh"],
+            ),
+            ("\"$PINTLE_PROJECT_DIR\"/a.sh", vec!["a.sh"]),
+            (
+                "\"${CLAUDE_PROJECT_DIR}/.claude/hooks/a b.sh\"",
+                vec![".claude/hooks/a b.sh", ".claude/hooks/a", "b.sh"],
+            ),
+            ("sh -c './a.sh && ./b.sh'", vec!["a.sh && ./b.sh", "a.sh", "b.sh"]),
+            ("X=lib.py ./a.sh --config=b.toml", vec!["X=lib.py", "lib.py", "a.sh", "b.toml"]),
+            ("a\\ b/c.sh 'd'", vec!["a b/c.sh", "b/c.sh", "d"]),
+            ("cat < in.txt > out.txt", vec!["in.txt", "out.txt"]),
+            ("/w/p/x.sh /w/p/../q/y.sh /w/p/./z/../v.sh", vec!["x.sh", "v.sh"]),
+            ("/bin/sh ~/a.sh $HOME/b.sh ../c.sh /w/pq/d.sh", vec![]),
+            ("", vec![]),
+        ] {
+            let expected: BTreeSet<PathBuf> =
+                expected.iter().map(|name| Path::new("/w/p").join(name)).collect();
+            assert_eq!(named(line, Path::new("/w/p")), expected, "{line}");
+        }
+    }
+}
