@@ -4,6 +4,7 @@
 mod answers;
 mod faults;
 mod files;
+mod guide;
 mod inputs;
 
 use std::path::Path;
