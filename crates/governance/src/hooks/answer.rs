@@ -1,4 +1,4 @@
-//! What a command answers.
+//! Answers of commands.
 
 use pintle_tools::gate::Permission;
 use serde::Deserialize;
@@ -120,6 +120,11 @@ impl Answer {
         // A hook that says two things means the stricter one.
         let permission =
             decisions.into_iter().flatten().map(Decision::permission).max_by_key(|p| strictness(*p));
+        // What has no meaning for the event is not part of the answer.
+        let permission = permission.filter(|said| *said == Permission::Deny || event.is_before_call());
+        let arguments = specific.updated_input.or(changed);
+        let context = specific.additional_context.as_deref().and_then(for_model);
+        let output = specific.updated_tool_output.filter(|_| event.is_after_call());
         let reason = specific.permission_decision_reason.or(message).or(reason);
         let stop = (r#continue == Some(false)).then(|| {
             let reason = stop_reason.as_deref().or(reason.as_deref()).and_then(for_model);
@@ -129,9 +134,9 @@ impl Answer {
             permission,
             reason: reason.as_deref().and_then(for_model),
             stop,
-            arguments: specific.updated_input.or(changed).map(Value::Object),
-            context: specific.additional_context.as_deref().and_then(for_model),
-            replacement: specific.updated_tool_output.map(|output| match output {
+            arguments: arguments.filter(|_| event.is_before_call()).map(Value::Object),
+            context: context.filter(|_| event.takes_context()),
+            replacement: output.map(|output| match output {
                 Value::String(text) => text,
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
                     output.to_string()

@@ -72,18 +72,24 @@ impl HookEvent {
         Self::ALL.into_iter().find(|event| event.as_str() == name)
     }
 
+    /// Returns whether it comes before a call, so that a hook can decide on it.
+    pub(super) const fn is_before_call(self) -> bool {
+        matches!(self, Self::PreToolUse | Self::PermissionRequest)
+    }
+
+    /// Returns whether it comes after a call, so that a hook can change its result.
+    pub(super) const fn is_after_call(self) -> bool {
+        matches!(self, Self::PostToolUse | Self::PostToolUseFailure)
+    }
+
     /// Returns whether a matcher selects tools.
     pub(super) const fn is_about_calls(self) -> bool {
-        match self {
-            Self::PreToolUse | Self::PostToolUse | Self::PostToolUseFailure | Self::PermissionRequest => true,
-            Self::UserPromptSubmit
-            | Self::SessionStart
-            | Self::SessionEnd
-            | Self::Stop
-            | Self::SubagentStart
-            | Self::SubagentStop
-            | Self::PreCompact => false,
-        }
+        self.is_before_call() || self.is_after_call()
+    }
+
+    /// Returns whether a hook can add text for the model.
+    pub(super) const fn takes_context(self) -> bool {
+        self.takes_plain_text() || self.is_after_call() || matches!(self, Self::SubagentStart)
     }
 
     /// Returns whether a matcher has a meaning.

@@ -1,4 +1,4 @@
-//! What a command reads.
+//! Input of commands.
 
 use pintle_agent::{ApprovalRequest, HookSession, SessionSource};
 use pintle_tools::pipeline::{Execution, PreparedCall};

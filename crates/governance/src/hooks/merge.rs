@@ -64,8 +64,8 @@ pub(super) fn context(answers: &[Answered]) -> HookContext {
 /// Merges what hooks say about a result. The call has run, so that what they object to is for the model to read.
 pub(super) fn result(answers: &[Answered]) -> ResultAnswer {
     let texts = answers.iter().flat_map(|Answered { answer, .. }| {
-        let is_denied = answer.permission == Some(Permission::Deny);
-        let reason = answer.reason.as_deref().filter(|_| is_denied);
+        let objects = answer.permission == Some(Permission::Deny) && answer.stop.is_none();
+        let reason = objects.then(|| answer.reason.as_deref().unwrap_or("a hook objects to it"));
         [reason, answer.stop.as_deref(), answer.context.as_deref()]
     });
     let mut merged = joined(texts.flatten()).map_or_else(ResultAnswer::default, ResultAnswer::add);

@@ -90,7 +90,7 @@ fn words(line: &str) -> Vec<Word> {
             (None, '\'' | '"') => quote = Some(character),
             (None, '<' | '>') => {
                 end(&mut word, &mut is_program);
-                // What follows is a file, wherever it stands.
+                // A redirection is followed by a file, also before the program.
                 is_program = false;
             }
             (None, ';' | '|' | '&' | '(' | ')' | '`' | '\n') => {
@@ -107,6 +107,8 @@ fn words(line: &str) -> Vec<Word> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -136,6 +138,17 @@ mod tests {
             let expected: BTreeSet<PathBuf> =
                 expected.iter().map(|name| Path::new("/w/p").join(name)).collect();
             assert_eq!(named(line, Path::new("/w/p")), expected, "{line}");
+        }
+    }
+
+    proptest! {
+        /// Whatever a line says, its files are in the workspace.
+        #[test]
+        fn files_are_below_the_workspace(line in r#"[ab./=$"'\\ ;&-]{0,30}"#) {
+            for path in named(&line, Path::new("/w/p")) {
+                prop_assert!(path.starts_with("/w/p") && path != Path::new("/w/p"), "{path:?}");
+                prop_assert!(path.components().all(|part| part != Component::ParentDir), "{path:?}");
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
-//! What commands may answer, and how their answers are merged.
+//! Answers of commands, and how they are merged.
 
 use pintle_tools::gate::Permission::{Allow, Ask, Deny};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -174,6 +175,7 @@ async fn results_are_replaced_or_added_to() {
         (says(&output(r#"{"a": 1}"#), "", 0), ResultAnswer::replace(r#"{"a":1}"#)),
         (says(&both, "", 0), ResultAnswer::add("bad style\nand this")),
         (says("", "does not compile", 2), ResultAnswer::add("does not compile")),
+        (says(r#"{"decision": "block"}"#, "", 0), ResultAnswer::add("a hook objects to it")),
         (says(r#"{"continue": false, "stopReason": "enough"}"#, "", 0), ResultAnswer::add("enough")),
     ] {
         let hooks = fixture.scripts(HookEvent::PostToolUse, &[&script]);
@@ -289,4 +291,39 @@ async fn long_texts_are_shortened() {
     let hooks = fixture.scripts(HookEvent::UserPromptSubmit, &[script]);
     let context = hooks.before_input(&fixture.session(), "x").await.context.unwrap();
     assert_eq!(context, format!("{} … (10000 more characters)", "x".repeat(10_000)));
+}
+
+/// An answer has only what its event can use, so that a record does not say otherwise.
+#[test]
+fn answers_without_a_meaning_for_the_event_are_nothing() {
+    let everything = r#"{"decision": "approve", "hookSpecificOutput": {"additionalContext": "a",
+        "updatedInput": {}, "updatedToolOutput": "b"}}"#;
+    for (event, expected) in [
+        (HookEvent::PreToolUse, HookAnswer::Change),
+        (HookEvent::PermissionRequest, HookAnswer::Change),
+        (HookEvent::PostToolUse, HookAnswer::Change),
+        (HookEvent::PostToolUseFailure, HookAnswer::Change),
+        (HookEvent::UserPromptSubmit, HookAnswer::Add),
+        (HookEvent::SessionStart, HookAnswer::Add),
+        (HookEvent::SubagentStart, HookAnswer::Add),
+        (HookEvent::SessionEnd, HookAnswer::Nothing),
+        (HookEvent::Stop, HookAnswer::Nothing),
+        (HookEvent::SubagentStop, HookAnswer::Nothing),
+        (HookEvent::PreCompact, HookAnswer::Nothing),
+    ] {
+        assert_eq!(Answer::parse(event, everything).unwrap().word(), expected, "{event}");
+    }
+}
+
+proptest! {
+    /// Output is an answer, or garbage that starts as JSON.
+    #[test]
+    fn any_output_is_read(text in any::<String>(), json in r#"\{[\{\}":, a-z0-9\[\]]{0,40}"#) {
+        for event in HookEvent::ALL {
+            let is_text = !text.trim().starts_with('{');
+            prop_assert!(!is_text || Answer::parse(event, &text).is_ok());
+            let is_object = serde_json::from_str::<Value>(&json).is_ok();
+            prop_assert!(is_object || Answer::parse(event, &json).is_err());
+        }
+    }
 }

@@ -141,7 +141,7 @@ async fn background_processes_end_with_their_hook() {
 }
 
 #[tokio::test]
-async fn a_hook_that_is_dropped_is_ended_and_reported() {
+async fn a_hook_that_is_dropped_is_terminated_and_reported() {
     let fixture = Fixture::new();
     let hooks = fixture.limited("echo $$ > parent\nsleep 1000\n", Duration::from_secs(600), true);
     let call = fixture.shell().await;

@@ -158,8 +158,15 @@ fn files_of_other_agents_are_read() {
     assert_eq!(
         found,
         [
-            (call, some("Bash|Edit|shell|edit_file"), "a", seconds(5.0), false, "settings.json:8"),
-            (call, some("Bash|Edit|shell|edit_file"), "b", seconds(0.5), true, "settings.json:9"),
+            (
+                call,
+                some("Bash|Edit|shell|edit_file|apply_patch"),
+                "a",
+                seconds(5.0),
+                false,
+                "settings.json:8"
+            ),
+            (call, some("Bash|Edit|shell|edit_file|apply_patch"), "b", seconds(0.5), true, "settings.json:9"),
             (call, some("mcp__*__write"), "c", seconds(60.0), false, "settings.json:12"),
             (call, None, "d", seconds(60.0), false, "settings.json:13"),
             (HookEvent::SessionStart, some("startup"), "e", seconds(60.0), false, "settings.json:15"),
@@ -168,6 +175,25 @@ fn files_of_other_agents_are_read() {
     );
     assert_eq!(commands.warnings(), [""; 0]);
     assert!(HookCommands::parse_json("settings.json", "{}").unwrap().is_empty());
+}
+
+#[test]
+fn names_of_other_agents_stand_for_our_tools() {
+    for (matcher, expected) in [
+        ("Write|Edit", "Write|Edit|edit_file|apply_patch|write_file"),
+        ("Read", "Read|read_file|read_many_files"),
+        ("^Web.*$", "Web*|web_fetch|web_search"),
+        ("Task|Agent", "Task|Agent|spawn_agent"),
+        ("shell|Bash", "shell|Bash"),
+        ("mcp__x__y", "mcp__x__y"),
+    ] {
+        let text = format!(
+            r#"{{"hooks": {{"PreToolUse": [{{"matcher": "{matcher}", "hooks": [{{"type": "command", "command": "x"}}]}}]}}}}"#
+        );
+        let commands = HookCommands::parse_json("s", &text).unwrap();
+        let found: Vec<_> = commands.iter().map(|command| parts(command).1).collect();
+        assert_eq!(found, [Some(expected.to_owned())]);
+    }
 }
 
 #[test]

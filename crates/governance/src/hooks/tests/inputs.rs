@@ -1,4 +1,4 @@
-//! What each event gives its commands to read.
+//! Input of the commands of each event.
 
 use pintle_tools::{ChangeKind, FileChange};
 
