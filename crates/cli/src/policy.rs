@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{PolicyChange, Record};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::{Mode, Policy, Rule, Rules};
+use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules};
 use pintle_tools::gate::Permission;
 
 pub(crate) use self::project::Project;
@@ -29,14 +29,21 @@ pub(crate) const APPROVAL_SOURCE: &str = "approval of ";
 #[derive(Debug)]
 pub(crate) struct LoadedPolicy {
     pub(crate) policy: Policy,
+    /// Hooks of the user.
+    pub(crate) user_hooks: HookCommands,
+    /// Hooks of the project, if it is trusted.
+    pub(crate) project_hooks: HookCommands,
     /// Rules of a project that is not trusted, which do not apply.
     pub(crate) untrusted: Option<UntrustedRules>,
 }
 
-/// Rules of a project that apply only if the user trusts it: those that allow something.
+/// Parts of a project that apply only if the user trusts it.
 #[derive(Debug)]
 pub(crate) struct UntrustedRules {
+    /// Rules that allow something.
     pub(crate) rules: Vec<String>,
+    /// Commands of hooks.
+    pub(crate) hooks: Vec<String>,
     /// Whether the user trusted the project before it changed.
     pub(crate) was_trusted: bool,
 }
@@ -56,19 +63,30 @@ pub(crate) async fn load(
     let workspace = environment.canonicalize(working_directory).await;
     let workspace = workspace.unwrap_or_else(|_| working_directory.to_path_buf());
     let mut rules = user_rules(process_env, &workspace)?;
+    let mut project_hooks = HookCommands::new();
+    let user_hooks = user_hooks(process_env)?;
     let mut untrusted = None;
     if let Some(project) = Project::read(environment).await? {
         let trusted = Trusted::open(process_env)?;
         let of_project = project_rules(&project)?;
         if trusted.contains(environment_name, &project) {
             rules.extend(of_project);
+            project_hooks = project.hooks().clone();
+            // What was trusted stays as it was.
+            for program in project.programs().filter_map(Path::to_str) {
+                let rule = format!("@write({})", escaped(program));
+                let rule =
+                    Rule::parse(&rule, &workspace).or_usage("the program of a hook has a strange name")?;
+                rules.add(Permission::Deny, rule, "programs of hooks");
+            }
         } else {
             let (narrowing, widening) = of_project.split_widening();
             rules.extend(narrowing);
-            if !widening.is_empty() {
+            if !widening.is_empty() || !project.hooks().is_empty() {
                 let was_trusted = trusted.has_older(environment_name, &project);
                 let rules = widening.iter().map(|(rule, _)| rule.to_string()).collect();
-                untrusted = Some(UntrustedRules { rules, was_trusted });
+                let hooks = project.hooks().iter().map(|hook| hook.command().to_owned()).collect();
+                untrusted = Some(UntrustedRules { rules, hooks, was_trusted });
             }
         }
     }
@@ -81,17 +99,20 @@ pub(crate) async fn load(
     }
     check_names(&rules)?;
     let policy = Policy::new(args.mode.unwrap_or(Mode::Auto), rules, workspace);
-    Ok(LoadedPolicy { policy, untrusted })
+    Ok(LoadedPolicy { policy, user_hooks, project_hooks, untrusted })
 }
 
 impl UntrustedRules {
     /// Says that the rules do not apply, and how to change that.
     pub(crate) fn notice(&self) {
         let change = if self.was_trusted { " any more, since its files have changed" } else { "" };
+        let parts = [("rules that allow something", &self.rules), ("hooks", &self.hooks)];
+        let parts = parts.into_iter().filter(|(_, parts)| !parts.is_empty());
+        let parts: Vec<String> =
+            parts.map(|(what, parts)| format!("{what} ({})", parts.join(", "))).collect();
         console::notice(&format!(
-            "the project is not trusted{change}, so its rules that allow something do not apply: {}; \
-             `pintle trust` changes that",
-            self.rules.join(", ")
+            "the project is not trusted{change}, which leaves out its {}; `pintle trust` changes that",
+            parts.join(" and ")
         ));
     }
 }
@@ -130,6 +151,24 @@ fn user_rules(process_env: &ProcessEnv, workspace: &Path) -> Result<Rules, Failu
         Some(text) => Rules::parse(&path.display().to_string(), &text, workspace)
             .or_usage("the rules file is wrong, so nothing runs"),
     }
+}
+
+fn user_hooks(process_env: &ProcessEnv) -> Result<HookCommands, Failure> {
+    let Some(directory) = configuration_directory(process_env) else { return Ok(HookCommands::new()) };
+    let path = directory.join("hooks.toml");
+    let hooks = match process_env::read_text_if_there("hooks file", &path)? {
+        None => HookCommands::new(),
+        Some(text) => HookCommands::parse(&path.display().to_string(), &text)
+            .or_usage("the hooks file is wrong, so nothing runs")?,
+    };
+    hooks.warnings().iter().for_each(|warning| console::notice(warning));
+    Ok(hooks)
+}
+
+/// Returns the pattern of a path that matches only that path.
+fn escaped(path: &str) -> String {
+    let is_special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\');
+    path.chars().flat_map(|c| is_special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 fn project_rules(project: &Project) -> Result<Rules, Failure> {

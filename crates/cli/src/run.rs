@@ -1,9 +1,10 @@
 //! `pintle run`: runs a task in a directory, with tools.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pintle_agent::{CompactionPolicy, OutcomeStatus, Session, SessionConfig, TurnLimits};
-use pintle_governance::{Mode, Policy, PolicyGate};
+use pintle_governance::{ExternalHooks, HookCommands, HookRun, Mode, Policy, PolicyGate};
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
 
@@ -160,7 +161,7 @@ impl SessionRun<'_> {
         };
         let name = args.environment.env.to_string();
         let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
-        let LoadedPolicy { policy, untrusted } = loaded;
+        let LoadedPolicy { policy, user_hooks, project_hooks, untrusted } = loaded;
         let mode = mode_in(env_session.sandbox(), args.policy.mode, prompter.is_attended())?;
         if let Some(untrusted) = untrusted {
             untrusted.notice();
@@ -172,7 +173,9 @@ impl SessionRun<'_> {
             policy.set_mode(mode).await.or_failed("cannot set the mode")?;
         }
         prompter.set_policy(policy.clone());
-        let mut session = session(args, config, model, env_session, &policy, prompter.clone(), kept)?;
+        let hooks = hooks(user_hooks, project_hooks, env_session, &policy, process_env)?;
+        let governed = Governed { policy: &policy, hooks };
+        let mut session = session(args, config, model, env_session, governed, prompter.clone(), kept)?;
         policy.attach(session.handle());
         let mut beginning = policy.on_record();
         beginning.sandbox = Some(env_session.sandbox().on_record().to_owned());
@@ -228,10 +231,11 @@ fn session(
     config: SessionConfig,
     model: &Model,
     env_session: &EnvSession,
-    policy: &Policy,
+    governed: Governed<'_>,
     prompter: Prompter,
     kept: Option<Kept>,
 ) -> Result<Session, Failure> {
+    let Governed { policy, hooks } = governed;
     let limits = config.limits.clone();
     let profile = toolset::for_run(model, args, prompter.is_attended())?;
     let environment = env_session.environment();
@@ -240,6 +244,9 @@ fn session(
         .gate(ProtectedPathGate::new(Arc::clone(&environment)).with(".pintle").permission(Permission::Deny))
         .gate(policy_gate(args, env_session, policy))
         .approver(prompter);
+    if let Some(hooks) = hooks {
+        builder = builder.hooks(hooks);
+    }
     if args.confinement.read_before_write {
         builder = builder.gate(ReadBeforeWrite::new(environment));
     }
@@ -258,6 +265,46 @@ fn session(
         session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
     }
     Ok(session)
+}
+
+/// What judges the calls of a session.
+struct Governed<'a> {
+    policy: &'a Policy,
+    hooks: Option<ExternalHooks>,
+}
+
+/// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run
+/// them; those of the project run where its commands do.
+///
+/// # Errors
+///
+/// A failure if nothing can run on this machine.
+fn hooks(
+    of_user: HookCommands,
+    of_project: HookCommands,
+    env_session: &EnvSession,
+    policy: &Policy,
+    process_env: &ProcessEnv,
+) -> Result<Option<ExternalHooks>, Failure> {
+    if of_user.is_empty() && of_project.is_empty() {
+        return Ok(None);
+    }
+    let environment = env_session.environment();
+    let directory = environment.working_directory();
+    let here = if process_env.is_directory(directory) { directory } else { Path::new("/") };
+    let host = Arc::new(process_env.local_environment(here)?);
+    let hooks = ExternalHooks::new(of_user, host).and(of_project, Arc::clone(&environment));
+    let hooks = hooks.with_policy(policy.clone()).with_observer(|run| {
+        let HookRun { hook, failure, message, .. } = run;
+        match (failure, message) {
+            (Some(failure), _) => {
+                console::notice(&format!("the hook {hook} did not answer: {}", failure.describe()))
+            }
+            (None, Some(message)) => console::notice(&format!("the hook {hook}: {message}")),
+            (None, None) => {}
+        }
+    });
+    Ok(Some(hooks))
 }
 
 /// Returns the mode to use instead of the one that was asked for, where no sandbox holds commands.

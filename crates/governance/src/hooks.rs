@@ -57,11 +57,17 @@ type Transcripts = Arc<dyn Fn(&SessionId) -> Option<PathBuf> + Send + Sync>;
 /// secrets by default. `PINTLE_PROJECT_DIR` is added.
 #[derive(Clone)]
 pub struct ExternalHooks {
-    commands: Arc<HookCommands>,
-    env: Arc<dyn ExecutionEnvironment>,
+    groups: Vec<Group>,
     policy: Option<Policy>,
     transcripts: Option<Transcripts>,
     observer: Option<Observer>,
+}
+
+/// Commands, and where they run.
+#[derive(Clone)]
+struct Group {
+    commands: Arc<HookCommands>,
+    env: Arc<dyn ExecutionEnvironment>,
 }
 
 /// Run of a command that is reported when it ends, also if that is because its future is dropped.
@@ -76,7 +82,16 @@ impl ExternalHooks {
     /// environment the tools have. It is for the application to trust the commands first.
     #[must_use]
     pub fn new(commands: HookCommands, env: Arc<dyn ExecutionEnvironment>) -> Self {
-        Self { commands: Arc::new(commands), env, policy: None, transcripts: None, observer: None }
+        let groups = vec![Group { commands: Arc::new(commands), env }];
+        Self { groups, policy: None, transcripts: None, observer: None }
+    }
+
+    /// Adds commands that run elsewhere, such as those of a project in the sandbox of its session. Their answers come after
+    /// those of the commands before.
+    #[must_use]
+    pub fn and(mut self, commands: HookCommands, env: Arc<dyn ExecutionEnvironment>) -> Self {
+        self.groups.push(Group { commands: Arc::new(commands), env });
+        self
     }
 
     /// Sets the policy of which hooks read the mode.
@@ -105,9 +120,8 @@ impl ExternalHooks {
     }
 
     /// Returns the commands.
-    #[must_use]
-    pub fn commands(&self) -> &HookCommands {
-        &self.commands
+    pub fn commands(&self) -> impl Iterator<Item = &HookCommand> {
+        self.groups.iter().flat_map(|group| group.commands.iter())
     }
 
     /// Runs the commands of an event. `subjects` is what a matcher is compared with.
@@ -119,24 +133,30 @@ impl ExternalHooks {
         call_id: Option<&str>,
         details: impl FnOnce() -> Details,
     ) -> Vec<Answered> {
-        let commands = self.commands.at(event, subjects);
+        let mut commands = Vec::new();
+        for Group { commands: group, env } in &self.groups {
+            commands.extend(group.at(event, subjects).into_iter().map(|command| (command, env)));
+        }
         if commands.is_empty() {
             return Vec::new();
         }
         let input = details().into_input(event, session, self.surroundings(session));
-        let run = |command| self.run_one(command, session, call_id, input.clone());
+        let run = |(command, env): (_, &Arc<dyn ExecutionEnvironment>)| {
+            self.run_one(command, Arc::clone(env), session, call_id, input.clone())
+        };
         join_all(commands.into_iter().map(run)).await
     }
 
     async fn run_one(
         &self,
         command: &HookCommand,
+        env: Arc<dyn ExecutionEnvironment>,
         session: &HookSession,
         call_id: Option<&str>,
         input: Vec<u8>,
     ) -> Answered {
         let pending = self.start(command, session, call_id);
-        let finished = run::run(self.env.as_ref(), command, input).await;
+        let finished = run::run(env.as_ref(), command, input).await;
         let blocks =
             || for_model(&finished.stderr).unwrap_or_else(|| format!("{} blocks it", command.source));
         let answered = match finished.end {
@@ -293,6 +313,6 @@ impl Hooks for ExternalHooks {
 
 impl fmt::Debug for ExternalHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExternalHooks").field("commands", &self.commands.len()).finish_non_exhaustive()
+        f.debug_struct("ExternalHooks").field("commands", &self.commands().count()).finish_non_exhaustive()
     }
 }

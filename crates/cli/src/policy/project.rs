@@ -1,8 +1,10 @@
 //! Files by which a project says what agents may do in it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_governance::HookCommands;
 use pintle_store::Hash;
 
 use crate::failure::{Failure, OrFailure as _};
@@ -11,10 +13,13 @@ use crate::failure::{Failure, OrFailure as _};
 const DIRECTORY: &str = ".pintle";
 
 /// Its files, of which the hash that is trusted is made.
-const FILES: [&str; 1] = [RULES];
+const FILES: [&str; 2] = [RULES, HOOKS];
 
 /// The rules file.
 const RULES: &str = "rules.toml";
+
+/// The file with commands that run at points of a session.
+pub(super) const HOOKS: &str = "hooks.toml";
 
 /// Largest file, in bytes.
 const MAX_FILE: usize = 1 << 20;
@@ -25,6 +30,10 @@ pub(crate) struct Project {
     /// Directory that has the project's own directory, with all links resolved.
     pub(crate) root: PathBuf,
     files: Vec<(&'static str, String)>,
+    /// Commands of its hooks.
+    hooks: HookCommands,
+    /// Content of each program that these name; `None` if there is none.
+    programs: BTreeMap<PathBuf, Option<Hash>>,
 }
 
 impl Project {
@@ -47,7 +56,18 @@ impl Project {
                 }
             }
             if !files.is_empty() {
-                return Ok(Some(Self { root: directory, files }));
+                let hooks = match files.iter().find(|(name, _)| *name == HOOKS) {
+                    None => HookCommands::new(),
+                    Some((name, text)) => HookCommands::parse(&format!("{DIRECTORY}/{name}"), text)
+                        .or_usage("the project's hooks file is wrong, so nothing runs")?,
+                };
+                let mut programs = BTreeMap::new();
+                for path in hooks.programs(&directory) {
+                    // One that cannot be read now could be read later.
+                    let content = environment.read(&path, None).await.ok();
+                    programs.insert(path, content.map(|content| Hash::of(&content)));
+                }
+                return Ok(Some(Self { root: directory, files, hooks, programs }));
             }
         }
         Ok(None)
@@ -59,6 +79,16 @@ impl Project {
         Some((format!("{DIRECTORY}/{name}"), text.as_str()))
     }
 
+    /// Returns the commands of its hooks.
+    pub(crate) fn hooks(&self) -> &HookCommands {
+        &self.hooks
+    }
+
+    /// Returns the files in it that its hooks run.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &Path> {
+        self.programs.keys().map(PathBuf::as_path)
+    }
+
     /// Returns what is trusted if somebody trusts the project as it is now.
     pub(crate) fn hash(&self) -> Hash {
         let mut all = Vec::new();
@@ -66,6 +96,10 @@ impl Project {
             // Lengths keep one file from passing for two.
             all.extend_from_slice(format!("{name} {}\n", text.len()).as_bytes());
             all.extend_from_slice(text.as_bytes());
+        }
+        for (path, content) in &self.programs {
+            let content = content.map_or_else(|| "nothing".to_owned(), |hash| hash.to_string());
+            all.extend_from_slice(format!("\n{} {content}", path.display()).as_bytes());
         }
         Hash::of(&all)
     }

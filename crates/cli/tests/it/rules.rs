@@ -184,3 +184,65 @@ fn mode_and_accepted_rules_come_back_with_the_session() {
         assert!(change.contains(part), "{part} in {change}");
     }
 }
+
+/// Hook that asks a script about commands.
+const HOOKS: &str = r#"
+[[PreToolUse]]
+matcher = "shell"
+command = "sh check.sh"
+required = true
+"#;
+
+#[test]
+fn hooks_of_the_user_run_and_those_of_a_project_once_it_is_trusted() {
+    let fixture = Fixture::new();
+    std::fs::write(
+        fixture.user.path().join("hooks.toml"),
+        "[[SessionStart]]\ncommand = \"touch $PINTLE_PROJECT_DIR/started\"\n",
+    )
+    .unwrap();
+    std::fs::create_dir_all(fixture.harness.path(".pintle")).unwrap();
+    std::fs::write(fixture.harness.path(".pintle/hooks.toml"), HOOKS).unwrap();
+    let script = fixture.harness.path("check.sh");
+    std::fs::write(&script, "echo not on a Sunday >&2; exit 2\n").unwrap();
+
+    let (output, made) = fixture.run(&[]);
+    assert!(made && fixture.harness.path("started").exists(), "{output:?}");
+    assert!(output.stderr.contains("leaves out its hooks (sh check.sh)"), "{output:?}");
+
+    assert_eq!(fixture.pintle(&["trust"]).code, Some(0));
+    let (output, made) = fixture.run(&[]);
+    assert!(!made && output.stdout.contains("not on a Sunday"), "{output:?}");
+
+    // Another script is another hook.
+    std::fs::write(&script, "exit 0\n").unwrap();
+    let (output, made) = fixture.run(&[]);
+    assert!(made && output.stderr.contains("is not trusted any more"), "{output:?}");
+    let output = fixture.pintle(&["trust"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(fixture.run(&[]).1);
+}
+
+#[test]
+fn file_tools_do_not_change_the_scripts_of_trusted_hooks() {
+    let turns = TURNS.replace("tool = \"shell\"", "tool = \"write_file\"");
+    let turns = turns.replace("command = \"touch made\"", "file_path = \"check.sh\", content = \"exit 0\"");
+    let fixture = Fixture { harness: Harness::new(Dialect::AnthropicMessages, &turns), ..Fixture::new() };
+    std::fs::create_dir_all(fixture.harness.path(".pintle")).unwrap();
+    std::fs::write(fixture.harness.path(".pintle/hooks.toml"), HOOKS).unwrap();
+    std::fs::write(fixture.harness.path("check.sh"), "exit 2\n").unwrap();
+    assert_eq!(fixture.pintle(&["trust"]).code, Some(0));
+    let (output, _) = fixture.run(&["--allow", "@write"]);
+    assert!(output.stdout.contains("programs of hooks"), "{output:?}");
+    assert_eq!(fixture.harness.read("check.sh"), "exit 2\n");
+}
+
+#[test]
+fn a_wrong_hooks_file_stops_the_run() {
+    let fixture = Fixture::new();
+    let path = fixture.user.path().join("hooks.toml");
+    std::fs::write(&path, "\n[[PreToolUse]]\ncomand = \"true\"\n").unwrap();
+    let (output, made) = fixture.run(&[]);
+    assert_eq!((output.code, made), (Some(2), false), "{output:?}");
+    assert!(output.stderr.contains("line 3") && output.stderr.contains("`command`"), "{output:?}");
+}

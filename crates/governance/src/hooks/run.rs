@@ -90,7 +90,8 @@ pub enum HookFailure {
 
 impl HookFailure {
     /// Returns the failure as the end of a sentence.
-    pub(super) fn describe(self) -> &'static str {
+    #[must_use]
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Exit => "it failed",
             Self::TimedOut => "it timed out",

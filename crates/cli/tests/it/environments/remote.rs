@@ -109,7 +109,8 @@ impl Remote {
     pub(super) fn run(&self, turns: &str, arguments: &[&str]) -> Command {
         let script = self.local.path().join("script.toml");
         fs::write(script, format!("name = \"remote\"\n{turns}")).unwrap();
-        let mut command = self.pintle(&["run", "--no-sandbox", "--provider", "scripted", "--script", "script.toml"]);
+        let mut command =
+            self.pintle(&["run", "--no-sandbox", "--provider", "scripted", "--script", "script.toml"]);
         command.args(arguments);
         command
     }
