@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pintle_agent::{ApprovalRequest, Approver, Decision, SubagentOrigin};
+use pintle_agent::{ApprovalRequest, Approver, Decision, Principal, SubagentOrigin};
 use pintle_governance::Policy;
 use pintle_tools::gate::Permission;
 use pintle_tools::{ChangeKind, Effect, FileChange};
@@ -48,6 +48,10 @@ struct Shared {
     unattended_denials: AtomicU64,
     /// Takes the rules that the user adds.
     policy: OnceLock<Policy>,
+    /// Whether decisions come from elsewhere if there is no terminal.
+    waits: bool,
+    /// Who answers.
+    principal: Option<Principal>,
 }
 
 /// Terminal input and output.
@@ -77,7 +81,15 @@ struct OpenPrompt<'a> {
 
 impl Prompter {
     /// Returns the prompter of this process: prompts on standard error, answers from standard input.
-    pub(crate) fn from_process(style: Style) -> Self {
+    pub(crate) fn from_process(style: Style, principal: Option<Principal>, waits: bool) -> Self {
+        let mut prompter = Self::of_process(style);
+        if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
+            (shared.principal, shared.waits) = (principal, waits);
+        }
+        prompter
+    }
+
+    fn of_process(style: Style) -> Self {
         if !process_env::stdin_is_terminal() || !console::stderr_is_terminal() {
             return Self::new(None);
         }
@@ -106,6 +118,8 @@ impl Prompter {
             shown: watch::Sender::default(),
             unattended_denials: AtomicU64::new(0),
             policy: OnceLock::new(),
+            waits: false,
+            principal: None,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -160,6 +174,11 @@ impl Prompter {
 impl Approver for Prompter {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
         let Some(terminal) = &self.shared.terminal else {
+            if self.shared.waits {
+                // The decision comes through the inbox of the session.
+                console::notice(&format!("{} waits for `pintle approvals decide`", request.tool_name));
+                return std::future::pending().await;
+            }
             self.shared.unattended_denials.fetch_add(1, Ordering::Relaxed);
             return deny("it needs approval, but no terminal is available");
         };
@@ -177,6 +196,10 @@ impl Approver for Prompter {
                 Err(problem) => console::notice(&problem),
             }
         }
+    }
+
+    fn principal(&self) -> Option<Principal> {
+        self.shared.principal.clone()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Definition of the command line.
 
+mod approvals;
 mod budget;
 mod confinement;
 mod error_format;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pintle_agent::{CompactionPolicy, Toolset};
 
+pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::error_format::ErrorFormat;
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// List, merge and drop worktrees of sessions
     Worktree(WorktreeArgs),
+    /// List calls that wait for a decision, or decide on one
+    Approvals(ApprovalsArgs),
     /// List rules, or say what would happen to a call
     Rules(RulesArgs),
     /// Trust what a project lets agents do, or show what is trusted

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
+mod approvals;
 mod approve;
 mod args;
 mod ask;
@@ -108,6 +109,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Ask(args) => ask::ask(*args, process_env).await,
         Command::Sessions(args) => sessions::sessions(args, process_env).await,
         Command::Worktree(args) => sessions::worktree::command(args, process_env).await,
+        Command::Approvals(args) => approvals::approvals(args, process_env).await,
         Command::Rules(args) => rules::rules(args, process_env).await,
         Command::Trust(args) => trust::trust(args, process_env).await,
         Command::Demo(args) => demo::demo(args, process_env).await,

@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal as _, Read, StdinLock};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pintle_agent::Principal;
 use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -35,6 +36,15 @@ impl ProcessEnv {
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let value = self.variables.get(OsStr::new(name))?.to_str()?;
         (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    /// Returns who uses the command, for records: the name of the user, and of the machine if it is known.
+    pub(crate) fn principal(&self) -> Option<Principal> {
+        let user = self.variable("USER").or_else(|| self.variable("LOGNAME"));
+        let user = user.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
+        let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let name = if machine.is_empty() { user } else { format!("{user}@{machine}") };
+        Some(Principal::new(name))
     }
 
     /// Returns all variables.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pintle_agent::{CompactionPolicy, OutcomeStatus, Session, SessionConfig, TurnLimits};
 use pintle_governance::{ExternalHooks, HookCommands, HookRun, Mode, Policy, PolicyGate};
@@ -28,6 +29,9 @@ use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Origin, Place, Selected, Sessions};
 use crate::timeout;
 use crate::toolset;
+
+/// How long a call waits for a decision.
+const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Runs the task.
 ///
@@ -150,7 +154,7 @@ impl SessionRun<'_> {
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
-        let prompter = Prompter::from_process(style);
+        let prompter = Prompter::from_process(style, process_env.principal(), args.policy.wait_approval);
         let config = config(args).with_redactions(hardening::secrets(process_env));
         let limits = config.limits.clone();
         let is_kept = kept.is_some();
@@ -217,13 +221,15 @@ fn compaction(percent: u8) -> CompactionPolicy {
 
 fn config(args: &RunArgs) -> SessionConfig {
     let effort = args.model.reasoning_effort.clone().map(ReasoningEffort::from);
-    SessionConfig::default()
+    let mut config = SessionConfig::default()
         .with_max_turns(args.max_turns)
         .with_max_tool_rounds(args.max_tool_rounds)
         .with_budget(args.budget.into())
         .with_compaction(compaction(args.compact_at))
         .with_model_timeout(timeout::limits(args.model.timeout))
-        .with_reasoning_effort(effort)
+        .with_reasoning_effort(effort);
+    config.limits.approval_timeout = Some(APPROVAL_TIMEOUT);
+    config
 }
 
 fn session(
@@ -345,7 +351,9 @@ fn policy_gate(args: &RunArgs, env_session: &EnvSession, policy: &Policy) -> Pol
 
 /// Returns the limits of a run without flags about them.
 fn default_limits() -> TurnLimits {
-    SessionConfig::default().with_compaction(CompactionPolicy::automatic()).limits
+    let mut limits = SessionConfig::default().with_compaction(CompactionPolicy::automatic()).limits;
+    limits.approval_timeout = Some(APPROVAL_TIMEOUT);
+    limits
 }
 
 fn detail(args: &RunArgs) -> Detail {

@@ -119,7 +119,7 @@ impl Sessions {
     /// # Errors
     ///
     /// A usage failure if there is none, or more than one.
-    async fn find(&self, prefix: &str) -> Result<Summary, Failure> {
+    pub(crate) async fn find(&self, prefix: &str) -> Result<Summary, Failure> {
         let exact = self.store.summary(&SessionId::new(prefix)).await.ok().flatten();
         if let Some(summary) = exact {
             return Ok(summary);
@@ -137,12 +137,22 @@ impl Sessions {
         }
     }
 
-    async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, Failure> {
+    pub(crate) async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, Failure> {
         self.store.list(filter, page).await.or_failed("cannot list the sessions")
     }
 
-    async fn record(&self, id: &SessionId) -> Result<Record, Failure> {
+    pub(crate) async fn record(&self, id: &SessionId) -> Result<Record, Failure> {
         read_record(&self.store, id).await.map_err(|error| failure(&error, id))
+    }
+
+    /// Returns the store.
+    pub(crate) fn store(&self) -> &FileStore {
+        &self.store
+    }
+
+    /// Returns whether a process runs the session.
+    pub(crate) async fn is_live(&self, id: &SessionId) -> bool {
+        matches!(self.store.holder(id).await, Ok(Some(_)))
     }
 
     /// Returns the journal of a session, with those of its subagents.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use pintle_llm::{Fingerprint, Request};
+use pintle_tools::gate::Judgement;
 use serde_json::Value;
 
 use super::{Record, RecordEntry, request_of};
@@ -48,6 +49,10 @@ pub struct PendingApproval {
     pub arguments: Value,
     /// Reason why a decision is needed.
     pub reason: String,
+    /// Rules that together name exactly calls like this one.
+    pub suggested_rules: Vec<String>,
+    /// When it was asked about.
+    pub asked_at: Timestamp,
     /// Fingerprint of the call, to which a decision is bound.
     pub fingerprint: Fingerprint,
 }
@@ -86,13 +91,24 @@ impl Replay {
     #[must_use]
     pub fn pending_approvals(&self) -> Vec<PendingApproval> {
         let mut pending: Vec<PendingApproval> = Vec::new();
+        let mut judged: Option<(&str, &Judgement)> = None;
         for event in &self.events {
-            if let EventKind::ApprovalRequested {
-                call_id, tool_name, arguments, reason, fingerprint, ..
+            if let EventKind::CallJudged { call_id, steps, .. } = &event.kind {
+                judged = Some((call_id, steps));
+            } else if let EventKind::ApprovalRequested {
+                call_id,
+                tool_name,
+                arguments,
+                reason,
+                fingerprint,
+                ..
             } = &event.kind
             {
                 pending.retain(|known| known.call_id != *call_id);
+                let judged = judged.filter(|(judged, _)| *judged == call_id.as_str());
                 pending.push(PendingApproval {
+                    suggested_rules: judged.map(|(_, steps)| steps.suggested_rules()).unwrap_or_default(),
+                    asked_at: event.timestamp,
                     call_id: call_id.clone(),
                     tool_name: tool_name.clone(),
                     arguments: arguments.clone(),

@@ -52,6 +52,7 @@ impl Command {
             | Self::Prompt(_)
             | Self::Sessions(_)
             | Self::Worktree(_)
+            | Self::Approvals(_)
             | Self::Rules(_)
             | Self::Trust(_)
             | Self::Patch(_)

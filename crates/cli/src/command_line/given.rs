@@ -21,6 +21,7 @@ const REMEMBERED: &[&str] = &[
     "catalog",
     "toolset",
     "mode",
+    "wait-approval",
     "sandbox",
     "no-sandbox",
     "network",

@@ -16,6 +16,7 @@ mod demo;
 mod environments;
 mod hardening;
 mod harness;
+mod inbox;
 mod kills;
 mod mock_serve;
 mod models;

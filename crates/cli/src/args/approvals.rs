@@ -1,0 +1,63 @@
+//! `pintle approvals`.
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::ListFormat;
+
+/// `pintle approvals`.
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsArgs {
+    #[command(subcommand)]
+    pub(crate) command: ApprovalsCommand,
+    /// Output format
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// Subcommands of `pintle approvals`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// List the calls of all sessions that wait for a decision
+    List,
+    /// Show one of them with all its arguments
+    Show(ApprovalArg),
+    /// Decide on one of them, whichever process runs its session
+    Decide(DecideArgs),
+}
+
+/// Call that waits for a decision.
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalArg {
+    /// Id of the session, or the beginning of it
+    #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: String,
+    /// Id of the call [default: the only one that waits]
+    #[arg(value_name = "CALL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) call: Option<String>,
+}
+
+/// `pintle approvals decide`.
+#[derive(Debug, Args)]
+pub(crate) struct DecideArgs {
+    /// The decision
+    #[arg(value_enum, value_name = "DECISION")]
+    pub(crate) decision: DecisionName,
+    #[command(flatten)]
+    pub(crate) approval: ApprovalArg,
+    /// Reason of a denial, for the model
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) reason: Option<String>,
+    /// Let it run with these arguments, a JSON object; they are judged like those of a new call
+    #[arg(long, value_name = "JSON", conflicts_with = "reason", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) arguments: Option<String>,
+}
+
+/// Values of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DecisionName {
+    /// Let it run, once
+    Allow,
+    /// Do not run it
+    Deny,
+}
