@@ -115,6 +115,9 @@ const MAX_PATH: usize = 4096;
 /// Maximum length of any other fact, in characters.
 const MAX_FACT: usize = 200;
 
+/// Maximum length of what commands cannot do, in characters.
+const MAX_LIMITS: usize = 1000;
+
 /// Maximum length of a skill's description, in characters (Agent Skills format).
 const MAX_DESCRIPTION: usize = 1024;
 
@@ -129,6 +132,7 @@ fn environment_block(profile: &ProfileFacts<'_>, environment: &EnvironmentContex
         ("Is git repository", Some(is_git_repository), MAX_FACT),
         ("Platform", Some(environment.platform.as_str()), MAX_FACT),
         ("OS version", Some(environment.os_version.as_str()), MAX_FACT),
+        ("Commands", environment.command_limits.as_deref(), MAX_LIMITS),
         ("Today's date", Some(environment.date.as_str()), MAX_FACT),
         ("Model", Some(profile.model), MAX_FACT),
         ("Knowledge cutoff", profile.knowledge_cutoff, MAX_FACT),

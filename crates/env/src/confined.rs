@@ -122,7 +122,7 @@ impl Confined {
 
 #[async_trait]
 impl ExecutionEnvironment for Confined {
-    forward! { inner: working_directory, platform, os_version, cleanup, output_limits, place }
+    forward! { inner: working_directory, platform, os_version, cleanup, output_limits, command_limits, place }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;

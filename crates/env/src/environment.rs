@@ -164,6 +164,12 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// Returns what commands cannot do here, in one or two sentences for a model, which could otherwise only guess why they
+    /// fail. Default: `None`, for environments that hold commands to nothing.
+    fn command_limits(&self) -> Option<String> {
+        None
+    }
+
     /// Returns true if file operations here are plain operations on the local file system.
     ///
     /// A wrapper may then perform them itself, by descriptor. Wrappers that restrict files return

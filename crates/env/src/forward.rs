@@ -41,6 +41,11 @@ macro_rules! forward {
             self.$field.shares_host_files()
         }
     };
+    (@command_limits $field:ident) => {
+        fn command_limits(&self) -> Option<String> {
+            self.$field.command_limits()
+        }
+    };
     (@resolve $field:ident) => {
         fn resolve(&self, path: &std::path::Path) -> std::path::PathBuf {
             self.$field.resolve(path)

@@ -82,7 +82,7 @@ impl Logging {
 
 #[async_trait]
 impl ExecutionEnvironment for Logging {
-    forward! { inner: working_directory, platform, os_version, output_limits, place, resolve }
+    forward! { inner: working_directory, platform, os_version, output_limits, command_limits, place, resolve }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         let entry = Entry::start("initialize", self.working_directory().display().to_string());

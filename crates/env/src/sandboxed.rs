@@ -343,6 +343,10 @@ impl ExecutionEnvironment for Sandboxed {
         set_mode, walk, read_many,
     }
 
+    fn command_limits(&self) -> Option<String> {
+        Some(self.rules.described())
+    }
+
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
         for root in self.rules.roots() {

@@ -46,8 +46,8 @@ pub(crate) use path::{display_path, search_base, unreadable};
 pub(crate) use read_file::{FileLines, FileView, OffsetPastEnd, empty as empty_file, read_file};
 pub use read_file::{ReadFile, ReadFileInput};
 pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};
-pub(crate) use shell::missing_apply_patch;
 pub use shell::{Shell, ShellInput};
+pub(crate) use shell::{end_of, missing_apply_patch, stopped_by_limits};
 pub use update_plan::{PlanStatus, PlanStep, UpdatePlan, UpdatePlanInput};
 pub use web::{
     FetchRequest, SearchHit, SearchQuery, SearchResults, WebClient, WebError, WebErrorKind, WebPage,

@@ -24,6 +24,9 @@ pub struct EnvironmentContext {
     pub os_version: String,
     /// Current date, as `YYYY-MM-DD`.
     pub date: String,
+    /// What commands cannot do; `None` if nothing holds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_limits: Option<String>,
 }
 
 /// State of a git work tree. All texts are single lines of limited length without control characters.
@@ -63,6 +66,7 @@ impl EnvironmentContext {
             platform: platform.into(),
             os_version: os_version.into(),
             date: date.into(),
+            command_limits: None,
         }
     }
 
@@ -73,7 +77,8 @@ impl EnvironmentContext {
     /// future kills the command.
     pub async fn gather(env: &dyn ExecutionEnvironment, date: String) -> Self {
         let directory = env.working_directory();
-        let context = Self::new(directory.to_string_lossy(), env.platform(), env.os_version(), date);
+        let mut context = Self::new(directory.to_string_lossy(), env.platform(), env.os_version(), date);
+        context.command_limits = env.command_limits();
         match git::snapshot(env).await {
             Some(git) => context.with_git(git),
             None => context,

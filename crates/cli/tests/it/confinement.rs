@@ -184,3 +184,21 @@ fn unenforceable_limits_are_rejected() {
         assert!(output.stderr.contains(message), "{output:?}");
     }
 }
+
+#[test]
+fn the_model_reads_what_holds_commands_and_that_one_may_have_been_held() {
+    let harness = one_call("shell", "command = 'echo x >/usr/made'");
+    let output = run(&mut harness.command("run", &["Go"]));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let requests = harness.server.requests();
+    let limits = "they run in a sandbox: they can write only below";
+    assert!(requests[0].body.to_string().contains(&format!("Commands: {limits}")));
+    let told = format!("This may be due to what holds commands here: {limits}");
+    assert!(requests[1].body.to_string().contains(&told), "{}", requests[1].body);
+
+    let harness = one_call("shell", "command = 'echo permission denied; exit 1'");
+    let output = run(&mut harness.command("run", &["--no-sandbox", "Go"]));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let requests = harness.server.requests();
+    assert!(!requests[1].body.to_string().contains("what holds commands here"));
+}

@@ -27,6 +27,20 @@ impl Rules {
         self.writable.iter().chain(&self.temporary)
     }
 
+    /// Returns the permissions in a sentence, for a model.
+    pub(super) fn described(&self) -> String {
+        let roots: Vec<String> = self.writable.iter().map(|root| root.display().to_string()).collect();
+        let writes = match (roots.as_slice(), &self.temporary) {
+            ([], None) => "they cannot write files".to_owned(),
+            ([], Some(_)) => "they can write files only in TMPDIR".to_owned(),
+            (roots, None) => format!("they can write only below {}", roots.join(", ")),
+            (roots, Some(_)) => format!("they can write only below {}, and in TMPDIR", roots.join(", ")),
+        };
+        let network = if self.network { "" } else { ", and have no network" };
+        let hidden = if self.hidden.is_empty() { "" } else { ". Files with keys are hidden from them" };
+        format!("they run in a sandbox: {writes}{network}{hidden}.")
+    }
+
     /// Returns true if a protected path is below a directory that commands may write to, or leads
     /// there; blocks.
     pub(super) fn protects_within_roots(&self) -> bool {

@@ -83,7 +83,7 @@ impl Tool for Shell {
         request.on_output = cx.on_output.clone();
         let stopped = "the command was stopped, with all that it had started";
         let result = cx.until_cancelled(stopped, cx.env.exec_command(request)).await?;
-        let report = report(&result, &timeout);
+        let report = report(&result, &timeout, cx);
         let text = append(result.output.clone(), report, cx.env.output_limits()).await?;
         let timed_out = result.timed_out.then_some(timeout.granted);
         let exit_code = (!result.timed_out).then_some(result.exit_code);
@@ -102,7 +102,7 @@ struct Timeout {
 }
 
 /// Returns the lines that follow the output.
-fn report(result: &ExecResult, timeout: &Timeout) -> String {
+fn report(result: &ExecResult, timeout: &Timeout, cx: &ToolContext) -> String {
     let mut lines = Vec::new();
     if result.output.is_empty() {
         lines.push("(no output)".to_owned());
@@ -127,12 +127,44 @@ fn report(result: &ExecResult, timeout: &Timeout) -> String {
     let start = result.output.read_at(0, MESSAGE_LEN).unwrap_or_default();
     let hint = missing_apply_patch(result.exit_code, &String::from_utf8_lossy(&start));
     lines.extend(hint.map(|hint| format!("[{hint}]")));
+    if !result.success() {
+        lines.extend(stopped_by_limits(&end_of(&result.output), cx).map(|note| format!("[{note}]")));
+    }
     if let Some(process) = result.stuck {
         lines.push(format!("[Process {process} of this command cannot be ended and may still run.]"));
     }
     lines.push(format!("Exit code: {}", result.exit_code));
     lines.push(format!("Duration: {} ms", result.duration.as_millis()));
     lines.join("\n")
+}
+
+/// Returns the note about a command that failed as one does that its environment held back. `output` is its end.
+pub(crate) fn stopped_by_limits(output: &str, cx: &ToolContext) -> Option<String> {
+    /// Messages of the kernel and of programs for what a sandbox refuses.
+    const MESSAGES: [&str; 8] = [
+        "permission denied",
+        "operation not permitted",
+        "read-only file system",
+        "network is unreachable",
+        "could not resolve",
+        "name resolution",
+        "address family not supported",
+        "failed to connect",
+    ];
+    let limits = cx.env.command_limits()?;
+    let output = output.to_lowercase();
+    MESSAGES.iter().any(|message| output.contains(message)).then(|| {
+        format!("This may be due to what holds commands here: {limits} If the task needs more, tell the user what and why.")
+    })
+}
+
+/// Returns the last part of an output.
+pub(crate) fn end_of(output: &Output) -> String {
+    /// In bytes.
+    const LAST: usize = 8 << 10;
+    let from = output.len().saturating_sub(LAST as u64);
+    let last = output.read_at(from, LAST).unwrap_or_default();
+    String::from_utf8_lossy(&last).into_owned()
 }
 
 /// Returns the note about child processes that were terminated when the command returned.

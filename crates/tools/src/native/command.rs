@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pintle_env::{ExecRequest, ExecResult};
 
+use crate::builtin::{end_of, stopped_by_limits};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 
@@ -16,7 +17,7 @@ pub(super) async fn run(mut request: ExecRequest, cx: &ToolContext) -> Result<Ex
 }
 
 /// Returns notes for the model besides output and exit code.
-pub(super) fn notes(result: &ExecResult, limit: Duration, advice: &str) -> Vec<String> {
+pub(super) fn notes(result: &ExecResult, limit: Duration, advice: &str, cx: &ToolContext) -> Vec<String> {
     let mut notes = Vec::new();
     if result.timed_out {
         notes.push(format!("Command timed out after {}s.{advice}", limit.as_secs_f64()));
@@ -29,6 +30,9 @@ pub(super) fn notes(result: &ExecResult, limit: Duration, advice: &str) -> Vec<S
             "What the command had left running in the background ({}) was ended when it returned.",
             result.ended_jobs
         ));
+    }
+    if !result.success() {
+        notes.extend(stopped_by_limits(&end_of(&result.output), cx));
     }
     notes
 }

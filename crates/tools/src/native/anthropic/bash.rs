@@ -70,7 +70,7 @@ impl Tool for Bash {
         if !result.success() {
             preface.push_str(&format!("Exit code {}\n", result.exit_code));
         }
-        for note in notes(&result, limit, " Set timeout to give it longer.") {
+        for note in notes(&result, limit, " Set timeout to give it longer.", cx) {
             preface.push_str(&note);
             preface.push('\n');
         }

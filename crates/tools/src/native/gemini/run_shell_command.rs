@@ -55,7 +55,7 @@ impl Tool for RunShellCommand {
         if !result.success() {
             preface.push_str(&format!("Exit Code: {}\n", result.exit_code));
         }
-        for note in notes(&result, limit, "") {
+        for note in notes(&result, limit, "", cx) {
             preface.push_str(&format!("Error: {note}\n"));
         }
         preface.push_str("Output: ");

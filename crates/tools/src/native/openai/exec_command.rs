@@ -6,7 +6,9 @@ use pintle_env::{Command, Stdin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{BackgroundOutput, BackgroundState, NOT_STARTED, missing_apply_patch};
+use crate::builtin::{
+    BackgroundOutput, BackgroundState, NOT_STARTED, missing_apply_patch, stopped_by_limits,
+};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::kind::ToolKind;
@@ -148,7 +150,9 @@ pub(super) fn result_of(
     let exit_code = output.status.state.exit_code();
     if let Some(code) = exit_code {
         let hint = missing_apply_patch(code, &output.text);
+        let held = if code == 0 { None } else { stopped_by_limits(&output.text, cx) };
         preface.extend(hint.map(|hint| format!("Note: {hint}\n")));
+        preface.extend(held.map(|held| format!("Note: {held}\n")));
     }
     preface.push_str("Output:\n");
     let failed = matches!(output.status.state, BackgroundState::Stopped | BackgroundState::Lost(_));
