@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod audit;
 mod gate;
 mod grant;
 mod hooks;
@@ -10,6 +11,7 @@ mod policy;
 mod revocation;
 mod rules;
 
+pub use audit::{Audit, AuditError, AuditReport, CallHistory};
 pub use gate::GrantGate;
 pub use grant::{
     ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,

@@ -1,0 +1,234 @@
+//! Inputs of a record, as far as events do not repeat them: who calls were proposed by, whether they ran, and which run an
+//! input began.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use pintle_agent::protocol::{CallKey, InputKind, ModelCallId, Preparation, TurnContext};
+use pintle_agent::{Record, RecordEntry, SessionId, Timestamp};
+use pintle_tools::Effect;
+use serde_json::Value;
+
+use super::session::{InputSource, ModelChange};
+use super::spending::ResponseCost;
+
+/// Facts of the inputs of a record. Events take them in order.
+#[derive(Debug, Default)]
+pub(super) struct Inputs {
+    /// Responses, the oldest first.
+    responses: VecDeque<RecordedResponse>,
+    /// Inputs of the user and injected messages, the oldest first.
+    messages: Vec<RecordedMessage>,
+    calls: BTreeMap<CallKey, RecordedCall>,
+    /// Calls that spawned subagents, by the id of the subagent's session.
+    spawned: BTreeMap<SessionId, String>,
+    pub(super) models: Vec<ModelChange>,
+    /// Ids of the calls of the session so far.
+    call_ids: BTreeSet<String>,
+}
+
+/// Response of a model.
+#[derive(Debug)]
+pub(super) struct RecordedResponse {
+    pub(super) provider: String,
+    pub(super) cost: ResponseCost,
+    pub(super) calls: Vec<ProposedCall>,
+    at: Timestamp,
+    id: String,
+}
+
+/// Call as a response has it.
+#[derive(Debug)]
+pub(super) struct ProposedCall {
+    /// Id that is unique in the session.
+    pub(super) id: String,
+    /// Id that the model gave it.
+    pub(super) model_id: String,
+    pub(super) tool: String,
+    pub(super) arguments: Value,
+    /// Text of the arguments, if it is not JSON with the same value.
+    pub(super) as_written: Option<String>,
+    pub(super) recorded: RecordedCall,
+    key: CallKey,
+}
+
+/// What the inputs say about a call.
+#[derive(Debug, Default)]
+pub(super) struct RecordedCall {
+    pub(super) effect: Option<Effect>,
+    /// Each start, before its effect.
+    pub(super) starts: Vec<Timestamp>,
+    pub(super) declared: Vec<String>,
+    /// Text for the model, without a note about changed arguments.
+    pub(super) result: Option<String>,
+}
+
+/// Message to the session.
+#[derive(Debug)]
+pub(super) struct RecordedMessage {
+    pub(super) source: InputSource,
+    pub(super) run: Option<u64>,
+    pub(super) posted_as: Option<String>,
+    at: Timestamp,
+    text: String,
+}
+
+impl Inputs {
+    pub(super) fn of(record: &Record) -> Self {
+        let mut inputs = Self::default();
+        let start = &record.header.start;
+        for turn in &start.history {
+            inputs.call_ids.extend(turn.item.tool_calls().map(|call| call.id.clone()));
+        }
+        let mut context = start.context.as_deref();
+        for entry in &record.entries {
+            if let InputKind::ContextLoaded { context: loaded, .. } = &entry.input.kind {
+                context = Some(loaded);
+                inputs.take_context(entry.input.at, loaded);
+            } else {
+                inputs.take(entry, context);
+            }
+        }
+        inputs
+    }
+
+    /// Takes the response of an event. Responses that a session ignored have no event and are passed over.
+    pub(super) fn response(&mut self, at: Timestamp, id: Option<&str>) -> Option<RecordedResponse> {
+        let is_it = |response: &RecordedResponse| response.at == at && id.is_none_or(|id| response.id == id);
+        let index = self.responses.iter().position(is_it)?;
+        self.responses.drain(..index);
+        let mut response = self.responses.pop_front()?;
+        for call in &mut response.calls {
+            call.id = self.unique_id(&call.model_id);
+            call.recorded = self.calls.remove(&call.key).unwrap_or_default();
+        }
+        Some(response)
+    }
+
+    /// Takes the message of an event. One that was submitted is handled at once or not at all.
+    pub(super) fn message(
+        &mut self,
+        at: Timestamp,
+        text: &str,
+        is_steering: bool,
+    ) -> Option<RecordedMessage> {
+        let index = self.messages.iter().position(|message| {
+            let fits = match message.source {
+                InputSource::Submitted => !is_steering && message.at == at,
+                InputSource::FollowUp => !is_steering,
+                InputSource::Steering => is_steering,
+                InputSource::Unknown => false,
+            };
+            fits && message.text == text
+        })?;
+        Some(self.messages.remove(index))
+    }
+
+    /// Returns the call that spawned a subagent.
+    pub(super) fn spawning_call(&mut self, child: &SessionId) -> Option<String> {
+        self.spawned.remove(child)
+    }
+
+    fn take_context(&mut self, at: Timestamp, context: &TurnContext) {
+        let (provider, model) = (context.provider.clone(), context.model.clone());
+        let is_same = |last: &ModelChange| last.provider == provider && last.model == model;
+        if !self.models.last().is_some_and(is_same) {
+            self.models.push(ModelChange { at, provider, model });
+        }
+    }
+
+    fn take(&mut self, entry: &RecordEntry, context: Option<&TurnContext>) {
+        let at = entry.input.at;
+        let posted_as = || entry.posted.clone();
+        match &entry.input.kind {
+            InputKind::Submit { run, text } => {
+                let (source, run, text) = (InputSource::Submitted, Some(run.0), text.clone());
+                self.messages.push(RecordedMessage { source, run, posted_as: posted_as(), at, text });
+            }
+            InputKind::FollowUp { text } => {
+                let (source, text) = (InputSource::FollowUp, text.clone());
+                self.messages.push(RecordedMessage { source, run: None, posted_as: posted_as(), at, text });
+            }
+            InputKind::Steer { text } => {
+                let (source, text) = (InputSource::Steering, text.clone());
+                self.messages.push(RecordedMessage { source, run: None, posted_as: posted_as(), at, text });
+            }
+            InputKind::ModelReplied { model_call, response } => {
+                let pricing = context.and_then(|context| context.pricing.as_deref());
+                let usage = &response.usage;
+                let cost = ResponseCost {
+                    input_tokens: usage.input_tokens,
+                    output_tokens: usage.output_tokens,
+                    cache_read_tokens: usage.cache_read_tokens.unwrap_or(0),
+                    cache_write_tokens: usage.cache_write_tokens.unwrap_or(0),
+                    cost_usd: pricing.and_then(|model| model.cost(usage)),
+                };
+                let calls = (0..).zip(response.tool_calls()).map(|(index, call)| ProposedCall {
+                    id: String::new(),
+                    model_id: call.id.clone(),
+                    tool: call.name.clone(),
+                    arguments: (*call.arguments).clone(),
+                    as_written: unparsed(call.raw_arguments.as_deref(), &call.arguments),
+                    recorded: RecordedCall::default(),
+                    key: key(*model_call, index),
+                });
+                self.responses.push_back(RecordedResponse {
+                    provider: context.map(|context| context.provider.clone()).unwrap_or_default(),
+                    cost,
+                    calls: calls.collect(),
+                    at,
+                    id: response.id.clone(),
+                });
+            }
+            InputKind::ChildSpawned { session, call_id: Some(call_id), .. } => {
+                self.spawned.insert(session.clone(), call_id.clone());
+            }
+            InputKind::Opened { .. } | _ => self.take_call(entry),
+        }
+    }
+
+    /// Takes an input about one call.
+    fn take_call(&mut self, entry: &RecordEntry) {
+        match &entry.input.kind {
+            InputKind::CallPrepared {
+                call,
+                preparation: Preparation::Ready(plan) | Preparation::Ask { plan, .. },
+                ..
+            } => self.call(*call).effect = Some(plan.effect),
+            InputKind::ToolStarted { call } => self.call(*call).starts.push(entry.input.at),
+            InputKind::ChangesDeclared { call, files } => {
+                let files = files.iter().map(|file| file.path.display().to_string());
+                self.call(*call).declared.extend(files);
+            }
+            InputKind::ToolFinished { call, finished } => {
+                self.call(*call).result = Some(finished.result.text());
+            }
+            InputKind::Opened { .. } | _ => {}
+        }
+    }
+
+    fn call(&mut self, key: CallKey) -> &mut RecordedCall {
+        self.calls.entry(key).or_default()
+    }
+
+    /// Returns the id that a session gives to a call. Models may omit ids, or use one twice.
+    fn unique_id(&mut self, model_id: &str) -> String {
+        if !model_id.is_empty() && self.call_ids.insert(model_id.to_owned()) {
+            return model_id.to_owned();
+        }
+        let base = if model_id.is_empty() { "call" } else { model_id };
+        let first = self.call_ids.len() + 1;
+        let fresh = (first..).map(|n| format!("{base}_{n}")).find(|id| self.call_ids.insert(id.clone()));
+        fresh.unwrap_or_default()
+    }
+}
+
+fn key(model_call: ModelCallId, index: usize) -> CallKey {
+    CallKey { model_call, index }
+}
+
+/// Returns the text of arguments that says something else than their value.
+fn unparsed(text: Option<&str>, value: &Value) -> Option<String> {
+    let text = text.filter(|text| !text.trim().is_empty())?;
+    let parsed: Option<Value> = serde_json::from_str(text).ok();
+    (parsed.as_ref() != Some(value) && value.as_str() != Some(text)).then(|| text.to_owned())
+}

@@ -1,0 +1,265 @@
+//! What a session did besides its calls.
+
+use pintle_agent::protocol::{
+    BudgetKind, Checkpoint, CheckpointReason, ForkedFrom, OutcomeStatus, PolicyChange, SubagentStatus,
+};
+use pintle_agent::{SessionId, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::AuditReport;
+
+/// Number of an event in its session, and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Moment {
+    /// Sequence number of the event.
+    pub seq: u64,
+    /// Its time.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+}
+
+/// Identity of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SessionHeader {
+    /// Id of the session.
+    pub id: SessionId,
+    /// Where it was spawned, if it is a subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned_by: Option<SpawnedBy>,
+    /// Origin of its history, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkedFrom>,
+    /// Working directory of its tools.
+    pub working_directory: String,
+    /// Time of its creation; `None` if the record has no event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub created_at: Option<Timestamp>,
+    /// Version of the record's format.
+    pub record_version: u32,
+    /// Version of the program that wrote its beginning.
+    pub made_by: String,
+}
+
+/// Origin of a subagent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SpawnedBy {
+    /// Name among the subagents of its parent.
+    pub agent_id: String,
+    /// Session that spawned it.
+    pub parent: SessionId,
+    /// Nesting depth: 1 for a subagent of a session that the application built.
+    pub depth: u32,
+}
+
+/// Model from some point on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ModelChange {
+    /// From when on.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    /// Provider that requests are sent to.
+    pub provider: String,
+    /// Model.
+    pub model: String,
+}
+
+/// Input that the session handled, or a message that was injected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct InputHistory {
+    /// When the session started to handle it.
+    pub moment: Moment,
+    /// How it reached the session.
+    pub source: InputSource,
+    /// Number of the run that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u64>,
+    /// Id that its sender chose, if it was posted from another process. Records name no person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posted_as: Option<String>,
+    /// Text.
+    pub text: String,
+    /// How its run ended. Only for the input that began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub run_ended: Option<OutcomeStatus>,
+}
+
+/// How an input reached the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum InputSource {
+    /// It was submitted, which began a run.
+    Submitted,
+    /// It waited for the end of an earlier input of the same run.
+    FollowUp,
+    /// It was injected between two rounds.
+    Steering,
+    /// The record does not say.
+    Unknown,
+}
+
+/// Change of what the session may do. The first one is usually the policy that it started with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct PolicyHistory {
+    /// When it was put on record.
+    pub moment: Moment,
+    /// The change.
+    pub change: PolicyChange,
+}
+
+/// Subagent of the session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SubagentHistory {
+    /// Name among the subagents of this session.
+    pub agent_id: String,
+    /// Id of its session.
+    pub session_id: SessionId,
+    /// Task.
+    pub task: String,
+    /// Call that spawned it, if that is on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// When it was spawned.
+    pub spawned: Moment,
+    /// When it was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<Moment>,
+    /// Result of its last message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<SubagentStatus>,
+    /// Number of its assistant turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
+    /// Audit of its session, if its record was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<AuditReport>>,
+}
+
+/// Limit that stopped the loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct LimitHistory {
+    /// When it was reached.
+    pub moment: Moment,
+    /// The limit.
+    pub limit: ReachedLimit,
+}
+
+/// Limit that was reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReachedLimit {
+    /// A spending limit.
+    Budget {
+        /// The limit; its name includes the unit.
+        budget: BudgetKind,
+        /// Its value.
+        limit: u64,
+        /// Amount that was spent or reserved.
+        spent: u64,
+        /// What the next call needed at least, if less than that was left.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        needed: Option<u64>,
+    },
+    /// Rounds of tool calls of one input.
+    Rounds {
+        /// Number of rounds.
+        rounds: u64,
+    },
+    /// Assistant turns of the session.
+    Turns {
+        /// Number of turns.
+        turns: u64,
+    },
+    /// The model's context window.
+    ContextWindow {
+        /// Lower bound of the size of the next request, in tokens.
+        least_tokens: u64,
+        /// Context window, in tokens.
+        context_window: u64,
+    },
+}
+
+/// Checkpoint of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct CheckpointHistory {
+    /// When it was taken.
+    pub moment: Moment,
+    /// Why.
+    pub reason: CheckpointReason,
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// Number of entries that the history had.
+    pub turns: u64,
+}
+
+/// Rewind of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct RewindHistory {
+    /// When.
+    pub moment: Moment,
+    /// Number of entries of the history that were left.
+    pub turns: u64,
+}
+
+/// Error, warning or other note about the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Notice {
+    /// When.
+    pub moment: Moment,
+    /// Its kind.
+    pub kind: NoticeKind,
+    /// Message for a person.
+    pub message: String,
+}
+
+/// Kind of a [`Notice`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NoticeKind {
+    /// An error stopped the turn.
+    Error,
+    /// A problem did not stop the turn.
+    Warning,
+    /// Calls repeated.
+    Loop,
+    /// The history was changed so that the provider accepts it.
+    Repair,
+    /// Another process resumed the session.
+    Resumed,
+    /// A decision named no call that waited for it.
+    LateDecision,
+}
+
+/// End of a record that was not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct Unread {
+    /// Index of the first input that was not read, from 0.
+    pub input: u64,
+    /// Number of inputs that were not read.
+    pub inputs: u64,
+    /// Why.
+    pub reason: String,
+}
+
+impl Moment {
+    pub(super) fn new(seq: u64, at: Timestamp) -> Self {
+        Self { seq, at }
+    }
+}
