@@ -1,0 +1,181 @@
+//! Audits of whole sessions.
+
+use pintle_agent::protocol::{InputKind, OutcomeStatus, SubagentStatus};
+use pintle_agent::{PolicyChange, SessionState};
+use pintle_env::Redactions;
+
+use super::*;
+
+fn three_calls() -> Vec<Message> {
+    let fetch = json!({"url": "https://docs.rs/x"});
+    vec![calling(&[
+        ("c1", "note", json!({})),
+        ("c2", "forbidden", json!({})),
+        ("c3", "fetch", fetch),
+        ("c4", "note", json!({})),
+    ])]
+}
+
+#[tokio::test]
+async fn summary_counts_calls_files_and_hosts() {
+    let audit = audit(three_calls(), nobody).await;
+    let count = |tool: &str, outcome, calls| ToolCount { tool: tool.to_owned(), outcome, calls };
+    assert_eq!(
+        audit.summary.calls,
+        [
+            count("fetch", CallOutcome::Succeeded, 1),
+            count("forbidden", CallOutcome::Denied, 1),
+            count("note", CallOutcome::Succeeded, 2),
+        ]
+    );
+    let [refused] = audit.summary.refused.as_slice() else { panic!("{:?}", audit.summary) };
+    assert_eq!(refused.rule.as_deref(), Some("rules: deny forbidden (rules.toml:4)"));
+    let file = FileCount { path: "notes".to_owned(), calls: 2, added: 4, removed: 2 };
+    assert_eq!(audit.summary.files, [file]);
+    assert_eq!(audit.summary.hosts, [HostCount { host: "docs.rs".to_owned(), calls: 1 }]);
+    assert_eq!((audit.state, audit.session.working_directory.as_str()), (SessionState::Closed, "/w"));
+}
+
+#[tokio::test]
+async fn inputs_name_their_run_and_how_it_ended() {
+    let session = builder(vec![calling(&[("c1", "look", json!({}))])]).build().unwrap();
+    let handle = session.handle();
+    handle.record_policy(PolicyChange::mode("edit").by(Some(Principal::new("jan")))).await.unwrap();
+    handle.steer("also this").await.unwrap();
+    let run = session.submit("go");
+    handle.follow_up("and then?").await.unwrap();
+    run.await.unwrap();
+    session.close().await;
+    let audit = Audit::of_record(&handle.record().unwrap()).unwrap();
+    let mut inputs: Vec<_> = audit
+        .inputs
+        .iter()
+        .map(|input| (input.text.as_str(), input.source, input.run, input.run_ended))
+        .collect();
+    inputs.sort_unstable_by_key(|input| input.0);
+    let completed = Some(OutcomeStatus::Completed);
+    assert_eq!(
+        inputs,
+        [
+            ("also this", InputSource::Steering, Some(0), None),
+            ("and then?", InputSource::FollowUp, Some(0), None),
+            ("go", InputSource::Submitted, Some(0), completed),
+        ]
+    );
+    let [policy] = audit.policy.as_slice() else { panic!("{:?}", audit.policy) };
+    assert_eq!(policy.change.mode.as_deref(), Some("edit"));
+    assert_eq!(policy.change.by.as_ref().map(Principal::as_str), Some("jan"));
+    assert_eq!(audit.call("c1").unwrap().intent.as_ref().unwrap().text, "go");
+}
+
+#[tokio::test]
+async fn unknown_price_stays_unknown() {
+    let known = audit(three_calls(), nobody).await;
+    let [spent] = known.spending.models.as_slice() else { panic!("{:?}", known.spending) };
+    assert_eq!((spent.model.as_str(), spent.responses), ("claude-opus-4-6", 2));
+    assert_eq!((spent.input_tokens, spent.output_tokens), (20, 10));
+    let (micros, total) = (spent.cost_usd.unwrap() * 1e6, &known.spending.total);
+    assert!(micros > 0.0 && (micros - total.cost_micros.unwrap() as f64).abs() < 2.0, "{known:?}");
+    assert_eq!((total.input_tokens, total.tool_calls), (20, 3));
+
+    let model = model().answer("done");
+    let builder = builder_for(profile("no-such-model"), Models(vec![("", model)]));
+    let unknown = Audit::of_record(&record(builder, nobody).await).unwrap();
+    assert_eq!(unknown.spending.models[0].cost_usd, None);
+    assert_eq!(unknown.spending.total.cost_micros, None);
+    assert_eq!(unknown.models[0].model, "no-such-model");
+}
+
+#[tokio::test]
+async fn calls_of_subagents_belong_to_them() {
+    let spawn = json!({"task": "Look around."});
+    let parent = model()
+        .message(calling(&[("c1", "spawn_agent", spawn)]))
+        .message(calling(&[("c2", "wait", json!({"agent_id": "agent_1"}))]))
+        .answer("done");
+    let child = model().message(calling(&[("d1", "look", json!({}))])).answer("seen");
+    let models = Models(vec![("go", parent), ("Look", child)]);
+    let session = builder_for(profile("claude-opus-4-6"), models).build().unwrap();
+    session.submit("go").await.unwrap();
+    let handle = session.handle();
+    let records = handle.tree_records().unwrap();
+    session.close().await;
+    let audits: Vec<Audit> = records.iter().map(|record| Audit::of_record(record).unwrap()).collect();
+    let [parent, child] = audits.as_slice() else { panic!("{audits:?}") };
+    let [subagent] = parent.subagents.as_slice() else { panic!("{parent:?}") };
+    assert_eq!((subagent.agent_id.as_str(), subagent.call_id.as_deref()), ("agent_1", Some("c1")));
+    assert_eq!((&subagent.session_id, &subagent.task), (&child.session.id, &"Look around.".to_owned()));
+    assert_eq!(parent.call("c1").unwrap().spawned.first(), Some(&child.session.id));
+    let call = child.call("d1").unwrap();
+    assert_eq!((call.agent.as_deref(), call.outcome), (Some("agent_1"), CallOutcome::Succeeded));
+    assert_eq!(child.session.spawned_by.as_ref().unwrap().parent, parent.session.id);
+
+    let closed = Audit::of_record(&handle.record().unwrap()).unwrap();
+    assert_eq!(closed.subagents[0].status, Some(SubagentStatus::Completed));
+    let mut whole = closed.clone();
+    whole.subagents[0].report = Some(Box::new(AuditReport::new(child.clone())));
+    let report = AuditReport::new(whole);
+    let ids: Vec<&str> = report.calls().map(|call| call.call_id.as_str()).collect();
+    assert_eq!(ids, ["c1", "c2", "d1"]);
+}
+
+#[tokio::test]
+async fn redacted_report_has_no_secret_and_says_what_it_leaves_out() {
+    const SECRET: &str = "sk-0123456789";
+    let long = format!("{SECRET} {}", "x".repeat(5_000));
+    let calls =
+        calling(&[("c1", "run", json!({ "x": { "y": long, SECRET: 1 } })), ("c2", "note", json!({}))]);
+    let deny = |handle: &SessionHandle, id: &str| {
+        handle.decide(id, Decision::Deny { reason: Some(format!("because {SECRET}")) }).unwrap();
+    };
+    let full = AuditReport::new(audit(vec![calls], deny).await).with_chain(ChainReport::new(3, "1:3:ff"));
+    let text = serde_json::to_string(&full).unwrap();
+    assert!(text.contains(SECRET) && text.len() > 10_000);
+    assert_eq!(serde_json::from_str::<AuditReport>(&text).unwrap(), full);
+
+    let redacted = full.clone().redacted(&Redactions::new([SECRET])).unwrap();
+    let text = serde_json::to_string(&redacted).unwrap();
+    assert!(!text.contains("sk-") && text.contains("[redacted]") && text.len() < 10_000, "{text}");
+    let audit = redacted.audit.unwrap();
+    let argument = audit.call("c1").unwrap().proposal.arguments["x"]["y"].as_str().unwrap();
+    assert!(argument.ends_with("more bytes]"), "{argument}");
+    let edit = &audit.call("c2").unwrap().execution.as_ref().unwrap().changes[0];
+    assert_eq!((edit.diff.as_str(), edit.diff_bytes > 0, edit.added), ("", true, 2));
+
+    let word = full.redacted(&Redactions::new(["succeeded"])).unwrap_err();
+    assert_eq!(word.to_string(), "a secret cannot be told from a word of the audit");
+}
+
+#[tokio::test]
+async fn audit_ends_where_the_record_does_not_fit_its_events() {
+    let answers = ["c1", "c2", "c3"].map(|id| calling(&[(id, "look", json!({}))]));
+    let mut forged = record(builder(answers.into()), nobody).await;
+    let mut finished = forged.entries.iter().enumerate().filter_map(|(index, entry)| {
+        matches!(entry.input.kind, InputKind::ToolFinished { .. }).then_some(index)
+    });
+    let second = finished.nth(1).unwrap();
+    forged.entries.remove(second);
+    let audit = Audit::of_record(&forged).unwrap();
+    let unread = audit.unread.clone().unwrap();
+    assert!(unread.input as usize >= second && unread.inputs > 0, "{unread:?}");
+    assert_eq!(audit.call("c1").unwrap().outcome, CallOutcome::Succeeded);
+    assert_eq!(audit.call("c2").unwrap().outcome, CallOutcome::Running);
+    let report = AuditReport::new(audit).with_chain(ChainReport::new(9, "1:9:00"));
+    assert!(!report.is_intact(), "part of it was not read");
+}
+
+#[test]
+fn damage_of_a_chain_is_not_intact() {
+    let chain = ChainReport::new(4, "1:4:00");
+    assert!(chain.is_intact());
+    let mut cut = chain.clone();
+    cut.matches_head = Some(false);
+    assert!(!cut.is_intact());
+    let damaged =
+        chain.with_problem(None, "a checkpoint").with_problem(Some(7), "a").with_problem(Some(5), "b");
+    assert!(!damaged.is_intact());
+    assert_eq!(damaged.first_damaged_line(), Some(5));
+    let unread =
+        AuditReport::unreadable(SessionId::new("s"), "it is empty").with_chain(ChainReport::new(0, ""));
+    assert!(!unread.is_intact() && unread.tree().len() == 1);
+}
