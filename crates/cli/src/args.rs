@@ -1,6 +1,7 @@
 //! Definition of the command line.
 
 mod approvals;
+mod audit;
 mod budget;
 mod confinement;
 mod error_format;
@@ -17,6 +18,7 @@ use clap_complete::Shell;
 use pintle_agent::{CompactionPolicy, Toolset};
 
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
+pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::error_format::ErrorFormat;
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// List, show, export, verify and delete kept sessions
     Sessions(SessionsArgs),
+    /// Report who asked, who allowed, what ran, what changed and what it cost, with the record verified
+    Audit(AuditArgs),
     /// List, merge and drop worktrees of sessions
     Worktree(WorktreeArgs),
     /// List calls that wait for a decision, or decide on one

@@ -5,6 +5,7 @@ mod approvals;
 mod approve;
 mod args;
 mod ask;
+mod audit;
 mod command_line;
 mod completions;
 mod console;
@@ -108,6 +109,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Run(args) => run::run(*args, process_env).await,
         Command::Ask(args) => ask::ask(*args, process_env).await,
         Command::Sessions(args) => sessions::sessions(args, process_env).await,
+        Command::Audit(args) => audit::audit(args, process_env).await,
         Command::Worktree(args) => sessions::worktree::command(args, process_env).await,
         Command::Approvals(args) => approvals::approvals(args, process_env).await,
         Command::Rules(args) => rules::rules(args, process_env).await,

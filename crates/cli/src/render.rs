@@ -28,7 +28,7 @@ pub(crate) use self::live::Frame;
 use self::live::LiveView;
 pub(crate) use self::live_region::TerminalSize;
 pub(crate) use self::question::{Section, model_question, question};
-pub(crate) use self::sanitize::{diff_lines, sanitize};
+pub(crate) use self::sanitize::{diff_lines, escape_hidden, sanitize};
 pub(crate) use self::style::Style;
 pub(crate) use self::subagent_names::call_key;
 use self::subagent_names::call_key_of;

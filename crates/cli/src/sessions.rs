@@ -1,13 +1,13 @@
 //! Sessions that the command keeps.
 
 mod delete;
-mod export;
+pub(crate) mod export;
 mod files;
 mod flags;
 mod list;
 mod place;
 mod show;
-mod verify;
+pub(crate) mod verify;
 pub(crate) mod worktree;
 
 use std::path::PathBuf;

@@ -51,6 +51,7 @@ impl Command {
             | Self::Models(_)
             | Self::Prompt(_)
             | Self::Sessions(_)
+            | Self::Audit(_)
             | Self::Worktree(_)
             | Self::Approvals(_)
             | Self::Rules(_)

@@ -99,7 +99,7 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}\
+pub(crate) const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}\
 pre{background:#8881;padding:.7rem;overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere}\
 h2{font-size:1rem;border-top:1px solid #8886;padding-top:1rem}.thinking{opacity:.7}.error{border-left:3px solid #c33}\
 p{white-space:pre-wrap;overflow-wrap:anywhere}:root{color-scheme:light dark}";
@@ -136,7 +136,8 @@ fn html(summary: &Summary, history: &[Turn]) -> String {
     page
 }
 
-fn escaped(text: &str) -> String {
+/// Returns a text without markup.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -1,7 +1,7 @@
 //! `pintle sessions verify`.
 
-use pintle_agent::SessionId;
 use pintle_agent::protocol::InputKind;
+use pintle_agent::{Record, SessionId};
 use pintle_store::checkpoint::{VerifiedCheckpoints, verify as verify_checkpoints};
 use pintle_store::{Hash, Position, SessionStore as _, Verification, read_record};
 use serde_json::json;
@@ -55,6 +55,19 @@ async fn checkpoints(sessions: &Sessions, id: &SessionId) -> Result<VerifiedChec
     let Ok(record) = read_record(&sessions.store, id).await else {
         return Ok(VerifiedCheckpoints::default());
     };
+    checkpoints_of(sessions, id, &record).await
+}
+
+/// Verifies the checkpoints that a record names.
+///
+/// # Errors
+///
+/// A failure if the store cannot be read.
+pub(crate) async fn checkpoints_of(
+    sessions: &Sessions,
+    id: &SessionId,
+    record: &Record,
+) -> Result<VerifiedCheckpoints, Failure> {
     let ids = record.entries.iter().filter_map(|entry| {
         let InputKind::CheckpointTaken { checkpoint, .. } = &entry.input.kind else { return None };
         checkpoint.id.parse::<Hash>().ok()
@@ -96,12 +109,17 @@ fn describe(found: &Verification, checkpoints: &VerifiedCheckpoints) -> String {
     text
 }
 
-fn head_text(head: &Position) -> String {
+/// Returns a head as `EPOCH:LINE:HASH`.
+pub(crate) fn head_text(head: &Position) -> String {
     format!("{}:{}:{}", head.epoch, head.seq, head.hash)
 }
 
 /// Parses `EPOCH:LINE:HASH`.
-fn parse_head(text: &str) -> Result<Position, Failure> {
+///
+/// # Errors
+///
+/// A usage failure.
+pub(crate) fn parse_head(text: &str) -> Result<Position, Failure> {
     let mut parts = text.splitn(3, ':');
     let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());
     let (epoch, seq) = (number(), number());

@@ -1,5 +1,7 @@
 //! What a session did besides its calls.
 
+use std::fmt;
+
 use pintle_agent::protocol::{
     BudgetKind, Checkpoint, CheckpointReason, ForkedFrom, OutcomeStatus, PolicyChange, SubagentStatus,
 };
@@ -256,6 +258,51 @@ pub struct Unread {
     pub inputs: u64,
     /// Why.
     pub reason: String,
+}
+
+impl InputSource {
+    /// Returns the name, such as `follow-up`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::FollowUp => "follow-up",
+            Self::Steering => "steering message",
+            Self::Unknown => "input",
+        }
+    }
+}
+
+impl NoticeKind {
+    /// Returns the name, such as `warning`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Loop => "loop",
+            Self::Repair => "repair",
+            Self::Resumed => "resumed",
+            Self::LateDecision => "late",
+        }
+    }
+}
+
+impl fmt::Display for ReachedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Budget { budget, limit, spent, needed } => {
+                let name = serde_json::to_value(budget).unwrap_or_default();
+                write!(f, "{} {limit}, {spent} spent", name.as_str().unwrap_or("budget"))?;
+                needed.map_or(Ok(()), |needed| write!(f, ", {needed} needed"))
+            }
+            Self::Rounds { rounds } => write!(f, "{rounds} rounds of calls for one input"),
+            Self::Turns { turns } => write!(f, "{turns} responses"),
+            Self::ContextWindow { least_tokens, context_window } => {
+                write!(f, "context window {context_window}, at least {least_tokens} needed")
+            }
+        }
+    }
 }
 
 impl Moment {

@@ -1,0 +1,35 @@
+//! Arguments of `pintle audit`.
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+/// `pintle audit`.
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// Id of the session, or the beginning of it
+    #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: String,
+    /// Only this call of the session or of its subagents: its id, or the beginning of it
+    #[arg(value_name = "CALL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) call: Option<String>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: AuditFormat,
+    /// Show everything: complete arguments, outputs and diffs, without replacing the secrets that this process knows
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Head of an earlier time, as `EPOCH:LINE:HASH`, that must be one of the lines
+    #[arg(long, value_name = "HEAD", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) head: Option<String>,
+}
+
+/// Values of `--output` of `pintle audit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum AuditFormat {
+    /// Human-readable text
+    Text,
+    /// One JSON object
+    Json,
+    /// One page that needs nothing else
+    Html,
+}

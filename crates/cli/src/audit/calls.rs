@@ -1,0 +1,212 @@
+//! One call, in the order of its steps.
+
+use pintle_agent::Principal;
+use pintle_governance::audit::{
+    ApprovalHistory, AuditReport, CallExecution, CallHistory, CallJudgement, FileEdit, InputHistory,
+    OutputText,
+};
+use pintle_tools::ChangeKind;
+
+use super::Detail;
+use super::document::{Block, Document, count, duration, moment, name_of};
+use super::report;
+
+/// Returns the document about one call.
+pub(super) fn document(report: &AuditReport, call: &CallHistory) -> Document {
+    let mut blocks = report::chain(report);
+    blocks.push(Block::field("session", call.session_id.as_str()));
+    blocks.extend(steps(call, Detail::Complete));
+    Document { title: format!("Audit of call {}", title(call)), blocks }
+}
+
+/// Returns the item of a call.
+pub(super) fn item(call: &CallHistory, detail: Detail) -> Block {
+    Block::item(title(call), steps(call, detail))
+}
+
+fn title(call: &CallHistory) -> String {
+    let agent = call.agent.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
+    format!("{} {}{agent}: {}", call.call_id, call.proposal.tool, call.outcome.as_str())
+}
+
+fn steps(call: &CallHistory, detail: Detail) -> Vec<Block> {
+    let is_complete = detail == Detail::Complete;
+    let mut blocks = Vec::new();
+    if is_complete {
+        blocks.extend(call.intent.as_ref().map(intent));
+    }
+    blocks.extend(proposal(call, detail));
+    blocks.extend(call.judgements.iter().flat_map(|judgement| judged(judgement, detail)));
+    if call.judgements.is_empty() {
+        blocks.push(Block::field("judged", "no judgement is on record"));
+    }
+    blocks.extend(call.approvals.iter().flat_map(|approval| approved(approval, detail)));
+    for late in &call.late_decisions {
+        let decision = if late.approved { "approval" } else { "denial" };
+        let value = format!("{} {decision} without effect: {}", moment(late.moment), late.reason);
+        blocks.push(Block::field("late", value));
+    }
+    for recovery in &call.recoveries {
+        let value = format!("{} {}", moment(recovery.moment), name_of(&recovery.action));
+        blocks.push(Block::field("resumed", value));
+    }
+    match &call.execution {
+        Some(execution) => blocks.extend(executed(execution, detail)),
+        None => blocks.push(Block::field("ran", "no")),
+    }
+    for child in &call.spawned {
+        blocks.push(Block::field("spawned", format!("session {child}")));
+    }
+    blocks.extend(result(call, detail));
+    if is_complete {
+        let events = call.events.iter().map(|event| format!("#{} {}", event.moment.seq, event.kind));
+        blocks.push(Block::field("events", events.collect::<Vec<_>>().join(", ")));
+    }
+    blocks
+}
+
+fn intent(input: &InputHistory) -> Block {
+    let text = format!("{}\n{}", report::origin(input), input.text);
+    Block::Text { name: "asked", text }
+}
+
+fn proposal(call: &CallHistory, detail: Detail) -> Vec<Block> {
+    let proposal = &call.proposal;
+    let mut blocks = Vec::new();
+    if detail == Detail::Complete {
+        let at = proposal.moment.map_or_else(|| "not on record".to_owned(), moment);
+        let model = proposal.model.as_ref().map_or_else(String::new, |model| format!(" by {model}"));
+        let response =
+            proposal.response_id.as_ref().map_or_else(String::new, |id| format!(", response {id}"));
+        let effect =
+            proposal.effect.map_or_else(String::new, |effect| format!(", effect {}", name_of(&effect)));
+        blocks.push(Block::field("proposed", format!("{at}{model}{response}{effect}")));
+    }
+    blocks.push(Block::field("arguments", proposal.arguments.to_string()));
+    let written =
+        proposal.as_written.iter().map(|text| Block::Text { name: "written as", text: text.clone() });
+    blocks.extend(written);
+    if let Some(id) = &proposal.renamed_from {
+        blocks.push(Block::field("renamed", format!("the model called it `{id}`")));
+    }
+    for repair in &proposal.repairs {
+        let kind = serde_json::to_string(&repair.kind).unwrap_or_default();
+        blocks.push(Block::field("repaired", format!("{}: {kind}", repair.argument)));
+    }
+    blocks
+}
+
+fn judged(judgement: &CallJudgement, detail: Detail) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(changed) = &judgement.changed {
+        blocks.push(Block::field("changed", format!("to {}{}", changed.arguments, by(changed.by.as_ref()))));
+    }
+    let rule = judgement.decisive_step().map_or_else(String::new, |step| {
+        let rule = step.rule.as_ref().map_or_else(String::new, |rule| format!(": {rule}"));
+        format!(" by {}{rule}", step.gate)
+    });
+    let at = moment(judgement.moment);
+    blocks.push(Block::field("judged", format!("{at} {}{rule}", judgement.permission)));
+    if detail == Detail::Complete {
+        for step in judgement.steps.steps() {
+            let rule = step.rule.as_ref().map_or_else(String::new, |rule| format!(", {rule}"));
+            let reason = if step.reason.is_empty() { "" } else { ": " };
+            let default = if step.by_default { ", by default" } else { "" };
+            let value = format!("{} {}{rule}{default}{reason}{}", step.gate, step.permission, step.reason);
+            blocks.push(Block::field("  gate", value));
+        }
+    }
+    blocks
+}
+
+fn approved(approval: &ApprovalHistory, detail: Detail) -> Vec<Block> {
+    let mut blocks = vec![Block::field(
+        "approval",
+        format!("{} requested: {}", moment(approval.requested), approval.reason),
+    )];
+    if detail == Detail::Complete {
+        blocks.push(Block::field("  ticket", approval.ticket.as_str()));
+        blocks.push(Block::field("  for", approval.arguments.to_string()));
+    }
+    let value = match &approval.decision {
+        Some(decision) => {
+            let ending = match decision.ending {
+                Some(ending) => name_of(&ending),
+                None if decision.approved => "allowed".to_owned(),
+                None => "denied".to_owned(),
+            };
+            let reason = decision.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+            format!("{} {ending}{}{reason}", moment(decision.moment), by(decision.by.as_ref()))
+        }
+        None => "nobody has decided".to_owned(),
+    };
+    blocks.push(Block::field("decision", value));
+    blocks
+}
+
+fn by(principal: Option<&Principal>) -> String {
+    principal.map_or_else(String::new, |principal| format!(" by {principal}"))
+}
+
+fn executed(execution: &CallExecution, detail: Detail) -> Vec<Block> {
+    let starts: Vec<String> = execution.starts.iter().map(ToString::to_string).collect();
+    let mut value = starts.join(", again ");
+    if let Some(millis) = execution.duration_ms {
+        value.push_str(&format!(", {}", duration(millis)));
+    } else {
+        value.push_str(", no end is on record");
+    }
+    if let Some(code) = execution.exit_code {
+        value.push_str(&format!(", exit code {code}"));
+    }
+    if let Some(limit) = execution.timeout_ms {
+        value.push_str(&format!(", stopped at its limit of {}", duration(limit)));
+    }
+    if let Some(OutputText { bytes, .. }) = &execution.output {
+        value.push_str(&format!(", {} of output", count(*bytes, "byte")));
+    }
+    let mut blocks = vec![Block::field("ran", value)];
+    for edit in &execution.changes {
+        blocks.push(Block::field("changed", changed(edit)));
+        if !edit.diff.is_empty() {
+            blocks.push(Block::Text { name: "diff", text: edit.diff.clone() });
+        }
+    }
+    if detail == Detail::Complete {
+        if !execution.declared.is_empty() {
+            blocks.push(Block::field("declared", execution.declared.join(", ")));
+        }
+        let output = execution.output.iter().filter(|output| !output.text.is_empty());
+        blocks.extend(output.map(|output| Block::Text { name: "output", text: output.text.clone() }));
+    }
+    blocks
+}
+
+fn changed(edit: &FileEdit) -> String {
+    let kind = match &edit.kind {
+        ChangeKind::Added => "added".to_owned(),
+        ChangeKind::Modified => "modified".to_owned(),
+        ChangeKind::Deleted => "deleted".to_owned(),
+        ChangeKind::Renamed { from } => format!("renamed from {from}"),
+    };
+    format!("{} {kind}, +{} -{} lines", edit.path, edit.added, edit.removed)
+}
+
+fn result(call: &CallHistory, detail: Detail) -> Vec<Block> {
+    let Some(result) = &call.result else { return Vec::new() };
+    let mut blocks = Vec::new();
+    if let Some(error) = result.error {
+        blocks.push(Block::field("failed", name_of(&error)));
+    }
+    let output = call.execution.as_ref().and_then(|execution| execution.output.as_ref());
+    let is_output = output.is_some_and(|output| output.text == result.text);
+    if detail == Detail::Complete || result.error.is_some() {
+        // The text of most calls is their output, which is there already.
+        if is_output && detail == Detail::Complete {
+            blocks.push(Block::field("result", "the output, as it is"));
+        } else {
+            blocks.push(Block::Text { name: "result", text: result.text.clone() });
+        }
+    }
+    blocks
+}

@@ -1,0 +1,65 @@
+//! Document of an audit, without its form. Texts are as they are on record: each form makes them safe.
+
+use pintle_governance::audit::Moment;
+
+/// Document of headings, fields and texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Document {
+    pub(super) title: String,
+    pub(super) blocks: Vec<Block>,
+}
+
+/// Part of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    /// Named part.
+    Section { title: &'static str, blocks: Vec<Block> },
+    /// Part that describes one thing, such as a call.
+    Item { title: String, blocks: Vec<Block> },
+    /// One line with a name.
+    Field { name: &'static str, value: String },
+    /// Text of several lines with a name.
+    Text { name: &'static str, text: String },
+    /// Something that a reader must not miss.
+    Alarm(String),
+}
+
+impl Block {
+    pub(super) fn field(name: &'static str, value: impl Into<String>) -> Self {
+        Self::Field { name, value: value.into() }
+    }
+
+    pub(super) fn item(title: impl Into<String>, blocks: Vec<Self>) -> Self {
+        Self::Item { title: title.into(), blocks }
+    }
+
+    /// Returns a section, unless it is empty.
+    pub(super) fn section(title: &'static str, blocks: Vec<Self>) -> Option<Self> {
+        (!blocks.is_empty()).then_some(Self::Section { title, blocks })
+    }
+}
+
+/// Returns number and time of an event.
+pub(super) fn moment(moment: Moment) -> String {
+    format!("#{} {}", moment.seq, moment.at)
+}
+
+/// Returns a number with its noun.
+pub(super) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// Returns the serialised name of a value, such as `turn_limit`, with spaces.
+pub(super) fn name_of(value: &impl serde::Serialize) -> String {
+    let name = serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned));
+    name.unwrap_or_default().to_lowercase().replace('_', " ")
+}
+
+/// Returns a duration for people.
+pub(super) fn duration(millis: u64) -> String {
+    if millis < 1_000 {
+        format!("{millis} ms")
+    } else {
+        format!("{}.{} s", millis / 1_000, millis % 1_000 / 100)
+    }
+}

@@ -1,0 +1,210 @@
+//! Whole sessions.
+
+use pintle_governance::audit::{
+    Audit, AuditReport, InputHistory, LimitHistory, ModelSpending, Notice, PolicyHistory, SubagentHistory,
+    Summary,
+};
+
+use super::document::{Block, Document, count, moment, name_of};
+use super::{Detail, calls};
+
+/// Returns the document about a session with its subagents.
+pub(super) fn document(report: &AuditReport, detail: Detail) -> Document {
+    Document { title: format!("Audit of session {}", report.session_id), blocks: blocks(report, detail) }
+}
+
+fn blocks(report: &AuditReport, detail: Detail) -> Vec<Block> {
+    let mut blocks = chain(report);
+    let Some(audit) = &report.audit else {
+        blocks.extend(report.problem.clone().map(Block::Alarm));
+        return blocks;
+    };
+    blocks.extend(identity(audit));
+    let calls = audit.calls.iter().map(|call| calls::item(call, detail)).collect();
+    let inputs = audit.inputs.iter().map(input).collect();
+    let sections = [
+        ("Summary", summary(&audit.summary)),
+        ("Spending", spending(audit)),
+        ("Inputs", inputs),
+        ("Policy", audit.policy.iter().map(policy).collect()),
+        ("Calls", calls),
+        ("Subagents", audit.subagents.iter().map(|subagent| self::subagent(subagent, detail)).collect()),
+        ("Limits", audit.limits.iter().map(limit).collect()),
+        ("Checkpoints", checkpoints(audit)),
+        ("Notices", audit.notices.iter().map(notice).collect()),
+    ];
+    blocks.extend(sections.into_iter().filter_map(|(title, blocks)| Block::section(title, blocks)));
+    blocks
+}
+
+/// Returns what was verified.
+pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(chain) = &report.chain {
+        for problem in &chain.problems {
+            let line = problem.line.map_or_else(String::new, |line| format!("line {line}: "));
+            blocks.push(Block::Alarm(format!("DAMAGED: {line}{}", problem.message)));
+        }
+        if let Some(line) = chain.first_damaged_line() {
+            blocks.push(Block::Alarm(format!(
+                "nothing from line {line} on is part of this report, since it may have been changed"
+            )));
+        }
+        let values = count(chain.values, "large value");
+        let checkpoints = count(chain.checkpoints, "checkpoint");
+        blocks.push(Block::field(
+            "chain",
+            format!("verified to line {}, head {}; {values}, {checkpoints}", chain.lines, chain.head),
+        ));
+        if let Some(bytes) = chain.unfinished_bytes {
+            blocks.push(Block::field("unfinished", format!("{} were never completed", count(bytes, "byte"))));
+        }
+        blocks.push(match chain.matches_head {
+            Some(true) => Block::field("head", "the given head is one of the lines"),
+            Some(false) => Block::Alarm(
+                "the given head is NOT one of the lines: the journal was cut off or rewritten".to_owned(),
+            ),
+            None => Block::field(
+                "note",
+                "damage to the newest barrier, and lines cut off at the end, show only against a head kept elsewhere (--head)",
+            ),
+        });
+    }
+    let unread = report.audit.as_ref().and_then(|audit| audit.unread.as_ref());
+    blocks.extend(unread.map(|unread| {
+        Block::Alarm(format!("the last {} were not read: {}", count(unread.inputs, "input"), unread.reason))
+    }));
+    blocks
+}
+
+fn identity(audit: &Audit) -> Vec<Block> {
+    let session = &audit.session;
+    let mut blocks = vec![Block::field("directory", session.working_directory.as_str())];
+    blocks.extend(audit.models.iter().map(|change| {
+        Block::field("model", format!("{} {}, from {}", change.provider, change.model, change.at))
+    }));
+    if let Some(origin) = &session.spawned_by {
+        let value = format!("{}, of session {}", origin.agent_id, origin.parent);
+        blocks.push(Block::field("subagent", value));
+    }
+    if let Some(origin) = &session.forked_from {
+        let value = format!("session {}, after {} entries", origin.session_id, origin.turns);
+        blocks.push(Block::field("fork of", value));
+    }
+    let created = session.created_at.map_or_else(|| "not on record".to_owned(), |at| at.to_string());
+    let version = format!("by version {}, record format {}", session.made_by, session.record_version);
+    blocks.push(Block::field("created", format!("{created} {version}")));
+    let last = audit.last.map_or_else(|| "no event".to_owned(), moment);
+    blocks.push(Block::field("state", format!("{}, last event {last}", name_of(&audit.state))));
+    blocks
+}
+
+fn summary(summary: &Summary) -> Vec<Block> {
+    let calls = summary.calls.iter().map(|count| {
+        Block::field("calls", format!("{} {} {}", count.calls, count.tool, count.outcome.as_str()))
+    });
+    let refused = summary.refused.iter().map(|call| {
+        let rule = call.rule.as_ref().map_or_else(String::new, |rule| format!(", {rule}"));
+        let outcome = call.outcome.as_str();
+        Block::field("refused", format!("{} {}: {outcome}{rule}", call.call_id, call.tool))
+    });
+    let files = summary.files.iter().map(|file| {
+        let calls = count(file.calls, "call");
+        Block::field("file", format!("{}, +{} -{} lines in {calls}", file.path, file.added, file.removed))
+    });
+    let hosts = summary
+        .hosts
+        .iter()
+        .map(|host| Block::field("host", format!("{}, {}", host.host, count(host.calls, "call"))));
+    calls.chain(refused).chain(files).chain(hosts).collect()
+}
+
+fn spending(audit: &Audit) -> Vec<Block> {
+    let mut blocks: Vec<Block> = audit.spending.models.iter().map(model).collect();
+    let total = &audit.spending.total;
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52 millionths of a dollar")]
+    let usd = total.cost_micros.map(|micros| micros as f64 / 1e6);
+    let calls = count(total.tool_calls, "started call");
+    let tokens = format!("{} input and {} output tokens", total.input_tokens, total.output_tokens);
+    blocks.push(Block::field("in total", format!("{tokens}, {calls}, {}, with subagents", cost(usd))));
+    blocks
+}
+
+fn model(spent: &ModelSpending) -> Block {
+    let responses = count(spent.responses, "response");
+    let tokens = format!("{} input and {} output tokens", spent.input_tokens, spent.output_tokens);
+    let name = format!("{} {}", spent.provider, spent.model);
+    Block::field("model", format!("{name}: {responses}, {tokens}, {}", cost(spent.cost_usd)))
+}
+
+fn cost(usd: Option<f64>) -> String {
+    usd.map_or_else(|| "cost unknown".to_owned(), |usd| format!("${usd:.4}"))
+}
+
+/// Returns where an input came from.
+pub(super) fn origin(input: &InputHistory) -> String {
+    let posted = input.posted_as.as_ref().map_or_else(String::new, |id| format!(", posted as {id}"));
+    let run = input.run.map_or_else(String::new, |run| format!(", run {run}"));
+    format!("{} {}{run}{posted}", moment(input.moment), input.source.as_str())
+}
+
+fn input(input: &InputHistory) -> Block {
+    let mut blocks = vec![Block::Text { name: "text", text: input.text.clone() }];
+    blocks.extend(input.run_ended.map(|status| Block::field("run ended", name_of(&status))));
+    Block::item(origin(input), blocks)
+}
+
+fn policy(policy: &PolicyHistory) -> Block {
+    let change = &policy.change;
+    let mut blocks = Vec::new();
+    blocks.extend(change.mode.as_ref().map(|mode| Block::field("mode", mode.as_str())));
+    for rule in &change.rules {
+        let value = format!("{} {} ({})", rule.permission, rule.rule, rule.source);
+        blocks.push(Block::field("rule", value));
+    }
+    blocks.extend(change.sandbox.as_ref().map(|sandbox| Block::field("sandbox", sandbox.as_str())));
+    blocks.extend(change.grant.as_ref().map(|grant| Block::field("grant", grant.to_string())));
+    blocks.extend(change.by.as_ref().map(|by| Block::field("by", by.as_str())));
+    Block::item(moment(policy.moment), blocks)
+}
+
+fn subagent(subagent: &SubagentHistory, detail: Detail) -> Block {
+    let mut blocks = vec![
+        Block::field("session", subagent.session_id.as_str()),
+        Block::field("spawned", moment(subagent.spawned)),
+        Block::Text { name: "task", text: subagent.task.clone() },
+    ];
+    blocks.extend(subagent.call_id.as_ref().map(|call| Block::field("by call", call.as_str())));
+    let closed = subagent.closed.map_or_else(|| "not on record".to_owned(), moment);
+    let status = subagent.status.map_or_else(String::new, |status| format!(" {status}"));
+    let turns = subagent.turns.map_or_else(String::new, |turns| format!(", {}", count(turns, "response")));
+    blocks.push(Block::field("closed", format!("{closed}{status}{turns}")));
+    match &subagent.report {
+        Some(report) => blocks.extend(self::blocks(report, detail)),
+        None => blocks.push(Block::field("record", "the store has no record of it")),
+    }
+    Block::item(subagent.agent_id.as_str(), blocks)
+}
+
+fn limit(limit: &LimitHistory) -> Block {
+    Block::field("limit", format!("{} {}", moment(limit.moment), limit.limit))
+}
+
+fn checkpoints(audit: &Audit) -> Vec<Block> {
+    let taken = audit.checkpoints.iter().map(|taken| {
+        let checkpoint = &taken.checkpoint;
+        let partial =
+            checkpoint.partial.as_ref().map_or_else(String::new, |lacks| format!(", partial: {lacks}"));
+        let entries = format!("entries: {}", checkpoint.entries);
+        let (at, reason) = (moment(taken.moment), name_of(&taken.reason));
+        Block::field("taken", format!("{at} {reason}, {}, {entries}{partial}", checkpoint.id))
+    });
+    let rewound = audit.rewinds.iter().map(|rewind| {
+        Block::field("rewound", format!("{} to the first {} entries", moment(rewind.moment), rewind.turns))
+    });
+    taken.chain(rewound).collect()
+}
+
+fn notice(notice: &Notice) -> Block {
+    Block::field(notice.kind.as_str(), format!("{} {}", moment(notice.moment), notice.message))
+}

@@ -1,0 +1,64 @@
+//! Audit as plain lines.
+
+use super::document::{Block, Document};
+use crate::render::escape_hidden;
+
+/// Columns of the names of fields.
+const NAME: usize = 11;
+
+/// Returns the document as lines. Hidden characters of foreign texts are escaped, since they matter in an audit, and each
+/// line of such a text is marked, so that none can pass for a line of the report.
+pub(super) fn render(document: &Document) -> String {
+    let mut text = format!("{}\n", line(&document.title));
+    for block in &document.blocks {
+        push(block, 0, &mut text);
+    }
+    text
+}
+
+fn push(block: &Block, depth: usize, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    match block {
+        Block::Section { title, blocks } => {
+            text.push_str(&format!("\n{indent}{title}\n"));
+            blocks.iter().for_each(|block| push(block, depth + 1, text));
+        }
+        Block::Item { title, blocks } => {
+            text.push_str(&format!("{indent}{}\n", line(title)));
+            blocks.iter().for_each(|block| push(block, depth + 1, text));
+        }
+        Block::Field { name, value } => {
+            text.push_str(&format!("{indent}{name:<NAME$} {}\n", line(value)));
+        }
+        Block::Text { name, text: quoted } => {
+            text.push_str(&format!("{indent}{name}\n"));
+            for quoted in quoted.lines() {
+                text.push_str(&format!("{indent}  | {}\n", escape_hidden(quoted)));
+            }
+        }
+        Block::Alarm(message) => text.push_str(&format!("{indent}{}\n", line(message))),
+    }
+}
+
+/// Returns a text as one line.
+fn line(text: &str) -> String {
+    escape_hidden(text.trim_end()).replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_cannot_pass_for_a_line_of_the_report() {
+        let forged = "x\nchain       verified\u{1b}[2J\u{202e}";
+        let blocks = vec![
+            Block::field("arguments", forged),
+            Block::Text { name: "output", text: forged.to_owned() },
+            Block::item(forged, vec![Block::Alarm(forged.to_owned())]),
+        ];
+        let text = render(&Document { title: "Audit".to_owned(), blocks });
+        assert!(!text.lines().any(|line| line.trim_start().starts_with("chain")), "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("  | chain"), "{text}");
+    }
+}
