@@ -33,7 +33,7 @@ fn steps(call: &CallHistory, detail: Detail) -> Vec<Block> {
     let is_complete = detail == Detail::Complete;
     let mut blocks = Vec::new();
     if is_complete {
-        blocks.extend(call.intent.as_ref().map(intent));
+        blocks.extend(call.intent.iter().flat_map(intent));
     }
     blocks.extend(proposal(call, detail));
     blocks.extend(call.judgements.iter().flat_map(|judgement| judged(judgement, detail)));
@@ -65,9 +65,9 @@ fn steps(call: &CallHistory, detail: Detail) -> Vec<Block> {
     blocks
 }
 
-fn intent(input: &InputHistory) -> Block {
-    let text = format!("{}\n{}", report::origin(input), input.text);
-    Block::Text { name: "asked", text }
+fn intent(input: &InputHistory) -> [Block; 2] {
+    let text = input.text.clone();
+    [Block::field("asked", report::origin(input)), Block::Text { name: "input", text }]
 }
 
 fn proposal(call: &CallHistory, detail: Detail) -> Vec<Block> {

@@ -72,8 +72,26 @@ pub(crate) async fn checkpoints_of(
         let InputKind::CheckpointTaken { checkpoint, .. } = &entry.input.kind else { return None };
         checkpoint.id.parse::<Hash>().ok()
     });
-    let blobs = sessions.store.blobs(id);
+    let blobs = sessions.store.blobs(&owner_of_checkpoints(sessions, id, record).await?);
     verify_checkpoints(blobs.as_ref(), ids).await.or_failed("the checkpoints cannot be verified")
+}
+
+/// Returns the session that has the contents of a session's checkpoints: the one that a person started, for a subagent.
+async fn owner_of_checkpoints(
+    sessions: &Sessions,
+    id: &SessionId,
+    record: &Record,
+) -> Result<SessionId, Failure> {
+    let mut owner = id.clone();
+    let Some(origin) = &record.header.subagent else { return Ok(owner) };
+    let mut parent = Some(origin.parent.clone());
+    for _ in 0..origin.depth {
+        let Some(next) = parent else { break };
+        let summary = sessions.store.summary(&next).await.or_failed("the session cannot be verified")?;
+        parent = summary.and_then(|summary| summary.parent);
+        owner = next;
+    }
+    Ok(owner)
 }
 
 fn describe(found: &Verification, checkpoints: &VerifiedCheckpoints) -> String {
