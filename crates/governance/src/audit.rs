@@ -16,7 +16,9 @@ mod tests;
 
 use pintle_agent::{Record, ReplayError, SessionId, SessionState};
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use self::call::{
     ApprovalDecision, ApprovalHistory, CallEvent, CallExecution, CallHistory, CallJudgement, CallOutcome,
@@ -96,6 +98,13 @@ pub enum AuditError {
     /// A secret is a word that the audit itself uses.
     #[error("a secret cannot be told from a word of the audit")]
     Redaction(#[source] serde_json::Error),
+}
+
+/// Returns the JSON Schema (draft 2020-12) of a serialised [`AuditReport`]. Objects may have more fields than it names.
+#[must_use]
+pub fn report_schema() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<AuditReport>().to_value()
 }
 
 impl AuditReport {

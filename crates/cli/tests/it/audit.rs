@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pintle_governance::audit::{AuditReport, CallHistory, CallOutcome};
+use pintle_agent::Record;
+use pintle_governance::audit::{Audit, AuditReport, CallHistory, CallOutcome};
 use serde_json::Value;
 
 use crate::harness::{CommandOutput, KEY, pintle, run};
@@ -389,6 +390,13 @@ fn subagents_are_part_of_the_report() {
     let of_child: Vec<_> = report.calls().filter(|call| call.agent.as_deref() == Some("agent_1")).collect();
     assert!(of_child.iter().any(|call| call.proposal.tool == "write_file"), "{of_child:?}");
 
+    // On its own as well, with its checkpoints, whose contents are those of the session above it.
+    let alone = run(&mut audited.command(&["audit", tree[1].session_id.as_str()]));
+    assert_eq!(alone.code, Some(0), "{alone:?}");
+    assert!(alone.stdout.contains(&format!("agent_1, of session {}", audited.id)), "{alone:?}");
+    let verified = run(&mut audited.command(&["sessions", "verify", tree[1].session_id.as_str()]));
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+
     // Damage to the record of a subagent is damage.
     let child = audited.state.path().join("sessions/sessions").join(tree[1].session_id.as_str());
     flip(&child.join("0000000001.jsonl"), "Write a.txt.", "Write b.txt.");
@@ -428,4 +436,22 @@ fn secrets_that_this_process_knows_are_replaced_unless_everything_is_asked_for()
     let report: AuditReport = serde_json::from_str(&call).unwrap();
     let output = only(&report, "shell").execution.as_ref().unwrap().output.as_ref().unwrap();
     assert!(output.is_shortened && output.text.ends_with("more lines]"), "{output:?}");
+}
+
+#[test]
+fn records_of_older_versions_have_an_audit() {
+    let records = [
+        include_str!("../../../agent/src/record/golden/v1.jsonl"),
+        include_str!("../../../agent/src/record/golden/v2.jsonl"),
+        include_str!("../../../agent/src/record/golden/v3.jsonl"),
+        include_str!("../../../agent/src/record/golden/v4.jsonl"),
+    ];
+    let audits = records.map(|text| Audit::of_record(&Record::read(text.as_bytes()).unwrap()).unwrap());
+    for audit in &audits {
+        assert_eq!((audit.calls.len(), audit.unread.as_ref()), (11, None), "{audit:?}");
+        assert_eq!(audit.call("t2c0_fail").unwrap().outcome, CallOutcome::Failed);
+        assert_eq!(audit.call("t5c1_hang").unwrap().outcome, CallOutcome::Running);
+        assert_eq!(audit.spending.models[0].responses, 6);
+        assert!(audit.calls.iter().filter(|call| call.execution.is_some()).count() == 10, "{audit:?}");
+    }
 }

@@ -296,8 +296,8 @@ impl fmt::Display for ReachedLimit {
                 write!(f, "{} {limit}, {spent} spent", name.as_str().unwrap_or("budget"))?;
                 needed.map_or(Ok(()), |needed| write!(f, ", {needed} needed"))
             }
-            Self::Rounds { rounds } => write!(f, "{rounds} rounds of calls for one input"),
-            Self::Turns { turns } => write!(f, "{turns} responses"),
+            Self::Rounds { rounds } => write!(f, "rounds of calls for one input: {rounds}"),
+            Self::Turns { turns } => write!(f, "responses: {turns}"),
             Self::ContextWindow { least_tokens, context_window } => {
                 write!(f, "context window {context_window}, at least {least_tokens} needed")
             }

@@ -164,7 +164,19 @@ fn nobody(_: &SessionHandle, call_id: &str) {
 }
 
 async fn audit(answers: Vec<Message>, decide: impl FnMut(&SessionHandle, &str)) -> Audit {
-    Audit::of_record(&record(builder(answers), decide).await).unwrap()
+    audit_of(&record(builder(answers), decide).await)
+}
+
+/// Returns the audit of a record, which reads back from JSON and fits the schema.
+fn audit_of(record: &Record) -> Audit {
+    let audit = Audit::of_record(record).unwrap();
+    let report = AuditReport::new(audit.clone()).with_chain(ChainReport::new(9, "1:9:00"));
+    let value = serde_json::to_value(&report).unwrap();
+    let validator = jsonschema::draft202012::new(&report_schema()).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?} in {value}");
+    assert_eq!(serde_json::from_value::<AuditReport>(value).unwrap(), report);
+    audit
 }
 
 /// Returns the audit of a session that made one call.

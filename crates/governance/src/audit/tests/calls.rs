@@ -81,7 +81,7 @@ async fn request_that_nobody_answers_expires() {
     limits.approval_timeout = Some(Duration::from_millis(20));
     let builder = builder(vec![calling(&[("c1", "run", json!({}))])])
         .config(SessionConfig::default().with_limits(limits));
-    let audit = Audit::of_record(&record(builder, |_, _| {}).await).unwrap();
+    let audit = audit_of(&record(builder, |_, _| {}).await);
     let call = audit.call("c1").unwrap();
     assert_eq!((call.outcome, call.execution.as_ref()), (CallOutcome::Expired, None));
     let decision = call.approvals[0].decision.as_ref().unwrap();
@@ -141,7 +141,7 @@ async fn call_beyond_the_budget_did_not_run() {
     let config = SessionConfig::default().with_budget(Budget::default().with_tool_calls(1));
     let calls = calling(&[("c1", "look", json!({})), ("c2", "look", json!({}))]);
     let record = record(builder(vec![calls]).config(config), nobody).await;
-    let audit = Audit::of_record(&record).unwrap();
+    let audit = audit_of(&record);
     let outcomes: Vec<CallOutcome> = audit.calls.iter().map(|call| call.outcome).collect();
     assert_eq!(outcomes, [CallOutcome::Succeeded, CallOutcome::NotRun]);
     let [limit] = audit.limits.as_slice() else { panic!("{:?}", audit.limits) };
@@ -168,7 +168,7 @@ async fn call_that_waits_when_the_record_ends_is_pending() {
     let session = builder.build().unwrap();
     let mut run = session.submit("go");
     while !matches!(run.next().await.unwrap().kind, EventKind::ApprovalRequested { .. }) {}
-    let audit = Audit::of_record(&session.record().unwrap()).unwrap();
+    let audit = audit_of(&session.record().unwrap());
     let call = audit.call("c1").unwrap();
     assert_eq!((call.outcome, call.result.as_ref()), (CallOutcome::AwaitingDecision, None));
     assert_eq!(call.approvals[0].decision, None);
@@ -186,12 +186,12 @@ async fn interrupted_call_says_what_the_resumed_session_decided() {
     while !is_hanging(&run.next().await.unwrap().kind) {}
     let record = session.record().unwrap();
     drop((run, session));
-    let call = Audit::of_record(&record).unwrap().call("c1").cloned().unwrap();
+    let call = audit_of(&record).call("c1").cloned().unwrap();
     assert_eq!((call.outcome, call.result), (CallOutcome::Running, None));
 
     let mut session = builder(Vec::new()).resume(record).build().unwrap();
     session.resumed().unwrap().await.unwrap();
-    let audit = Audit::of_record(&session.record().unwrap()).unwrap();
+    let audit = audit_of(&session.record().unwrap());
     let call = audit.call("c1").unwrap();
     assert_eq!(call.outcome, CallOutcome::Interrupted, "{call:?}");
     assert_eq!(call.recoveries[0].action, RecoveryAction::Interrupted);

@@ -46,7 +46,7 @@ async fn inputs_name_their_run_and_how_it_ended() {
     handle.follow_up("and then?").await.unwrap();
     run.await.unwrap();
     session.close().await;
-    let audit = Audit::of_record(&handle.record().unwrap()).unwrap();
+    let audit = audit_of(&handle.record().unwrap());
     let mut inputs: Vec<_> = audit
         .inputs
         .iter()
@@ -80,7 +80,7 @@ async fn unknown_price_stays_unknown() {
 
     let model = model().answer("done");
     let builder = builder_for(profile("no-such-model"), Models(vec![("", model)]));
-    let unknown = Audit::of_record(&record(builder, nobody).await).unwrap();
+    let unknown = audit_of(&record(builder, nobody).await);
     assert_eq!(unknown.spending.models[0].cost_usd, None);
     assert_eq!(unknown.spending.total.cost_micros, None);
     assert_eq!(unknown.models[0].model, "no-such-model");
@@ -100,7 +100,7 @@ async fn calls_of_subagents_belong_to_them() {
     let handle = session.handle();
     let records = handle.tree_records().unwrap();
     session.close().await;
-    let audits: Vec<Audit> = records.iter().map(|record| Audit::of_record(record).unwrap()).collect();
+    let audits: Vec<Audit> = records.iter().map(|record| audit_of(record)).collect();
     let [parent, child] = audits.as_slice() else { panic!("{audits:?}") };
     let [subagent] = parent.subagents.as_slice() else { panic!("{parent:?}") };
     assert_eq!((subagent.agent_id.as_str(), subagent.call_id.as_deref()), ("agent_1", Some("c1")));
@@ -110,7 +110,7 @@ async fn calls_of_subagents_belong_to_them() {
     assert_eq!((call.agent.as_deref(), call.outcome), (Some("agent_1"), CallOutcome::Succeeded));
     assert_eq!(child.session.spawned_by.as_ref().unwrap().parent, parent.session.id);
 
-    let closed = Audit::of_record(&handle.record().unwrap()).unwrap();
+    let closed = audit_of(&handle.record().unwrap());
     assert_eq!(closed.subagents[0].status, Some(SubagentStatus::Completed));
     let mut whole = closed.clone();
     whole.subagents[0].report = Some(Box::new(AuditReport::new(child.clone())));
@@ -155,7 +155,7 @@ async fn audit_ends_where_the_record_does_not_fit_its_events() {
     });
     let second = finished.nth(1).unwrap();
     forged.entries.remove(second);
-    let audit = Audit::of_record(&forged).unwrap();
+    let audit = audit_of(&forged);
     let unread = audit.unread.clone().unwrap();
     assert!(unread.input as usize >= second && unread.inputs > 0, "{unread:?}");
     assert_eq!(audit.call("c1").unwrap().outcome, CallOutcome::Succeeded);
@@ -178,4 +178,84 @@ fn damage_of_a_chain_is_not_intact() {
     let unread =
         AuditReport::unreadable(SessionId::new("s"), "it is empty").with_chain(ChainReport::new(0, ""));
     assert!(!unread.is_intact() && unread.tree().len() == 1);
+}
+
+#[tokio::test]
+async fn rewind_keeps_what_calls_did_on_record() {
+    let session = builder(vec![calling(&[("c1", "look", json!({}))])]).build().unwrap();
+    session.submit("go").await.unwrap();
+    let handle = session.handle();
+    handle.rewind(1).await.unwrap();
+    let audit = audit_of(&session.record().unwrap());
+    assert_eq!(audit.rewinds.iter().map(|rewind| rewind.turns).collect::<Vec<_>>(), [1]);
+    let call = audit.call("c1").unwrap();
+    assert_eq!(
+        (call.outcome, call.result.as_ref().unwrap().text.as_str()),
+        (CallOutcome::Succeeded, "look did")
+    );
+    // Cut between the response and its results, the history says that the call did not run here.
+    handle.rewind(2).await.unwrap();
+    let audit = audit_of(&session.record().unwrap());
+    assert_eq!(audit.call("c1").unwrap().result.as_ref().unwrap().text, "look did");
+}
+
+#[tokio::test]
+async fn summaries_of_the_conversation_are_part_of_the_spending() {
+    let model = (0..8).fold(model(), |model, _| model.answer("x".repeat(2_000)));
+    let session = builder_for(profile("claude-opus-4-6"), Models(vec![("", model)])).build().unwrap();
+    let handle = session.handle();
+    for number in 0..4 {
+        session.submit(format!("go {number}")).await.unwrap();
+    }
+    let mut events = session.events();
+    handle.compact().unwrap();
+    while !matches!(events.next().await.unwrap().kind, EventKind::CompactionEnd { .. }) {}
+    let audit = audit_of(&session.record().unwrap());
+    let [spent] = audit.spending.models.as_slice() else { panic!("{:?}", audit.spending) };
+    assert_eq!((spent.responses, spent.input_tokens), (5, 50));
+    assert_eq!(spent.input_tokens, audit.spending.total.input_tokens);
+    let micros = spent.cost_usd.unwrap() * 1e6;
+    assert!((micros - audit.spending.total.cost_micros.unwrap() as f64).abs() < 5.0, "{:?}", audit.spending);
+}
+
+#[tokio::test]
+async fn errors_and_limits_are_part_of_the_report() {
+    let failing = model().failure(Error::new(pintle_llm::ErrorKind::Authentication, "no such key"));
+    let builder = builder_for(profile("claude-opus-4-6"), Models(vec![("", failing)]));
+    let failed = audit_of(&record(builder, nobody).await);
+    let errors: Vec<&Notice> =
+        failed.notices.iter().filter(|notice| notice.kind == NoticeKind::Error).collect();
+    assert!(matches!(errors.as_slice(), [error] if error.message.contains("no such key")), "{errors:?}");
+    assert_eq!(failed.inputs[0].run_ended, Some(OutcomeStatus::Failed));
+    assert_eq!(failed.spending.models, []);
+
+    let config = SessionConfig::default().with_max_tool_rounds(1);
+    let builder = super::builder(vec![calling(&[("c1", "look", json!({}))])]).config(config);
+    let limited = audit_of(&record(builder, nobody).await);
+    assert_eq!(limited.limits[0].limit, ReachedLimit::Rounds { rounds: 1 });
+    assert_eq!(limited.limits[0].limit.to_string(), "rounds of calls for one input: 1");
+}
+
+/// A process may die after each entry of a record.
+#[tokio::test]
+async fn every_beginning_of_a_record_has_an_audit() {
+    let answers = vec![
+        calling(&[
+            ("c1", "run", json!({"x": 1})),
+            ("c2", "forbidden", json!({})),
+            ("c3", "nothing", json!({})),
+        ]),
+        calling(&[("c1", "note", json!({}))]),
+    ];
+    let whole = record(builder(answers), |handle, id| handle.decide(id, Decision::Approve).unwrap()).await;
+    let mut before = (0, 0);
+    for entries in 0..=whole.entries.len() {
+        let audit = audit_of(&whole.before(entries));
+        assert_eq!(audit.unread, None);
+        let ended = audit.calls.iter().filter(|call| call.result.is_some()).count();
+        let now = (audit.calls.len(), ended);
+        assert!(now.0 >= before.0 && now.1 >= before.1, "{audit:?}");
+        before = now;
+    }
+    assert_eq!(before, (4, 4));
 }
