@@ -6,6 +6,7 @@ mod html;
 mod reading;
 mod report;
 mod text;
+mod verification;
 
 use pintle_agent::SessionId;
 use pintle_governance::CallHistory;

@@ -2,6 +2,17 @@
 //!
 //! [`Audit::of_record`] is a function of the record. Whether the record is what was written is another question, which the
 //! store answers: an [`AuditReport`] has both answers.
+//!
+//! ```
+//! use pintle_agent::Record;
+//! use pintle_governance::audit::{Audit, AuditError};
+//!
+//! fn refused(record: &Record) -> Result<Vec<String>, AuditError> {
+//!     let audit = Audit::of_record(record)?;
+//!     let refused = audit.calls.iter().filter(|call| call.outcome.is_refused());
+//!     Ok(refused.map(|call| format!("{} {}", call.call_id, call.outcome.as_str())).collect())
+//! }
+//! ```
 
 mod call;
 mod chain;

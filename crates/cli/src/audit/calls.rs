@@ -8,12 +8,12 @@ use pintle_governance::audit::{
 use pintle_tools::ChangeKind;
 
 use super::Detail;
-use super::document::{Block, Document, count, duration, moment, name_of};
-use super::report;
+use super::document::{Block, Document, count, duration, moment, name_of, origin};
+use super::verification;
 
 /// Returns the document about one call.
 pub(super) fn document(report: &AuditReport, call: &CallHistory) -> Document {
-    let mut blocks = report::chain(report);
+    let mut blocks = verification::chain(report);
     blocks.push(Block::field("session", call.session_id.as_str()));
     blocks.extend(steps(call, Detail::Complete));
     Document { title: format!("Audit of call {}", title(call)), blocks }
@@ -67,7 +67,7 @@ fn steps(call: &CallHistory, detail: Detail) -> Vec<Block> {
 
 fn intent(input: &InputHistory) -> [Block; 2] {
     let text = input.text.clone();
-    [Block::field("asked", report::origin(input)), Block::Text { name: "input", text }]
+    [Block::field("asked", origin(input)), Block::Text { name: "input", text }]
 }
 
 fn proposal(call: &CallHistory, detail: Detail) -> Vec<Block> {

@@ -1,6 +1,6 @@
 //! Document of an audit, without its form. Texts are as they are on record: each form makes them safe.
 
-use pintle_governance::audit::Moment;
+use pintle_governance::audit::{InputHistory, Moment};
 
 /// Document of headings, fields and texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,13 @@ impl Block {
 /// Returns number and time of an event.
 pub(super) fn moment(moment: Moment) -> String {
     format!("#{} {}", moment.seq, moment.at)
+}
+
+/// Returns where an input came from.
+pub(super) fn origin(input: &InputHistory) -> String {
+    let posted = input.posted_as.as_ref().map_or_else(String::new, |id| format!(", posted as {id}"));
+    let run = input.run.map_or_else(String::new, |run| format!(", run {run}"));
+    format!("{} {}{run}{posted}", moment(input.moment), input.source.as_str())
 }
 
 /// Returns a number with its noun.

@@ -5,7 +5,8 @@ use pintle_governance::audit::{
     Summary,
 };
 
-use super::document::{Block, Document, count, moment, name_of};
+use super::document::{Block, Document, count, moment, name_of, origin};
+use super::verification::chain;
 use super::{Detail, calls};
 
 /// Returns the document about a session with its subagents.
@@ -34,46 +35,6 @@ fn blocks(report: &AuditReport, detail: Detail) -> Vec<Block> {
         ("Notices", audit.notices.iter().map(notice).collect()),
     ];
     blocks.extend(sections.into_iter().filter_map(|(title, blocks)| Block::section(title, blocks)));
-    blocks
-}
-
-/// Returns what was verified.
-pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    if let Some(chain) = &report.chain {
-        for problem in &chain.problems {
-            let line = problem.line.map_or_else(String::new, |line| format!("line {line}: "));
-            blocks.push(Block::Alarm(format!("DAMAGED: {line}{}", problem.message)));
-        }
-        if let Some(line) = chain.first_damaged_line() {
-            blocks.push(Block::Alarm(format!(
-                "nothing from line {line} on is part of this report, since it may have been changed"
-            )));
-        }
-        let values = count(chain.values, "large value");
-        let checkpoints = count(chain.checkpoints, "checkpoint");
-        blocks.push(Block::field(
-            "chain",
-            format!("verified to line {}, head {}; {values}, {checkpoints}", chain.lines, chain.head),
-        ));
-        if let Some(bytes) = chain.unfinished_bytes {
-            blocks.push(Block::field("unfinished", format!("{} were never completed", count(bytes, "byte"))));
-        }
-        blocks.push(match chain.matches_head {
-            Some(true) => Block::field("head", "the given head is one of the lines"),
-            Some(false) => Block::Alarm(
-                "the given head is NOT one of the lines: the journal was cut off or rewritten".to_owned(),
-            ),
-            None => Block::field(
-                "note",
-                "damage to the newest barrier, and lines cut off at the end, show only against a head kept elsewhere (--head)",
-            ),
-        });
-    }
-    let unread = report.audit.as_ref().and_then(|audit| audit.unread.as_ref());
-    blocks.extend(unread.map(|unread| {
-        Block::Alarm(format!("the last {} were not read: {}", count(unread.inputs, "input"), unread.reason))
-    }));
     blocks
 }
 
@@ -139,13 +100,6 @@ fn model(spent: &ModelSpending) -> Block {
 
 fn cost(usd: Option<f64>) -> String {
     usd.map_or_else(|| "cost unknown".to_owned(), |usd| format!("${usd:.4}"))
-}
-
-/// Returns where an input came from.
-pub(super) fn origin(input: &InputHistory) -> String {
-    let posted = input.posted_as.as_ref().map_or_else(String::new, |id| format!(", posted as {id}"));
-    let run = input.run.map_or_else(String::new, |run| format!(", run {run}"));
-    format!("{} {}{run}{posted}", moment(input.moment), input.source.as_str())
 }
 
 fn input(input: &InputHistory) -> Block {

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_cannot_pass_for_a_line_of_the_report() {
+    fn foreign_text_cannot_imitate_the_report() {
         let forged = "x\nchain       verified\u{1b}[2J\u{202e}";
         let blocks = vec![
             Block::field("arguments", forged),

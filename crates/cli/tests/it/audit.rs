@@ -132,7 +132,7 @@ fn only<'a>(report: &'a AuditReport, tool: &str) -> &'a CallHistory {
 }
 
 #[test]
-fn text_says_who_asked_what_decided_what_ran_and_what_it_cost() {
+fn text_shows_inputs_decisions_effects_and_cost() {
     let audited = written_and_denied();
     insta::assert_snapshot!(audited.redacted(&audited.text(&[])), @r#"
     Audit of session [id]
@@ -215,7 +215,7 @@ fn json_is_the_typed_report() {
 }
 
 #[test]
-fn page_is_well_formed_and_foreign_text_is_no_markup() {
+fn page_is_well_formed_without_foreign_markup() {
     let audited = written_and_denied();
     let page = audited.text(&["--output", "html"]);
     let full = audited.text(&["--output", "html", "--full"]);
@@ -241,7 +241,7 @@ fn page_is_well_formed_and_foreign_text_is_no_markup() {
 }
 
 #[test]
-fn one_call_reads_back_by_a_prefix_of_its_id() {
+fn call_reads_back_by_a_prefix() {
     let audited = written_and_denied();
     let (_, report) = audited.report(&[]);
     let call = only(&report, "shell");
@@ -299,7 +299,7 @@ fn flip(path: &Path, text: &str, other: &str) {
 }
 
 #[test]
-fn changed_journal_is_reported_and_read_up_to_the_damage() {
+fn changed_journal_is_read_up_to_the_damage() {
     let audited = written_and_denied();
     let (_, whole) = audited.report(&[]);
     // In the model's second response: the calls before are on record as they were.
@@ -412,7 +412,7 @@ fn subagents_are_part_of_the_report() {
 }
 
 #[test]
-fn secrets_that_this_process_knows_are_replaced_unless_everything_is_asked_for() {
+fn known_secrets_are_replaced_without_full() {
     let turns = r#"
         [[turn]]
         [[turn.call]]

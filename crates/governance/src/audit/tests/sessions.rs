@@ -100,7 +100,7 @@ async fn calls_of_subagents_belong_to_them() {
     let handle = session.handle();
     let records = handle.tree_records().unwrap();
     session.close().await;
-    let audits: Vec<Audit> = records.iter().map(|record| audit_of(record)).collect();
+    let audits: Vec<Audit> = records.iter().map(audit_of).collect();
     let [parent, child] = audits.as_slice() else { panic!("{audits:?}") };
     let [subagent] = parent.subagents.as_slice() else { panic!("{parent:?}") };
     assert_eq!((subagent.agent_id.as_str(), subagent.call_id.as_deref()), ("agent_1", Some("c1")));
@@ -120,7 +120,7 @@ async fn calls_of_subagents_belong_to_them() {
 }
 
 #[tokio::test]
-async fn redacted_report_has_no_secret_and_says_what_it_leaves_out() {
+async fn redacted_report_has_no_secret() {
     const SECRET: &str = "sk-0123456789";
     let long = format!("{SECRET} {}", "x".repeat(5_000));
     let calls =
@@ -147,7 +147,7 @@ async fn redacted_report_has_no_secret_and_says_what_it_leaves_out() {
 }
 
 #[tokio::test]
-async fn audit_ends_where_the_record_does_not_fit_its_events() {
+async fn audit_ends_where_the_record_diverges() {
     let answers = ["c1", "c2", "c3"].map(|id| calling(&[(id, "look", json!({}))]));
     let mut forged = record(builder(answers.into()), nobody).await;
     let mut finished = forged.entries.iter().enumerate().filter_map(|(index, entry)| {
@@ -200,7 +200,7 @@ async fn rewind_keeps_what_calls_did_on_record() {
 }
 
 #[tokio::test]
-async fn summaries_of_the_conversation_are_part_of_the_spending() {
+async fn summaries_of_conversations_count_as_spending() {
     let model = (0..8).fold(model(), |model, _| model.answer("x".repeat(2_000)));
     let session = builder_for(profile("claude-opus-4-6"), Models(vec![("", model)])).build().unwrap();
     let handle = session.handle();

@@ -1,0 +1,45 @@
+//! What was verified, which is the beginning of each report.
+
+use pintle_governance::audit::AuditReport;
+
+use super::document::{Block, count};
+
+/// Returns what was verified.
+pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(chain) = &report.chain {
+        for problem in &chain.problems {
+            let line = problem.line.map_or_else(String::new, |line| format!("line {line}: "));
+            blocks.push(Block::Alarm(format!("DAMAGED: {line}{}", problem.message)));
+        }
+        if let Some(line) = chain.first_damaged_line() {
+            blocks.push(Block::Alarm(format!(
+                "nothing from line {line} on is part of this report, since it may have been changed"
+            )));
+        }
+        let values = count(chain.values, "large value");
+        let checkpoints = count(chain.checkpoints, "checkpoint");
+        blocks.push(Block::field(
+            "chain",
+            format!("verified to line {}, head {}; {values}, {checkpoints}", chain.lines, chain.head),
+        ));
+        if let Some(bytes) = chain.unfinished_bytes {
+            blocks.push(Block::field("unfinished", format!("{} were never completed", count(bytes, "byte"))));
+        }
+        blocks.push(match chain.matches_head {
+            Some(true) => Block::field("head", "the given head is one of the lines"),
+            Some(false) => Block::Alarm(
+                "the given head is NOT one of the lines: the journal was cut off or rewritten".to_owned(),
+            ),
+            None => Block::field(
+                "note",
+                "damage to the newest barrier, and lines cut off at the end, show only against a head kept elsewhere (--head)",
+            ),
+        });
+    }
+    let unread = report.audit.as_ref().and_then(|audit| audit.unread.as_ref());
+    blocks.extend(unread.map(|unread| {
+        Block::Alarm(format!("the last {} were not read: {}", count(unread.inputs, "input"), unread.reason))
+    }));
+    blocks
+}
