@@ -324,7 +324,7 @@ impl CallHistory {
         changed.map_or(&self.proposal.arguments, |changed| &changed.arguments)
     }
 
-    /// Returns the step that decided last: the first denial or question, or the most specific permission.
+    /// Returns the step that decided when the call was judged last.
     #[must_use]
     pub fn decisive_step(&self) -> Option<&JudgementStep> {
         self.judgements.last().and_then(CallJudgement::decisive_step)
@@ -361,17 +361,20 @@ impl CallHistory {
 }
 
 impl CallJudgement {
-    /// Returns the step that decided: the first one with the strictest verdict. Of several that allow the call, one that
-    /// names it precedes one that is only what happens to all others.
+    /// Returns the step that decided: of those with this verdict, one that names the call precedes one that is only what
+    /// happens to all others. A call that is allowed because a hook answered the question of a mode was decided by the hook.
     #[must_use]
     pub fn decisive_step(&self) -> Option<&JudgementStep> {
-        let steps = self.steps.steps();
-        let decides = |step: &&JudgementStep| step.permission == self.permission;
-        if self.permission != Permission::Allow {
-            return steps.iter().find(decides);
+        let steps = || self.steps.steps().iter().filter(|step| step.permission == self.permission);
+        let names = |step: &&JudgementStep| step.rule.is_some() && !step.by_default;
+        match self.permission {
+            Permission::Allow => {
+                let answer = steps().find(|step| step.answers);
+                answer.or_else(|| steps().rfind(names)).or_else(|| steps().rfind(|step| step.rule.is_some()))
+            }
+            Permission::Ask | Permission::Deny => steps().find(|step| !step.by_default),
         }
-        let named = steps.iter().rev().find(|step| step.rule.is_some() && !step.by_default);
-        named.or_else(|| steps.iter().rev().find(|step| step.rule.is_some())).or(steps.last())
+        .or_else(|| steps().next())
     }
 }
 

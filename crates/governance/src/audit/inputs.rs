@@ -115,7 +115,7 @@ impl Inputs {
             let fits = match message.source {
                 InputSource::Submitted => !is_steering && message.at == at,
                 InputSource::FollowUp => !is_steering,
-                InputSource::Steering => is_steering,
+                InputSource::Steering | InputSource::Hook => is_steering,
                 InputSource::Unknown => false,
             };
             fits && message.text == text
@@ -151,6 +151,10 @@ impl Inputs {
             InputKind::Steer { text } => {
                 let (source, text) = (InputSource::Steering, text.clone());
                 self.messages.push(RecordedMessage { source, run: None, posted_as: posted_as(), at, text });
+            }
+            InputKind::SentOn { text, .. } => {
+                let (source, text) = (InputSource::Hook, text.clone());
+                self.messages.push(RecordedMessage { source, run: None, posted_as: None, at, text });
             }
             InputKind::ModelReplied { model_call, response } => {
                 let pricing = context.and_then(|context| context.pricing.as_deref());

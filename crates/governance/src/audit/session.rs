@@ -104,6 +104,8 @@ pub enum InputSource {
     FollowUp,
     /// It was injected between two rounds.
     Steering,
+    /// A hook had something for the model to do before the run might end.
+    Hook,
     /// The record does not say.
     Unknown,
 }
@@ -268,6 +270,7 @@ impl InputSource {
             Self::Submitted => "submitted",
             Self::FollowUp => "follow-up",
             Self::Steering => "steering message",
+            Self::Hook => "message of a hook",
             Self::Unknown => "input",
         }
     }

@@ -28,7 +28,7 @@ deny = ["forbidden"]
 /// Tool that does what its name says.
 struct Named(&'static str, Effect);
 
-const TOOLS: [Named; 8] = [
+const TOOLS: [Named; 9] = [
     Named("look", Effect::Read),
     Named("note", Effect::Write),
     Named("run", Effect::Execute),
@@ -37,6 +37,8 @@ const TOOLS: [Named; 8] = [
     Named("slow", Effect::Execute),
     Named("hang", Effect::Write),
     Named("fetch", Effect::Network),
+    // No rule names it, so the mode asks about it.
+    Named("build", Effect::Execute),
 ];
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -72,7 +74,7 @@ impl Tool for Named {
                 );
                 Ok(ToolOutput::new("noted").with_change(change))
             }
-            "run" => Ok(ToolOutput::new(json!(input).to_string()).with_exit_code(Some(7))),
+            "run" | "build" => Ok(ToolOutput::new(json!(input).to_string()).with_exit_code(Some(7))),
             "fail" => Err(ToolError::failed("it does not work")),
             "slow" => Ok(ToolOutput::new("half").with_timed_out(Some(Duration::from_secs(2)))),
             "hang" => std::future::pending().await,

@@ -1,8 +1,10 @@
 //! Histories of single calls.
 
 use pintle_agent::protocol::ApprovalEnding;
-use pintle_agent::{Budget, TurnLimits};
+use pintle_agent::{Budget, CallAnswer, EndAnswer, HookSession, Hooks, TurnLimits};
 use pintle_tools::ToolErrorKind;
+use pintle_tools::gate::{Judgement, Permission};
+use pintle_tools::pipeline::PreparedCall;
 
 use super::*;
 
@@ -73,6 +75,42 @@ async fn decisions_of_people_are_part_of_the_call() {
         assert_eq!(call.execution.is_some(), outcome == CallOutcome::Succeeded);
         assert_eq!(call.decisive_step().unwrap().rule.as_deref(), Some("ask run (rules.toml:3)"));
     }
+}
+
+/// Hook that lets `build` run with other arguments, and sends the model on once.
+#[derive(Debug)]
+struct Lint;
+
+#[async_trait]
+impl Hooks for Lint {
+    async fn before_call(&self, _: &HookSession, call: &PreparedCall, _: &Judgement) -> CallAnswer {
+        if call.name() != "build" {
+            return CallAnswer::default();
+        }
+        let answer = CallAnswer::judge(Permission::Allow, None).with_hook("lint");
+        answer.with_arguments(Some(json!({"x": 3})))
+    }
+
+    async fn before_end(&self, _: &HookSession, _: &str, sent_on: u32) -> EndAnswer {
+        if sent_on == 0 { EndAnswer::send_on("mend the lints") } else { EndAnswer::default() }
+    }
+}
+
+#[tokio::test]
+async fn answers_of_hooks_are_part_of_the_call() {
+    let build = calling(&[("c1", "build", json!({"x": 1}))]);
+    let audit = audit_of(&record(builder(vec![build]).hooks(Lint), nobody).await);
+    let call = audit.call("c1").unwrap();
+    assert_eq!((call.outcome, call.arguments()), (CallOutcome::Succeeded, &json!({"x": 3})));
+    let [judgement] = call.judgements.as_slice() else { panic!("{call:?}") };
+    let verdicts: Vec<_> = judgement.steps.steps().iter().map(|step| step.permission).collect();
+    assert_eq!(verdicts, [Permission::Ask, Permission::Allow], "{judgement:?}");
+    assert_eq!(judgement.permission, Permission::Allow);
+    let step = call.decisive_step().unwrap();
+    assert!(step.answers && step.rule.as_deref() == Some("lint"), "{step:?}");
+    assert_eq!(judgement.changed.as_ref().unwrap().by.as_ref().map(Principal::as_str), Some("hook lint"));
+    let sent_on = audit.inputs.iter().find(|input| input.source == InputSource::Hook).unwrap();
+    assert_eq!((sent_on.text.as_str(), sent_on.run), ("mend the lints", Some(0)));
 }
 
 #[tokio::test]
