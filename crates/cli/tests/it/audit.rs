@@ -23,7 +23,7 @@ impl Audited {
         let script = state.path().join("script.toml");
         std::fs::write(&script, format!("name = \"audit\"\n{turns}")).unwrap();
         let mut command = pintle(&["run", "--provider", "scripted", "--dialect", "anthropic"]);
-        command.args(["--model", "claude-opus-4-6", "--toolset", "spec"]);
+        command.args(["--model", "claude-opus-4-6", "--toolset", "spec", "--no-sandbox"]);
         command.arg("--script").arg(&script).arg("--dir").arg(directory.path());
         command.args(arguments).arg(task).env("PINTLE_STATE_DIR", state.path());
         let output = run(&mut command);
@@ -72,6 +72,12 @@ impl Audited {
     fn redacted(&self, text: &str) -> String {
         let directory = self.directory.path().canonicalize().unwrap();
         let text = text.replace(&self.id, "[id]").replace(directory.to_str().unwrap(), "[directory]");
+        // Who runs the tests, and where, is the name of who decides.
+        let (_, report) = self.report(&[]);
+        let decisions =
+            report.calls().flat_map(|call| &call.approvals).filter_map(|asked| asked.decision.as_ref());
+        let people = decisions.filter_map(|decision| decision.by.as_ref());
+        let text = people.fold(text, |text, by| text.replace(&format!(" by {by}"), " by [person]"));
         let text = text.replace(concat!("version ", env!("CARGO_PKG_VERSION")), "version [version]");
         let line = |line: &str| {
             // The prompt names the directory and the day, so its size varies, and with it the cost.
@@ -121,7 +127,7 @@ text = "Done."
 "#;
 
 fn written_and_denied() -> Audited {
-    Audited::new(TURNS, "Write a <script>.", &["--approve", "commands"])
+    Audited::new(TURNS, "Write a <script>.", &["--mode", "edit", "--deny", "shell(rm *)"])
 }
 
 fn only<'a>(report: &'a AuditReport, tool: &str) -> &'a CallHistory {
@@ -136,17 +142,17 @@ fn text_shows_inputs_decisions_effects_and_cost() {
     let audited = written_and_denied();
     insta::assert_snapshot!(audited.redacted(&audited.text(&[])), @r#"
     Audit of session [id]
-    chain       verified to line 27, head [hash]; 0 large values, 2 checkpoints
+    chain       verified to line 28, head [hash]; 0 large values, 2 checkpoints
     note        damage to the newest barrier, and lines cut off at the end, show only against a head kept elsewhere (--head)
     directory   [directory]
     model       anthropic claude-opus-4-6, from [time]
     created     [time] by version [version], record format 4
-    state       idle, last event #26 [time]
+    state       idle, last event #27 [time]
 
     Summary
       calls       1 shell rejected
       calls       1 write_file succeeded
-      refused     [id] shell: rejected, effect
+      refused     [id] shell: rejected, rules: mode edit
       file        a<script>.txt, +1 -0 lines in 1 call
 
     Spending
@@ -154,30 +160,36 @@ fn text_shows_inputs_decisions_effects_and_cost() {
       in total    [n] input and [n] output tokens, [n] started call, [n] with subagents
 
     Inputs
-      #1 [time] submitted, run 0
+      #2 [time] submitted, run 0
         text
           | Write a <script>.
         run ended   completed
 
+    Policy
+      #1 [time]
+        mode        edit
+        rule        deny shell(rm *) (--deny)
+        sandbox     off
+
     Calls
       [id] write_file: succeeded
         arguments   {"content":"<script>alert(1)</script>\n","file_path":"a<script>.txt"}
-        judged      #8 [time] allow by protected_directory
+        judged      #9 [time] allow by rules: mode edit
         ran         [time], [n] ms, [n] bytes of output
         changed     a<script>.txt added, +1 -0 lines
       [id] shell: rejected
         arguments   {"command":"touch b"}
-        judged      #17 [time] ask by effect
-        approval    #18 [time] requested: the call runs a command
-        decision    #19 [time] denied: it needs approval, but no terminal is available
+        judged      #18 [time] ask by rules: mode edit
+        approval    #19 [time] requested: it runs a command, and mode edit asks about that
+        decision    #20 [time] denied by [person]: it needs approval, but no terminal is available
         ran         no
         failed      denied
         result
           | The call of shell was denied: it needs approval, but no terminal is available
 
     Checkpoints
-      taken       #10 [time] before call, [hash], entries: 0
-      taken       #11 [time] after call, [hash], entries: 1
+      taken       #11 [time] before call, [hash], entries: 0
+      taken       #12 [time] after call, [hash], entries: 1
     "#);
 }
 
@@ -200,7 +212,8 @@ fn json_is_the_typed_report() {
     assert_eq!((edit.path.as_str(), edit.added, edit.diff.as_str()), ("a<script>.txt", 1, ""));
     let denied = only(&report, "shell");
     assert_eq!((denied.outcome, denied.execution.as_ref()), (CallOutcome::Rejected, None));
-    assert_eq!(denied.decisive_step().unwrap().gate, "effect");
+    let step = denied.decisive_step().unwrap();
+    assert_eq!((step.gate.as_str(), step.rule.as_deref()), ("rules", Some("mode edit")));
     let decision = denied.approvals[0].decision.as_ref().unwrap();
     assert_eq!(decision.reason.as_deref(), Some("it needs approval, but no terminal is available"));
 
@@ -254,26 +267,26 @@ fn call_reads_back_by_a_prefix() {
     assert!(object["chain"]["lines"].as_u64().unwrap() > 10, "{object}");
     insta::assert_snapshot!(audited.redacted(&audited.text(&[unique])), @r#"
     Audit of call [id] shell: rejected
-    chain       verified to line 27, head [hash]; 0 large values, 2 checkpoints
+    chain       verified to line 28, head [hash]; 0 large values, 2 checkpoints
     note        damage to the newest barrier, and lines cut off at the end, show only against a head kept elsewhere (--head)
     session     [id]
-    asked       #1 [time] submitted, run 0
+    asked       #2 [time] submitted, run 0
     input
       | Write a <script>.
-    proposed    #16 [time] by claude-opus-4-6, response [id], effect execute
+    proposed    #17 [time] by claude-opus-4-6, response [id], effect execute
     arguments   {"command":"touch b"}
-    judged      #17 [time] ask by effect
-      gate      effect ask: the call runs a command
-      gate      protected_directory allow
-    approval    #18 [time] requested: the call runs a command
+    judged      #18 [time] ask by rules: mode edit
+      gate      protected_paths allow
+      gate      rules ask, mode edit, by default: it runs a command, and mode edit asks about that
+    approval    #19 [time] requested: it runs a command, and mode edit asks about that
       ticket    [id]
       for       {"command":"touch b"}
-    decision    #19 [time] denied: it needs approval, but no terminal is available
+    decision    #20 [time] denied by [person]: it needs approval, but no terminal is available
     ran         no
     failed      denied
     result
       | The call of shell was denied: it needs approval, but no terminal is available
-    events      #16 MODEL_RESPONSE, #17 CALL_JUDGED, #18 APPROVAL_REQUESTED, #19 APPROVAL_DECIDED, #20 TOOL_CALL_START, #21 TOOL_CALL_END
+    events      #17 MODEL_RESPONSE, #18 CALL_JUDGED, #19 APPROVAL_REQUESTED, #20 APPROVAL_DECIDED, #21 TOOL_CALL_START, #22 TOOL_CALL_END
     "#);
     let page = audited.text(&[unique, "--output", "html"]);
     assert!(
@@ -302,7 +315,7 @@ fn flip(path: &Path, text: &str, other: &str) {
 fn changed_journal_is_read_up_to_the_damage() {
     let audited = written_and_denied();
     let (_, whole) = audited.report(&[]);
-    // In the model's second response: the calls before are on record as they were.
+    // In the model's last response: the calls before are on record as they were.
     flip(&audited.segment(), "Done.", "Gone.");
     let (code, report) = audited.report(&[]);
     assert_eq!(code, Some(1));
