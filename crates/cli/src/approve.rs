@@ -199,7 +199,8 @@ impl Approver for Prompter {
     }
 
     fn principal(&self) -> Option<Principal> {
-        self.shared.principal.clone()
+        // Nobody decides where there is no terminal.
+        self.shared.terminal.as_ref().and(self.shared.principal.clone())
     }
 }
 

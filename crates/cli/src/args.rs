@@ -175,6 +175,9 @@ pub(crate) struct RunArgs {
     pub(crate) toolset: ToolsetName,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// Without a terminal, wait up to 24 hours for decisions by `pintle approvals` instead of denying calls
+    #[arg(long, conflicts_with = "no_session")]
+    pub(crate) wait_approval: bool,
     #[command(flatten)]
     pub(crate) confinement: ConfinementArgs,
     /// Stop after this many model responses (0 = no limit)

@@ -3,7 +3,7 @@
 mod project;
 mod trust;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{PolicyChange, Record};
@@ -18,9 +18,6 @@ use crate::console;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
 use crate::toolset;
-
-/// Variable with the directory of the user's configuration.
-const CONFIG_VARIABLE: &str = "PINTLE_CONFIG_DIR";
 
 /// Source of rules that somebody added when asked about a call. They hold as long as the session.
 pub(crate) const APPROVAL_SOURCE: &str = "approval of ";
@@ -135,16 +132,8 @@ pub(crate) fn restore(policy: &Policy, record: &Record, args: &PolicyArgs) -> Re
     Ok(())
 }
 
-/// Returns the directory of the user's configuration; `None` if no variable names one.
-pub(crate) fn configuration_directory(process_env: &ProcessEnv) -> Option<PathBuf> {
-    let variable = |name: &str| process_env.variable(name).map(PathBuf::from);
-    variable(CONFIG_VARIABLE)
-        .or_else(|| Some(variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute())?.join("pintle")))
-        .or_else(|| Some(variable("HOME")?.join(".config/pintle")))
-}
-
 fn user_rules(process_env: &ProcessEnv, workspace: &Path) -> Result<Rules, Failure> {
-    let Some(directory) = configuration_directory(process_env) else { return Ok(Rules::new()) };
+    let Some(directory) = process_env.configuration_directory() else { return Ok(Rules::new()) };
     let path = directory.join("rules.toml");
     match process_env::read_text_if_there("rules file", &path)? {
         None => Ok(Rules::new()),
@@ -154,7 +143,7 @@ fn user_rules(process_env: &ProcessEnv, workspace: &Path) -> Result<Rules, Failu
 }
 
 fn user_hooks(process_env: &ProcessEnv) -> Result<HookCommands, Failure> {
-    let Some(directory) = configuration_directory(process_env) else { return Ok(HookCommands::new()) };
+    let Some(directory) = process_env.configuration_directory() else { return Ok(HookCommands::new()) };
     let path = directory.join("hooks.toml");
     let hooks = match process_env::read_text_if_there("hooks file", &path)? {
         None => HookCommands::new(),

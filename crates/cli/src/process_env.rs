@@ -17,6 +17,12 @@ use crate::failure::{Failure, OrFailure as _};
 /// Maximum size of a text read from a file or standard input: 8 MiB.
 const MAX_TEXT: u64 = 8 << 20;
 
+/// Variable with the directory of the command's state.
+pub(crate) const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
+
+/// Variable with the directory of the user's configuration.
+const CONFIG_VARIABLE: &str = "PINTLE_CONFIG_DIR";
+
 /// How long to wait for the first byte of input piped in addition to a prompt.
 pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -45,6 +51,31 @@ impl ProcessEnv {
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let name = if machine.is_empty() { user } else { format!("{user}@{machine}") };
         Some(Principal::new(name))
+    }
+
+    /// Returns the directory of the command's state.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure if no variable names one.
+    pub(crate) fn state_directory(&self) -> Result<PathBuf, Failure> {
+        let variable = |name: &str| self.variable(name).map(PathBuf::from);
+        let directory = variable(STATE_VARIABLE)
+            .or_else(|| Some(variable("XDG_STATE_HOME").filter(|path| path.is_absolute())?.join("pintle")))
+            .or_else(|| Some(variable("HOME")?.join(".local/state/pintle")));
+        directory.ok_or_else(|| {
+            Failure::usage(format!(
+                "no directory for sessions: expected {STATE_VARIABLE}, XDG_STATE_HOME or HOME"
+            ))
+        })
+    }
+
+    /// Returns the directory of the user's configuration; `None` if no variable names one.
+    pub(crate) fn configuration_directory(&self) -> Option<PathBuf> {
+        let variable = |name: &str| self.variable(name).map(PathBuf::from);
+        variable(CONFIG_VARIABLE)
+            .or_else(|| Some(variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute())?.join("pintle")))
+            .or_else(|| Some(variable("HOME")?.join(".config/pintle")))
     }
 
     /// Returns all variables.

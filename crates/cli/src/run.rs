@@ -154,7 +154,7 @@ impl SessionRun<'_> {
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
-        let prompter = Prompter::from_process(style, process_env.principal(), args.policy.wait_approval);
+        let prompter = Prompter::from_process(style, process_env.principal(), args.wait_approval);
         let config = config(args).with_redactions(hardening::secrets(process_env));
         let limits = config.limits.clone();
         let is_kept = kept.is_some();

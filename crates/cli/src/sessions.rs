@@ -29,10 +29,7 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
-use crate::process_env::ProcessEnv;
-
-/// Variable with the directory of the command's state.
-const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
+use crate::process_env::{ProcessEnv, STATE_VARIABLE};
 
 /// The sessions of this user.
 #[derive(Clone, Debug)]
@@ -111,7 +108,7 @@ impl Sessions {
     ///
     /// A usage failure if no variable names one.
     pub(crate) fn directory(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
-        state_directory(process_env)
+        process_env.state_directory()
     }
 
     /// Returns the summary of the session whose id begins with `prefix`.
@@ -351,18 +348,6 @@ fn failure(error: &StoreError, id: &SessionId) -> Failure {
         return failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged"));
     }
     failure
-}
-
-fn state_directory(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
-    let variable = |name: &str| process_env.variable(name).map(PathBuf::from);
-    let directory = variable(STATE_VARIABLE)
-        .or_else(|| Some(variable("XDG_STATE_HOME").filter(|path| path.is_absolute())?.join("pintle")))
-        .or_else(|| Some(variable("HOME")?.join(".local/state/pintle")));
-    directory.ok_or_else(|| {
-        Failure::usage(format!(
-            "no directory for sessions: expected {STATE_VARIABLE}, XDG_STATE_HOME or HOME"
-        ))
-    })
 }
 
 /// Parses `ID` or `ID@N`.

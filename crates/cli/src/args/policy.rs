@@ -21,9 +21,6 @@ pub(crate) struct PolicyArgs {
     /// Deny the calls that this rule names, such as '@write(src/**)', in this run; may be repeated
     #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) deny: Vec<String>,
-    /// Without a terminal, wait up to 24 hours for decisions by `pintle approvals` instead of denying calls
-    #[arg(long, conflicts_with = "no_session")]
-    pub(crate) wait_approval: bool,
 }
 
 /// `pintle rules`.

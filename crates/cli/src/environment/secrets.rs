@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pintle_store::Hash;
 
-use crate::policy;
 use crate::process_env::{self, ProcessEnv};
-use crate::sessions::Sessions;
 
 /// Files and directories below the home directory that hold keys of the user.
 const SECRETS: [&str; 21] = [
@@ -41,9 +39,9 @@ const GIT: [&str; 4] = ["config", "config.worktree", "hooks", "info"];
 pub(super) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
     let home = process_env.variable("HOME").map(PathBuf::from);
     let below_home = home.iter().flat_map(|home| SECRETS.iter().map(|name| home.join(name)));
-    let own = policy::configuration_directory(process_env).into_iter();
-    let sessions = Sessions::directory(process_env).ok().map(|state| state.join("sessions"));
-    let trust = Sessions::directory(process_env).ok().map(|state| state.join("trust.json"));
+    let own = process_env.configuration_directory().into_iter();
+    let sessions = process_env.state_directory().ok().map(|state| state.join("sessions"));
+    let trust = process_env.state_directory().ok().map(|state| state.join("trust.json"));
     below_home.chain(own).chain(sessions).chain(trust).collect()
 }
 
@@ -77,6 +75,6 @@ pub(super) fn of_repository(workspace: &Path, process_env: &ProcessEnv) -> Vec<P
 /// no place for its state.
 pub(super) fn cache_directory(workspace: &Path, process_env: &ProcessEnv) -> Option<PathBuf> {
     let hash = Hash::of(workspace.as_os_str().as_encoded_bytes()).to_string();
-    let state = Sessions::directory(process_env).ok().filter(|state| state.is_absolute())?;
+    let state = process_env.state_directory().ok().filter(|state| state.is_absolute())?;
     Some(state.join("caches").join(hash.get(..16)?))
 }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::Project;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
-use crate::sessions::Sessions;
 
 /// File in the state directory.
 const FILE: &str = "trust.json";
@@ -38,7 +37,7 @@ impl Trusted {
     ///
     /// A failure if it cannot be read, or is of another version.
     pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let path = Sessions::directory(process_env)?.join(FILE);
+        let path = process_env.state_directory()?.join(FILE);
         let form = match process_env::read_text_if_there("list of trusted projects", &path)? {
             None => Form { version: Self::VERSION, ..Form::default() },
             Some(text) => {

@@ -181,7 +181,7 @@ fn text_shows_inputs_decisions_effects_and_cost() {
         arguments   {"command":"touch b"}
         judged      #18 [time] ask by rules: mode edit
         approval    #19 [time] requested: it runs a command, and mode edit asks about that
-        decision    #20 [time] denied by [person]: it needs approval, but no terminal is available
+        decision    #20 [time] denied: it needs approval, but no terminal is available
         ran         no
         failed      denied
         result
@@ -281,7 +281,7 @@ fn call_reads_back_by_a_prefix() {
     approval    #19 [time] requested: it runs a command, and mode edit asks about that
       ticket    [id]
       for       {"command":"touch b"}
-    decision    #20 [time] denied by [person]: it needs approval, but no terminal is available
+    decision    #20 [time] denied: it needs approval, but no terminal is available
     ran         no
     failed      denied
     result
