@@ -4,7 +4,7 @@ mod confinement;
 mod secrets;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintle_env::{
@@ -39,6 +39,8 @@ pub(crate) struct EnvSession {
     /// Directory for temporary files of sandboxed commands.
     temporary: Option<TempDir>,
     sandbox: SandboxState,
+    /// Files that tools must not touch.
+    hidden: Vec<PathBuf>,
 }
 
 impl<'a> EnvTarget<'a> {
@@ -93,7 +95,7 @@ impl<'a> EnvTarget<'a> {
                 SandboxState::Unavailable { reasons: format!("there is no sandbox in {}", self.spec) }
             }
         };
-        Ok(EnvSession { environment, kill_all: None, temporary: None, sandbox })
+        Ok(EnvSession { environment, kill_all: None, temporary: None, sandbox, hidden: Vec::new() })
     }
 
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
@@ -101,7 +103,12 @@ impl<'a> EnvTarget<'a> {
         let local = confinement::local(&self.confinement, self.use_of, builder, self.process_env).await?;
         let ConfinedLocal { environment, kill_all, temporary, sandbox } = local;
         let environment = self.initialize(environment).await?;
-        Ok(EnvSession { environment, kill_all: Some(kill_all), temporary, sandbox })
+        let hidden = match self.confinement.level() {
+            // Commands can read them all.
+            SandboxName::Off => Vec::new(),
+            SandboxName::Auto | SandboxName::Full | SandboxName::Writes => secrets::hidden(self.process_env),
+        };
+        Ok(EnvSession { environment, kill_all: Some(kill_all), temporary, sandbox, hidden })
     }
 
     /// Connects to the environment that `build` creates for an absolute directory, or for the login directory if `None`.
@@ -179,6 +186,11 @@ impl EnvSession {
                 let _ = temporary.as_ref().map(std::fs::remove_dir_all);
             });
         }
+    }
+
+    /// Returns the files and directories that file tools must not touch: keys of the user.
+    pub(crate) fn hidden(&self) -> &[PathBuf] {
+        &self.hidden
     }
 
     /// Returns what holds commands.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::{CompactionPolicy, OutcomeStatus, Session, SessionConfig, TurnLimits};
-use pintle_governance::{ExternalHooks, HookCommands, HookRun, Mode, Policy, PolicyGate};
+use pintle_governance::{ExternalHooks, HiddenPathGate, HookCommands, HookRun, Mode, Policy, PolicyGate};
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
 
@@ -248,6 +248,7 @@ fn session(
     let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
         .config(config)
         .gate(ProtectedPathGate::new(Arc::clone(&environment)).with(".pintle").permission(Permission::Deny))
+        .gate(HiddenPathGate::new(Arc::clone(&environment), env_session.hidden().to_vec()))
         .gate(policy_gate(args, env_session, policy))
         .approver(prompter);
     if let Some(hooks) = hooks {

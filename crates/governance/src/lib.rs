@@ -4,6 +4,7 @@
 pub mod audit;
 mod gate;
 mod grant;
+mod hidden;
 mod hooks;
 mod mode;
 mod pattern;
@@ -17,6 +18,7 @@ pub use grant::{
     ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,
     PathScope, Window,
 };
+pub use hidden::HiddenPathGate;
 pub use hooks::{
     ExternalHooks, HookAnswer, HookCommand, HookCommands, HookEvent, HookFailure, HookRun, HooksError,
 };

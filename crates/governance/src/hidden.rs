@@ -1,0 +1,148 @@
+//! A gate for files that file tools must not touch, such as keys.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_env::ExecutionEnvironment;
+use pintle_tools::ToolKind;
+use pintle_tools::gate::{Gate, Verdict};
+use pintle_tools::pipeline::PreparedCall;
+
+/// Denies calls that read or change hidden files and directories, by any path that leads there, and searches that would read
+/// them. Whatever else allows a call, this does not.
+///
+/// It is for file tools, what [`Sandboxed::with_hidden`](https://docs.rs/pintle-env) is for commands. Paths are resolved in
+/// the environment; one that cannot be resolved is judged as given. A search or a list of files to read is denied if it
+/// starts above a hidden path, since what it reads is known only when it has.
+///
+/// ```
+/// use std::sync::Arc;
+/// use pintle_env::MemoryEnvironment;
+/// use pintle_governance::HiddenPathGate;
+///
+/// let env = Arc::new(MemoryEnvironment::new("/home/jan/project"));
+/// let gate = HiddenPathGate::new(env, ["/home/jan/.ssh", "/home/jan/.netrc"]);
+/// # let _ = gate;
+/// ```
+#[derive(Clone, Debug)]
+pub struct HiddenPathGate {
+    env: Arc<dyn ExecutionEnvironment>,
+    hidden: Vec<PathBuf>,
+}
+
+impl HiddenPathGate {
+    /// Creates a gate for these absolute paths. Some of them need not exist.
+    #[must_use]
+    pub fn new(
+        env: Arc<dyn ExecutionEnvironment>,
+        hidden: impl IntoIterator<Item = impl Into<PathBuf>>,
+    ) -> Self {
+        Self { env, hidden: hidden.into_iter().map(Into::into).collect() }
+    }
+
+    /// Returns the hidden paths, as given and with all links resolved: a link to keys is as secret as they are.
+    async fn real_hidden(&self) -> Vec<PathBuf> {
+        let mut all = self.hidden.clone();
+        for path in &self.hidden {
+            all.extend(self.env.canonicalize(path).await.ok());
+        }
+        all
+    }
+
+    async fn objection(&self, call: &PreparedCall) -> Option<String> {
+        let hidden = self.real_hidden().await;
+        let searches = matches!(
+            ToolKind::from_name(call.kind()),
+            Some(ToolKind::Grep | ToolKind::Glob | ToolKind::ReadManyFiles)
+        );
+        for path in call.reads().iter().chain(call.writes()) {
+            let real = self.env.canonicalize(path).await.ok();
+            let named: Vec<&Path> = std::iter::once(path.as_path()).chain(real.as_deref()).collect();
+            if named.iter().any(|path| hidden.iter().any(|hidden| path.starts_with(hidden))) {
+                return Some(format!("{} is hidden, since it may hold keys", path.display()));
+            }
+            let is_above = |hidden: &&PathBuf| named.iter().any(|path| hidden.starts_with(path));
+            if searches && let Some(hidden) = hidden.iter().find(is_above) {
+                return Some(format!(
+                    "{} is hidden, and a search of {} would read it; search a directory below",
+                    hidden.display(),
+                    path.display()
+                ));
+            }
+        }
+        None
+    }
+}
+
+#[async_trait]
+impl Gate for HiddenPathGate {
+    fn name(&self) -> &'static str {
+        "hidden_paths"
+    }
+
+    async fn check(&self, call: &PreparedCall) -> Verdict {
+        match self.objection(call).await {
+            Some(reason) => Verdict::deny(reason).with_rule("hidden path"),
+            None => Verdict::ALLOW,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "fixtures are written before the environment is used")]
+
+    use std::os::unix::fs::symlink;
+
+    use pintle_env::LocalEnvironment;
+    use pintle_llm::ToolCall;
+    use pintle_tools::pipeline::{Preparation, prepare};
+    use pintle_tools::{ToolRegistry, builtin};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn hidden_files_are_reached_by_no_path_and_by_no_search() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        for directory in [".ssh", "project/src", "keys"] {
+            std::fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        std::fs::write(root.join("keys/real"), "KEY").unwrap();
+        symlink(root.join("keys/real"), root.join(".netrc")).unwrap();
+        symlink(root.join(".ssh"), root.join("project/link")).unwrap();
+        let env: Arc<dyn ExecutionEnvironment> =
+            Arc::new(LocalEnvironment::with_host_env(root.join("project"), []).unwrap());
+        let gate: Arc<dyn Gate> = Arc::new(HiddenPathGate::new(
+            Arc::clone(&env),
+            [root.join(".ssh"), root.join(".netrc"), root.join(".missing")],
+        ));
+        let mut registry = ToolRegistry::new();
+        builtin::register_core(&mut registry).unwrap();
+        let read = |path: &str| ("read_file", json!({ "file_path": path }));
+        let write = |path: &str| ("write_file", json!({"file_path": path, "content": "x"}));
+        let grep = |path: &str| ("grep", json!({"pattern": "K", "path": path}));
+        let cases: [((&str, Value), bool); 12] = [
+            (read("../.ssh/id"), true),
+            (read("link/id"), true),
+            (read("../.netrc"), true),
+            (read("../keys/real"), true),
+            (read("../.missing/a"), true),
+            (read("src/a"), false),
+            (write("../.ssh/authorized_keys"), true),
+            (write("link"), true),
+            (grep(".."), true),
+            (grep("link"), true),
+            (grep("src"), false),
+            (grep("."), false),
+        ];
+        for ((tool, arguments), is_denied) in cases {
+            let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
+            let prepared = prepare(&registry, &[Arc::clone(&gate)], env.as_ref(), &call).await;
+            let denied = matches!(&prepared, Preparation::Refused { judgement, .. } if !judgement.is_empty());
+            assert_eq!(denied, is_denied, "{tool} {arguments}: {prepared:?}");
+        }
+    }
+}
