@@ -63,7 +63,7 @@ use crate::event_log::EventLog;
 use crate::hooks::HookSession;
 use crate::profile::ProviderProfile;
 use crate::prompt::EnvironmentContext;
-use crate::protocol::{Action, InputKind, Outcome, OutcomeStatus, RunId, SessionState, Timer};
+use crate::protocol::{Action, InputKind, Outcome, OutcomeStatus, Principal, RunId, SessionState, Timer};
 use crate::record::SessionStatus;
 use crate::run::RunEnd;
 use crate::session::{RunOwner, Shared};
@@ -96,6 +96,8 @@ pub(crate) struct Driver {
     hooks: Option<HookPoint>,
     /// Stops the hooks that run for inputs.
     hooked_inputs: CancellationToken,
+    /// Who submitted the input that is recorded next.
+    author: Option<Principal>,
     checkpoints: Checkpointer,
     clock: Arc<SteadyClock>,
     keep_environment: bool,
@@ -174,6 +176,7 @@ impl Driver {
             approver,
             hooks,
             hooked_inputs: CancellationToken::new(),
+            author: None,
             checkpoints: Checkpointer::new(checkpoints),
             clock: Arc::new(SteadyClock::new(clock)),
             keep_environment,

@@ -59,7 +59,10 @@ impl Session {
     pub fn submit(&self, text: impl Into<String>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
         let (owner, run_of) = RunOwner::new(&self.log);
-        let rejected = self.handle.send(Command::Submit { run, text: text.into(), owner }).err();
+        let rejected = self
+            .handle
+            .send(Command::Submit { run, text: text.into(), owner, by: self.handle.principal() })
+            .err();
         run_of(rejected)
     }
 

@@ -124,6 +124,11 @@ impl Prompter {
         Self { shared: Arc::new(shared) }
     }
 
+    /// Returns who uses the command.
+    pub(crate) fn user(&self) -> Option<Principal> {
+        self.shared.principal.clone()
+    }
+
     /// Sets what takes the rules that the user adds. Only the first one counts.
     pub(crate) fn set_policy(&self, policy: Policy) {
         let _ = self.shared.policy.set(policy);

@@ -247,6 +247,7 @@ fn session(
     let environment = env_session.environment();
     let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
         .config(config)
+        .principal(prompter.user())
         .gate(ProtectedPathGate::new(Arc::clone(&environment)).with(".pintle").permission(Permission::Deny))
         .gate(HiddenPathGate::new(Arc::clone(&environment), env_session.hidden().to_vec()))
         .gate(policy_gate(args, env_session, policy))

@@ -21,8 +21,8 @@ use pintle_tools::pipeline::PreparedCall;
 /// use pintle_env::MemoryEnvironment;
 /// use pintle_governance::HiddenPathGate;
 ///
-/// let env = Arc::new(MemoryEnvironment::new("/home/jan/project"));
-/// let gate = HiddenPathGate::new(env, ["/home/jan/.ssh", "/home/jan/.netrc"]);
+/// let env = Arc::new(MemoryEnvironment::new("/u/jan/project"));
+/// let gate = HiddenPathGate::new(env, ["/u/jan/.ssh", "/u/jan/.netrc"]);
 /// # let _ = gate;
 /// ```
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use super::{Decided, Driver};
 use crate::config::{ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
-use crate::protocol::{Change, InputKind, PolicyChange, RunId, SessionState, TurnLimits};
+use crate::protocol::{Change, InputKind, PolicyChange, Principal, RunId, SessionState, TurnLimits};
 use crate::session::{RunOwner, SessionBuilder};
 
 /// Command to the driver. Large commands are boxed, since a channel allocates a block of them from the start.
@@ -24,12 +24,14 @@ pub(crate) enum Command {
         run: RunId,
         text: String,
         owner: RunOwner,
+        by: Option<Box<Principal>>,
     },
     /// Message for one of the queues; answered once it is on record.
     Message {
         queue: MessageQueue,
         text: String,
         accepted: oneshot::Sender<Result<(), SessionError>>,
+        by: Option<Box<Principal>>,
     },
     Interrupt,
     Abort,
@@ -167,14 +169,16 @@ impl Driver {
     /// Performs the driver's part of a command and returns the input for the machine, if there is one.
     async fn input_of(&mut self, command: Command) -> Option<InputKind> {
         let kind = match command {
-            Command::Submit { run, text, owner } => {
+            Command::Submit { run, text, owner, by } => {
+                self.author = by.map(|by| *by);
                 if self.machine.current_run().is_none() {
                     owner.started(self.log.next_seq());
                 }
                 self.runs.insert(run, owner);
                 InputKind::Submit { run, text }
             }
-            Command::Message { queue, text, accepted } => {
+            Command::Message { queue, text, accepted, by } => {
+                self.author = by.map(|by| *by);
                 self.accept(queue, text, accepted).await;
                 return None;
             }

@@ -28,7 +28,7 @@ impl Delivery {
     /// Returns the text of a message.
     pub(super) fn text(&mut self) -> Option<&mut String> {
         match &mut self.posted.input {
-            PostedInput::Message { text } | PostedInput::Steer { text } => Some(text),
+            PostedInput::Message { text, .. } | PostedInput::Steer { text, .. } => Some(text),
             PostedInput::Interrupt | PostedInput::Decision { .. } => None,
         }
     }
@@ -84,12 +84,12 @@ impl Driver {
     /// Takes a posted input whose hooks, if it has any, have run.
     pub(super) async fn take_posted(&mut self, delivery: Delivery) {
         let kind = match &delivery.posted.input {
-            PostedInput::Message { text } if self.machine.current_run().is_none() => {
+            PostedInput::Message { text, .. } if self.machine.current_run().is_none() => {
                 let run = RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
                 InputKind::Submit { run, text: text.clone() }
             }
-            PostedInput::Message { text } => InputKind::FollowUp { text: text.clone() },
-            PostedInput::Steer { text } => InputKind::Steer { text: text.clone() },
+            PostedInput::Message { text, .. } => InputKind::FollowUp { text: text.clone() },
+            PostedInput::Steer { text, .. } => InputKind::Steer { text: text.clone() },
             PostedInput::Interrupt => InputKind::Interrupt,
             PostedInput::Decision { call_id, fingerprint, decision, by } => {
                 let decided = Decided {
@@ -145,6 +145,11 @@ impl Driver {
     }
 
     async fn record_posted(&mut self, delivery: Delivery, kind: InputKind) {
+        self.author = match &delivery.posted.input {
+            PostedInput::Message { by, .. } | PostedInput::Steer { by, .. } => by.clone(),
+            // It has the name itself.
+            PostedInput::Interrupt | PostedInput::Decision { .. } => None,
+        };
         self.posted.recording = Some(delivery.posted.input_id.clone());
         self.step(kind).await;
         // After a failed record the input stays in the inbox, for the next process.

@@ -158,7 +158,7 @@ impl Driver {
                 // It leaves the inbox after this.
                 barrier = Barrier::Synced;
             }
-            let input = Input::new(at, kind);
+            let input = Input::new(at, kind).with_author(self.author.take());
             let recorded = self.recording.is_active().then(|| input.clone());
             let actions = self.machine.step(input);
             if let Some(input) = recorded {

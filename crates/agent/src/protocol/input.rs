@@ -22,6 +22,9 @@ use super::{
 pub struct Input {
     /// Time, set by the driver.
     pub at: Timestamp,
+    /// Who submitted it, as far as that is known. A decision has the name itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Principal>,
     /// The input itself.
     #[serde(flatten)]
     pub kind: InputKind,
@@ -31,7 +34,14 @@ impl Input {
     /// Creates an input with this time.
     #[must_use]
     pub fn new(at: Timestamp, kind: InputKind) -> Self {
-        Self { at, kind }
+        Self { at, author: None, kind }
+    }
+
+    /// Sets who submitted it.
+    #[must_use]
+    pub fn with_author(mut self, principal: Option<Principal>) -> Self {
+        self.author = principal;
+        self
     }
 }
 

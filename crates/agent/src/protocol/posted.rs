@@ -24,11 +24,17 @@ pub enum PostedInput {
     Message {
         /// Text.
         text: String,
+        /// Who says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
     },
     /// A message to inject between two rounds, or with the next input.
     Steer {
         /// Text.
         text: String,
+        /// Who says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
     },
     /// Stop the current turn and keep the session.
     Interrupt,

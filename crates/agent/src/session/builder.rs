@@ -20,7 +20,7 @@ use crate::error::SessionError;
 use crate::event_log::{EventLog, Identity};
 use crate::hooks::Hooks;
 use crate::profile::ProviderProfile;
-use crate::protocol::{SessionId, Start};
+use crate::protocol::{Principal, SessionId, Start};
 use crate::record::{Journal, Record};
 use crate::subagent::{Lineage, Member, SubagentSpec};
 
@@ -32,6 +32,7 @@ pub struct SessionBuilder {
     /// Whether the embedding application initialises the environment and cleans it up.
     keep_environment: bool,
     id: Option<SessionId>,
+    principal: Option<Principal>,
     options: StartOptions,
 }
 
@@ -49,7 +50,7 @@ impl SessionBuilder {
             checkpoints: None,
         };
         let options = StartOptions::default();
-        Self { parts, lineage: Lineage::root(), keep_environment: false, id: None, options }
+        Self { parts, lineage: Lineage::root(), keep_environment: false, id: None, principal: None, options }
     }
 
     /// Sets the configuration.
@@ -93,6 +94,14 @@ impl SessionBuilder {
     #[must_use]
     pub fn id(mut self, id: SessionId) -> Self {
         self.id = Some(id);
+        self
+    }
+
+    /// Sets who uses the session: inputs and decisions are on record under their name, unless they come through a handle of
+    /// [somebody else](SessionHandle::acting_as).
+    #[must_use]
+    pub fn principal(mut self, principal: Option<Principal>) -> Self {
+        self.principal = principal;
         self
     }
 
@@ -159,7 +168,7 @@ impl SessionBuilder {
         let SubagentSpec { parts, record, journals: _, span: _ } = spec;
         let id = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
         let options = StartOptions { record, ..StartOptions::default() };
-        Self { parts, lineage, keep_environment: true, id, options }
+        Self { parts, lineage, keep_environment: true, id, principal: None, options }
     }
 
     /// Sets the record that a subagent is resumed from, and its journal.
@@ -196,7 +205,7 @@ impl SessionBuilder {
 
     /// Builds the session, its driver and the driver's command receiver.
     pub(super) fn assemble(self) -> Result<(Session, Driver, mpsc::Receiver<Command>), SessionError> {
-        let Self { parts, mut lineage, keep_environment, id, mut options } = self;
+        let Self { parts, mut lineage, keep_environment, id, principal, mut options } = self;
         parts.client.adapter(Some(&parts.profile.provider)).map_err(SessionError::Build)?;
         let resumed_id = options.resume.as_ref().map(|record| record.header.session_id.clone());
         let id = resumed_id.or(id).unwrap_or_else(SessionId::generate);
@@ -218,14 +227,8 @@ impl SessionBuilder {
         let mut driver = Driver::new(parts, lineage, keep_environment, Arc::clone(&log), shared);
         let unfinished = options.apply(&mut driver, &log, origin)?;
         let recorder = driver.recorder();
-        let handle = SessionHandle {
-            commands: sender,
-            shared: shared_receiver,
-            client,
-            recorder,
-            tree,
-            principal: None,
-        };
+        let handle =
+            SessionHandle { commands: sender, shared: shared_receiver, client, recorder, tree, principal };
         handle.tree.join(Member::new(Arc::clone(&log), &handle));
         let (runs, resumed) = (driver.run_counter(), Mutex::new(unfinished));
         Ok((Session { id, handle, runs, log, resumed, driver: JoinSet::new() }, driver, commands))

@@ -65,9 +65,15 @@ impl SessionHandle {
         self.queue(MessageQueue::FollowUps, text.into()).await
     }
 
+    /// Returns who acts through this handle.
+    pub(crate) fn principal(&self) -> Option<Box<Principal>> {
+        self.principal.clone().map(Box::new)
+    }
+
     async fn queue(&self, queue: MessageQueue, text: String) -> Result<(), SessionError> {
         let (accepted, answer) = oneshot::channel();
-        self.send(Command::Message { queue, text, accepted })?;
+        let by = self.principal();
+        self.send(Command::Message { queue, text, accepted, by })?;
         // The driver drops unanswered commands only with the session.
         answer.await.unwrap_or(Err(SessionError::Closed))
     }
@@ -231,7 +237,7 @@ impl SessionHandle {
         self.configure(ConfigChange::ResponseLimit(bytes))
     }
 
-    /// Returns a handle for somebody: what they decide through it is on record under their name.
+    /// Returns a handle for somebody: what they say and decide through it is on record under their name.
     #[must_use]
     pub fn acting_as(&self, principal: Principal) -> Self {
         Self { principal: Some(principal), ..self.clone() }

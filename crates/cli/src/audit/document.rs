@@ -48,7 +48,8 @@ pub(super) fn moment(moment: Moment) -> String {
 pub(super) fn origin(input: &InputHistory) -> String {
     let posted = input.posted_as.as_ref().map_or_else(String::new, |id| format!(", posted as {id}"));
     let run = input.run.map_or_else(String::new, |run| format!(", run {run}"));
-    format!("{} {}{run}{posted}", moment(input.moment), input.source.as_str())
+    let by = input.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+    format!("{} {}{by}{run}{posted}", moment(input.moment), input.source.as_str())
 }
 
 /// Returns a number with its noun.

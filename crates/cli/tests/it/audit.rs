@@ -72,12 +72,11 @@ impl Audited {
     fn redacted(&self, text: &str) -> String {
         let directory = self.directory.path().canonicalize().unwrap();
         let text = text.replace(&self.id, "[id]").replace(directory.to_str().unwrap(), "[directory]");
-        // Who runs the tests, and where, is the name of who decides.
+        // Who runs the tests, and where, is the name of who submits.
         let (_, report) = self.report(&[]);
-        let decisions =
-            report.calls().flat_map(|call| &call.approvals).filter_map(|asked| asked.decision.as_ref());
-        let people = decisions.filter_map(|decision| decision.by.as_ref());
-        let text = people.fold(text, |text, by| text.replace(&format!(" by {by}"), " by [person]"));
+        let people =
+            report.audit.iter().flat_map(|audit| &audit.inputs).filter_map(|input| input.by.as_ref());
+        let text = people.fold(text, |text, by| text.replace(by.as_str(), "[person]"));
         let text = text.replace(concat!("version ", env!("CARGO_PKG_VERSION")), "version [version]");
         let line = |line: &str| {
             // The prompt names the directory and the day, so its size varies, and with it the cost.
@@ -160,7 +159,7 @@ fn text_shows_inputs_decisions_effects_and_cost() {
       in total    [n] input and [n] output tokens, [n] started call, [n] with subagents
 
     Inputs
-      #2 [time] submitted, run 0
+      #2 [time] submitted by [person], run 0
         text
           | Write a <script>.
         run ended   completed
@@ -170,6 +169,7 @@ fn text_shows_inputs_decisions_effects_and_cost() {
         mode        edit
         rule        deny shell(rm *) (--deny)
         sandbox     off
+        by          [person]
 
     Calls
       [id] write_file: succeeded
@@ -270,13 +270,14 @@ fn call_reads_back_by_a_prefix() {
     chain       verified to line 28, head [hash]; 0 large values, 2 checkpoints
     note        damage to the newest barrier, and lines cut off at the end, show only against a head kept elsewhere (--head)
     session     [id]
-    asked       #2 [time] submitted, run 0
+    asked       #2 [time] submitted by [person], run 0
     input
       | Write a <script>.
     proposed    #17 [time] by claude-opus-4-6, response [id], effect execute
     arguments   {"command":"touch b"}
     judged      #18 [time] ask by rules: mode edit
       gate      protected_paths allow
+      gate      hidden_paths allow
       gate      rules ask, mode edit, by default: it runs a command, and mode edit asks about that
     approval    #19 [time] requested: it runs a command, and mode edit asks about that
       ticket    [id]

@@ -338,6 +338,7 @@ impl Events {
             moment,
             source,
             run: self.run,
+            by: recorded.as_ref().and_then(|message| message.by.clone()),
             posted_as: recorded.and_then(|message| message.posted_as),
             text: text.to_owned(),
             run_ended: None,

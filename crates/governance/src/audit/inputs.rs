@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pintle_agent::protocol::{CallKey, InputKind, ModelCallId, Preparation, TurnContext};
-use pintle_agent::{Record, RecordEntry, SessionId, Timestamp};
+use pintle_agent::{Principal, Record, RecordEntry, SessionId, Timestamp};
 use pintle_tools::Effect;
 use serde_json::Value;
 
@@ -67,6 +67,7 @@ pub(super) struct RecordedCall {
 pub(super) struct RecordedMessage {
     pub(super) source: InputSource,
     pub(super) run: Option<u64>,
+    pub(super) by: Option<Principal>,
     pub(super) posted_as: Option<String>,
     at: Timestamp,
     text: String,
@@ -139,22 +140,51 @@ impl Inputs {
     fn take(&mut self, entry: &RecordEntry, context: Option<&TurnContext>) {
         let at = entry.input.at;
         let posted_as = || entry.posted.clone();
+        let by = || entry.input.author.clone();
         match &entry.input.kind {
             InputKind::Submit { run, text } => {
                 let (source, run, text) = (InputSource::Submitted, Some(run.0), text.clone());
-                self.messages.push(RecordedMessage { source, run, posted_as: posted_as(), at, text });
+                self.messages.push(RecordedMessage {
+                    source,
+                    run,
+                    by: by(),
+                    posted_as: posted_as(),
+                    at,
+                    text,
+                });
             }
             InputKind::FollowUp { text } => {
                 let (source, text) = (InputSource::FollowUp, text.clone());
-                self.messages.push(RecordedMessage { source, run: None, posted_as: posted_as(), at, text });
+                self.messages.push(RecordedMessage {
+                    source,
+                    run: None,
+                    by: by(),
+                    posted_as: posted_as(),
+                    at,
+                    text,
+                });
             }
             InputKind::Steer { text } => {
                 let (source, text) = (InputSource::Steering, text.clone());
-                self.messages.push(RecordedMessage { source, run: None, posted_as: posted_as(), at, text });
+                self.messages.push(RecordedMessage {
+                    source,
+                    run: None,
+                    by: by(),
+                    posted_as: posted_as(),
+                    at,
+                    text,
+                });
             }
             InputKind::SentOn { text, .. } => {
                 let (source, text) = (InputSource::Hook, text.clone());
-                self.messages.push(RecordedMessage { source, run: None, posted_as: None, at, text });
+                self.messages.push(RecordedMessage {
+                    source,
+                    run: None,
+                    by: None,
+                    posted_as: None,
+                    at,
+                    text,
+                });
             }
             InputKind::ModelReplied { model_call, response } => {
                 let pricing = context.and_then(|context| context.pricing.as_deref());

@@ -5,7 +5,7 @@ use std::fmt;
 use pintle_agent::protocol::{
     BudgetKind, Checkpoint, CheckpointReason, ForkedFrom, OutcomeStatus, PolicyChange, SubagentStatus,
 };
-use pintle_agent::{SessionId, Timestamp};
+use pintle_agent::{Principal, SessionId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +82,10 @@ pub struct InputHistory {
     /// Number of the run that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
-    /// Id that its sender chose, if it was posted from another process. Records name no person.
+    /// Who submitted it, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
+    /// Id that its sender chose, if it was posted from another process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posted_as: Option<String>,
     /// Text.

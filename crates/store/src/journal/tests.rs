@@ -2,7 +2,7 @@ use super::*;
 use crate::memory::MemoryStore;
 
 fn message(text: &str) -> PostedInput {
-    PostedInput::Message { text: text.to_owned() }
+    PostedInput::Message { text: text.to_owned(), by: None }
 }
 
 #[tokio::test]
