@@ -138,4 +138,6 @@ impl Gate for GrantGate {
 }
 
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod tests;
