@@ -49,7 +49,7 @@ impl GrantGate {
     }
 
     /// Returns why nothing at all is allowed now; `None` if the grant holds.
-    fn standing(&self) -> Option<String> {
+    pub(crate) fn standing(&self) -> Option<String> {
         let Grant { id, session, window, .. } = self.grant.as_ref();
         if self.revocations.contains(&self.grant) {
             return Some(format!("grant {id} was revoked"));

@@ -3,6 +3,7 @@
 
 pub mod audit;
 mod gate;
+mod governed;
 mod grant;
 mod hidden;
 mod hooks;
@@ -14,6 +15,7 @@ mod rules;
 
 pub use audit::{Audit, AuditError, AuditReport, CallHistory};
 pub use gate::GrantGate;
+pub use governed::{GovernError, GovernedBuilder, GovernedSession, SessionSlots};
 pub use grant::{
     ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,
     PathScope, Window,

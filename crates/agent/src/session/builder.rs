@@ -105,6 +105,31 @@ impl SessionBuilder {
         self
     }
 
+    /// Returns the id, if it is known before the session is built: set, or that of the record to resume.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&SessionId> {
+        let resumed = self.options.resume.as_ref().map(|record| &record.header.session_id);
+        resumed.or(self.id.as_ref())
+    }
+
+    /// Returns the execution environment of the tools.
+    #[must_use]
+    pub fn environment(&self) -> &Arc<dyn ExecutionEnvironment> {
+        &self.parts.env
+    }
+
+    /// Returns the clock.
+    #[must_use]
+    pub fn session_clock(&self) -> &Arc<dyn Clock> {
+        &self.parts.clock
+    }
+
+    /// Returns the configuration.
+    #[must_use]
+    pub fn session_config(&self) -> &SessionConfig {
+        &self.parts.config
+    }
+
     /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {

@@ -1,0 +1,333 @@
+//! Sessions that do not start without authority, a record, and somebody who answers.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pintle_agent::protocol::InputKind;
+use pintle_agent::{
+    Approver, Budget, Hooks, Journal, PolicyChange, Principal, Record, Session, SessionBuilder, SessionError,
+    SessionId,
+};
+
+use crate::gate::GrantGate;
+use crate::grant::Grant;
+use crate::hidden::HiddenPathGate;
+use crate::policy::{Policy, PolicyError, PolicyGate};
+use crate::revocation::Revocations;
+
+/// Session that is held to a grant, recorded, and answered by an approver. It derefs to the [`Session`].
+///
+/// The calls pass the grant, hidden paths, and rules and mode, in this order, after gates that the application has added to
+/// the session's builder. Spending and subagents are limited by the grant and by the configuration, whichever is less. The
+/// beginning of each record has the complete grant, the mode, the rules and who uses the session.
+#[derive(Debug)]
+pub struct GovernedSession {
+    session: Session,
+    policy: Policy,
+    revocations: Revocations,
+    grant: Arc<Grant>,
+    _slot: Option<Slot>,
+}
+
+/// Builder of a [`GovernedSession`].
+#[derive(Debug)]
+pub struct GovernedBuilder {
+    session: SessionBuilder,
+    grant: Option<(Grant, String)>,
+    has_journal: bool,
+    has_approver: bool,
+    principal: Option<Principal>,
+    policy: Option<Policy>,
+    revocations: Revocations,
+    hidden: Vec<PathBuf>,
+    slots: Option<SessionSlots>,
+    recorded: Option<Record>,
+}
+
+/// Reason why a session did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GovernError {
+    /// Something that it needs was not given.
+    #[error("a governed session needs {0}")]
+    Missing(&'static str),
+    /// The grant does not hold.
+    #[error("the grant does not hold: {0}")]
+    Grant(String),
+    /// As many sessions as may be run already.
+    #[error("{0} sessions run already, which is the most at a time")]
+    Full(usize),
+    /// The policy could not be restored from the record.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The session could not be built, or its first record not be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// Limit on sessions at a time. All clones share it.
+#[derive(Clone, Debug)]
+pub struct SessionSlots {
+    taken: Arc<AtomicUsize>,
+    max: usize,
+}
+
+/// Place of a session among those at a time. It is given back when it is dropped.
+#[derive(Debug)]
+struct Slot(Arc<AtomicUsize>);
+
+impl SessionSlots {
+    /// Creates a limit.
+    #[must_use]
+    pub fn new(max: usize) -> Self {
+        Self { taken: Arc::default(), max }
+    }
+
+    /// Returns the number of sessions that run.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    fn take(&self) -> Result<Slot, GovernError> {
+        let free = |taken| (taken < self.max).then_some(taken + 1);
+        let taken = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, free);
+        taken.map(|_before| Slot(Arc::clone(&self.taken))).map_err(|_full| GovernError::Full(self.max))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl GovernedSession {
+    /// Creates a builder. `session` has what a session needs without governance: client, profile, environment,
+    /// configuration, and an id, or a record that it resumes; no journal and no approver.
+    #[must_use]
+    pub fn builder(session: SessionBuilder) -> GovernedBuilder {
+        GovernedBuilder {
+            session,
+            grant: None,
+            has_journal: false,
+            has_approver: false,
+            principal: None,
+            policy: None,
+            revocations: Revocations::new(),
+            hidden: Vec::new(),
+            slots: None,
+            recorded: None,
+        }
+    }
+
+    /// Returns rules and mode, which can change while the session runs.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Returns the grant.
+    #[must_use]
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// Takes the grant back: no call runs any more, and running ones are stopped with the current turn.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`] if the turn cannot be stopped; the grant is taken back
+    /// nevertheless.
+    pub fn revoke(&self) -> Result<(), SessionError> {
+        self.revocations.revoke(self.grant.id.clone());
+        self.session.handle().interrupt()
+    }
+}
+
+impl GovernedSession {
+    /// Closes the session, like [`Session::close`].
+    pub async fn close(self) {
+        let Self { session, _slot, .. } = self;
+        session.close().await;
+    }
+
+    /// Leaves the session to go on later, like [`Session::suspend`].
+    pub async fn suspend(self) {
+        let Self { session, _slot, .. } = self;
+        session.suspend().await;
+    }
+}
+
+impl Deref for GovernedSession {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl GovernedBuilder {
+    /// Sets the grant, and the name by which it knows the environment, such as `local` or `docker:IMAGE`.
+    #[must_use]
+    pub fn grant(mut self, grant: Grant, environment: impl Into<String>) -> Self {
+        self.grant = Some((grant, environment.into()));
+        self
+    }
+
+    /// Sets the store of the session: the journal that its record is written to.
+    #[must_use]
+    pub fn journal(mut self, journal: impl Journal) -> Self {
+        self.session = self.session.journal(journal);
+        self.has_journal = true;
+        self
+    }
+
+    /// Sets who decides on calls that are asked about.
+    #[must_use]
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.session = self.session.approver(approver);
+        self.has_approver = true;
+        self
+    }
+
+    /// Sets who uses the session: inputs are on record under this name.
+    #[must_use]
+    pub fn principal(mut self, principal: Principal) -> Self {
+        self.principal = Some(principal);
+        self
+    }
+
+    /// Sets rules and mode.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Sets the list of grants that were taken back, which sessions share.
+    #[must_use]
+    pub fn revocations(mut self, revocations: Revocations) -> Self {
+        self.revocations = revocations;
+        self
+    }
+
+    /// Adds a file or directory that file tools must not touch.
+    #[must_use]
+    pub fn hidden(mut self, path: impl Into<PathBuf>) -> Self {
+        self.hidden.push(path.into());
+        self
+    }
+
+    /// Sets the hooks.
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.session = self.session.hooks(hooks);
+        self
+    }
+
+    /// Sets the limit on sessions at a time.
+    #[must_use]
+    pub fn slots(mut self, slots: SessionSlots) -> Self {
+        self.slots = Some(slots);
+        self
+    }
+
+    /// Resumes the session of this record, with the mode and the rules that changed while it ran.
+    #[must_use]
+    pub fn resume(mut self, record: Record) -> Self {
+        self.recorded = Some(record);
+        self
+    }
+
+    /// Starts the session.
+    ///
+    /// # Errors
+    ///
+    /// [`GovernError::Missing`] without a grant, a journal, an approver, a principal or a policy; otherwise the cause.
+    pub async fn start(mut self) -> Result<GovernedSession, GovernError> {
+        let (grant, environment) = self.grant.ok_or(GovernError::Missing("a grant"))?;
+        if !self.has_journal {
+            return Err(GovernError::Missing("a store: a journal"));
+        }
+        if !self.has_approver {
+            return Err(GovernError::Missing("an approver"));
+        }
+        let principal = self.principal.ok_or(GovernError::Missing("a principal, who uses it"))?;
+        let policy = self.policy.ok_or(GovernError::Missing("a policy: mode and rules"))?;
+        let slot = self.slots.map(|slots| slots.take()).transpose()?;
+        if let Some(record) = self.recorded {
+            restore(&policy, &record)?;
+            self.session = self.session.resume(record);
+        }
+
+        let id = self.session.session_id().cloned().unwrap_or_else(SessionId::generate);
+        let env = Arc::clone(self.session.environment());
+        let clock = Arc::clone(self.session.session_clock());
+        let grant = Arc::new(grant);
+        let gate = GrantGate::new(
+            Arc::clone(&grant),
+            id.clone(),
+            Arc::clone(&env),
+            environment,
+            clock,
+            self.revocations.clone(),
+        );
+        if let Some(reason) = gate.standing() {
+            return Err(GovernError::Grant(reason));
+        }
+        let mut config = self.session.session_config().clone();
+        config.limits.budget = lesser(&config.limits.budget, &grant.budget.budget());
+        config.subagents.max_depth = config.subagents.max_depth.min(grant.delegation.depth);
+        let width = usize::try_from(grant.delegation.width).unwrap_or(usize::MAX);
+        config.subagents.max_open = config.subagents.max_open.min(width);
+        let limits = config.limits.clone();
+
+        let session = self
+            .session
+            .id(id)
+            .config(config)
+            .principal(Some(principal.clone()))
+            .gate(gate)
+            .gate(HiddenPathGate::new(Arc::clone(&env), self.hidden))
+            .gate(PolicyGate::new(policy.clone(), env))
+            .build()?;
+        policy.attach(session.handle());
+        // A session that is resumed has the limits of its record.
+        session.handle().set_limits(limits)?;
+        let mut beginning: PolicyChange = policy.on_record().by(Some(principal));
+        beginning.grant = serde_json::to_value(grant.as_ref()).ok();
+        session.handle().record_policy(beginning).await?;
+        Ok(GovernedSession { session, policy, revocations: self.revocations, grant, _slot: slot })
+    }
+}
+
+/// Applies the changes of mode and rules of a record, after those that each process began with.
+fn restore(policy: &Policy, record: &Record) -> Result<(), GovernError> {
+    for entry in &record.entries {
+        let InputKind::PolicyChanged { change } = &entry.input.kind else { continue };
+        // What has a grant is the beginning of a process, whose rules are given anew.
+        if change.grant.is_none() {
+            policy.apply_recorded(change)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the smaller of two budgets, limit by limit.
+fn lesser(one: &Budget, other: &Budget) -> Budget {
+    fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
+        one.into_iter().chain(other).min()
+    }
+    let mut budget = *one;
+    budget.tokens = least(one.tokens, other.tokens);
+    budget.cost_micros = least(one.cost_micros, other.cost_micros);
+    budget.wall_time = least(one.wall_time, other.wall_time);
+    budget.tool_calls = least(one.tool_calls, other.tool_calls);
+    budget
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! What a governed session needs, what it is held to, and what is on its record.
+#![expect(clippy::disallowed_methods, reason = "the journal of a test is a file")]
+
+use async_trait::async_trait;
+use pintle_agent::{
+    ApprovalRequest, Decision, EventKind, JsonLines, OutcomeStatus, ProviderProfile, SessionConfig, Timestamp,
+};
+use pintle_env::MemoryEnvironment;
+use pintle_llm::testing::FakeAdapter;
+use pintle_llm::{Client, Message, Role, ToolCall};
+use serde_json::json;
+
+use super::*;
+use crate::PathScope;
+use crate::grant::{Delegation, EffectCeiling, GrantId, Window};
+use crate::mode::Mode;
+use crate::pattern::Pattern;
+use crate::rules::Rules;
+
+#[derive(Debug)]
+struct Approves;
+
+#[async_trait]
+impl Approver for Approves {
+    async fn decide(&self, _request: &ApprovalRequest) -> Decision {
+        Decision::Approve
+    }
+
+    fn principal(&self) -> Option<Principal> {
+        Some(Principal::new("ada"))
+    }
+}
+
+fn writes(id: &str, path: &str) -> Message {
+    let arguments = json!({"file_path": path, "content": "x"}).to_string();
+    Message::new(Role::Assistant, vec![ToolCall::from_raw(id, "write_file", arguments).into()])
+}
+
+fn grant() -> Grant {
+    let mut grant = Grant::none(GrantId::new("g"));
+    grant.tools = [Pattern::any()].into();
+    grant.reads = PathScope::within(["/w"]);
+    grant.writes = PathScope::within(["/w/src"]);
+    grant.effect = EffectCeiling::Write;
+    grant.environments = [Pattern::new("local")].into();
+    grant.budget.tool_calls = Some(3);
+    grant.delegation = Delegation::new(0, 0);
+    grant
+}
+
+struct Fixture {
+    env: Arc<MemoryEnvironment>,
+    directory: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self { env: Arc::new(MemoryEnvironment::new("/w")), directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn session(&self, replies: &[Message]) -> SessionBuilder {
+        let adapter = replies.iter().cloned().fold(FakeAdapter::new("anthropic"), FakeAdapter::message);
+        let client = Client::builder().provider(adapter.answer("Done.")).build().unwrap();
+        let profile = ProviderProfile::anthropic("claude-opus-4-6");
+        Session::builder(client, profile, Arc::clone(&self.env) as Arc<dyn pintle_env::ExecutionEnvironment>)
+    }
+
+    fn journal(&self) -> impl Journal {
+        let path = self.directory.path().join("journal");
+        JsonLines::new(std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap())
+    }
+
+    fn record(&self) -> Record {
+        let text = std::fs::read_to_string(self.directory.path().join("journal")).unwrap();
+        Record::read(text.as_bytes()).unwrap()
+    }
+
+    fn governed(&self, replies: &[Message], grant: Grant) -> GovernedBuilder {
+        GovernedSession::builder(self.session(replies))
+            .grant(grant, "local")
+            .journal(self.journal())
+            .approver(Approves)
+            .principal(Principal::new("jan"))
+            .policy(Policy::new(Mode::Ask, Rules::new(), "/w"))
+            .hidden("/w/src/keys")
+    }
+}
+
+#[tokio::test]
+async fn nothing_starts_without_grant_store_approver_and_principal() {
+    let fixture = Fixture::new();
+    let complete = || fixture.governed(&[], grant());
+    type Leave = fn(&mut GovernedBuilder);
+    let cases: [(Leave, &str); 5] = [
+        (|builder| builder.grant = None, "a grant"),
+        (|builder| builder.has_journal = false, "a store: a journal"),
+        (|builder| builder.has_approver = false, "an approver"),
+        (|builder| builder.principal = None, "a principal, who uses it"),
+        (|builder| builder.policy = None, "a policy: mode and rules"),
+    ];
+    for (leave, missing) in cases {
+        let mut builder = complete();
+        leave(&mut builder);
+        let error = builder.start().await.unwrap_err().to_string();
+        assert_eq!(error, format!("a governed session needs {missing}"));
+    }
+    complete().start().await.unwrap().suspend().await;
+}
+
+#[tokio::test]
+async fn a_grant_that_does_not_hold_starts_nothing() {
+    let fixture = Fixture::new();
+    let far = Timestamp::from_millis(4_102_444_800_000);
+    type Change = fn(&mut Grant, Timestamp);
+    let cases: [(Change, &str); 4] = [
+        (|grant, far| grant.window = Window::new(Some(far), None), "does not hold yet"),
+        (|grant, _| grant.window = Window::new(None, Some(Timestamp::from_millis(1))), "has expired"),
+        (|grant, _| grant.session = Some(SessionId::new("another")), "is for another session"),
+        (|grant, _| grant.environments = [Pattern::new("docker:*")].into(), "does not allow work in `local`"),
+    ];
+    for (change, reason) in cases {
+        let mut grant = grant();
+        change(&mut grant, far);
+        let error = fixture.governed(&[], grant).start().await.unwrap_err().to_string();
+        assert!(error.starts_with("the grant does not hold: ") && error.contains(reason), "{error}");
+    }
+    let revocations = Revocations::new();
+    revocations.revoke(GrantId::new("g"));
+    let error = fixture.governed(&[], grant()).revocations(revocations).start().await.unwrap_err();
+    assert!(error.to_string().contains("was revoked"), "{error}");
+}
+
+#[tokio::test]
+async fn calls_are_held_to_the_grant_and_everything_is_on_record() {
+    let fixture = Fixture::new();
+    let replies = [
+        writes("a", "/w/src/a"),
+        writes("b", "/w/b"),
+        writes("c", "/w/src/keys"),
+        writes("d", "/w/src/d"),
+        writes("e", "/w/src/e"),
+    ];
+    let session = fixture.governed(&replies, grant()).start().await.unwrap();
+    let outcome = session.submit("go").await.unwrap();
+    // Calls that were denied are none of the three that the grant has.
+    assert_eq!((outcome.status, outcome.tool_calls), (OutcomeStatus::Completed, 5));
+    let files: Vec<String> = fixture.env.files().keys().map(|path| path.display().to_string()).collect();
+    assert_eq!(files, ["/w/src/a", "/w/src/d", "/w/src/e"]);
+    session.close().await;
+
+    let record = fixture.record();
+    let audit = crate::Audit::of_record(&record).unwrap();
+    let outcomes: Vec<String> = audit
+        .calls
+        .iter()
+        .map(|call| {
+            let step = call.decisive_step().map(|step| step.gate.clone()).unwrap_or_default();
+            format!("{} {} {step}", call.call_id, call.outcome.as_str())
+        })
+        .collect();
+    assert_eq!(outcomes.len(), 5, "{outcomes:?}");
+    assert!(outcomes[1].ends_with(" grant") && outcomes[2].ends_with(" hidden_paths"), "{outcomes:?}");
+    let events = record.replay().unwrap().events;
+    let decided = events.iter().filter_map(|event| match &event.kind {
+        EventKind::ApprovalDecided { by, .. } => by.as_ref().map(Principal::as_str),
+        _ => None,
+    });
+    assert_eq!(decided.collect::<Vec<_>>(), ["ada", "ada", "ada"]);
+    let authors: Vec<&str> = record
+        .entries
+        .iter()
+        .filter_map(|entry| entry.input.author.as_ref().map(Principal::as_str))
+        .collect();
+    assert_eq!(authors, ["jan"]);
+    let begun = events.iter().find_map(|event| match &event.kind {
+        EventKind::PolicyChanged(change) => change.grant.clone(),
+        _ => None,
+    });
+    assert_eq!(begun.unwrap()["id"], "g", "the record has the complete grant");
+}
+
+#[tokio::test]
+async fn the_lesser_of_grant_and_configuration_limits_spending() {
+    let replies: Vec<Message> =
+        ["a", "b", "c", "d", "e"].map(|id| writes(id, &format!("/w/src/{id}"))).to_vec();
+    for (configured, expected) in [(None, 3), (Some(1), 1), (Some(9), 3)] {
+        let mut budget = Budget::default();
+        budget.tool_calls = configured;
+        let config = SessionConfig::default().with_budget(budget);
+        let fixture = Fixture::new();
+        let session = GovernedSession::builder(fixture.session(&replies).config(config))
+            .grant(grant(), "local")
+            .journal(fixture.journal())
+            .approver(Approves)
+            .principal(Principal::new("jan"))
+            .policy(Policy::new(Mode::Edit, Rules::new(), "/w"))
+            .start()
+            .await
+            .unwrap();
+        assert_eq!(session.submit("go").await.unwrap().status, OutcomeStatus::Budget);
+        assert_eq!(fixture.env.files().len(), expected, "{configured:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_grant_lets_nothing_more_happen() {
+    let fixture = Fixture::new();
+    let replies = [writes("a", "/w/src/a"), Message::assistant("One."), writes("b", "/w/src/b")];
+    let session = fixture.governed(&replies, grant()).start().await.unwrap();
+    session.submit("go").await.unwrap();
+    session.revoke().unwrap();
+    session.submit("go on").await.unwrap();
+    let files: Vec<String> = fixture.env.files().keys().map(|path| path.display().to_string()).collect();
+    assert_eq!(files, ["/w/src/a"]);
+    let last = session
+        .history()
+        .iter()
+        .rev()
+        .find_map(|turn| turn.item.results().next().map(|result| result.text()));
+    assert!(last.unwrap().contains("grant g was revoked"));
+}
+
+#[tokio::test]
+async fn sessions_at_a_time_are_limited() {
+    let slots = SessionSlots::new(2);
+    let fixtures = [(); 3].map(|()| Fixture::new());
+    let mut open = Vec::new();
+    for fixture in &fixtures[..2] {
+        open.push(fixture.governed(&[], grant()).slots(slots.clone()).start().await.unwrap());
+    }
+    let full = fixtures[2].governed(&[], grant()).slots(slots.clone()).start().await.unwrap_err();
+    assert_eq!(full.to_string(), "2 sessions run already, which is the most at a time");
+    // One that does not start takes no place.
+    let mut expired = grant();
+    expired.window = Window::new(None, Some(Timestamp::from_millis(1)));
+    open.pop();
+    assert!(fixtures[2].governed(&[], expired).slots(slots.clone()).start().await.is_err());
+    assert_eq!(slots.taken(), 1);
+    fixtures[2].governed(&[], grant()).slots(slots.clone()).start().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_resumed_session_has_the_rules_that_were_added() {
+    let fixture = Fixture::new();
+    let session = fixture.governed(&[], grant()).start().await.unwrap();
+    session.policy().add_rule(pintle_tools::gate::Permission::Deny, "@write(src/**)", "jan").await.unwrap();
+    session.policy().set_mode(Mode::Edit).await.unwrap();
+    session.submit("go").await.unwrap();
+    drop(session);
+    let session =
+        fixture.governed(&[writes("a", "/w/src/a")], grant()).resume(fixture.record()).start().await.unwrap();
+    assert_eq!((session.policy().mode(), session.policy().rules().len()), (Mode::Edit, 1));
+    session.submit("go on").await.unwrap();
+    assert!(fixture.env.files().is_empty());
+}
