@@ -2,6 +2,7 @@
 
 mod attenuate;
 mod paths;
+mod schema;
 #[cfg(test)]
 mod tests;
 
