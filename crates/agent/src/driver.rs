@@ -1,6 +1,7 @@
 //! Driver: performs the actions of the turn machine and feeds the results back. It decides nothing.
 
 mod approval;
+mod budget;
 mod call_slots;
 mod checkpointer;
 mod command;
@@ -39,6 +40,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
+use self::budget::BudgetPoint;
 use self::call_slots::CallSlots;
 use self::checkpointer::Checkpointer;
 use self::command::next_dropped;
@@ -99,6 +101,7 @@ pub(crate) struct Driver {
     /// Who submitted the input that is recorded next.
     author: Option<Principal>,
     checkpoints: Checkpointer,
+    budget: BudgetPoint,
     clock: Arc<SteadyClock>,
     keep_environment: bool,
     /// Whether this process gives the session up.
@@ -149,7 +152,8 @@ impl Driver {
         log: Arc<EventLog>,
         shared: watch::Sender<Shared>,
     ) -> Self {
-        let Parts { client, profile, env, config, gates, approver, hooks, clock, checkpoints } = parts;
+        let Parts { client, profile, env, config, gates, approver, hooks, clock, checkpoints, budget } =
+            parts;
         let hooks = hooks.map(|hooks| {
             let directory = env.working_directory().to_path_buf();
             let session = HookSession::new(log.session_id().clone(), directory, lineage.origin.clone());
@@ -178,6 +182,7 @@ impl Driver {
             hooked_inputs: CancellationToken::new(),
             author: None,
             checkpoints: Checkpointer::new(checkpoints),
+            budget: BudgetPoint::new(budget),
             clock: Arc::new(SteadyClock::new(clock)),
             keep_environment,
             suspended: false,
@@ -275,6 +280,7 @@ impl Driver {
                 );
             }
             self.report_account(account);
+            self.settle_budget().await;
             // A subscriber that reads an event must find the session in the state that the event reports.
             self.publish();
             self.trace.start_run(self.machine.current_run(), &self.profile);
@@ -341,8 +347,8 @@ impl Driver {
             }
             Action::Finish { run, outcome } => self.finish(run, *outcome),
             Action::StopSubagents => self.subagents.interrupt(),
-            Action::AskBudget { ask, has, wants } => {
-                return self.ask_budget(ask, *has, *wants).into_iter().collect();
+            Action::AskBudget { ask, has, wants, unpriced } => {
+                return self.ask_budget(ask, *has, *wants, unpriced).into_iter().collect();
             }
             Action::GrantBudget { agent, ask, slice } => self.subagents.grant(&agent, ask, *slice),
             // The start is an input of the same batch.

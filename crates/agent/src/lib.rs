@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod approval;
+mod budget;
 mod checkpoints;
 mod clock;
 mod config;
@@ -23,6 +24,7 @@ mod subagent;
 pub mod turn;
 
 pub use approval::{ApprovalRequest, Approver};
+pub use budget::{BudgetAnswer, BudgetRequest, BudgetSource};
 pub use checkpoints::Checkpoints;
 pub use clock::{Clock, SystemClock};
 pub use config::{BackgroundLimit, ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
@@ -37,11 +39,12 @@ pub use profile::{
 pub use project_docs::{PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs};
 pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
 pub use protocol::{
-    ApprovalEnding, Budget, BudgetKind, CallKey, CallKind, Checkpoint, CheckpointReason, CompactionPolicy,
-    Decision, EventKind, ForkedFrom, LoadId, LoadedDocument, LoadedProject, ModelCallId, Outcome,
-    OutcomeStatus, PolicyChange, PolicyRule, Posted, PostedInput, Principal, QueuedMessages, RunId,
-    SegmentId, SessionEvent, SessionId, SessionState, Skill, SkippedFile, Spent, Start, SubagentLimits,
-    SubagentOrigin, SubagentStatus, Timestamp, Turn, TurnKind, TurnLimits, event_schema,
+    Account, ApprovalEnding, AsksFor, Budget, BudgetKind, BudgetScope, CallKey, CallKind, Checkpoint,
+    CheckpointReason, CompactionPolicy, Decision, EventKind, ForkedFrom, LoadId, LoadedDocument,
+    LoadedProject, ModelCallId, Outcome, OutcomeStatus, PolicyChange, PolicyRule, Posted, PostedInput,
+    Principal, QueuedMessages, ReachedBudget, RunId, SegmentId, SessionEvent, SessionId, SessionState, Skill,
+    SkippedFile, Spent, Start, SubagentLimits, SubagentOrigin, SubagentStatus, Timestamp, Turn, TurnKind,
+    TurnLimits, event_schema,
 };
 pub use record::{
     Barrier, Divergence, Fence, Journal, JsonLines, PendingApproval, PostedInputs, Record, RecordEntry,

@@ -29,7 +29,7 @@ mod timestamp;
 
 pub use self::action::Action;
 pub use self::approval::{ApprovalEnding, Principal};
-pub use self::budget::{Account, Budget, BudgetKind, Spent};
+pub use self::budget::{Account, AsksFor, Budget, BudgetKind, BudgetScope, ReachedBudget, Spent};
 pub use self::call::{CallKind, CallPlan, ChangedArguments, Preparation};
 pub use self::checkpoint::{Checkpoint, CheckpointReason};
 pub use self::compaction::{Compaction, CompactionPolicy};

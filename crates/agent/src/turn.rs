@@ -33,7 +33,7 @@ use self::compaction::Compactions;
 use self::cycle::Progress;
 use self::ending::Ending;
 use self::loop_detection::LoopWindow;
-use self::reservation::Reservations;
+use self::reservation::{Reservations, Slice};
 use self::rewind::Rewound;
 pub(crate) use self::round::not_run;
 use self::round::{Judged, Round};
@@ -111,9 +111,9 @@ pub struct Machine {
     spent: Spent,
     #[serde(default)]
     reservations: Reservations,
-    /// Whether the budget is a slice of another session's.
-    #[serde(default)]
-    asks_for_budget: bool,
+    /// Slice of a wider budget, which can be asked for more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slice: Option<Slice>,
     /// Origin of the initial history.
     #[serde(default)]
     forked_from: Option<ForkedFrom>,
@@ -260,10 +260,12 @@ impl Machine {
             }
             InputKind::ChildSpent { agent, spent } => self.child_spent(&agent, spent, out),
             InputKind::ChildAccount { agent, account } => self.child_account(&agent, account, out),
-            InputKind::ChildAsked { agent, ask, has, wants } => {
-                self.child_asked(agent, ask, has, wants, out);
+            InputKind::ChildAsked { agent, ask, has, wants, unpriced } => {
+                self.child_asked(agent, ask, has, wants, unpriced, out);
             }
-            InputKind::BudgetGranted { ask, slice } => self.budget_granted(ask, slice, out),
+            InputKind::BudgetGranted { ask, slice, short } => {
+                self.budget_granted(ask, slice, short.map(|short| *short), out);
+            }
             InputKind::ChildEnded { agent, status, turns_used, .. } => {
                 self.child_ended(&agent, status, turns_used, out);
             }
@@ -271,7 +273,10 @@ impl Machine {
             InputKind::Unrecorded { error } => self.unrecorded(error, out),
             // What follows is stepped.
             InputKind::TakenUp { .. } => {}
-            InputKind::Resumed { attached } => self.resumed(last, &attached, out),
+            InputKind::Resumed { attached, asks } => {
+                self.take_source(asks);
+                self.resumed(last, &attached, out);
+            }
         }
     }
 
@@ -364,6 +369,7 @@ impl Machine {
             Change::ReasoningEffort(effort) => self.reasoning_effort = effort,
             Change::Limits(limits) => {
                 self.limits = limits;
+                self.limit_slice();
                 self.time_run(out);
             }
             Change::Context => {

@@ -7,6 +7,7 @@ mod clock;
 mod database;
 mod failure;
 mod lease;
+mod ledgers;
 mod link;
 mod options;
 mod origins;

@@ -6,7 +6,7 @@ use crate::failure::{refused, unreadable};
 use crate::link::{Link, parameters};
 
 /// Version of the tables.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 /// Ids are compared by their bytes, as lists order them. `updated_at` is in milliseconds since 1970. `origins` is the JSON of
 /// [`Origins`](crate::origins::Origins).
@@ -49,18 +49,25 @@ CREATE TABLE IF NOT EXISTS inbox (
     input bytea,
     PRIMARY KEY (session, input_id)
 );
+CREATE TABLE IF NOT EXISTS ledgers (
+    name text COLLATE "C" PRIMARY KEY,
+    version bigint NOT NULL,
+    text text NOT NULL
+);
 "#;
 
 const ACTION: &str = "prepare the tables of the database";
 
-/// Creates the tables unless they exist, and checks their version.
+/// Creates the tables unless they exist, adds those that an older version did not have, and checks their version.
 pub(crate) async fn prepare(link: &Link, schema: &str) -> Result<(), StoreError> {
-    if !exists(link, schema).await? {
+    let found = if exists(link, schema).await? { version(link).await? } else { Some(0) };
+    if found.is_some_and(|found| found < VERSION) {
         // One store at a time: PostgreSQL reports an error if two create the same table, even `IF NOT EXISTS`.
         let statements = format!(
             "BEGIN; SELECT pg_advisory_xact_lock(hashtext('pintle-store {schema}')); \
              CREATE SCHEMA IF NOT EXISTS \"{schema}\"; {TABLES} \
-             INSERT INTO version SELECT {VERSION} WHERE NOT EXISTS (SELECT FROM version); COMMIT"
+             INSERT INTO version SELECT {VERSION} WHERE NOT EXISTS (SELECT FROM version); \
+             UPDATE version SET number = {VERSION} WHERE number < {VERSION}; COMMIT"
         );
         if let Err(failure) = link.execute(ACTION, &statements).await {
             // The transaction is still open on this connection.
@@ -68,16 +75,19 @@ pub(crate) async fn prepare(link: &Link, schema: &str) -> Result<(), StoreError>
             return Err(failure.into());
         }
     }
-    let rows = link.query_repeatable(ACTION, "SELECT max(number) FROM version", &[]).await?;
-    let found: Option<i32> =
-        rows.first().map_or(Ok(None), |row| row.try_get(0)).map_err(|error| unreadable(ACTION, &error))?;
-    match found {
+    match version(link).await? {
         Some(VERSION) => Ok(()),
         Some(later) if later > VERSION => {
             Err(refused(ACTION, "they were created by a newer version of this program"))
         }
         Some(_) | None => Err(refused(ACTION, "they have no known version")),
     }
+}
+
+/// Returns the version of the tables.
+async fn version(link: &Link) -> Result<Option<i32>, StoreError> {
+    let rows = link.query_repeatable(ACTION, "SELECT max(number) FROM version", &[]).await?;
+    rows.first().map_or(Ok(None), |row| row.try_get(0)).map_err(|error| unreadable(ACTION, &error))
 }
 
 /// Returns whether the tables exist. Fails if the database cannot have them.

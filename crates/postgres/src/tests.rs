@@ -28,6 +28,10 @@ mod contract {
         let schema = super::Schema::create()?;
         Some((schema.store().await, schema))
     });
+    pintle_store::store_contract!(ledgers, optional: async || {
+        let schema = super::Schema::create()?;
+        Some((schema.store().await, schema))
+    });
 }
 
 /// A schema of one test, which is removed with it.

@@ -9,10 +9,13 @@
 //! A store that needs a service which may be missing writes `optional: async || MyStore::find().await.map(|store| (store, ()))`
 //! instead; without a store, the tests do nothing.
 //!
+//! A store that also keeps [`Ledgers`](crate::Ledgers) adds `store_contract!(ledgers, …)` with the same argument.
+//!
 //! Each question is a function that panics if the answer is wrong, and gets an empty store of its own.
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a wrong answer ends the test")]
 
 mod forks;
+mod ledgers;
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -23,6 +26,7 @@ use pintle_agent::{Barrier, SessionId, Timestamp};
 pub use self::forks::{
     a_fork_begins_with_the_lines_of_its_origin, a_fork_survives_its_origin, impossible_forks_are_typed,
 };
+pub use self::ledgers::{a_ledger_is_replaced_by_who_read_it_last, no_change_of_a_ledger_is_lost};
 use crate::blob::{MAX_INLINE_STRING, move_from_blobs};
 use crate::{
     Filter, Hash, Line, LineId, Page, Position, Posting, Reader, SessionStore, SessionWriter, StoreError,
@@ -68,6 +72,24 @@ macro_rules! store_contract {
     };
     ($make:expr) => {
         $crate::store_contract!(optional: async || Some(($make)().await));
+    };
+    (ledgers, optional: $make:expr) => {
+        $crate::store_contract!(@of_ledgers $make;
+            a_ledger_is_replaced_by_who_read_it_last,
+            no_change_of_a_ledger_is_lost,
+        );
+    };
+    (ledgers, $make:expr) => {
+        $crate::store_contract!(ledgers, optional: async || Some(($make)().await));
+    };
+    (@of_ledgers $make:expr; $($question:ident),+ $(,)?) => {
+        $(
+            #[tokio::test]
+            async fn $question() {
+                let Some((store, _kept)) = ($make)().await else { return };
+                $crate::contract::$question(std::sync::Arc::new(store)).await;
+            }
+        )+
     };
     (@tests $make:expr; $($question:ident),+ $(,)?) => {
         $(

@@ -71,6 +71,9 @@ pub enum StoreError {
     /// The id cannot be stored.
     #[error("`{0}` cannot be the id of a stored session: expected 1 to 200 bytes")]
     InvalidId(SessionId),
+    /// The name of a ledger cannot be stored.
+    #[error("`{0}` cannot be the name of a ledger: expected 1 to 100 letters, digits, `-` and `_`")]
+    InvalidName(String),
     /// A blob was removed.
     #[error("the value {0} was removed")]
     MissingBlob(Hash),

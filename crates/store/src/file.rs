@@ -6,6 +6,7 @@ mod fork;
 mod inbox;
 mod journal;
 mod layout;
+mod ledgers;
 mod reader;
 mod segment;
 mod sweep;

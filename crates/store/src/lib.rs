@@ -11,6 +11,7 @@ pub mod format;
 mod hash;
 mod holder;
 mod journal;
+mod ledger;
 mod line;
 mod memory;
 mod prune;
@@ -22,6 +23,7 @@ pub use file::FileStore;
 pub use hash::{Hash, InvalidHash};
 pub use holder::Holder;
 pub use journal::{Fork, ForkError, Reached, StoredJournal, fork, post_input, reached, read_record};
+pub use ledger::{Ledger, Ledgers, check_ledger_name};
 pub use memory::MemoryStore;
 // Types of the agent in the interface of stores, so that a host needs no second dependency for them.
 pub use pintle_agent::{Barrier, Fence, Record, SessionId, Timestamp};

@@ -15,6 +15,7 @@ use crate::error::StoreError;
 use crate::format::CLOSED;
 use crate::hash::Hash;
 use crate::holder::Holder;
+use crate::ledger::{Ledger, Ledgers, check_ledger_name};
 use crate::line::{Chain, Header, RawLine};
 use crate::store::{
     Filter, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader, SessionStore,
@@ -25,6 +26,7 @@ use crate::store::{
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     sessions: Arc<Mutex<BTreeMap<SessionId, Arc<Mutex<Session>>>>>,
+    ledgers: Arc<Mutex<BTreeMap<String, Ledger>>>,
 }
 
 #[derive(Debug)]
@@ -124,6 +126,28 @@ impl MemoryStore {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl Ledgers for MemoryStore {
+    async fn ledger(&self, name: &str) -> Result<Ledger, StoreError> {
+        check_ledger_name(name)?;
+        Ok(lock(&self.ledgers).get(name).cloned().unwrap_or_default())
+    }
+
+    async fn replace_ledger(&self, name: &str, version: u64, text: &str) -> Result<bool, StoreError> {
+        check_ledger_name(name)?;
+        let mut ledgers = lock(&self.ledgers);
+        if ledgers.get(name).map_or(0, |ledger| ledger.version) != version {
+            return Ok(false);
+        }
+        if text.is_empty() {
+            ledgers.remove(name);
+        } else {
+            ledgers.insert(name.to_owned(), Ledger::new(version + 1, text));
+        }
+        Ok(true)
+    }
 }
 
 #[async_trait]
@@ -417,5 +441,6 @@ impl Reader for MemoryReader {
 mod tests {
     mod contract {
         crate::store_contract!(async || (crate::MemoryStore::new(), ()));
+        crate::store_contract!(ledgers, async || (crate::MemoryStore::new(), ()));
     }
 }

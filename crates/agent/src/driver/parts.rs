@@ -7,6 +7,7 @@ use pintle_llm::Client;
 use pintle_tools::pipeline::Gate;
 
 use crate::approval::Approver;
+use crate::budget::BudgetSource;
 use crate::checkpoints::Checkpoints;
 use crate::clock::Clock;
 use crate::config::SessionConfig;
@@ -25,4 +26,6 @@ pub(crate) struct Parts {
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) checkpoints: Option<Arc<dyn Checkpoints>>,
+    /// Source of more budget. A subagent has its parent.
+    pub(crate) budget: Option<Arc<dyn BudgetSource>>,
 }

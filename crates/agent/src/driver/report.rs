@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Driver;
+use super::budget::Granted;
 use super::call_slots::Prepared;
 use super::hooks::HookedInput;
 use super::posted::Delivery;
@@ -34,6 +35,8 @@ pub(super) enum Report {
     Hooked(Box<HookedInput>),
     /// Decision of the approver.
     Decided(Box<Decided>),
+    /// Answer of the application to a request for more of the budget.
+    Granted(Box<Granted>),
 }
 
 /// Decision on one call with exactly these arguments.
@@ -85,6 +88,10 @@ impl Driver {
                 None
             }
             Report::Decided(decided) => self.decide(*decided),
+            Report::Granted(granted) => {
+                self.take_granted(*granted).await;
+                None
+            }
         };
         if let Some(kind) = input {
             self.step(kind).await;

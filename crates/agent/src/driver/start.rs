@@ -119,7 +119,8 @@ impl Driver {
         if self.is_resuming {
             let spec = self.subagent_spec();
             let attached = self.subagents.attach(spec).await;
-            self.step(InputKind::Resumed { attached }).await;
+            let asks = self.asks_for();
+            self.step(InputKind::Resumed { attached, asks }).await;
             // They begin now.
             self.follow_subagents().await;
         }
@@ -143,6 +144,9 @@ impl Driver {
                 .start(start);
         let hooks = self.hooks.as_ref().map(HookPoint::hooks);
         builder.share(self.gates.to_vec(), self.approver.clone(), hooks, self.shared_environment());
+        if let Some(source) = self.budget.source() {
+            builder = builder.budget_source(source);
+        }
         Some(builder)
     }
 

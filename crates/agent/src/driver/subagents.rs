@@ -6,7 +6,7 @@ use pintle_tools::pipeline::PreparedCall;
 use super::hooks::HookPoint;
 use super::{Driver, Parts};
 use crate::profile::ProviderProfile;
-use crate::protocol::{Account, Budget, InputKind};
+use crate::protocol::Account;
 use crate::subagent::SubagentSpec;
 
 impl Driver {
@@ -32,17 +32,6 @@ impl Driver {
             && before != Some(now)
         {
             parent.report_account(now);
-        }
-    }
-
-    /// Asks the parent session for more of the budget. A session without one has what it has.
-    pub(super) fn ask_budget(&self, ask: u64, has: Budget, wants: Budget) -> Option<InputKind> {
-        match &self.lineage.parent_link {
-            Some(parent) => {
-                parent.ask_budget(ask, has, wants);
-                None
-            }
-            None => Some(InputKind::BudgetGranted { ask, slice: has }),
         }
     }
 
@@ -74,6 +63,7 @@ impl Driver {
             hooks: self.hooks.as_ref().map(HookPoint::hooks),
             clock: self.clock.clone(),
             checkpoints: self.checkpoints.source(),
+            budget: None,
         };
         let (record, span) = (self.recording.is_kept(), self.trace.session());
         SubagentSpec { parts, record, journals: self.recording.subagents(), span }

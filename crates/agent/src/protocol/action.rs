@@ -85,7 +85,7 @@ pub enum Action {
     },
     /// Interrupt all subagents; they stay open. Does not wait for them.
     StopSubagents,
-    /// Ask the parent session for more of the budget. Reply with `BudgetGranted`.
+    /// Ask the parent session, or the application, for more of the budget. Reply with `BudgetGranted`.
     AskBudget {
         /// Number of the request.
         ask: u64,
@@ -93,6 +93,8 @@ pub enum Action {
         has: Box<Budget>,
         /// Additional budget that it needs.
         wants: Box<Budget>,
+        /// Model that it would call although the limit on cost could not be enforced: a price is unknown.
+        unpriced: Option<String>,
     },
     /// Tell a subagent its budget. No reply.
     GrantBudget {

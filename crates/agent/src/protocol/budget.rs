@@ -52,6 +52,76 @@ pub enum BudgetKind {
     ToolCalls,
 }
 
+/// Names what a limit of a budget counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BudgetScope {
+    /// A session with its subagents.
+    #[default]
+    Session,
+    /// One run of a session, with its subagents.
+    Run,
+    /// All sessions of a day.
+    Day,
+}
+
+impl BudgetScope {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub(crate) fn is_session(&self) -> bool {
+        *self == Self::Session
+    }
+}
+
+impl std::fmt::Display for BudgetScope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Session => "session",
+            Self::Run => "run",
+            Self::Day => "day",
+        })
+    }
+}
+
+/// Budget that a session can ask for more of. It begins with nothing, and returns what it has not used when it rests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AsksFor {
+    /// Amounts that are limited besides those of the session's own limits: all that are not `None`.
+    #[serde(default)]
+    pub limited: Budget,
+}
+
+impl AsksFor {
+    /// Creates the description of a budget whose wider limits are on these amounts.
+    #[must_use]
+    pub fn new(limited: Budget) -> Self {
+        Self { limited }
+    }
+}
+
+/// A limit because of which a session gets no more of a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReachedBudget {
+    /// Its scope.
+    pub scope: BudgetScope,
+    /// What it limits; its name includes the unit.
+    pub budget: BudgetKind,
+    /// Its value.
+    pub limit: u64,
+    /// Amount spent, or reserved, in this scope.
+    pub spent: u64,
+}
+
+impl ReachedBudget {
+    /// Creates the description of a limit.
+    #[must_use]
+    pub fn new(scope: BudgetScope, budget: BudgetKind, limit: u64, spent: u64) -> Self {
+        Self { scope, budget, limit, spent }
+    }
+}
+
 impl Budget {
     setters! {
         /// Sets the limit on input and output tokens over the session.
@@ -89,6 +159,27 @@ impl Budget {
             cost_micros: self.cost_micros.map(|_| spent.cost_micros.unwrap_or(0)),
             wall_time: None,
             tool_calls: self.tool_calls.map(|_| spent.tool_calls),
+        }
+    }
+
+    /// Returns these limits, and those of `other` on amounts that these do not limit. Time is not limited.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        Self {
+            tokens: self.tokens.or(other.tokens),
+            cost_micros: self.cost_micros.or(other.cost_micros),
+            wall_time: None,
+            tool_calls: self.tool_calls.or(other.tool_calls),
+        }
+    }
+
+    /// Returns the lower of both limits on each amount. Time is not limited.
+    pub(crate) fn lowest(&self, other: &Self) -> Self {
+        let least = |ours: Option<u64>, theirs: Option<u64>| ours.into_iter().chain(theirs).min();
+        Self {
+            tokens: least(self.tokens, other.tokens),
+            cost_micros: least(self.cost_micros, other.cost_micros),
+            wall_time: None,
+            tool_calls: least(self.tool_calls, other.tool_calls),
         }
     }
 

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 pub use self::schema::event_schema;
 use super::{
-    ApprovalEnding, BudgetKind, CallKind, ChangedArguments, Checkpoint, CheckpointReason, LoadedProject,
-    PolicyChange, Principal, SessionId, SessionState, SubagentStatus, Timestamp,
+    ApprovalEnding, BudgetKind, BudgetScope, CallKind, ChangedArguments, Checkpoint, CheckpointReason,
+    LoadedProject, PolicyChange, Principal, SessionId, SessionState, SubagentStatus, Timestamp,
 };
 
 /// Event of a session.
@@ -363,6 +363,9 @@ pub enum EventKind {
         /// What the next call needs at least, if less than that is left.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         needed: Option<u64>,
+        /// Scope of the limit; the session if it is missing.
+        #[serde(default, skip_serializing_if = "BudgetScope::is_session")]
+        scope: BudgetScope,
     },
     /// The next request is larger than the model's context window and was not sent.
     ContextFull {

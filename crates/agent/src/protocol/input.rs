@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Account, Budget, CallKey, ChangedArguments, Checkpoint, CheckpointReason, LoadId, ModelCallId,
-    PolicyChange, Preparation, Principal, RunId, SegmentId, SessionId, Spent, SubagentSettings,
-    SubagentStatus, Timestamp, TurnContext, TurnLimits,
+    Account, AsksFor, Budget, CallKey, ChangedArguments, Checkpoint, CheckpointReason, LoadId, ModelCallId,
+    PolicyChange, Preparation, Principal, ReachedBudget, RunId, SegmentId, SessionId, Spent,
+    SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits,
 };
 
 /// Input of the turn machine, with the time at which the driver received it.
@@ -330,13 +330,19 @@ pub enum InputKind {
         has: Budget,
         /// Additional budget that it needs.
         wants: Budget,
+        /// Model that it would call although the limit on cost could not be enforced: a price is unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unpriced: Option<String>,
     },
-    /// The parent session answered a request for more of the budget.
+    /// The parent session, or the application, answered a request for more of the budget.
     BudgetGranted {
         /// Number of the request.
         ask: u64,
         /// Budget of this session from its first call on.
         slice: Budget,
+        /// Limit of a wider scope because of which it is less than what was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        short: Option<Box<ReachedBudget>>,
     },
     /// A subagent is closed.
     ChildEnded {
@@ -366,6 +372,9 @@ pub enum InputKind {
         /// Open subagents that are resumed with it, from their own journals. The others are gone.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<String>,
+        /// Whom the session can ask for more of its budget from now on, if it is not a subagent, whose parent it asks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asks: Option<AsksFor>,
     },
     /// A version of this program goes on with a record that another one wrote. What precedes is folded
     /// ([`Record::VERSION`](crate::Record::VERSION)).

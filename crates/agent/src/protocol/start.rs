@@ -3,7 +3,7 @@
 use pintle_llm::ReasoningEffort;
 use serde::{Deserialize, Serialize};
 
-use super::{Compaction, ForkedFrom, Turn, TurnContext, TurnLimits};
+use super::{AsksFor, Compaction, ForkedFrom, Turn, TurnContext, TurnLimits};
 
 /// State of a machine before its first input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,9 +30,10 @@ pub struct Start {
     /// Highest number in a name of a subagent that the history may mention; 0 if there was none.
     #[serde(skip_serializing_if = "is_zero")]
     pub subagents_named: u64,
-    /// Whether the budget is a slice of another session's, which can be asked for more.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub asks_for_budget: bool,
+    /// Whom the session can ask for more of its budget, so that it begins with nothing of it; its limits are all that it
+    /// has if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks: Option<AsksFor>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -12,6 +12,7 @@ use super::handle::Shared;
 use super::start::StartOptions;
 use super::{MAX_COMMANDS, Session, SessionHandle};
 use crate::approval::Approver;
+use crate::budget::BudgetSource;
 use crate::checkpoints::Checkpoints;
 use crate::clock::{Clock, SystemClock};
 use crate::config::SessionConfig;
@@ -20,7 +21,7 @@ use crate::error::SessionError;
 use crate::event_log::{EventLog, Identity};
 use crate::hooks::Hooks;
 use crate::profile::ProviderProfile;
-use crate::protocol::{Principal, SessionId, Start};
+use crate::protocol::{AsksFor, Principal, SessionId, Start};
 use crate::record::{Journal, Record};
 use crate::subagent::{Lineage, Member, SubagentSpec};
 
@@ -48,6 +49,7 @@ impl SessionBuilder {
             hooks: None,
             clock: Arc::new(SystemClock),
             checkpoints: None,
+            budget: None,
         };
         let options = StartOptions::default();
         Self { parts, lineage: Lineage::root(), keep_environment: false, id: None, principal: None, options }
@@ -79,6 +81,13 @@ impl SessionBuilder {
     #[must_use]
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.parts.hooks = Some(Arc::new(hooks));
+        self
+    }
+
+    /// Sets where the session gets more of its budget from. Without it, a session stops at its limits.
+    #[must_use]
+    pub fn budget_source(mut self, source: Arc<dyn BudgetSource>) -> Self {
+        self.parts.budget = Some(source);
         self
     }
 
@@ -246,7 +255,10 @@ impl SessionBuilder {
         let (shared, shared_receiver) = watch::channel(Shared::default());
         options.start.limits.clone_from(&parts.config.limits);
         options.start.reasoning_effort.clone_from(&parts.config.reasoning_effort);
-        options.start.asks_for_budget = lineage.parent_link.is_some();
+        options.start.asks = match &parts.budget {
+            Some(source) => Some(AsksFor::new(source.limited())),
+            None => lineage.parent_link.is_some().then(AsksFor::default),
+        };
         let (client, tree) = (parts.client.clone(), Arc::clone(&lineage.tree));
         let origin = lineage.origin.clone();
         let mut driver = Driver::new(parts, lineage, keep_environment, Arc::clone(&log), shared);

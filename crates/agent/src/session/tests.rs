@@ -3,6 +3,7 @@
 
 mod arguments;
 mod background;
+mod budget_source;
 mod configuration;
 mod disorder;
 mod hooks;

@@ -32,10 +32,10 @@ impl ParentLink {
     }
 
     /// Asks for more of the budget.
-    pub(crate) fn ask_budget(&self, ask: u64, has: Budget, wants: Budget) {
+    pub(crate) fn ask_budget(&self, ask: u64, has: Budget, wants: Budget, unpriced: Option<String>) {
         self.update(|state| {
             let agent = self.agent.clone();
-            state.inputs.push_back(InputKind::ChildAsked { agent, ask, has, wants });
+            state.inputs.push_back(InputKind::ChildAsked { agent, ask, has, wants, unpriced });
         });
     }
 

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::cycle::Progress;
 use super::ending::Ending;
 use super::{Machine, Phase};
-use crate::protocol::{Action, Budget, BudgetKind, EventKind, RunId, Spent, Timer, TurnContext};
+use crate::protocol::{
+    Action, Budget, BudgetKind, BudgetScope, EventKind, ReachedBudget, RunId, Spent, Timer, TurnContext,
+};
 
 /// A limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,9 +50,13 @@ impl ReachedLimit {
         tokens.or_else(|| Self::check(BudgetKind::CostMicros, limits.cost_micros, spent.cost_micros))
     }
 
-    pub(super) fn event(self) -> Action {
+    fn event(self, wider: Option<ReachedBudget>) -> Action {
         let Self { budget, limit, spent, needed } = self;
-        Action::emit(EventKind::BudgetReached { budget, limit, spent, needed })
+        let scope = BudgetScope::Session;
+        let own = ReachedBudget { scope, budget, limit, spent };
+        let reached = wider.filter(|wider| wider.budget == budget).unwrap_or(own);
+        let ReachedBudget { scope, budget, limit, spent } = reached;
+        Action::emit(EventKind::BudgetReached { budget, limit, spent, needed, scope })
     }
 }
 
@@ -65,6 +71,12 @@ pub(super) fn spent_on(usage: &Usage, pricing: Option<&ModelInfo>) -> Spent {
 }
 
 impl Machine {
+    /// Returns the event of a limit that stops the session: of its own, or of a wider scope because of which its own is as
+    /// low as it is.
+    pub(super) fn reached(&self, limit: ReachedLimit) -> Action {
+        limit.event(self.reservations.short())
+    }
+
     /// Returns the amounts spent by the session and its subagents.
     #[must_use]
     pub fn spent(&self) -> Spent {
@@ -74,13 +86,13 @@ impl Machine {
     /// Returns the remaining budget, without what is reserved for calls and subagents.
     #[must_use]
     pub fn budget_left(&self) -> Budget {
-        self.limits.budget.left(&self.committed())
+        self.budget().left(&self.committed())
     }
 
     /// Returns the limit that is reached, so that no model call of any size may follow. A session that can ask for more
     /// has only one on time.
     pub(super) fn limit_on_model_call(&self) -> Option<ReachedLimit> {
-        let budget = &self.limits.budget;
+        let budget = &self.budget();
         let progress = self.progress.as_ref();
         let elapsed = progress.map(|progress| millis(self.now.since(progress.since)));
         let time = ReachedLimit::check(BudgetKind::WallTimeMs, budget.wall_time.map(millis), elapsed);
@@ -91,7 +103,7 @@ impl Machine {
     /// Returns the limit that forbids a tool call.
     pub(super) fn limit_on_tool_call(&self) -> Option<ReachedLimit> {
         let of_calls = || {
-            let limit = self.limits.budget.tool_calls.filter(|_| !self.may_ask())?;
+            let limit = self.budget().tool_calls.filter(|_| !self.may_ask())?;
             ReachedLimit::check(BudgetKind::ToolCalls, Some(limit), Some(self.committed().tool_calls))
         };
         self.limit_on_model_call().or_else(of_calls)
@@ -99,13 +111,13 @@ impl Machine {
 
     /// Returns the number of tool calls that may still start.
     pub(super) fn tool_calls_left(&self) -> usize {
-        let left = self.limits.budget.tool_calls.and_then(|_| self.budget_left().tool_calls);
+        let left = self.budget().tool_calls.and_then(|_| self.budget_left().tool_calls);
         left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX))
     }
 
     /// Returns an error if the limit on cost could not be enforced for a call of this context's model.
     pub(super) fn unpriced(&self, context: &TurnContext) -> Option<ErrorInfo> {
-        self.limits.budget.cost_micros?;
+        self.budget().cost_micros?;
         let model = &context.model;
         let one = Usage::new(1, 1);
         let message = if context.pricing.as_ref().and_then(|pricing| cost(&one, pricing)).is_none() {

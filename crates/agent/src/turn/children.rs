@@ -100,7 +100,7 @@ impl Machine {
     /// Returns the limits of a subagent that is spawned now: those of this session, without a turn limit, and with an empty
     /// slice of the budget. Before its first call it asks for what is reserved for it.
     pub(crate) fn subagent_limits(&self) -> TurnLimits {
-        let budget = self.limits.budget.exactly(&Spent::default());
+        let budget = self.budget().exactly(&Spent::default());
         TurnLimits { max_turns: 0, budget, ..self.limits.clone() }
     }
 
@@ -196,11 +196,15 @@ impl Machine {
         ask: u64,
         has: Budget,
         wants: Budget,
+        unpriced: Option<String>,
         out: &mut Vec<Action>,
     ) {
         let request = Ask { ask, has, wants };
         let missing = self.grow_slice(&agent, &request);
-        if missing != Budget::default() && self.ask_for_budget(missing, out) {
+        // Under a limit on cost here, the limit there cannot be lifted.
+        let unpriced = unpriced.filter(|_| self.budget().cost_micros.is_some());
+        let is_short = missing != Budget::default() || unpriced.is_some();
+        if is_short && self.ask_for_budget(missing, unpriced, out) {
             self.children.asks.insert(agent, request);
         } else {
             self.grant(agent, ask, out);
@@ -389,7 +393,7 @@ mod tests {
     fn resume_ends_all_open_subagents() {
         let mut machine = machine();
         step(&mut machine, spawned("agent_1"));
-        let resumed = step(&mut machine, InputKind::Resumed { attached: Vec::new() });
+        let resumed = step(&mut machine, InputKind::Resumed { attached: Vec::new(), asks: None });
         assert!(is_end(resumed.last().unwrap(), "agent_1"), "{resumed:?}");
         assert!(step(&mut machine, ended("agent_1")).is_empty());
     }

@@ -88,8 +88,11 @@ impl Machine {
             return;
         };
         if let Some(error) = self.unpriced(&context) {
+            let asks = self.ask_for_price(&context.model, out);
             self.context = Some(context);
-            self.fail(error, out);
+            if !asks {
+                self.fail(error, out);
+            }
             return;
         }
         if self.compact_before_request(&context, out) {
@@ -146,7 +149,7 @@ impl Machine {
     /// Ends the input at a limit of the budget.
     fn end_at_limit(&mut self, reached: ReachedLimit, out: &mut Vec<Action>) {
         self.stop_children(out);
-        out.push(reached.event());
+        out.push(self.reached(reached));
         self.finish_input(OutcomeStatus::Budget, out);
     }
 

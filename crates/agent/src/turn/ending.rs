@@ -78,7 +78,7 @@ impl Machine {
         match self.ending.take() {
             Some(Ending::Interrupt) => self.rest(OutcomeStatus::Interrupted, None, out),
             Some(Ending::Budget(reached)) => {
-                out.push(reached.event());
+                out.push(self.reached(reached));
                 self.rest(OutcomeStatus::Budget, None, out);
             }
             Some(ending @ (Ending::Abort | Ending::Close | Ending::Failure(_))) => {

@@ -119,8 +119,10 @@ impl Machine {
             InputKind::ChildAccount { agent, account } => {
                 self.take_child_account(&agent, account);
             }
-            InputKind::ChildAsked { agent, ask, has, wants } => self.take_child_ask(&agent, ask, has, wants),
-            InputKind::BudgetGranted { ask, slice } => self.take_grant(ask, slice),
+            InputKind::ChildAsked { agent, ask, has, wants, .. } => {
+                self.take_child_ask(&agent, ask, has, wants);
+            }
+            InputKind::BudgetGranted { ask, slice, .. } => self.take_grant(ask, slice),
             InputKind::CleanedUp => {
                 if self.ends_the_session() && !followed.is_complete {
                     self.close_round(NotRun::Stopped, followed, out);
@@ -132,7 +134,8 @@ impl Machine {
                 out.push(Action::emit(EventKind::Error { error: error.clone() }));
                 self.fold_stop(Ending::Failure(error), followed, out);
             }
-            InputKind::Resumed { attached } => {
+            InputKind::Resumed { attached, asks } => {
+                self.take_source(asks);
                 if self.state != SessionState::Closed {
                     self.take_resumption(last, &attached, out);
                     self.fold_resumption(followed, out);

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::budget::{ReachedLimit, cost, spent_on};
 use super::ending::Ending;
 use super::{Machine, Phase};
-use crate::protocol::{Action, Budget, BudgetKind, EventKind, Spent, TokenBounds, Turn, TurnContext};
+use crate::protocol::{
+    Action, AsksFor, Budget, BudgetKind, EventKind, ReachedBudget, Spent, TokenBounds, Turn, TurnContext,
+};
 
 /// Most tokens that a provider adds to a message for its role and its borders.
 const MESSAGE: u64 = 8;
@@ -28,6 +30,9 @@ pub(super) struct Reservations {
     /// Number of requests for more.
     asks: u64,
     asking: Asking,
+    /// Limit of a wider scope because of which the last answer was less than what was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    short: Option<ReachedBudget>,
 }
 
 /// State of a request to the parent session for more of the budget.
@@ -42,6 +47,15 @@ enum Asking {
     Answered,
 }
 
+/// Part of a wider budget that a session has.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Slice {
+    /// Amounts that the wider budget limits, in what is not `None`.
+    limited: Budget,
+    /// What the session has, from its first call on.
+    has: Budget,
+}
+
 /// Reason why a call is not made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shortage {
@@ -54,6 +68,10 @@ impl Reservations {
     /// Returns the amount of attempts that ended without telling what they took.
     pub(super) fn unsettled(&self) -> Spent {
         self.unsettled
+    }
+
+    pub(super) fn short(&self) -> Option<ReachedBudget> {
+        self.short
     }
 }
 
@@ -76,7 +94,7 @@ impl Machine {
     /// Takes the answer to a request that is on record.
     pub(super) fn take_grant(&mut self, ask: u64, slice: Budget) {
         self.reservations.asks = ask;
-        self.limits.budget = Budget { wall_time: self.limits.budget.wall_time, ..slice };
+        self.set_slice(slice);
     }
 
     /// Takes a retry that is on record: the failed attempt counts, and the next one has reserved as much.
@@ -100,7 +118,7 @@ impl Machine {
     ///
     /// The limit because of which the call must not be made.
     pub(super) fn reserve(&mut self, context: &TurnContext, request: &mut Request) -> Result<(), Shortage> {
-        if !self.limits.budget.limits_model_calls() {
+        if !self.budget().limits_model_calls() {
             return Ok(());
         }
         let left = self.budget_left();
@@ -141,7 +159,7 @@ impl Machine {
             BudgetKind::CostMicros
         };
         let wants = left.exactly(&wanted).with_each(left, u64::saturating_sub);
-        Shortage { limit: ReachedLimit::before(kind, &self.limits.budget, &self.committed(), &needed), wants }
+        Shortage { limit: ReachedLimit::before(kind, &self.budget(), &self.committed(), &needed), wants }
     }
 
     /// Returns the fewest output tokens of a useful response.
@@ -189,7 +207,7 @@ impl Machine {
 
     /// Describes by how much a limit is exceeded because an attempt took more than was reserved for it.
     fn overrun(&self, reserved: &Spent, spent: &Spent) -> Option<String> {
-        let (budget, charged) = (&self.limits.budget, self.charged());
+        let (budget, charged) = (self.budget(), self.charged());
         let over = |limit: Option<u64>, now: Option<u64>, reserved: Option<u64>, spent: Option<u64>| {
             let over = now?.saturating_sub(limit?);
             (over > 0 && spent? > reserved?).then_some(over)
@@ -245,7 +263,7 @@ impl Machine {
             self.reservations.attempt = Some(reserved);
             return;
         };
-        let reached = ReachedLimit::before(kind, &self.limits.budget, &self.committed(), &reserved);
+        let reached = ReachedLimit::before(kind, &self.budget(), &self.committed(), &reserved);
         self.stop(Ending::Budget(reached), out);
     }
 
@@ -256,28 +274,47 @@ impl Machine {
         self.reservations.asking = Asking::No;
     }
 
-    /// Returns whether the parent session can still be asked for what is needed now.
-    pub(super) fn may_ask(&self) -> bool {
-        self.asks_for_budget && self.reservations.asking != Asking::Answered
+    /// Returns whether a request for more waits for its answer.
+    pub(crate) fn awaits_budget(&self) -> bool {
+        self.reservations.asking == Asking::Waiting
     }
 
-    /// Asks the parent session for more, once for each need. Returns whether its answer is to be awaited.
-    pub(super) fn ask_for_budget(&mut self, wants: Budget, out: &mut Vec<Action>) -> bool {
+    /// Returns whether the parent session or the application can still be asked for what is needed now.
+    pub(super) fn may_ask(&self) -> bool {
+        self.slice.is_some() && self.reservations.asking != Asking::Answered
+    }
+
+    /// Asks for more, once for each need. Returns whether the answer is to be awaited.
+    pub(super) fn ask_for_budget(
+        &mut self,
+        wants: Budget,
+        unpriced: Option<String>,
+        out: &mut Vec<Action>,
+    ) -> bool {
         if !self.may_ask() {
             return false;
         }
         if self.reservations.asking == Asking::No {
             self.reservations.asking = Asking::Waiting;
             self.reservations.asks += 1;
-            let (ask, has) = (self.reservations.asks, Budget { wall_time: None, ..self.limits.budget });
-            out.push(Action::AskBudget { ask, has: Box::new(has), wants: Box::new(wants) });
+            let (ask, has) = (self.reservations.asks, Budget { wall_time: None, ..self.budget() });
+            out.push(Action::AskBudget { ask, has: Box::new(has), wants: Box::new(wants), unpriced });
         }
         true
     }
 
     /// Asks for what a model call lacks, and waits. Returns whether it does.
     pub(super) fn ask_for_model_call(&mut self, shortage: &Shortage, out: &mut Vec<Action>) -> bool {
-        let asks = self.ask_for_budget(shortage.wants, out);
+        let asks = self.ask_for_budget(shortage.wants, None, out);
+        if asks {
+            self.phase = Phase::AwaitingBudget;
+        }
+        asks
+    }
+
+    /// Asks whether a model without a known price may be called, and waits. Returns whether it does.
+    pub(super) fn ask_for_price(&mut self, model: &str, out: &mut Vec<Action>) -> bool {
+        let asks = self.ask_for_budget(Budget::default(), Some(model.to_owned()), out);
         if asks {
             self.phase = Phase::AwaitingBudget;
         }
@@ -295,7 +332,7 @@ impl Machine {
             return false;
         }
         let wants = Budget { tool_calls: Some(waiting), ..Budget::default() };
-        self.ask_for_budget(wants, out)
+        self.ask_for_budget(wants, None, out)
     }
 
     /// Notes that tool calls have started.
@@ -306,15 +343,27 @@ impl Machine {
     }
 
     /// Takes the answer to a request for more, and goes on.
-    pub(super) fn budget_granted(&mut self, ask: u64, slice: Budget, out: &mut Vec<Action>) {
+    pub(super) fn budget_granted(
+        &mut self,
+        ask: u64,
+        slice: Budget,
+        short: Option<ReachedBudget>,
+        out: &mut Vec<Action>,
+    ) {
         if self.reservations.asking != Asking::Waiting || ask != self.reservations.asks {
             return;
         }
-        self.reservations.asking = Asking::Answered;
-        self.limits.budget = Budget { wall_time: self.limits.budget.wall_time, ..slice };
+        // Without the limit on cost, the need for a price is met, and that for an amount is another one.
+        let is_met = self.budget().cost_micros.is_some() && slice.cost_micros.is_none();
+        self.reservations.asking = if is_met { Asking::No } else { Asking::Answered };
+        self.reservations.short = short;
+        self.set_slice(slice);
         self.answer_asks(out);
         match self.phase {
-            Phase::AwaitingBudget => self.proceed(out),
+            Phase::AwaitingBudget => match self.context.as_ref().and_then(|context| self.unpriced(context)) {
+                Some(error) => self.fail(error, out),
+                None => self.proceed(out),
+            },
             Phase::RunningTools(_) => self.advance_round(out),
             Phase::Resting
             | Phase::LoadingContext { .. }
@@ -334,10 +383,49 @@ impl Machine {
     /// Returns what is left of a slice when the session rests.
     pub(super) fn return_slice(&mut self) {
         self.stop_asking();
-        if self.asks_for_budget && self.reservations.asking == Asking::No {
-            let committed = self.committed();
-            let wall_time = self.limits.budget.wall_time;
-            self.limits.budget = Budget { wall_time, ..self.limits.budget.exactly(&committed) };
+        if self.reservations.asking == Asking::No {
+            self.empty_slice();
+        }
+    }
+
+    /// Returns the limits of the session itself.
+    pub(crate) fn own_budget(&self) -> Budget {
+        self.limits.budget
+    }
+
+    fn empty_slice(&mut self) {
+        let committed = self.committed();
+        if let Some(slice) = &mut self.slice {
+            slice.has = slice.has.exactly(&committed);
+        }
+    }
+
+    /// Returns the limits that hold now: the session's own, or its slice of a wider budget.
+    pub(super) fn budget(&self) -> Budget {
+        let own = self.limits.budget;
+        self.slice.map_or(own, |slice| Budget { wall_time: own.wall_time, ..slice.has })
+    }
+
+    fn set_slice(&mut self, has: Budget) {
+        if let Some(slice) = &mut self.slice {
+            slice.has = has;
+        }
+    }
+
+    /// Takes notice of whom the session can ask for more: it has nothing then until it asks.
+    pub(super) fn take_source(&mut self, asks: Option<AsksFor>) {
+        let Some(asks) = asks else { return };
+        let has = self.limits.budget.or(&asks.limited);
+        self.slice = Some(Slice { limited: asks.limited, has });
+        self.empty_slice();
+    }
+
+    /// Holds the slice to new limits of the session itself.
+    pub(super) fn limit_slice(&mut self) {
+        let (own, committed) = (self.limits.budget, self.committed());
+        if let Some(slice) = &mut self.slice {
+            let limited = own.or(&slice.limited).exactly(&committed);
+            slice.has = limited.with_each(&slice.has, u64::max).lowest(&own);
         }
     }
 }

@@ -34,7 +34,7 @@ impl Machine {
         machine.system = machine.context.as_mut().map(|context| system_message(context).into());
         machine.forked_from = start.forked_from;
         machine.children = Children::after(start.subagents_named);
-        machine.asks_for_budget = start.asks_for_budget;
+        machine.take_source(start.asks);
         machine.start_compacted(start.compactions);
         machine
     }
@@ -65,7 +65,7 @@ impl Machine {
             forked_from: Some(ForkedFrom { session_id, turns }),
             compactions: self.compactions.of_history(turns),
             subagents_named: self.subagents_named(),
-            asks_for_budget: false,
+            asks: None,
         })
     }
 

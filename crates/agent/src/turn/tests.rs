@@ -35,6 +35,6 @@ use pintle_tools::{DeclaredChange, Effect, Reconciliation, ToolErrorKind};
 use self::harness::{Harness, calls};
 use super::*;
 use crate::protocol::{
-    Budget, BudgetKind, CallKey, CallPlan, Followed, Outcome, OutcomeStatus, Preparation, SegmentId,
+    AsksFor, Budget, BudgetKind, CallKey, CallPlan, Followed, Outcome, OutcomeStatus, Preparation, SegmentId,
     SegmentKind, Start, TurnKind,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_agent::BudgetKind;
+use pintle_agent::{BudgetKind, BudgetScope};
 use serde_json::Value;
 
 use super::sanitize;
@@ -103,7 +103,14 @@ pub(super) fn plural(count: u64, noun: &str) -> String {
 
 /// `12,345 tokens used, the limit is 10,000`, or `9,900 tokens used, the limit is 10,000, and the next call needs at least
 /// 350`.
-pub(super) fn budget(budget: BudgetKind, limit: u64, spent: u64, needed: Option<u64>) -> String {
+pub(super) fn budget(
+    scope: BudgetScope,
+    budget: BudgetKind,
+    limit: u64,
+    spent: u64,
+    needed: Option<u64>,
+) -> String {
+    let of = if scope == BudgetScope::Session { String::new() } else { format!(" of the {scope}") };
     #[expect(clippy::cast_precision_loss, reason = "dollars for a person")]
     let dollars = |micros: u64| format!("${:.4}", micros as f64 / 1e6);
     let next = |shown: &dyn Fn(u64) -> String| {
@@ -113,20 +120,20 @@ pub(super) fn budget(budget: BudgetKind, limit: u64, spent: u64, needed: Option<
     };
     match budget {
         BudgetKind::Tokens => {
-            format!("{} tokens used, the limit is {}{}", count(spent), count(limit), next(&count))
+            format!("{} tokens used, the limit{of} is {}{}", count(spent), count(limit), next(&count))
         }
         BudgetKind::CostMicros => {
             let next = next(&dollars);
-            format!("{} spent, the limit is {}{next}", dollars(spent), dollars(limit))
+            format!("{} spent, the limit{of} is {}{next}", dollars(spent), dollars(limit))
         }
         BudgetKind::WallTimeMs => {
             let [spent, limit] = [spent, limit].map(|millis| duration(Duration::from_millis(millis)));
-            format!("{spent} elapsed, the limit is {limit}")
+            format!("{spent} elapsed, the limit{of} is {limit}")
         }
         BudgetKind::ToolCalls => {
-            format!("{} made, the limit is {}", plural(spent, "tool call"), count(limit))
+            format!("{} made, the limit{of} is {}", plural(spent, "tool call"), count(limit))
         }
-        _ => format!("{} used, the limit is {}", count(spent), count(limit)),
+        _ => format!("{} used, the limit{of} is {}", count(spent), count(limit)),
     }
 }
 

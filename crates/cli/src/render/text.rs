@@ -179,8 +179,8 @@ impl TextView {
             EventKind::LoopDetection { message } => self.note("loop", message),
             EventKind::HistoryRepaired { message } => self.note("repaired", message),
             EventKind::Warning { message } => self.note("warning", message),
-            EventKind::BudgetReached { budget, limit, spent, needed } => {
-                self.note("limit", &summary::budget(*budget, *limit, *spent, *needed))
+            EventKind::BudgetReached { budget, limit, spent, needed, scope } => {
+                self.note("limit", &summary::budget(*scope, *budget, *limit, *spent, *needed))
             }
             EventKind::ContextFull { least_tokens, context_window } => {
                 let [least, window] = [least_tokens, context_window].map(|tokens| summary::count(*tokens));

@@ -315,8 +315,9 @@ impl Events {
         let limit = match kind {
             EventKind::TurnLimit { round: Some(rounds), .. } => ReachedLimit::Rounds { rounds: *rounds },
             EventKind::TurnLimit { total_turns: Some(turns), .. } => ReachedLimit::Turns { turns: *turns },
-            EventKind::BudgetReached { budget, limit, spent, needed } => {
-                ReachedLimit::Budget { budget: *budget, limit: *limit, spent: *spent, needed: *needed }
+            EventKind::BudgetReached { budget, limit, spent, needed, scope } => {
+                let (budget, limit, spent, scope) = (*budget, *limit, *spent, *scope);
+                ReachedLimit::Budget { budget, limit, spent, needed: *needed, scope }
             }
             EventKind::ContextFull { least_tokens, context_window } => {
                 let (least_tokens, context_window) = (*least_tokens, *context_window);

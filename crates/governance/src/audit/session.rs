@@ -3,7 +3,8 @@
 use std::fmt;
 
 use pintle_agent::protocol::{
-    BudgetKind, Checkpoint, CheckpointReason, ForkedFrom, OutcomeStatus, PolicyChange, SubagentStatus,
+    BudgetKind, BudgetScope, Checkpoint, CheckpointReason, ForkedFrom, OutcomeStatus, PolicyChange,
+    SubagentStatus,
 };
 use pintle_agent::{Principal, SessionId, Timestamp};
 use schemars::JsonSchema;
@@ -178,6 +179,9 @@ pub enum ReachedLimit {
         /// What the next call needed at least, if less than that was left.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         needed: Option<u64>,
+        /// Scope of the limit.
+        #[serde(default)]
+        scope: BudgetScope,
     },
     /// Rounds of tool calls of one input.
     Rounds {
@@ -297,9 +301,10 @@ impl NoticeKind {
 impl fmt::Display for ReachedLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Budget { budget, limit, spent, needed } => {
+            Self::Budget { budget, limit, spent, needed, scope } => {
                 let name = serde_json::to_value(budget).unwrap_or_default();
-                write!(f, "{} {limit}, {spent} spent", name.as_str().unwrap_or("budget"))?;
+                let name = name.as_str().unwrap_or("budget");
+                write!(f, "{name} of the {scope} {limit}, {spent} spent")?;
                 needed.map_or(Ok(()), |needed| write!(f, ", {needed} needed"))
             }
             Self::Rounds { rounds } => write!(f, "rounds of calls for one input: {rounds}"),

@@ -8,6 +8,8 @@
 //! sessions/ID/inherited/…        segments of the sessions that this one is a fork of: other names of the same files
 //! sessions/ID/blobs/3f9a…        the values of this session: other names of the same files
 //! sessions/ID/inbox/…            posted inputs
+//! ledgers/NAME.json              texts that an application keeps
+//! ledgers/lock                   locked by whoever replaces one
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -45,6 +47,18 @@ impl Layout {
 
     pub(super) fn blobs(&self) -> PathBuf {
         self.root.join("blobs")
+    }
+
+    pub(super) fn ledgers(&self) -> PathBuf {
+        self.root.join("ledgers")
+    }
+
+    pub(super) fn ledger(&self, name: &str) -> PathBuf {
+        self.ledgers().join(format!("{name}.json"))
+    }
+
+    pub(super) fn ledger_lock(&self) -> PathBuf {
+        self.ledgers().join("lock")
     }
 
     pub(super) fn blob(&self, hash: &Hash) -> PathBuf {

@@ -23,6 +23,10 @@ mod contract {
         let directory = tempfile::tempdir().unwrap();
         (crate::FileStore::open(directory.path().join("store")).unwrap(), directory)
     });
+    crate::store_contract!(ledgers, async || {
+        let directory = tempfile::tempdir().unwrap();
+        (crate::FileStore::open(directory.path().join("store")).unwrap(), directory)
+    });
 }
 
 fn id() -> SessionId {

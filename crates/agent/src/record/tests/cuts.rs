@@ -375,7 +375,7 @@ fn downtime_between_processes_is_not_run_time() {
     let cases = [
         (0, InputKind::Submit { run, text: "go".into() }, Some(10)),
         (3_000, InputKind::Steer { text: "faster".into() }, None),
-        (86_400_000, InputKind::Resumed { attached: Vec::new() }, Some(7)),
+        (86_400_000, InputKind::Resumed { attached: Vec::new(), asks: None }, Some(7)),
     ];
     for (at, kind, expected) in cases {
         let actions = machine.step(Input::new(Timestamp::from_millis(at), kind));

@@ -88,7 +88,7 @@ impl Member {
             && self.asked != Some(ask)
         {
             self.asked = Some(ask);
-            self.messages.push_back(InputKind::ChildAsked { agent, ask, has, wants });
+            self.messages.push_back(InputKind::ChildAsked { agent, ask, has, wants, unpriced: None });
         }
     }
 }
@@ -149,7 +149,7 @@ impl Tree {
         self.members[0].harness.tell(message);
         if let (Some(ask), Some(slice)) = (asked, self.members[0].harness.granted.get(*agent).copied()) {
             let member = &mut self.members[index];
-            member.harness.tell(InputKind::BudgetGranted { ask, slice });
+            member.harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
             member.load();
             member.report(agent);
         }
@@ -182,7 +182,7 @@ impl Tree {
             // Nobody saw how the attempt ended.
             self.truth += member.attempt().map_or(0, |most| 10 + most);
             member.answered = member.harness.requests.len();
-            member.harness.tell(InputKind::Resumed { attached: Vec::new() });
+            member.harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
             member.load();
             member.report(AGENTS[index - 1]);
         }
@@ -191,7 +191,7 @@ impl Tree {
         let root = &mut self.members[0];
         self.truth += root.attempt().map_or(0, |most| 10 + most);
         root.answered = root.harness.requests.len();
-        root.harness.tell(InputKind::Resumed { attached });
+        root.harness.tell(InputKind::Resumed { attached, asks: None });
         root.load();
     }
 }

@@ -1,7 +1,7 @@
 //! Subagents: their spending and their end.
 
 use super::*;
-use crate::protocol::SubagentSettings;
+use crate::protocol::{BudgetScope, SubagentSettings};
 use crate::protocol::{SessionId, SubagentStatus};
 
 fn spawn(harness: &mut Harness, agent: &str) {
@@ -54,8 +54,13 @@ fn subagent_spending_stops_the_tree_at_the_limit() {
     assert_eq!(harness.wanted(), ["stop subagents"]);
     harness.finish_started(1, "it was stopped", Some(ToolErrorKind::Failed));
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
-    let reached =
-        EventKind::BudgetReached { budget: BudgetKind::Tokens, limit: 100, spent: 111, needed: None };
+    let reached = EventKind::BudgetReached {
+        budget: BudgetKind::Tokens,
+        limit: 100,
+        spent: 111,
+        needed: None,
+        scope: BudgetScope::Session,
+    };
     assert!(harness.events.contains(&reached));
     assert_eq!(harness.requests.len(), 1);
 }

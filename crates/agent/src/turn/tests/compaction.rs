@@ -215,7 +215,7 @@ fn compaction_that_was_cut_off_is_made_again_or_forgotten() {
     answer(&mut harness, "first");
     harness.submit(&"y".repeat(1_600));
     let asked = newest(&harness);
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(newest(&harness), asked, "it is asked for again");
     harness.say("Summary.");
     harness.say("second");
@@ -225,7 +225,7 @@ fn compaction_that_was_cut_off_is_made_again_or_forgotten() {
     harness.submit("one");
     harness.say("first");
     harness.tell(InputKind::Compact);
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.machine.state(), SessionState::Idle);
 }
 

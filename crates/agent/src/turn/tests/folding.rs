@@ -139,7 +139,7 @@ proptest! {
         }
         prop_assert!(machine.spent.tokens() >= harness.machine.spent.tokens() || machine.state == SessionState::Closed);
         let at = machine.now;
-        machine.step(Input::new(at, InputKind::Resumed { attached: Vec::new() }));
+        machine.step(Input::new(at, InputKind::Resumed { attached: Vec::new(), asks: None }));
         prop_assert_eq!(well_formed(&machine), Ok(()));
     }
 }

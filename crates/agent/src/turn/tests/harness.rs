@@ -47,7 +47,7 @@ impl Harness {
 
     /// A subagent with these limits, which can ask for more.
     pub(super) fn subagent(limits: TurnLimits) -> Self {
-        Self::of(Machine::starting(Start { asks_for_budget: true, ..Start::new(limits, None) }))
+        Self::of(Machine::starting(Start { asks: Some(AsksFor::default()), ..Start::new(limits, None) }))
     }
 
     fn of(machine: Machine) -> Self {
@@ -114,8 +114,10 @@ impl Harness {
             Action::CancelTool { call } => self.wanted.push(format!("cancel {}", call.index)),
             Action::Reconcile { call, .. } => self.wanted.push(format!("reconcile {}", call.index)),
             Action::StopSubagents => self.wanted.push("stop subagents".into()),
-            Action::AskBudget { ask, has, wants } => {
-                self.wanted.push("ask budget".into());
+            Action::AskBudget { ask, has, wants, unpriced } => {
+                self.wanted.push(
+                    unpriced.map_or_else(|| "ask budget".into(), |model| format!("ask price of {model}")),
+                );
                 self.asked = Some((ask, *has, *wants));
             }
             Action::GrantBudget { agent, slice, .. } => {

@@ -3,7 +3,7 @@
 use pintle_llm::ModelInfo;
 
 use super::*;
-use crate::protocol::{Account, SessionId, SubagentSettings, TokenBounds};
+use crate::protocol::{Account, BudgetScope, ReachedBudget, SessionId, SubagentSettings, TokenBounds};
 
 /// The prompt `system` and the input `go` have at most 20 tokens: eight each for the message, and half of their bytes.
 const FIRST: u64 = 20;
@@ -197,9 +197,9 @@ fn compaction_reserves_like_any_call() {
 fn attempt_that_nobody_saw_end_counts_whole() {
     let mut harness = tokens(250);
     start(&mut harness, with_output(Some(100)));
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.machine.committed().tokens(), 240, "the lost attempt and the new one");
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
 }
 
@@ -233,7 +233,7 @@ fn spawn(harness: &mut Harness, agent: &str) {
 
 fn ask(harness: &mut Harness, agent: &str, has: u64, wants: u64) -> Option<u64> {
     let (has, wants) = (Budget::default().with_tokens(has), Budget::default().with_tokens(wants));
-    harness.tell(InputKind::ChildAsked { agent: agent.into(), ask: 1, has, wants });
+    harness.tell(InputKind::ChildAsked { agent: agent.into(), ask: 1, has, wants, unpriced: None });
     harness.granted.get(agent).and_then(|slice| slice.tokens)
 }
 
@@ -275,7 +275,7 @@ fn slice_of_a_lost_subagent_counts_as_spent() {
     spawn(&mut harness, "one");
     spawn(&mut harness, "two");
     account(&mut harness, "one", 50, 0, false);
-    harness.tell(InputKind::Resumed { attached: vec!["two".into()] });
+    harness.tell(InputKind::Resumed { attached: vec!["two".into()], asks: None });
     let left = harness.machine.budget_left().tokens;
     assert_eq!(left, Some(1_000 - 250 - 187), "one is lost with its slice, two keeps its own");
     assert_eq!(harness.machine.spent().tokens(), 50);
@@ -290,7 +290,7 @@ fn subagent() -> Harness {
 fn grant(harness: &mut Harness, tokens: u64, calls: u64) {
     let (ask, ..) = harness.asked.expect("it asked");
     let slice = Budget::default().with_tokens(tokens).with_tool_calls(calls);
-    harness.tell(InputKind::BudgetGranted { ask, slice });
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn subagent_asks_before_its_first_call_and_at_the_end_of_its_slice() {
     assert_eq!((harness.wanted().last().unwrap().as_str(), harness.requests.len()), ("ask budget", 0));
     let (_, has, wants) = harness.asked.unwrap();
     assert_eq!((has.tokens, wants.tokens), (Some(0), Some(1_000)), "enough for a comfortable output");
-    let stale = InputKind::BudgetGranted { ask: 7, slice: Budget::default() };
+    let stale = InputKind::BudgetGranted { ask: 7, slice: Budget::default(), short: None };
     harness.tell(stale);
     assert_eq!(harness.requests.len(), 0);
     grant(&mut harness, 2_000, 0);
@@ -316,7 +316,7 @@ fn subagent_asks_before_its_first_call_and_at_the_end_of_its_slice() {
     grant(&mut harness, 2_000, 1);
     harness.finish(0, "ok");
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Budget, "nothing was left for the other");
-    assert_eq!(harness.machine.limits.budget.tokens, Some(11), "the rest returns");
+    assert_eq!(harness.machine.budget().tokens, Some(11), "the rest returns");
     harness.submit("again");
     assert_eq!(harness.wanted().last().unwrap(), "ask budget");
 }
@@ -326,12 +326,12 @@ fn subagent_that_waits_for_its_budget_can_be_stopped_and_resumed() {
     let mut harness = subagent();
     harness.submit("go");
     harness.wanted();
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.wanted(), ["ask budget"], "the parent may not have answered");
     harness.tell(InputKind::Interrupt);
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
     grant(&mut harness, 500, 5);
-    assert_eq!(harness.machine.limits.budget.tokens, Some(0), "a late answer changes nothing");
+    assert_eq!(harness.machine.budget().tokens, Some(0), "a late answer changes nothing");
 }
 
 #[test]
@@ -346,6 +346,7 @@ fn request_of_a_subagent_goes_up_the_tree() {
         ask: 3,
         has: Budget::default().with_tokens(0).with_tool_calls(0),
         wants: Budget::default().with_tokens(5_000).with_tool_calls(0),
+        unpriced: None,
     };
     harness.tell(missing);
     assert_eq!(harness.wanted(), ["ask budget"]);
@@ -354,4 +355,78 @@ fn request_of_a_subagent_goes_up_the_tree() {
     assert_eq!(harness.wanted(), ["grant one"]);
     assert_eq!(harness.granted["one"].tokens, Some(5_000));
     assert_eq!(harness.machine.budget_left().tokens, Some(0));
+}
+
+#[test]
+fn limit_of_a_wider_scope_is_reported_as_what_stopped_the_session() {
+    let mut harness = subagent();
+    harness.submit("go");
+    let (ask, ..) = harness.asked.unwrap();
+    let slice = Budget::default().with_tokens(5).with_tool_calls(0);
+    let day = ReachedBudget::new(BudgetScope::Day, BudgetKind::Tokens, 100, 95);
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: Some(Box::new(day)) });
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Budget);
+    let reached = harness.events.iter().find_map(|event| match event {
+        EventKind::BudgetReached { budget, limit, spent, scope, .. } => {
+            Some((*budget, *limit, *spent, *scope))
+        }
+        _ => None,
+    });
+    assert_eq!(reached, Some((BudgetKind::Tokens, 100, 95, BudgetScope::Day)));
+}
+
+#[test]
+fn unknown_price_is_asked_about_and_only_the_limit_on_cost_is_lifted() {
+    let budget = Budget::default().with_tokens(0).with_cost_micros(0);
+    let mut harness = Harness::subagent(TurnLimits { budget, ..TurnLimits::default() });
+    harness.submit("go");
+    assert_eq!(harness.wanted().last().unwrap(), "ask price of m");
+    let (ask, ..) = harness.asked.unwrap();
+    let slice = Budget::default().with_tokens(0);
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
+    assert_eq!(harness.wanted(), ["ask budget"], "tokens are another need");
+    let (ask, ..) = harness.asked.unwrap();
+    let slice = Budget::default().with_tokens(5_000);
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
+    assert_eq!(harness.requests.len(), 1);
+    harness.say("done");
+    assert_eq!(harness.machine.spent().cost_micros, None);
+    assert_eq!(harness.machine.budget().cost_micros, None, "it was said once for the session");
+}
+
+#[test]
+fn model_without_a_price_is_not_called_if_nobody_agrees() {
+    let budget = Budget::default().with_cost_micros(0);
+    let mut harness = Harness::subagent(TurnLimits { budget, ..TurnLimits::default() });
+    harness.submit("go");
+    let (ask, has, _) = harness.asked.unwrap();
+    harness.tell(InputKind::BudgetGranted { ask, slice: has, short: None });
+    assert_eq!((harness.last_outcome().0, harness.requests.len()), (OutcomeStatus::Failed, 0));
+}
+
+#[test]
+fn price_is_asked_about_up_the_tree() {
+    let mut harness = Harness::subagent(TurnLimits {
+        budget: Budget::default().with_cost_micros(0),
+        ..TurnLimits::default()
+    });
+    start(&mut harness, priced());
+    let (ask, ..) = harness.asked.unwrap();
+    let slice = Budget::default().with_cost_micros(5_000_000_000);
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
+    spawn(&mut harness, "one");
+    harness.wanted();
+    let asked = |has| InputKind::ChildAsked {
+        agent: "one".into(),
+        ask: 1,
+        has,
+        wants: Budget::default(),
+        unpriced: Some("other".into()),
+    };
+    harness.tell(asked(Budget::default().with_cost_micros(0)));
+    assert_eq!(harness.wanted(), ["ask price of other"]);
+    let (ask, ..) = harness.asked.unwrap();
+    harness.tell(InputKind::BudgetGranted { ask, slice: Budget::default(), short: None });
+    assert_eq!(harness.wanted(), ["grant one"]);
+    assert_eq!(harness.granted["one"].cost_micros, None);
 }

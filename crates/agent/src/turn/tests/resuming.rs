@@ -31,7 +31,7 @@ const HOST_GONE: &str = "results a0:Interrupted: the program that ran this call 
 #[test]
 fn repeated_call_counts_once() {
     for (mut harness, repeated) in [(starting(Effect::Read), 0), (running(Effect::Read), 1)] {
-        harness.tell(InputKind::Resumed { attached: Vec::new() });
+        harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
         assert_eq!(resumed(&harness), (0, repeated));
         harness.wanted();
         harness.prepared(0, Effect::Read, &[]);
@@ -64,7 +64,7 @@ fn abandoned_repeat_is_answered_as_interrupted() {
     ];
     for (when, stop) in cases {
         let mut harness = running(Effect::Read);
-        harness.tell(InputKind::Resumed { attached: Vec::new() });
+        harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
         stop(&mut harness);
         assert_eq!(harness.outcomes.len(), 1, "{when}");
         harness.submit("again");
@@ -85,7 +85,7 @@ fn calls_of_a_stopping_turn_are_not_repeated() {
     for (mut harness, expected, result) in cases {
         harness.tell(InputKind::Interrupt);
         harness.wanted();
-        harness.tell(InputKind::Resumed { attached: Vec::new() });
+        harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
         assert_eq!((resumed(&harness), harness.wanted()), (expected, Vec::new()));
         assert_eq!(harness.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
         harness.submit("again");
@@ -96,7 +96,7 @@ fn calls_of_a_stopping_turn_are_not_repeated() {
 #[test]
 fn unrepeatable_call_is_answered_and_the_turn_continues() {
     let mut harness = running(Effect::Execute);
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(resumed(&harness), (1, 0));
     assert!(harness.sent()[2].starts_with(HOST_GONE));
 }
@@ -105,10 +105,10 @@ fn unrepeatable_call_is_answered_and_the_turn_continues() {
 fn model_call_is_repeated_unless_the_turn_was_stopping() {
     let mut harness = Harness::new();
     harness.submit("go");
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!((harness.requests.len(), harness.outcomes.len()), (2, 0));
     harness.tell(InputKind::Interrupt);
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.requests.len(), 2);
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
 }
@@ -119,7 +119,7 @@ fn downtime_does_not_count_as_run_time() {
     let mut harness = Harness::with(TurnLimits { budget, ..TurnLimits::default() });
     harness.submit("go");
     harness.clock += 10_000;
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!((harness.requests.len(), harness.outcomes.len()), (2, 0), "the model is asked again");
     harness.clock += 60;
     harness.round("a");
@@ -129,16 +129,16 @@ fn downtime_does_not_count_as_run_time() {
 #[test]
 fn each_phase_resumes() {
     let mut harness = Harness::new();
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.wanted(), [""; 0], "nothing was in progress");
     harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.wanted(), ["load", "load"]);
     harness.tell(InputKind::Abort);
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.wanted(), ["clean up", "clean up"]);
     harness.tell(InputKind::CleanedUp);
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.kinds().last().unwrap(), "SESSION_END", "an ended session stays closed");
 }
 
@@ -147,7 +147,7 @@ fn writing() -> Harness {
     let mut harness = running(Effect::Write);
     harness.declare(0);
     harness.wanted();
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!((resumed(&harness), harness.wanted()), ((0, 0), vec!["reconcile 0".to_owned()]));
     harness
 }
@@ -201,7 +201,7 @@ fn untouched_files_let_the_call_run_again_under_the_same_decision() {
 fn a_call_that_declared_nothing_changed_nothing_and_runs_again() {
     let mut harness = running(Effect::Write);
     harness.wanted();
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!((resumed(&harness), harness.wanted()), ((0, 1), vec!["prepare 0".to_owned()]));
 }
 
@@ -219,7 +219,7 @@ fn a_comparison_does_not_hold_up_an_interrupt() {
 #[test]
 fn files_are_looked_at_again_after_another_crash() {
     let mut harness = writing();
-    harness.tell(InputKind::Resumed { attached: Vec::new() });
+    harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.wanted(), ["reconcile 0"]);
     harness.reconciled(0, Reconciliation::Done);
     assert!(harness.sent()[2].contains("had done its work"), "{:?}", harness.sent());

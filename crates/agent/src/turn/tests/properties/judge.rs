@@ -84,20 +84,17 @@ fn chains_are_reported(harness: &Harness, from: usize) -> Result<(), String> {
 }
 
 fn may_call_the_model(machine: &Machine) -> Result<(), String> {
-    let (limits, committed) = (&machine.limits, machine.committed());
+    let (limits, budget, committed) = (&machine.limits, machine.budget(), machine.committed());
     let rounds = machine.progress.as_ref().map_or(0, |progress| progress.rounds);
     let below = |limit: u64, count: u64| limit == 0 || count < limit;
     let within = |limit: Option<u64>, count: u64| limit.is_none_or(|limit| count <= limit);
     let checks = [
         ("turns", below(limits.max_turns, machine.turns)),
         ("rounds", below(limits.max_tool_rounds_per_input, rounds)),
-        ("tokens", within(limits.budget.tokens, committed.tokens())),
+        ("tokens", within(budget.tokens, committed.tokens())),
         (
             "cost",
-            limits
-                .budget
-                .cost_micros
-                .is_none_or(|limit| committed.cost_micros.is_some_and(|cost| cost <= limit)),
+            budget.cost_micros.is_none_or(|limit| committed.cost_micros.is_some_and(|cost| cost <= limit)),
         ),
     ];
     match checks.iter().find(|(_, holds)| !holds) {
@@ -107,7 +104,7 @@ fn may_call_the_model(machine: &Machine) -> Result<(), String> {
 }
 
 fn may_have_run_a_tool(machine: &Machine) -> Result<(), String> {
-    let (limit, spent) = (machine.limits.budget.tool_calls, machine.spent());
+    let (limit, spent) = (machine.budget().tool_calls, machine.spent());
     if limit.is_some_and(|limit| spent.tool_calls > limit) {
         return Err(format!("{} tool calls with a limit of {limit:?}", spent.tool_calls));
     }

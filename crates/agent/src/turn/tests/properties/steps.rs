@@ -216,13 +216,13 @@ pub(in super::super) fn take(harness: &mut Harness, step: &Step) {
                 wall_time: None,
                 tool_calls: more(has.tool_calls, wants.tool_calls),
             };
-            harness.tell(InputKind::BudgetGranted { ask, slice });
+            harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
         }
         Step::Resume => {
             // Segments and subagents end with the process that had them open.
             harness.segment_is_open = false;
             harness.children.clear();
-            harness.tell(InputKind::Resumed { attached: Vec::new() });
+            harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
         }
         Step::CleanUp => {
             if matches!(harness.machine.phase, Phase::CleaningUp) {
@@ -376,7 +376,7 @@ fn child(harness: &mut Harness, step: &Step) {
             let spent = harness.spent_by.get(&agent).copied().unwrap_or_default();
             let wants = Budget::default().with_tokens(*tokens).with_cost_micros(*tokens).with_tool_calls(1);
             let has = limited;
-            harness.tell(InputKind::ChildAsked { agent: agent.clone(), ask: 1, has, wants });
+            harness.tell(InputKind::ChildAsked { agent: agent.clone(), ask: 1, has, wants, unpriced: None });
             let Some(slice) = harness.granted.get(&agent).copied() else { return };
             let left = slice.left(&spent);
             let tokens = left.tokens.unwrap_or(*tokens).min(*tokens);
