@@ -114,6 +114,9 @@ fn lost_container_ends_the_run_without_fallback() {
     assert_eq!(output.stderr, "pintle: network failure: the execution environment is lost\n");
     // The calls after the first one may still find the dying container, or none.
     assert!(output.stdout.contains("the connection to docker:"), "{output:?}");
-    assert_eq!(output.stdout.matches("(environment lost").count(), 3, "{output:?}");
+    // A change is judged once more before it happens, and its path cannot be resolved any more.
+    let [lost, denied] =
+        ["(environment lost", "[write_file] x (denied"].map(|text| output.stdout.matches(text).count());
+    assert_eq!((lost + denied, denied <= 1), (3, true), "{output:?}");
     assert_eq!(remote.local_files(), ["script.toml"]);
 }
