@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use crate::protocol::{Account, Budget, Principal, ReachedBudget, SessionId};
+use crate::protocol::{Account, Budget, Principal, ReachedBudget, SessionId, Spent};
 
 /// Gives a session more of its budget when what it has does not suffice for its next call: out of limits that are wider
 /// than the session, such as those of a day, or after a person has agreed.
@@ -32,6 +32,8 @@ pub struct BudgetRequest {
     pub session: SessionId,
     /// Amounts that it has spent and holds, over its whole life.
     pub account: Account,
+    /// Amounts that it has spent and holds since its run began.
+    pub in_run: Spent,
     /// Limits that were set for the session itself, over its whole life.
     pub own: Budget,
     /// What it has so far, over its whole life. It is limited in nothing that is `None` here.
@@ -41,6 +43,22 @@ pub struct BudgetRequest {
     /// Model that it would call although the limit on cost could not be enforced: its price is unknown, or that of an
     /// earlier one was. An answer without a limit on cost lets it; what the session costs is unknown from then on.
     pub unpriced: Option<String>,
+}
+
+impl BudgetRequest {
+    /// Creates a request of a session that has spent nothing, has nothing, and wants nothing.
+    #[must_use]
+    pub fn new(session: SessionId) -> Self {
+        Self {
+            session,
+            account: Account::default(),
+            in_run: Spent::default(),
+            own: Budget::default(),
+            has: Budget::default(),
+            wants: Budget::default(),
+            unpriced: None,
+        }
+    }
 }
 
 /// Answer to a [`BudgetRequest`].
@@ -54,19 +72,28 @@ pub struct BudgetAnswer {
     pub short: Option<ReachedBudget>,
     /// Who agreed, if a person was asked.
     pub by: Option<Principal>,
+    /// Why nobody can tell what is left. The run fails with it.
+    pub failure: Option<String>,
 }
 
 impl BudgetAnswer {
     /// Creates an answer with the new limits of the session.
     #[must_use]
     pub fn new(limits: Budget) -> Self {
-        Self { limits, short: None, by: None }
+        Self { limits, ..Self::default() }
     }
 
     /// Adds the limit because of which it is less than what was asked for.
     #[must_use]
     pub fn short_of(mut self, limit: ReachedBudget) -> Self {
         self.short = Some(limit);
+        self
+    }
+
+    /// Fails the run, since nobody can tell what is left.
+    #[must_use]
+    pub fn failed(mut self, failure: impl Into<String>) -> Self {
+        self.failure = Some(failure.into());
         self
     }
 

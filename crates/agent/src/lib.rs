@@ -11,6 +11,7 @@ mod driver;
 mod error;
 mod event_log;
 mod hooks;
+mod ledger;
 mod profile;
 mod project_docs;
 mod prompt;
@@ -32,6 +33,7 @@ pub use error::SessionError;
 pub use hooks::{
     CallAnswer, EndAnswer, HookContext, HookSession, Hooks, InputAnswer, ResultAnswer, SessionSource,
 };
+pub use ledger::{Ledger, Ledgers};
 pub use profile::{
     ModelFamily, ProfileData, ProfileDataError, ProviderProfile, SearchBy, SubagentTools, Toolset,
     ToolsetOptions, UnknownFamily,

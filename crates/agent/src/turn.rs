@@ -263,8 +263,8 @@ impl Machine {
             InputKind::ChildAsked { agent, ask, has, wants, unpriced } => {
                 self.child_asked(agent, ask, has, wants, unpriced, out);
             }
-            InputKind::BudgetGranted { ask, slice, short } => {
-                self.budget_granted(ask, slice, short.map(|short| *short), out);
+            InputKind::BudgetGranted { ask, slice, short, failure } => {
+                self.budget_granted(ask, slice, short.map(|short| *short), failure, out);
             }
             InputKind::ChildEnded { agent, status, turns_used, .. } => {
                 self.child_ended(&agent, status, turns_used, out);
@@ -313,7 +313,7 @@ impl Machine {
     }
 
     fn start_run(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
-        self.progress = Some(Progress::new(run, self.now));
+        self.progress = Some(Progress::new(run, self.now, self.charged()));
         self.state = SessionState::Processing;
         self.time_run(out);
         self.start_input(text, out);

@@ -155,6 +155,12 @@ impl Prompter {
         Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
     }
 
+    /// Asks a question that belongs to no call. Returns `None` without a terminal, or if input has ended.
+    pub(crate) async fn ask_now(&self, text: &str, prompt: &str) -> Option<String> {
+        let terminal = self.shared.terminal.as_ref()?;
+        terminal.ask(|size| render::question(text, &[], prompt, size, terminal.style)).await
+    }
+
     async fn wait_until_shown(&self, key: &str) {
         let mut shown = self.shared.shown.subscribe();
         // The sender lives as long as `self`.

@@ -31,7 +31,7 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
             Failure::new(exit, "turn limit reached").with_hint("raise it with --max-turns")
         }
         (OutcomeStatus::Budget, None) => Failure::new(exit, "budget exhausted")
-            .with_hint("raise it with --max-tokens, --max-cost or --max-time"),
+            .with_hint("raise it with --max-tokens, --max-cost, --max-calls, --max-time or --budget"),
         (OutcomeStatus::ContextFull, None) => {
             Failure::new(exit, "the next request exceeds the model's context window and was not sent")
                 .with_hint("use a model with a larger window, or split the task")
@@ -157,7 +157,10 @@ mod tests {
         let cases = [
             (OutcomeStatus::RoundLimit, "tool round limit reached; raise it with --max-tool-rounds"),
             (OutcomeStatus::TurnLimit, "turn limit reached; raise it with --max-turns"),
-            (OutcomeStatus::Budget, "budget exhausted; raise it with --max-tokens, --max-cost or --max-time"),
+            (
+                OutcomeStatus::Budget,
+                "budget exhausted; raise it with --max-tokens, --max-cost, --max-calls, --max-time or --budget",
+            ),
             (
                 OutcomeStatus::ContextFull,
                 "the next request exceeds the model's context window and was not sent; use a model with a larger window, or split the task",

@@ -6,6 +6,7 @@ mod approve;
 mod args;
 mod ask;
 mod audit;
+mod budget;
 mod command_line;
 mod completions;
 mod console;

@@ -32,6 +32,7 @@ pub(crate) use self::sanitize::{diff_lines, escape_hidden, sanitize};
 pub(crate) use self::style::Style;
 pub(crate) use self::subagent_names::call_key;
 use self::subagent_names::call_key_of;
+pub(crate) use self::summary::{amount_of_budget, parse_amount};
 pub(crate) use self::text::Detail;
 use self::text::TextView;
 pub(crate) use self::word_wrap::WordWrapper;

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_agent::{CompactionPolicy, OutcomeStatus, Session, SessionConfig, TurnLimits};
+use pintle_agent::{BudgetSource, CompactionPolicy, OutcomeStatus, Session, SessionConfig, TurnLimits};
 use pintle_governance::{ExternalHooks, HiddenPathGate, HookCommands, HookRun, Mode, Policy, PolicyGate};
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
 
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, RunArgs};
+use crate::budget;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::environment::{EnvSession, EnvTarget, SANDBOX_HINT, SandboxState, SandboxUse};
@@ -155,7 +156,10 @@ impl SessionRun<'_> {
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
         let prompter = Prompter::from_process(style, process_env.principal(), args.wait_approval);
-        let config = config(args).with_redactions(hardening::secrets(process_env));
+        let budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
+        let config = config(args)
+            .with_budget(budget::of_session(&budget))
+            .with_redactions(hardening::secrets(process_env));
         let limits = config.limits.clone();
         let is_kept = kept.is_some();
         let is_resumed = kept.as_ref().is_some_and(|kept| matches!(kept.origin, Origin::Resumed(_)));
@@ -178,7 +182,8 @@ impl SessionRun<'_> {
         }
         prompter.set_policy(policy.clone());
         let hooks = hooks(user_hooks, project_hooks, env_session, &policy, process_env)?;
-        let governed = Governed { policy: &policy, hooks };
+        let budget = budget::source(budget, &prompter, process_env)?;
+        let governed = Governed { policy: &policy, hooks, budget };
         let mut session = session(args, config, model, env_session, governed, prompter.clone(), kept)?;
         policy.attach(session.handle());
         let mut beginning = policy.on_record();
@@ -224,7 +229,6 @@ fn config(args: &RunArgs) -> SessionConfig {
     let mut config = SessionConfig::default()
         .with_max_turns(args.max_turns)
         .with_max_tool_rounds(args.max_tool_rounds)
-        .with_budget(args.budget.into())
         .with_compaction(compaction(args.compact_at))
         .with_model_timeout(timeout::limits(args.model.timeout))
         .with_reasoning_effort(effort);
@@ -241,7 +245,7 @@ fn session(
     prompter: Prompter,
     kept: Option<Kept>,
 ) -> Result<Session, Failure> {
-    let Governed { policy, hooks } = governed;
+    let Governed { policy, hooks, budget } = governed;
     let limits = config.limits.clone();
     let profile = toolset::for_run(model, args, prompter.is_attended())?;
     let environment = env_session.environment();
@@ -254,6 +258,9 @@ fn session(
         .approver(prompter);
     if let Some(hooks) = hooks {
         builder = builder.hooks(hooks);
+    }
+    if let Some(source) = budget {
+        builder = builder.budget_source(source);
     }
     if args.confinement.read_before_write {
         builder = builder.gate(ReadBeforeWrite::new(environment));
@@ -279,6 +286,7 @@ fn session(
 struct Governed<'a> {
     policy: &'a Policy,
     hooks: Option<ExternalHooks>,
+    budget: Option<Arc<dyn BudgetSource>>,
 }
 
 /// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run

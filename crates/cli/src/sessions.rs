@@ -102,6 +102,11 @@ impl Sessions {
         })
     }
 
+    /// Returns the store, which has the ledgers of days beside the sessions.
+    pub(crate) fn into_store(self) -> FileStore {
+        self.store
+    }
+
     /// Returns the directory of the command's state.
     ///
     /// # Errors

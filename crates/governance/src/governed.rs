@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{
-    Approver, Budget, Hooks, Journal, PolicyChange, Principal, Record, Session, SessionBuilder, SessionError,
-    SessionId,
+    Approver, BudgetSource, Hooks, Journal, PolicyChange, Principal, Record, Session, SessionBuilder,
+    SessionError, SessionId,
 };
 
 use crate::gate::GrantGate;
@@ -228,6 +228,14 @@ impl GovernedBuilder {
         self
     }
 
+    /// Sets where the session gets its budget from, such as a [`SessionBudget`](crate::SessionBudget) that holds all sessions
+    /// of a day to a limit. The limits of the grant hold besides.
+    #[must_use]
+    pub fn budget(mut self, source: Arc<dyn BudgetSource>) -> Self {
+        self.session = self.session.budget_source(source);
+        self
+    }
+
     /// Sets the limit on sessions at a time.
     #[must_use]
     pub fn slots(mut self, slots: SessionSlots) -> Self {
@@ -279,7 +287,7 @@ impl GovernedBuilder {
             return Err(GovernError::Grant(reason));
         }
         let mut config = self.session.session_config().clone();
-        config.limits.budget = lesser(&config.limits.budget, &grant.budget.budget());
+        config.limits.budget = config.limits.budget.lower(&grant.budget.budget());
         config.subagents.max_depth = config.subagents.max_depth.min(grant.delegation.depth);
         let width = usize::try_from(grant.delegation.width).unwrap_or(usize::MAX);
         config.subagents.max_open = config.subagents.max_open.min(width);
@@ -314,19 +322,6 @@ fn restore(policy: &Policy, record: &Record) -> Result<(), GovernError> {
         }
     }
     Ok(())
-}
-
-/// Returns the smaller of two budgets, limit by limit.
-fn lesser(one: &Budget, other: &Budget) -> Budget {
-    fn least<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
-        one.into_iter().chain(other).min()
-    }
-    let mut budget = *one;
-    budget.tokens = least(one.tokens, other.tokens);
-    budget.cost_micros = least(one.cost_micros, other.cost_micros);
-    budget.wall_time = least(one.wall_time, other.wall_time);
-    budget.tool_calls = least(one.tool_calls, other.tool_calls);
-    budget
 }
 
 #[cfg(test)]

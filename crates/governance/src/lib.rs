@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod budget;
 mod gate;
 mod governed;
 mod grant;
@@ -14,6 +15,10 @@ mod revocation;
 mod rules;
 
 pub use audit::{Audit, AuditError, AuditReport, CallHistory};
+pub use budget::{
+    Agreement, AtLimit, BudgetApprover, BudgetError, BudgetLimits, BudgetQuestion, SessionBudget,
+    UnknownPrice, parse_dollars,
+};
 pub use gate::GrantGate;
 pub use governed::{GovernError, GovernedBuilder, GovernedSession, SessionSlots};
 pub use grant::{

@@ -15,6 +15,7 @@ use pintle_tools::gate::{CommandLine, Permission};
 
 pub(crate) use self::facts::are_below;
 pub use self::file::RulesError;
+pub(crate) use self::file::form_error;
 pub use self::rule::{Rule, RuleError};
 
 /// Rules from files, from the command line, or of an application. Those that deny take precedence over those that ask, and

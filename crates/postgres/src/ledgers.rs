@@ -1,5 +1,7 @@
 //! Ledgers.
 
+use std::io;
+
 use async_trait::async_trait;
 use pintle_store::{Ledger, Ledgers, StoreError, check_ledger_name};
 
@@ -20,27 +22,27 @@ const REMOVE: &str = "DELETE FROM ledgers WHERE name = $1 AND version = $2 RETUR
 
 #[async_trait]
 impl Ledgers for PostgresStore {
-    async fn ledger(&self, name: &str) -> Result<Ledger, StoreError> {
+    async fn ledger(&self, name: &str) -> io::Result<Ledger> {
         const ACTION: &str = "read a ledger";
         check_ledger_name(name)?;
         let rows = self.database.main.query_repeatable(ACTION, READ, parameters![name]).await?;
         let Some(row) = rows.first() else { return Ok(Ledger::default()) };
         let ledger = || Ok(Ledger::new(number(row.try_get(0)?), row.try_get::<_, String>(1)?));
-        ledger().map_err(|error| unreadable(ACTION, &error))
+        Ok(ledger().map_err(|error| unreadable(ACTION, &error))?)
     }
 
-    async fn replace_ledger(&self, name: &str, version: u64, text: &str) -> Result<bool, StoreError> {
+    async fn replace_ledger(&self, name: &str, version: u64, text: &str) -> io::Result<bool> {
         const ACTION: &str = "replace a ledger";
         check_ledger_name(name)?;
         let before = integer(version);
         let main = &self.database.main;
-        let rows = match (version, text) {
+        let answered = match (version, text) {
             // Nothing is to be there, and nothing is to come.
             (0, "") => return Ok(self.ledger(name).await?.version == 0),
-            (_, "") => main.query(ACTION, REMOVE, parameters![name, before]).await?,
-            (0, _) => main.query(ACTION, CREATE, parameters![name, before, text]).await?,
-            (_, _) => main.query(ACTION, REPLACE, parameters![name, before, text]).await?,
+            (_, "") => main.query(ACTION, REMOVE, parameters![name, before]).await,
+            (0, _) => main.query(ACTION, CREATE, parameters![name, before, text]).await,
+            (_, _) => main.query(ACTION, REPLACE, parameters![name, before, text]).await,
         };
-        Ok(!rows.is_empty())
+        Ok(!answered.map_err(StoreError::from)?.is_empty())
     }
 }

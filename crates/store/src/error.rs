@@ -106,6 +106,8 @@ impl From<StoreError> for io::Error {
     fn from(error: StoreError) -> Self {
         let kind = if let StoreError::Io { source, .. } | StoreError::Service { source, .. } = &error {
             source.kind()
+        } else if let StoreError::InvalidName(_) = &error {
+            io::ErrorKind::InvalidInput
         } else {
             io::ErrorKind::Other
         };

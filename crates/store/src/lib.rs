@@ -23,10 +23,10 @@ pub use file::FileStore;
 pub use hash::{Hash, InvalidHash};
 pub use holder::Holder;
 pub use journal::{Fork, ForkError, Reached, StoredJournal, fork, post_input, reached, read_record};
-pub use ledger::{Ledger, Ledgers, check_ledger_name};
+pub use ledger::check_ledger_name;
 pub use memory::MemoryStore;
 // Types of the agent in the interface of stores, so that a host needs no second dependency for them.
-pub use pintle_agent::{Barrier, Fence, Record, SessionId, Timestamp};
+pub use pintle_agent::{Barrier, Fence, Ledger, Ledgers, Record, SessionId, Timestamp};
 pub use prune::{PrunePolicy, Pruned, delete_tree, prune};
 pub use store::{
     Filter, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader, SessionStore,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use pintle_agent::{Barrier, Fence, SessionId};
+use pintle_agent::{Barrier, Fence, Ledger, Ledgers, SessionId};
 use tokio::sync::watch;
 
 use crate::blob::{self, Blobs, move_to_blobs};
@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::format::CLOSED;
 use crate::hash::Hash;
 use crate::holder::Holder;
-use crate::ledger::{Ledger, Ledgers, check_ledger_name};
+use crate::ledger::check_ledger_name;
 use crate::line::{Chain, Header, RawLine};
 use crate::store::{
     Filter, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader, SessionStore,
@@ -130,12 +130,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[async_trait]
 impl Ledgers for MemoryStore {
-    async fn ledger(&self, name: &str) -> Result<Ledger, StoreError> {
+    async fn ledger(&self, name: &str) -> io::Result<Ledger> {
         check_ledger_name(name)?;
         Ok(lock(&self.ledgers).get(name).cloned().unwrap_or_default())
     }
 
-    async fn replace_ledger(&self, name: &str, version: u64, text: &str) -> Result<bool, StoreError> {
+    async fn replace_ledger(&self, name: &str, version: u64, text: &str) -> io::Result<bool> {
         check_ledger_name(name)?;
         let mut ledgers = lock(&self.ledgers);
         if ledgers.get(name).map_or(0, |ledger| ledger.version) != version {

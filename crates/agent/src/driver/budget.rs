@@ -55,11 +55,16 @@ impl Driver {
             return None;
         }
         let Some(source) = self.budget.source() else {
-            return Some(InputKind::BudgetGranted { ask, slice: self.machine.own_budget(), short: None });
+            return Some(InputKind::BudgetGranted {
+                ask,
+                slice: self.machine.own_budget(),
+                short: None,
+                failure: None,
+            });
         };
         let (session, account) = (self.log.session_id().clone(), self.machine.account());
-        let request =
-            BudgetRequest { session, account, own: self.machine.own_budget(), has, wants, unpriced };
+        let (in_run, own) = (self.machine.committed_in_run(), self.machine.own_budget());
+        let request = BudgetRequest { session, account, in_run, own, has, wants, unpriced };
         let stopped = CancellationToken::new();
         self.budget.request = Some(stopped.clone().drop_guard());
         self.budget.has_drawn = true;
@@ -75,10 +80,10 @@ impl Driver {
 
     /// Takes the answer of the source. The machine ignores it if the need is gone.
     pub(super) async fn take_granted(&mut self, granted: Granted) {
-        let Granted { ask, answer: BudgetAnswer { limits, short, by } } = granted;
+        let Granted { ask, answer: BudgetAnswer { limits, short, by, failure } } = granted;
         self.author = by;
         let short = short.map(Box::new);
-        self.step(InputKind::BudgetGranted { ask, slice: limits, short }).await;
+        self.step(InputKind::BudgetGranted { ask, slice: limits, short, failure }).await;
     }
 
     /// Stops a request that nobody waits for any more, and tells the source where the session stands when it rests.

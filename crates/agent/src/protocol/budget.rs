@@ -172,13 +172,16 @@ impl Budget {
         }
     }
 
-    /// Returns the lower of both limits on each amount. Time is not limited.
-    pub(crate) fn lowest(&self, other: &Self) -> Self {
-        let least = |ours: Option<u64>, theirs: Option<u64>| ours.into_iter().chain(theirs).min();
+    /// Returns the lower of both limits on each amount.
+    #[must_use]
+    pub fn lower(&self, other: &Self) -> Self {
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
         Self {
             tokens: least(self.tokens, other.tokens),
             cost_micros: least(self.cost_micros, other.cost_micros),
-            wall_time: None,
+            wall_time: least(self.wall_time, other.wall_time),
             tool_calls: least(self.tool_calls, other.tool_calls),
         }
     }

@@ -343,6 +343,9 @@ pub enum InputKind {
         /// Limit of a wider scope because of which it is less than what was asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         short: Option<Box<ReachedBudget>>,
+        /// Why nobody can tell what is left of a wider budget. The run fails.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
     },
     /// A subagent is closed.
     ChildEnded {

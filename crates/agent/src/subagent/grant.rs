@@ -27,7 +27,7 @@ impl Grants {
         if let Some(receiver) = &mut self.0 {
             while receiver.changed().await.is_ok() {
                 if let Some(Grant { ask, slice }) = *receiver.borrow_and_update() {
-                    return InputKind::BudgetGranted { ask, slice, short: None };
+                    return InputKind::BudgetGranted { ask, slice, short: None, failure: None };
                 }
             }
         }

@@ -14,7 +14,8 @@ use super::ending::Ending;
 use super::round::{NotRun, Round};
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, EventKind, LoadId, ModelCallId, OutcomeStatus, RunId, SegmentKind, Timestamp, Turn, TurnContext,
+    Action, EventKind, LoadId, ModelCallId, OutcomeStatus, RunId, SegmentKind, Spent, Timestamp, Turn,
+    TurnContext,
 };
 
 /// Share of the context window above which a warning is emitted.
@@ -43,10 +44,13 @@ pub(super) struct Progress {
     /// Times that hooks have sent the model on.
     #[serde(default)]
     pub(super) sent_on: u32,
+    /// What the session had spent when the run began.
+    #[serde(default)]
+    pub(super) spent_before: Spent,
 }
 
 impl Progress {
-    pub(super) fn new(run: RunId, since: Timestamp) -> Self {
+    pub(super) fn new(run: RunId, since: Timestamp, spent_before: Spent) -> Self {
         Self {
             run,
             since,
@@ -57,6 +61,7 @@ impl Progress {
             model_calls: 0,
             tool_calls: 0,
             sent_on: 0,
+            spent_before,
         }
     }
 }

@@ -173,7 +173,7 @@ impl Machine {
             }
             return;
         }
-        self.progress = Some(Progress::new(run, self.now));
+        self.progress = Some(Progress::new(run, self.now, self.charged()));
         self.state = SessionState::Processing;
         self.fold_user(text, followed, out);
     }

@@ -4,7 +4,7 @@
 //! and its output limit, which is lowered to what is left. The reservation returns when the attempt has told what it took.
 //! One that does not tell counts whole.
 
-use pintle_llm::{ErrorInfo, ErrorKind, HistoryItem, ModelInfo, Request, Usage};
+use pintle_llm::{Error, ErrorInfo, ErrorKind, HistoryItem, ModelInfo, Request, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::budget::{ReachedLimit, cost, spent_on};
@@ -348,6 +348,7 @@ impl Machine {
         ask: u64,
         slice: Budget,
         short: Option<ReachedBudget>,
+        failure: Option<String>,
         out: &mut Vec<Action>,
     ) {
         if self.reservations.asking != Asking::Waiting || ask != self.reservations.asks {
@@ -359,6 +360,12 @@ impl Machine {
         self.reservations.short = short;
         self.set_slice(slice);
         self.answer_asks(out);
+        if let Some(failure) = failure
+            && matches!(self.phase, Phase::AwaitingBudget)
+        {
+            self.fail(Error::new(ErrorKind::Configuration, failure).info().clone(), out);
+            return;
+        }
         match self.phase {
             Phase::AwaitingBudget => match self.context.as_ref().and_then(|context| self.unpriced(context)) {
                 Some(error) => self.fail(error, out),
@@ -386,6 +393,12 @@ impl Machine {
         if self.reservations.asking == Asking::No {
             self.empty_slice();
         }
+    }
+
+    /// Returns everything spent or held since the current run began; nothing between runs.
+    pub(crate) fn committed_in_run(&self) -> Spent {
+        let before = self.progress.as_ref().map(|progress| progress.spent_before);
+        before.map_or_else(Spent::default, |before| self.committed().since(&before))
     }
 
     /// Returns the limits of the session itself.
@@ -425,7 +438,7 @@ impl Machine {
         let (own, committed) = (self.limits.budget, self.committed());
         if let Some(slice) = &mut self.slice {
             let limited = own.or(&slice.limited).exactly(&committed);
-            slice.has = limited.with_each(&slice.has, u64::max).lowest(&own);
+            slice.has = limited.with_each(&slice.has, u64::max).lower(&own);
         }
     }
 }

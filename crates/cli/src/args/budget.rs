@@ -1,16 +1,15 @@
-//! Flags that set a budget for a run.
+//! Flags that set the budget of a run.
 
 use std::time::Duration;
 
-use clap::Args;
-use pintle_agent::Budget;
+use clap::{Args, ValueEnum};
+use pintle_governance::{AtLimit, BudgetLimits, UnknownPrice, parse_dollars};
 
+use crate::failure::{Failure, OrFailure as _};
 use crate::timeout;
 
-const MICROS_PER_DOLLAR: u64 = 1_000_000;
-
-/// Limits on tokens, cost and time of a run, subagents included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
+/// Limits on tokens, cost, calls and time, subagents included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct BudgetArgs {
     /// Stop after this many input and output tokens, subagents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -18,59 +17,99 @@ pub(crate) struct BudgetArgs {
     /// Stop after spending this many US dollars at catalog prices, subagents included (e.g. 0.50)
     #[arg(long, value_name = "DOLLARS", value_parser = micros)]
     pub(crate) max_cost: Option<u64>,
+    /// Stop after this many calls of tools, subagents included
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_calls: Option<u64>,
     /// Stop after this time, including waits for approval (e.g. 90s, 15m, 1h; a bare number is seconds)
     #[arg(long, value_name = "TIME", value_parser = timeout::parse)]
     pub(crate) max_time: Option<Duration>,
+    /// Limit tokens, cost, calls or time of a run, of the session, or of all sessions of a day in UTC (e.g. day.cost=5)
+    #[arg(long, value_name = "SCOPE.KEY=VALUE")]
+    pub(crate) budget: Vec<String>,
+    /// What happens when a limit on tokens, cost or calls is reached [default: stop]
+    #[arg(long, value_name = "ACTION", value_enum)]
+    pub(crate) at_limit: Option<LimitAction>,
+    /// What happens under a limit on cost with a model whose price is unknown [default: refuse]
+    #[arg(long, value_name = "ACTION", value_enum)]
+    pub(crate) unknown_price: Option<PriceAction>,
 }
 
-impl From<BudgetArgs> for Budget {
-    fn from(args: BudgetArgs) -> Self {
-        let mut budget = Self::default();
-        budget.tokens = args.max_tokens;
-        budget.cost_micros = args.max_cost;
-        budget.wall_time = args.max_time;
-        budget
+/// What happens at a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LimitAction {
+    /// The run stops before the call that would exceed it
+    Stop,
+    /// You are asked for more at the terminal; without one, the run stops
+    Ask,
+}
+
+/// What happens without a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PriceAction {
+    /// The model is not called
+    Refuse,
+    /// You are asked at the terminal whether cost is not limited; without one, the model is not called
+    Ask,
+}
+
+impl BudgetArgs {
+    /// Replaces limits by those of the flags.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for a limit that is wrong.
+    pub(crate) fn apply(&self, limits: &mut BudgetLimits) -> Result<(), Failure> {
+        let session = &mut limits.session;
+        session.tokens = self.max_tokens.or(session.tokens);
+        session.cost_micros = self.max_cost.or(session.cost_micros);
+        session.tool_calls = self.max_calls.or(session.tool_calls);
+        limits.run.wall_time = self.max_time.or(limits.run.wall_time);
+        for text in &self.budget {
+            limits.set_limit(text).or_usage("--budget is wrong")?;
+        }
+        match self.at_limit {
+            Some(LimitAction::Stop) => limits.at_limit = AtLimit::Stop,
+            Some(LimitAction::Ask) => limits.at_limit = AtLimit::Ask,
+            None => {}
+        }
+        match self.unknown_price {
+            Some(PriceAction::Refuse) => limits.unknown_price = UnknownPrice::Refuse,
+            Some(PriceAction::Ask) => limits.unknown_price = UnknownPrice::Ask,
+            None => {}
+        }
+        Ok(())
     }
 }
 
 /// Parses decimal dollars into millionths of a dollar.
 fn micros(text: &str) -> Result<u64, String> {
-    let expected =
-        || "expected a positive dollar amount with at most six decimal places, such as 2 or 0.50".to_owned();
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || whole.len() + fraction.len() == 0 || fraction.len() > 6 {
-        return Err(expected());
-    }
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| expected())? };
-    let fraction: u64 = format!("{fraction:0<6}").parse().map_err(|_| expected())?;
-    let micros = whole.checked_mul(MICROS_PER_DOLLAR).and_then(|micros| micros.checked_add(fraction));
-    micros.filter(|micros| *micros > 0).ok_or_else(expected)
+    parse_dollars(text).ok_or_else(|| {
+        "expected a positive dollar amount with at most six decimal places, such as 2 or 0.50".to_owned()
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use pintle_agent::Budget;
+
     use super::*;
 
     #[test]
-    fn dollars_parse_to_millionths() {
-        for (text, expected) in [
-            ("2", Some(2_000_000)),
-            ("0.5", Some(500_000)),
-            (".25", Some(250_000)),
-            ("1.", Some(1_000_000)),
-            ("0.000001", Some(1)),
-            ("0.0000001", None),
-            ("0", None),
-            ("0.00", None),
-            ("", None),
-            (".", None),
-            ("-1", None),
-            ("1e3", None),
-            ("$1", None),
-            ("99999999999999999999", None),
-        ] {
-            assert_eq!(micros(text).ok(), expected, "{text:?}");
-        }
+    fn flags_replace_the_limits_of_the_file() {
+        let mut limits =
+            BudgetLimits::parse("f", "[session]\ntokens = 5\ncalls = 7\n[day]\ncost = 1\n").unwrap();
+        let args = BudgetArgs {
+            max_tokens: Some(9),
+            max_time: Some(Duration::from_secs(3)),
+            budget: vec!["day.cost=2".to_owned()],
+            at_limit: Some(LimitAction::Ask),
+            ..BudgetArgs::default()
+        };
+        args.apply(&mut limits).unwrap();
+        assert_eq!(limits.session, Budget::default().with_tokens(9).with_tool_calls(7));
+        assert_eq!(limits.run, Budget::default().with_wall_time(Duration::from_secs(3)));
+        assert_eq!((limits.day.cost_micros, limits.at_limit), (Some(2_000_000), AtLimit::Ask));
+        let wrong = BudgetArgs { budget: vec!["day.cots=2".to_owned()], ..BudgetArgs::default() };
+        assert!(wrong.apply(&mut limits).unwrap_err().message().contains("cost"));
     }
 }

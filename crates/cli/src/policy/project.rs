@@ -13,13 +13,16 @@ use crate::failure::{Failure, OrFailure as _};
 const DIRECTORY: &str = ".pintle";
 
 /// Its files, of which the hash that is trusted is made.
-const FILES: [&str; 2] = [RULES, HOOKS];
+const FILES: [&str; 3] = [RULES, HOOKS, BUDGET];
 
 /// The rules file.
 const RULES: &str = "rules.toml";
 
 /// The file with commands that run at points of a session.
 pub(super) const HOOKS: &str = "hooks.toml";
+
+/// The file with limits on what is spent.
+const BUDGET: &str = "budget.toml";
 
 /// Largest file, in bytes.
 const MAX_FILE: usize = 1 << 20;
@@ -75,7 +78,16 @@ impl Project {
 
     /// Returns the rules file, and its name for messages.
     pub(crate) fn rules(&self) -> Option<(String, &str)> {
-        let (name, text) = self.files.iter().find(|(name, _)| *name == RULES)?;
+        self.file(RULES)
+    }
+
+    /// Returns the file with limits on what is spent, and its name for messages.
+    pub(crate) fn budget(&self) -> Option<(String, &str)> {
+        self.file(BUDGET)
+    }
+
+    fn file(&self, name: &str) -> Option<(String, &str)> {
+        let (name, text) = self.files.iter().find(|(file, _)| *file == name)?;
         Some((format!("{DIRECTORY}/{name}"), text.as_str()))
     }
 

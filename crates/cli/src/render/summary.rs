@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pintle_agent::{BudgetKind, BudgetScope};
+use pintle_governance::parse_dollars;
 use serde_json::Value;
 
 use super::sanitize;
@@ -101,6 +102,33 @@ pub(super) fn plural(count: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", self::count(count))
 }
 
+/// `12,345 tokens`, `$0.5000`, `12 calls`: an amount of a budget.
+pub(crate) fn amount_of_budget(kind: BudgetKind, amount: u64) -> String {
+    match kind {
+        BudgetKind::Tokens => format!("{} tokens", count(amount)),
+        BudgetKind::CostMicros => dollars(amount),
+        BudgetKind::WallTimeMs => duration(Duration::from_millis(amount)),
+        BudgetKind::ToolCalls => plural(amount, "tool call"),
+        _ => count(amount),
+    }
+}
+
+/// Parses an amount of a budget as somebody types it: `20,000`, `$2.50`.
+pub(crate) fn parse_amount(kind: BudgetKind, text: &str) -> Option<u64> {
+    let text = text.trim().replace(',', "");
+    match kind {
+        BudgetKind::CostMicros => parse_dollars(text.strip_prefix('$').unwrap_or(&text)),
+        BudgetKind::Tokens | BudgetKind::WallTimeMs | BudgetKind::ToolCalls | _ => {
+            text.parse().ok().filter(|amount| *amount > 0)
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "dollars for a person")]
+fn dollars(micros: u64) -> String {
+    format!("${:.4}", micros as f64 / 1e6)
+}
+
 /// `12,345 tokens used, the limit is 10,000`, or `9,900 tokens used, the limit is 10,000, and the next call needs at least
 /// 350`.
 pub(super) fn budget(
@@ -111,8 +139,6 @@ pub(super) fn budget(
     needed: Option<u64>,
 ) -> String {
     let of = if scope == BudgetScope::Session { String::new() } else { format!(" of the {scope}") };
-    #[expect(clippy::cast_precision_loss, reason = "dollars for a person")]
-    let dollars = |micros: u64| format!("${:.4}", micros as f64 / 1e6);
     let next = |shown: &dyn Fn(u64) -> String| {
         needed.map_or_else(String::new, |needed| {
             format!(", and the next call needs at least {}", shown(needed))

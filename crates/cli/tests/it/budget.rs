@@ -1,8 +1,9 @@
-//! `--max-tokens`, `--max-cost`, `--max-time`, and requests that exceed the context window.
+//! Budgets of runs, sessions and days, and requests that exceed the context window.
 
 use pintle_testkit::Dialect;
 
 use crate::harness::{Harness, run, run_with_input};
+use crate::terminal::Terminal;
 
 const TWO_ROUNDS: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"sleep 0.2\" }\n\
                           [[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"sleep 600\" }\n\
@@ -20,7 +21,12 @@ fn runs_stop_at_their_budget() {
         assert_eq!(output.code, Some(3), "{flags:?}: {output:?}");
         assert!(output.stdout.contains(message), "{flags:?}: {output:?}");
         assert!(output.stdout.contains("[stopped: budget exhausted]"), "{flags:?}: {output:?}");
-        assert!(output.stderr.contains("raise it with --max-tokens, --max-cost or --max-time"), "{output:?}");
+        assert!(
+            output
+                .stderr
+                .contains("raise it with --max-tokens, --max-cost, --max-calls, --max-time or --budget"),
+            "{output:?}"
+        );
     }
 }
 
@@ -43,4 +49,142 @@ fn long_piped_input_is_shortened() {
     let log = "one line of a log, and another one after it\n".repeat(100_000);
     let output = run_with_input(&mut harness.command("run", &["Explain this"]), &log);
     assert_eq!(output.code, Some(0), "{output:?}");
+}
+
+/// A project with its own configuration and state, in which a run makes two calls.
+struct Fixture {
+    harness: Harness,
+    user: tempfile::TempDir,
+}
+
+const TWO_CALLS: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo x >>made\" }\n\
+                         [[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo x >>made\" }\n\
+                         [[turn]]\ntext = \"Done.\"\n";
+
+impl Fixture {
+    fn new(budget: &str) -> Self {
+        Self::with_turns(TWO_CALLS, budget)
+    }
+
+    /// A conversation in which every answer is a call.
+    fn that_never_ends() -> Self {
+        let call = TWO_CALLS.split_inclusive("}\n").next().unwrap();
+        Self::with_turns(&call.repeat(9), "")
+    }
+
+    fn with_turns(turns: &str, budget: &str) -> Self {
+        let user = tempfile::tempdir().unwrap();
+        std::fs::write(user.path().join("budget.toml"), budget).unwrap();
+        Self { harness: Harness::new(Dialect::AnthropicMessages, turns), user }
+    }
+
+    fn command(&self, flags: &[&str]) -> std::process::Command {
+        let mut command = self.harness.command("run", &["Go"]);
+        command.env("PINTLE_CONFIG_DIR", self.user.path());
+        command.env("PINTLE_STATE_DIR", self.user.path().join("state"));
+        command.args(flags);
+        command
+    }
+
+    /// Runs the task, and returns its exit code, its output, and the number of calls that ran so far.
+    fn run(&self, flags: &[&str]) -> (Option<i32>, String, usize) {
+        let output = run(&mut self.command(flags));
+        let made = std::fs::read_to_string(self.harness.path("made")).unwrap_or_default();
+        (output.code, output.stdout + &output.stderr, made.lines().count())
+    }
+}
+
+#[test]
+fn runs_of_a_day_share_its_limit() {
+    let fixture = Fixture::new("[day]\ncalls = 3\n");
+    let (code, text, made) = fixture.run(&[]);
+    assert_eq!((code, made), (Some(0), 2), "{text}");
+    let (code, text, made) = fixture.run(&[]);
+    assert_eq!((code, made), (Some(3), 3), "{text}");
+    assert!(text.contains("3 tool calls made, the limit of the day is 3"), "{text}");
+    // Also one that is not kept.
+    let (code, text, made) = fixture.run(&["--no-session"]);
+    assert_eq!((code, made), (Some(3), 3), "{text}");
+    let (code, text, made) = fixture.run(&["--budget", "day.calls=10"]);
+    assert_eq!((code, made), (Some(0), 5), "a flag replaces the limit of the file: {text}");
+    let ledgers = fixture.user.path().join("state/sessions/ledgers");
+    assert_eq!(std::fs::read_dir(ledgers).unwrap().count(), 2, "a lock and the ledger of today");
+}
+
+#[test]
+fn limits_of_a_run_begin_anew_and_those_of_a_session_do_not() {
+    for (flag, code, made) in [("run.calls=1", 3, 2), ("session.calls=1", 3, 1)] {
+        let fixture = Fixture::that_never_ends();
+        assert_eq!(fixture.run(&["--budget", flag]).2, 1, "{flag}");
+        let (found, text, calls) = fixture.run(&["--continue", "--budget", flag]);
+        assert_eq!((found, calls), (Some(code), made), "{flag}: {text}");
+    }
+    // A session keeps its own limits, whoever asked for more of a wider budget before.
+    let fixture = Fixture::that_never_ends();
+    fixture.run(&["--budget", "session.calls=1", "--budget", "day.calls=9"]);
+    let (code, text, made) = fixture.run(&["--continue"]);
+    assert_eq!((code, made), (Some(3), 1), "{text}");
+}
+
+#[test]
+fn project_lowers_limits_and_wrong_files_start_nothing() {
+    let fixture = Fixture::new("[session]\ncalls = 9\n");
+    std::fs::create_dir(fixture.harness.path(".pintle")).unwrap();
+    let file = fixture.harness.path(".pintle/budget.toml");
+    std::fs::write(&file, "at_limit = \"ask\"\n[session]\ncalls = 1\n").unwrap();
+    assert_eq!(fixture.run(&[]).2, 1);
+    std::fs::write(&file, "[session]\ncalls = 99\n").unwrap();
+    assert_eq!(fixture.run(&[]).2, 3, "it cannot raise them");
+
+    std::fs::write(&file, "[session]\n\ncals = 9\n").unwrap();
+    let sent = fixture.harness.server.requests().len();
+    for (broken, expected) in [
+        (&file, ".pintle/budget.toml: line 3: unknown field `cals`"),
+        (&fixture.user.path().join("budget.toml"), "budget.toml: line 1: unknown field `tokns`"),
+    ] {
+        if broken != &file {
+            std::fs::write(broken, "tokns = 5\n").unwrap();
+        }
+        let (code, text, _) = fixture.run(&[]);
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+    let fixture = Fixture::new("");
+    let (code, text, _) = fixture.run(&["--budget", "day.cots=1"]);
+    assert_eq!((code, text.contains("did you mean `cost`")), (Some(2), true), "{text}");
+    assert_eq!(fixture.harness.server.requests().len(), 0);
+    assert!(sent > 0);
+}
+
+#[test]
+fn more_is_asked_for_at_the_terminal() {
+    let fixture = Fixture::new("at_limit = \"ask\"\n[run]\ncalls = 1\n");
+    let mut terminal = Terminal::start(&fixture.command(&[]));
+    let screen = terminal.wait_for_text("or how much: ");
+    assert!(screen.contains("the limit of the run is reached: 1 tool call of 1 tool call"), "{screen}");
+    terminal.type_keys("5\n");
+    let (code, screen, _) = terminal.finish();
+    assert_eq!(code, Some(0), "{screen}");
+
+    let mut terminal = Terminal::start(&fixture.command(&[]));
+    terminal.wait_for_text("or how much: ");
+    terminal.type_keys("n\n");
+    let (code, screen, _) = terminal.finish();
+    assert_eq!(code, Some(3), "{screen}");
+
+    // Without a terminal, a limit is a limit.
+    assert_eq!(fixture.run(&[]).0, Some(3));
+}
+
+#[test]
+fn unknown_price_is_asked_about_at_the_terminal() {
+    for (answer, code) in [("y\n", Some(0)), ("n\n", Some(1))] {
+        let fixture = Fixture::new("unknown_price = \"ask\"\n[session]\ncost = 5\n");
+        let mut terminal = Terminal::start(&fixture.command(&["--model", "claude-of-tomorrow"]));
+        let screen = terminal.wait_for_text("without that limit? [y]es, [n]o: ");
+        assert!(screen.contains("the price of claude-of-tomorrow is unknown"), "{screen}");
+        terminal.type_keys(answer);
+        let (found, screen, _) = terminal.finish();
+        assert_eq!(found, code, "{screen}");
+    }
 }

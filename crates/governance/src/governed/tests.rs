@@ -4,7 +4,8 @@
 
 use async_trait::async_trait;
 use pintle_agent::{
-    ApprovalRequest, Decision, EventKind, JsonLines, OutcomeStatus, ProviderProfile, SessionConfig, Timestamp,
+    ApprovalRequest, Budget, Decision, EventKind, JsonLines, OutcomeStatus, ProviderProfile, SessionConfig,
+    Timestamp,
 };
 use pintle_env::MemoryEnvironment;
 use pintle_llm::testing::FakeAdapter;

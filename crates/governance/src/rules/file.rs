@@ -59,10 +59,9 @@ impl Rules {
     /// been one that denies.
     pub fn parse(source_name: &str, text: &str, workspace: &Path) -> Result<Self, RulesError> {
         let line_of = |offset: usize| text.get(..offset).unwrap_or_default().matches('\n').count() + 1;
-        let file: File = toml::from_str(text).map_err(|error| RulesError::Form {
-            source_name: source_name.to_owned(),
-            line: error.span().map_or(1, |span| line_of(span.start)),
-            message: message(&error, text),
+        let file: File = toml::from_str(text).map_err(|error| {
+            let (line, message) = form_error(&error, text, &KEYS);
+            RulesError::Form { source_name: source_name.to_owned(), line, message }
         })?;
         let mut rules = Self::new();
         let lists =
@@ -82,13 +81,17 @@ impl Rules {
     }
 }
 
-/// Returns what is wrong, with the key that may be meant.
-fn message(error: &toml::de::Error, text: &str) -> String {
+/// Returns the line of a mistake in a TOML file, and what is wrong, with the key that may be meant.
+pub(crate) fn form_error(error: &toml::de::Error, text: &str, keys: &[&str]) -> (usize, String) {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
     let message = error.message().trim().to_owned();
     let wrong = error.span().and_then(|span| text.get(span)).unwrap_or_default();
-    let meant = pintle_tools::most_similar(wrong, KEYS.into_iter());
+    let meant = pintle_tools::most_similar(wrong, keys.iter().copied());
     match meant.first() {
-        Some(key) if message.starts_with("unknown field") => format!("{message}; did you mean `{key}`?"),
-        Some(_) | None => message,
+        Some(key) if message.starts_with("unknown field") => {
+            (line, format!("{message}; did you mean `{key}`?"))
+        }
+        Some(_) | None => (line, message),
     }
 }

@@ -3,11 +3,12 @@
 use std::io;
 
 use async_trait::async_trait;
+use pintle_agent::{Ledger, Ledgers};
 use serde::{Deserialize, Serialize};
 
 use super::{FileStore, NEW, blocking, create_dir, io_error};
 use crate::error::StoreError;
-use crate::ledger::{Ledger, Ledgers, check_ledger_name};
+use crate::ledger::check_ledger_name;
 
 /// A ledger as it is in its file.
 #[derive(Serialize, Deserialize)]
@@ -18,14 +19,14 @@ struct Written {
 
 #[async_trait]
 impl Ledgers for FileStore {
-    async fn ledger(&self, name: &str) -> Result<Ledger, StoreError> {
+    async fn ledger(&self, name: &str) -> io::Result<Ledger> {
         let (this, name) = (self.clone(), name.to_owned());
-        blocking(move || this.ledger_now(&name)).await
+        Ok(blocking(move || this.ledger_now(&name)).await?)
     }
 
-    async fn replace_ledger(&self, name: &str, version: u64, text: &str) -> Result<bool, StoreError> {
+    async fn replace_ledger(&self, name: &str, version: u64, text: &str) -> io::Result<bool> {
         let (this, name, text) = (self.clone(), name.to_owned(), text.to_owned());
-        blocking(move || this.replace_ledger_now(&name, version, text)).await
+        Ok(blocking(move || this.replace_ledger_now(&name, version, text)).await?)
     }
 }
 

@@ -149,7 +149,7 @@ impl Tree {
         self.members[0].harness.tell(message);
         if let (Some(ask), Some(slice)) = (asked, self.members[0].harness.granted.get(*agent).copied()) {
             let member = &mut self.members[index];
-            member.harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
+            member.harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
             member.load();
             member.report(agent);
         }

@@ -290,7 +290,7 @@ fn subagent() -> Harness {
 fn grant(harness: &mut Harness, tokens: u64, calls: u64) {
     let (ask, ..) = harness.asked.expect("it asked");
     let slice = Budget::default().with_tokens(tokens).with_tool_calls(calls);
-    harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn subagent_asks_before_its_first_call_and_at_the_end_of_its_slice() {
     assert_eq!((harness.wanted().last().unwrap().as_str(), harness.requests.len()), ("ask budget", 0));
     let (_, has, wants) = harness.asked.unwrap();
     assert_eq!((has.tokens, wants.tokens), (Some(0), Some(1_000)), "enough for a comfortable output");
-    let stale = InputKind::BudgetGranted { ask: 7, slice: Budget::default(), short: None };
+    let stale = InputKind::BudgetGranted { ask: 7, slice: Budget::default(), short: None, failure: None };
     harness.tell(stale);
     assert_eq!(harness.requests.len(), 0);
     grant(&mut harness, 2_000, 0);
@@ -364,7 +364,7 @@ fn limit_of_a_wider_scope_is_reported_as_what_stopped_the_session() {
     let (ask, ..) = harness.asked.unwrap();
     let slice = Budget::default().with_tokens(5).with_tool_calls(0);
     let day = ReachedBudget::new(BudgetScope::Day, BudgetKind::Tokens, 100, 95);
-    harness.tell(InputKind::BudgetGranted { ask, slice, short: Some(Box::new(day)) });
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: Some(Box::new(day)), failure: None });
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Budget);
     let reached = harness.events.iter().find_map(|event| match event {
         EventKind::BudgetReached { budget, limit, spent, scope, .. } => {
@@ -383,11 +383,11 @@ fn unknown_price_is_asked_about_and_only_the_limit_on_cost_is_lifted() {
     assert_eq!(harness.wanted().last().unwrap(), "ask price of m");
     let (ask, ..) = harness.asked.unwrap();
     let slice = Budget::default().with_tokens(0);
-    harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
     assert_eq!(harness.wanted(), ["ask budget"], "tokens are another need");
     let (ask, ..) = harness.asked.unwrap();
     let slice = Budget::default().with_tokens(5_000);
-    harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
     assert_eq!(harness.requests.len(), 1);
     harness.say("done");
     assert_eq!(harness.machine.spent().cost_micros, None);
@@ -400,7 +400,7 @@ fn model_without_a_price_is_not_called_if_nobody_agrees() {
     let mut harness = Harness::subagent(TurnLimits { budget, ..TurnLimits::default() });
     harness.submit("go");
     let (ask, has, _) = harness.asked.unwrap();
-    harness.tell(InputKind::BudgetGranted { ask, slice: has, short: None });
+    harness.tell(InputKind::BudgetGranted { ask, slice: has, short: None, failure: None });
     assert_eq!((harness.last_outcome().0, harness.requests.len()), (OutcomeStatus::Failed, 0));
 }
 
@@ -413,7 +413,7 @@ fn price_is_asked_about_up_the_tree() {
     start(&mut harness, priced());
     let (ask, ..) = harness.asked.unwrap();
     let slice = Budget::default().with_cost_micros(5_000_000_000);
-    harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
+    harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
     spawn(&mut harness, "one");
     harness.wanted();
     let asked = |has| InputKind::ChildAsked {
@@ -426,7 +426,7 @@ fn price_is_asked_about_up_the_tree() {
     harness.tell(asked(Budget::default().with_cost_micros(0)));
     assert_eq!(harness.wanted(), ["ask price of other"]);
     let (ask, ..) = harness.asked.unwrap();
-    harness.tell(InputKind::BudgetGranted { ask, slice: Budget::default(), short: None });
+    harness.tell(InputKind::BudgetGranted { ask, slice: Budget::default(), short: None, failure: None });
     assert_eq!(harness.wanted(), ["grant one"]);
     assert_eq!(harness.granted["one"].cost_micros, None);
 }

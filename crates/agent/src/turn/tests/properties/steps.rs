@@ -216,7 +216,7 @@ pub(in super::super) fn take(harness: &mut Harness, step: &Step) {
                 wall_time: None,
                 tool_calls: more(has.tool_calls, wants.tool_calls),
             };
-            harness.tell(InputKind::BudgetGranted { ask, slice, short: None });
+            harness.tell(InputKind::BudgetGranted { ask, slice, short: None, failure: None });
         }
         Step::Resume => {
             // Segments and subagents end with the process that had them open.

@@ -1,0 +1,165 @@
+//! Budgets of a run: of the user's file, of flags, and of the project, and who is asked for more.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::{Budget, BudgetSource, Ledgers, ReachedBudget};
+use pintle_env::ExecutionEnvironment;
+use pintle_governance::{
+    Agreement, AtLimit, BudgetApprover, BudgetLimits, BudgetQuestion, SessionBudget, UnknownPrice,
+};
+
+use crate::approve::Prompter;
+use crate::args::BudgetArgs;
+use crate::failure::{Failure, OrFailure as _};
+use crate::policy::Project;
+use crate::process_env::{self, ProcessEnv};
+use crate::render::{amount_of_budget, parse_amount};
+use crate::sessions::Sessions;
+
+/// Loads the limits of a run: those of the user's file, replaced by flags, and lowered to those of the project.
+///
+/// # Errors
+///
+/// A usage failure for a file or a flag that is wrong: what is not understood could be a limit.
+pub(crate) async fn load(
+    args: &BudgetArgs,
+    environment: &dyn ExecutionEnvironment,
+    process_env: &ProcessEnv,
+) -> Result<BudgetLimits, Failure> {
+    let mut limits = user_limits(process_env)?;
+    args.apply(&mut limits)?;
+    let project = Project::read(environment).await?;
+    match project.as_ref().and_then(Project::budget) {
+        None => Ok(limits),
+        Some((name, text)) => {
+            let of_project = BudgetLimits::parse(&name, text)
+                .or_usage("the project's budget file is wrong, so nothing runs")?;
+            Ok(limits.lowered_to(&of_project))
+        }
+    }
+}
+
+fn user_limits(process_env: &ProcessEnv) -> Result<BudgetLimits, Failure> {
+    let Some(directory) = process_env.configuration_directory() else { return Ok(BudgetLimits::default()) };
+    let path = directory.join("budget.toml");
+    match process_env::read_text_if_there("budget file", &path)? {
+        None => Ok(BudgetLimits::default()),
+        Some(text) => BudgetLimits::parse(&path.display().to_string(), &text)
+            .or_usage("the budget file is wrong, so nothing runs"),
+    }
+}
+
+/// Returns the limits of the session itself. Time is that of each run.
+pub(crate) fn of_session(limits: &BudgetLimits) -> Budget {
+    let mut budget = limits.session;
+    budget.wall_time = limits.run.wall_time.into_iter().chain(budget.wall_time).min();
+    budget
+}
+
+/// Returns where the session gets its budget from; `None` if it has only its own limits, and nobody is asked.
+///
+/// # Errors
+///
+/// A failure if the ledger of the day cannot be kept.
+pub(crate) fn source(
+    limits: BudgetLimits,
+    prompter: &Prompter,
+    process_env: &ProcessEnv,
+) -> Result<Option<Arc<dyn BudgetSource>>, Failure> {
+    let asks = limits.at_limit == AtLimit::Ask || limits.unknown_price == UnknownPrice::Ask;
+    let asks = asks && prompter.is_attended();
+    let mut of_run = limits.run;
+    of_run.wall_time = None;
+    let has_day = limits.day != Budget::default();
+    if !asks && of_run == Budget::default() && !has_day {
+        return Ok(None);
+    }
+    let mut source = SessionBudget::new(limits);
+    if has_day {
+        let ledgers: Arc<dyn Ledgers> = Arc::new(Sessions::open(process_env)?.into_store());
+        source = source.with_ledgers(ledgers);
+    }
+    if asks {
+        source = source.with_approver(Arc::new(prompter.clone()));
+    }
+    Ok(Some(Arc::new(source)))
+}
+
+#[async_trait]
+impl BudgetApprover for Prompter {
+    async fn agree(&self, question: &BudgetQuestion) -> Option<Agreement> {
+        let (text, prompt) = match question {
+            BudgetQuestion::Limit { reached, needs, .. } => limit_question(reached, *needs),
+            BudgetQuestion::Price { model, .. } => (
+                format!("the price of {model} is unknown, so the limit on cost cannot be enforced"),
+                "Call it without that limit? [y]es, [n]o: ".to_owned(),
+            ),
+            _ => return None,
+        };
+        let answer = self.ask_now(&text, &prompt).await?;
+        let more = match question {
+            BudgetQuestion::Limit { reached, needs, .. } => agreed(&answer, reached, *needs)?,
+            BudgetQuestion::Price { .. } | _ => matches!(answer.trim(), "y" | "yes").then_some(0)?,
+        };
+        Some(Agreement::new(more, self.user()?))
+    }
+}
+
+fn limit_question(reached: &ReachedBudget, needs: u64) -> (String, String) {
+    let amount = |value| amount_of_budget(reached.budget, value);
+    let text = format!(
+        "the limit of the {} is reached: {} of {}, and the next call needs {} more",
+        reached.scope,
+        amount(reached.spent),
+        amount(reached.limit),
+        amount(needs)
+    );
+    (text, format!("Allow more? [y]es, {} more, [n]o, or how much: ", amount(offered(reached, needs))))
+}
+
+/// Returns what a plain yes adds: as much as the limit was, so that nobody is asked before each call.
+fn offered(reached: &ReachedBudget, needs: u64) -> u64 {
+    reached.limit.max(needs)
+}
+
+/// Parses an answer; `None` is a refusal.
+fn agreed(answer: &str, reached: &ReachedBudget, needs: u64) -> Option<u64> {
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some(offered(reached, needs)),
+        amount => parse_amount(reached.budget, amount).filter(|more| *more >= needs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_agent::{BudgetKind, BudgetScope};
+
+    use super::*;
+
+    #[test]
+    fn answers_add_to_a_limit() {
+        let reached = ReachedBudget::new(BudgetScope::Day, BudgetKind::CostMicros, 5_000_000, 4_900_000);
+        for (answer, expected) in [
+            ("y", Some(5_000_000)),
+            (" YES ", Some(5_000_000)),
+            ("2.50", Some(2_500_000)),
+            ("$3", Some(3_000_000)),
+            ("0.05", None),
+            ("n", None),
+            ("", None),
+            ("later", None),
+        ] {
+            assert_eq!(agreed(answer, &reached, 100_000), expected, "{answer:?}");
+        }
+        let tokens = ReachedBudget::new(BudgetScope::Run, BudgetKind::Tokens, 1_000, 900);
+        assert_eq!(agreed("20,000", &tokens, 9_000), Some(20_000));
+        assert_eq!(agreed("y", &tokens, 9_000), Some(9_000), "enough for the next call");
+        let (text, prompt) = limit_question(&reached, 100_000);
+        assert_eq!(
+            text,
+            "the limit of the day is reached: $4.9000 of $5.0000, and the next call needs $0.1000 more"
+        );
+        assert_eq!(prompt, "Allow more? [y]es, $5.0000 more, [n]o, or how much: ");
+    }
+}

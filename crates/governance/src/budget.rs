@@ -1,0 +1,482 @@
+//! Budgets of runs, sessions and days, and what happens when one is reached.
+
+mod file;
+mod ledger;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_agent::{
+    Account, Budget, BudgetAnswer, BudgetKind, BudgetRequest, BudgetScope, BudgetSource, Clock, Ledgers,
+    Principal, ReachedBudget, SessionId, SystemClock,
+};
+
+use serde::Deserialize;
+
+pub use self::file::{BudgetError, parse_dollars};
+use self::ledger::{Amounts, DayLedger, Limits, Share};
+
+/// Attempts to change the ledger of a day while others change it, and the pause between them.
+const ATTEMPTS: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Budgets in all scopes, and what happens when one is reached. A limit counts the subagents of the sessions in its scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BudgetLimits {
+    /// Limits on each run.
+    pub run: Budget,
+    /// Limits on a session over its whole life. Time is that of each run.
+    pub session: Budget,
+    /// Limits on all sessions of a day in UTC that use the same store. Time is not limited.
+    pub day: Budget,
+    /// What happens when a limit on tokens, cost or calls is reached. Time that is over always stops the run.
+    pub at_limit: AtLimit,
+    /// What happens under a limit on cost with a model whose price is unknown.
+    pub unknown_price: UnknownPrice,
+}
+
+/// What happens when a limit is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AtLimit {
+    /// The run stops before the call that would exceed it.
+    #[default]
+    Stop,
+    /// Somebody is asked for more; without anybody, the run stops.
+    Ask,
+}
+
+/// What happens under a limit on cost with a model whose price is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownPrice {
+    /// The model is not called.
+    #[default]
+    Refuse,
+    /// Somebody is asked whether it is called without counting its cost; without anybody, it is not.
+    Ask,
+}
+
+/// Question to somebody who can agree to spend more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BudgetQuestion {
+    /// A limit is reached.
+    Limit {
+        /// The session.
+        session: SessionId,
+        /// The limit.
+        reached: ReachedBudget,
+        /// Amount beyond it that the next call needs.
+        needs: u64,
+    },
+    /// The price of a model is unknown, and cost is limited.
+    Price {
+        /// The session.
+        session: SessionId,
+        /// The model.
+        model: String,
+    },
+}
+
+/// Agreement to spend more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Agreement {
+    /// Amount that is added to the limit, in its unit; without meaning for a price.
+    pub more: u64,
+    /// Who agreed.
+    pub by: Principal,
+}
+
+impl Agreement {
+    /// Creates an agreement.
+    #[must_use]
+    pub fn new(more: u64, by: Principal) -> Self {
+        Self { more, by }
+    }
+}
+
+/// Somebody who can agree to spend more.
+#[async_trait]
+pub trait BudgetApprover: std::fmt::Debug + Send + Sync {
+    /// Answers a question; `None` refuses. The run waits for it. A run that is stopped drops the future.
+    async fn agree(&self, question: &BudgetQuestion) -> Option<Agreement>;
+}
+
+/// Source of a session's budget: holds it to the limits of its runs, of itself, and of the day, and asks for more where that
+/// is allowed. Sessions may share it.
+///
+/// Each session reserves what it needs in the ledger of the day, so that all together never exceed it, in any number of
+/// processes. What a process that died had reserved counts as spent on that day until its session goes on.
+///
+/// What somebody agreed to for a run or a session lasts as long as this value, and for a day as long as the day.
+#[derive(Debug)]
+pub struct SessionBudget {
+    limits: BudgetLimits,
+    ledgers: Option<Arc<dyn Ledgers>>,
+    approver: Option<Arc<dyn BudgetApprover>>,
+    clock: Arc<dyn Clock>,
+    sessions: Mutex<HashMap<SessionId, State>>,
+}
+
+/// What is known of a session.
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// Day in whose ledger it has an entry.
+    day: Option<String>,
+    /// What somebody added to the limits of the session, and of its current run.
+    more: Amounts,
+    more_for_run: Amounts,
+}
+
+/// What a session can have, and the limit because of which it is less than it needs.
+#[derive(Clone, Copy, Debug)]
+struct Drawn {
+    limits: Budget,
+    short: Option<(ReachedBudget, u64)>,
+}
+
+impl SessionBudget {
+    /// Creates the source for these limits. Those of a day need [`ledgers`](Self::with_ledgers); without them they do not
+    /// count.
+    #[must_use]
+    pub fn new(limits: BudgetLimits) -> Self {
+        Self {
+            limits,
+            ledgers: None,
+            approver: None,
+            clock: Arc::new(SystemClock),
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// Sets where the ledgers of days are kept, as `budget-YYYY-MM-DD`.
+    #[must_use]
+    pub fn with_ledgers(mut self, ledgers: Arc<dyn Ledgers>) -> Self {
+        self.ledgers = Some(ledgers);
+        self
+    }
+
+    /// Sets who is asked for more.
+    #[must_use]
+    pub fn with_approver(mut self, approver: Arc<dyn BudgetApprover>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// Sets the clock that tells the day. Default: the system's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    fn today(&self) -> String {
+        let now = self.clock.now().to_string();
+        format!("budget-{}", now.get(..10).unwrap_or(&now))
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, State>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self, session: &SessionId) -> State {
+        self.sessions().get(session).cloned().unwrap_or_default()
+    }
+
+    /// Changes the ledger of a day.
+    ///
+    /// # Errors
+    ///
+    /// The cause, in words, if it cannot be read or written.
+    async fn change<T>(&self, day: &str, change: impl Fn(&mut DayLedger) -> T) -> Result<Option<T>, String> {
+        let Some(ledgers) = &self.ledgers else { return Ok(None) };
+        let failed = |error: &dyn std::fmt::Display| format!("the ledger `{day}` cannot be used: {error}");
+        for _ in 0..ATTEMPTS {
+            let stored = ledgers.ledger(day).await.map_err(|error| failed(&with_causes(&error)))?;
+            let mut ledger = match stored.text.as_str() {
+                "" => DayLedger::default(),
+                text => serde_json::from_str(text).map_err(|error| failed(&error))?,
+            };
+            let result = change(&mut ledger);
+            let text = serde_json::to_string(&ledger).map_err(|error| failed(&error))?;
+            let replaced = text == stored.text
+                || ledgers
+                    .replace_ledger(day, stored.version, &text)
+                    .await
+                    .map_err(|error| failed(&with_causes(&error)))?;
+            if replaced {
+                return Ok(Some(result));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Err(failed(&"others change it all the time"))
+    }
+
+    /// Reserves what a session needs in the ledger of today.
+    async fn draw_of_day(
+        &self,
+        session: &SessionId,
+        now: Amounts,
+        target: Amounts,
+    ) -> Result<(Option<Share>, Amounts), String> {
+        let (day, limits) = (self.limits.day, self.limits.day);
+        if day == Budget::default() {
+            return Ok((None, Amounts::default()));
+        }
+        let today = self.today();
+        let before = self.state(session).day.filter(|before| *before != today);
+        if let Some(before) = before {
+            self.change(&before, |ledger| ledger.settle(session.as_str(), now)).await?;
+        }
+        self.sessions().entry(session.clone()).or_default().day = Some(today.clone());
+        let drawn = self
+            .change(&today, |ledger| (ledger.draw(session.as_str(), now, target, &limits), ledger.raised))
+            .await?;
+        Ok(drawn.map_or((None, Amounts::default()), |(share, raised)| (Some(share), raised)))
+    }
+
+    /// Returns what a session can have now.
+    async fn draw(&self, request: &BudgetRequest) -> Result<Drawn, String> {
+        let now = Amounts::of_account(&request.account);
+        let has = amounts(&request.has);
+        let target = has.with(amounts(&request.wants), u64::saturating_add);
+        let in_run = Amounts::of_account(&spent_only(request));
+        let State { more, more_for_run, .. } = self.state(&request.session);
+        let (share, raised) = self.draw_of_day(&request.session, now, target).await?;
+        let run_begin = now.with(in_run, u64::saturating_sub);
+        let scopes = [
+            Scope {
+                scope: BudgetScope::Session,
+                limit: amounts_of(&request.own, more),
+                until: amounts_of(&request.own, more),
+                spent: now,
+            },
+            Scope {
+                scope: BudgetScope::Run,
+                limit: amounts_of(&self.limits.run, more_for_run),
+                until: amounts_of(&self.limits.run, more_for_run.with(run_begin, u64::saturating_add)),
+                spent: in_run,
+            },
+            Scope {
+                scope: BudgetScope::Day,
+                limit: amounts_of(&self.limits.day, raised),
+                until: share.map_or_else(Limits::default, |share| share.until),
+                spent: share.map_or_else(Amounts::default, |share| share.spent),
+            },
+        ];
+        Ok(fit(&request.has, target, &scopes))
+    }
+
+    /// Asks for more than a limit allows, and adds it. Returns who agreed; `None` if nobody did.
+    async fn ask_for_more(
+        &self,
+        session: &SessionId,
+        reached: ReachedBudget,
+        needs: u64,
+    ) -> Result<Option<Principal>, String> {
+        let Some(approver) = self.approver.as_ref().filter(|_| self.limits.at_limit == AtLimit::Ask) else {
+            return Ok(None);
+        };
+        let question = BudgetQuestion::Limit { session: session.clone(), reached, needs };
+        let Some(Agreement { more, by }) = approver.agree(&question).await else { return Ok(None) };
+        if more < needs {
+            return Ok(None);
+        }
+        let more = only(reached.budget, more);
+        if reached.scope == BudgetScope::Day {
+            let today = self.today();
+            self.change(&today, |ledger| ledger.raised = ledger.raised.with(more, u64::saturating_add))
+                .await?;
+        } else {
+            let mut sessions = self.sessions();
+            let state = sessions.entry(session.clone()).or_default();
+            let raised =
+                if reached.scope == BudgetScope::Run { &mut state.more_for_run } else { &mut state.more };
+            *raised = raised.with(more, u64::saturating_add);
+        }
+        Ok(Some(by))
+    }
+
+    /// Answers whether a model without a known price may be called.
+    async fn price(&self, request: &BudgetRequest, model: &str) -> BudgetAnswer {
+        let approver = self.approver.as_ref().filter(|_| self.limits.unknown_price == UnknownPrice::Ask);
+        if let Some(approver) = approver {
+            let question =
+                BudgetQuestion::Price { session: request.session.clone(), model: model.to_owned() };
+            if let Some(Agreement { by, .. }) = approver.agree(&question).await {
+                let mut limits = request.has;
+                limits.cost_micros = None;
+                return BudgetAnswer::new(limits).by(by);
+            }
+        }
+        BudgetAnswer::new(request.has)
+    }
+}
+
+#[async_trait]
+impl BudgetSource for SessionBudget {
+    fn limited(&self) -> Budget {
+        let (run, day) = (&self.limits.run, &self.limits.day);
+        let day = if self.ledgers.is_some() { *day } else { Budget::default() };
+        let mut limited = Budget::default();
+        limited.tokens = run.tokens.or(day.tokens);
+        limited.cost_micros = run.cost_micros.or(day.cost_micros);
+        limited.tool_calls = run.tool_calls.or(day.tool_calls);
+        limited
+    }
+
+    async fn more(&self, request: &BudgetRequest) -> BudgetAnswer {
+        if let Some(model) = &request.unpriced {
+            return self.price(request, model).await;
+        }
+        let mut by = None;
+        loop {
+            let answer = |drawn: Drawn, by: Option<Principal>| {
+                let answer = BudgetAnswer::new(drawn.limits);
+                by.into_iter().fold(answer, BudgetAnswer::by)
+            };
+            let drawn = match self.draw(request).await {
+                Ok(drawn) => drawn,
+                Err(problem) => return BudgetAnswer::new(request.has).failed(problem),
+            };
+            let Some((reached, needs)) = drawn.short else { return answer(drawn, by) };
+            match self.ask_for_more(&request.session, reached, needs).await {
+                Ok(Some(principal)) => by = Some(principal),
+                Ok(None) => return answer(drawn, by).short_of(reached),
+                Err(problem) => return BudgetAnswer::new(request.has).failed(problem),
+            }
+        }
+    }
+
+    async fn settle(&self, session: &SessionId, account: Account) {
+        let day = {
+            let mut sessions = self.sessions();
+            let Some(state) = sessions.get_mut(session) else { return };
+            state.more_for_run = Amounts::default();
+            state.day.take()
+        };
+        let Some(day) = day else { return };
+        let now = Amounts::of_account(&account);
+        if let Err(problem) = self.change(&day, |ledger| ledger.settle(session.as_str(), now)).await {
+            // What it had reserved counts as spent.
+            tracing::warn!(session = %session, problem, "a session was not settled");
+        }
+    }
+}
+
+/// Limits of one scope.
+#[derive(Clone, Copy, Debug)]
+struct Scope {
+    scope: BudgetScope,
+    /// The limits, for messages.
+    limit: Limits,
+    /// The limits as totals over the life of the session.
+    until: Limits,
+    /// What is spent in this scope, for messages.
+    spent: Amounts,
+}
+
+/// One kind of amounts in all scopes.
+struct Kind {
+    kind: BudgetKind,
+    has: Option<u64>,
+    target: u64,
+    scopes: Vec<(BudgetScope, Option<u64>, Option<u64>, u64)>,
+}
+
+impl Kind {
+    /// Returns the total up to which the session may go, and the limit because of which it is below the target.
+    fn fit(&self) -> (Option<u64>, Option<(ReachedBudget, u64)>) {
+        if self.has.is_none() {
+            return (None, None);
+        }
+        let limited = self
+            .scopes
+            .iter()
+            .filter_map(|(scope, limit, until, spent)| Some((*scope, (*limit)?, (*until)?, *spent)));
+        let Some((scope, limit, until, spent)) = limited.min_by_key(|(_, _, until, _)| *until) else {
+            return (Some(self.target), None);
+        };
+        let needs = self.target.saturating_sub(until);
+        let short = (needs > 0).then(|| (ReachedBudget::new(scope, self.kind, limit, spent), needs));
+        (Some(until), short)
+    }
+}
+
+/// Fits a target into the limits of all scopes.
+fn fit(has: &Budget, target: Amounts, scopes: &[Scope]) -> Drawn {
+    let kind = |kind, has, target, get: fn(&Limits) -> Option<u64>, spent: fn(&Amounts) -> u64| {
+        let scopes =
+            scopes.iter().map(|of| (of.scope, get(&of.limit), get(&of.until), spent(&of.spent))).collect();
+        Kind { kind, has, target, scopes }.fit()
+    };
+    let tokens = kind(BudgetKind::Tokens, has.tokens, target.tokens, |of| of.tokens, |of| of.tokens);
+    let cost = kind(
+        BudgetKind::CostMicros,
+        has.cost_micros,
+        target.cost_micros,
+        |of| of.cost_micros,
+        |of| of.cost_micros,
+    );
+    let calls = kind(
+        BudgetKind::ToolCalls,
+        has.tool_calls,
+        target.tool_calls,
+        |of| of.tool_calls,
+        |of| of.tool_calls,
+    );
+    let mut limits = Budget::default();
+    (limits.tokens, limits.cost_micros, limits.tool_calls) = (tokens.0, cost.0, calls.0);
+    Drawn { limits, short: tokens.1.or(cost.1).or(calls.1) }
+}
+
+/// Returns the amounts of a budget; none where it has no limit.
+fn amounts(budget: &Budget) -> Amounts {
+    Amounts {
+        tokens: budget.tokens.unwrap_or(0),
+        cost_micros: budget.cost_micros.unwrap_or(0),
+        tool_calls: budget.tool_calls.unwrap_or(0),
+    }
+}
+
+/// Returns the limits of a budget with something added to each.
+fn amounts_of(budget: &Budget, more: Amounts) -> Limits {
+    amounts(budget).with(more, u64::saturating_add).limited_by(budget)
+}
+
+/// Returns an amount of one kind.
+fn only(kind: BudgetKind, amount: u64) -> Amounts {
+    let mut amounts = Amounts::default();
+    match kind {
+        BudgetKind::Tokens => amounts.tokens = amount,
+        BudgetKind::CostMicros => amounts.cost_micros = amount,
+        BudgetKind::ToolCalls => amounts.tool_calls = amount,
+        BudgetKind::WallTimeMs | _ => {}
+    }
+    amounts
+}
+
+/// Returns what was spent in the run, as an account.
+fn spent_only(request: &BudgetRequest) -> Account {
+    let mut account = Account::default();
+    account.spent = request.in_run;
+    account
+}
+
+/// Returns an error with its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

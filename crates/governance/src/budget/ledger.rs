@@ -1,0 +1,152 @@
+//! What all sessions of a day have spent and reserved.
+
+use std::collections::BTreeMap;
+
+use pintle_agent::{Account, Budget};
+use serde::{Deserialize, Serialize};
+
+/// Amounts of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Amounts {
+    pub(super) tokens: u64,
+    pub(super) cost_micros: u64,
+    pub(super) tool_calls: u64,
+}
+
+impl Amounts {
+    /// Returns everything that a session has spent and holds. An unknown cost is none.
+    pub(super) fn of_account(account: &Account) -> Self {
+        let Account { spent, held, .. } = account;
+        Self {
+            tokens: spent.tokens().saturating_add(held.tokens()),
+            cost_micros: spent.cost_micros.unwrap_or(0).saturating_add(held.cost_micros.unwrap_or(0)),
+            tool_calls: spent.tool_calls.saturating_add(held.tool_calls),
+        }
+    }
+
+    /// Combines the amounts of each kind.
+    pub(super) fn with(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            tokens: combine(self.tokens, other.tokens),
+            cost_micros: combine(self.cost_micros, other.cost_micros),
+            tool_calls: combine(self.tool_calls, other.tool_calls),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+
+    /// Returns these amounts where `budget` has a limit.
+    pub(super) fn limited_by(self, budget: &Budget) -> Limits {
+        Limits {
+            tokens: budget.tokens.map(|_| self.tokens),
+            cost_micros: budget.cost_micros.map(|_| self.cost_micros),
+            tool_calls: budget.tool_calls.map(|_| self.tool_calls),
+        }
+    }
+}
+
+/// Limits of each kind; none where it is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) tokens: Option<u64>,
+    pub(super) cost_micros: Option<u64>,
+    pub(super) tool_calls: Option<u64>,
+}
+
+/// The ledger of one day, as it is stored.
+///
+/// A session has an entry while it works: what it had spent before, and up to what it may go. When it rests, what it spent
+/// is added to the rest. The entry of a process that died stays until its session goes on, so that what it may have spent
+/// counts as spent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct DayLedger {
+    sessions: BTreeMap<String, Entry>,
+    /// What sessions spent that rest now.
+    settled: Amounts,
+    /// What was added to the limits of this day.
+    pub(super) raised: Amounts,
+}
+
+/// Share of a day that a session has, as totals over its whole life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// What it had spent before this day.
+    base: Amounts,
+    /// What it may have spent.
+    until: Amounts,
+}
+
+/// What a session gets of a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    /// Totals up to which it may go, where the day is limited.
+    pub(super) until: Limits,
+    /// What all sessions have spent and reserved, without what is left to this one.
+    pub(super) spent: Amounts,
+}
+
+/// Part of what is left of a day that a session gets at a time, if it needs less.
+const SHARE: u64 = 8;
+
+impl DayLedger {
+    /// Reserves what a session needs to go from `now` to `target`, or some more, as far as the day has it.
+    pub(super) fn draw(&mut self, session: &str, now: Amounts, target: Amounts, day: &Budget) -> Share {
+        let base = self.sessions.get(session).map_or(now, |entry| entry.base);
+        let others = self.sessions.iter().filter(|(id, _)| *id != session);
+        let others = others.fold(self.settled, |sum, (_, entry)| sum.plus(entry.until.minus(entry.base)));
+        let raised = self.raised;
+        let get = |limit: Option<u64>, raised: u64, others: u64, base: u64, now: u64, target: u64| {
+            let Some(limit) = limit else { return (None, now) };
+            let most = base.saturating_add(limit.saturating_add(raised).saturating_sub(others));
+            let generous = now.saturating_add(most.saturating_sub(now) / SHARE).max(target);
+            // What was spent cannot be taken back.
+            let until = generous.min(most).max(now);
+            (Some(until), until)
+        };
+        let tokens = get(day.tokens, raised.tokens, others.tokens, base.tokens, now.tokens, target.tokens);
+        let cost = get(
+            day.cost_micros,
+            raised.cost_micros,
+            others.cost_micros,
+            base.cost_micros,
+            now.cost_micros,
+            target.cost_micros,
+        );
+        let calls = get(
+            day.tool_calls,
+            raised.tool_calls,
+            others.tool_calls,
+            base.tool_calls,
+            now.tool_calls,
+            target.tool_calls,
+        );
+        let until = Amounts { tokens: tokens.1, cost_micros: cost.1, tool_calls: calls.1 };
+        self.sessions.insert(session.to_owned(), Entry { base, until });
+        Share {
+            until: Limits { tokens: tokens.0, cost_micros: cost.0, tool_calls: calls.0 },
+            spent: others.plus(now.minus(base)),
+        }
+    }
+
+    /// Adds what a session that rests has spent, and releases the rest.
+    pub(super) fn settle(&mut self, session: &str, now: Amounts) {
+        if let Some(entry) = self.sessions.remove(session) {
+            self.settled = self.settled.plus(now.minus(entry.base));
+        }
+    }
+
+    /// Returns everything that is spent and reserved.
+    #[cfg(test)]
+    pub(super) fn total(&self) -> Amounts {
+        self.sessions.values().fold(self.settled, |sum, entry| sum.plus(entry.until.minus(entry.base)))
+    }
+}
