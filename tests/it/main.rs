@@ -14,6 +14,7 @@ mod client;
 mod events;
 mod faults;
 mod generate;
+mod governed_trees;
 mod harness;
 mod hosts;
 mod looping;

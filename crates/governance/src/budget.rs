@@ -62,6 +62,43 @@ pub enum UnknownPrice {
     Ask,
 }
 
+impl BudgetLimits {
+    /// Sets the limits on each run.
+    #[must_use]
+    pub fn with_run(mut self, budget: Budget) -> Self {
+        self.run = budget;
+        self
+    }
+
+    /// Sets the limits on a session over its whole life.
+    #[must_use]
+    pub fn with_session(mut self, budget: Budget) -> Self {
+        self.session = budget;
+        self
+    }
+
+    /// Sets the limits on all sessions of a day.
+    #[must_use]
+    pub fn with_day(mut self, budget: Budget) -> Self {
+        self.day = budget;
+        self
+    }
+
+    /// Sets what happens when a limit is reached.
+    #[must_use]
+    pub fn with_at_limit(mut self, at_limit: AtLimit) -> Self {
+        self.at_limit = at_limit;
+        self
+    }
+
+    /// Sets what happens with a model whose price is unknown.
+    #[must_use]
+    pub fn with_unknown_price(mut self, unknown_price: UnknownPrice) -> Self {
+        self.unknown_price = unknown_price;
+        self
+    }
+}
+
 /// Question to somebody who can agree to spend more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use pintle_agent::{Clock, SessionId};
 use pintle_env::ExecutionEnvironment;
 use pintle_tools::Effect;
-use pintle_tools::gate::{Gate, Verdict};
+use pintle_tools::gate::{Delegate, Gate, Verdict};
 use pintle_tools::pipeline::PreparedCall;
 
-use crate::grant::{Grant, PathScope};
+use crate::grant::{Delegation, Grant, GrantId, PathScope};
 use crate::revocation::Revocations;
 
 /// Denies every call that a grant does not allow. It never asks: nobody can approve what was not granted.
@@ -126,6 +126,24 @@ impl GrantGate {
 impl Gate for GrantGate {
     fn name(&self) -> &'static str {
         "grant"
+    }
+
+    fn for_subagent(&self, subagent: &Delegate<'_>) -> Result<Option<Arc<dyn Gate>>, String> {
+        let Grant { id, delegation, .. } = self.grant.as_ref();
+        let session = SessionId::new(subagent.session);
+        let child = Grant {
+            id: GrantId::new(format!("{id}/{}", subagent.name)),
+            session: Some(session.clone()),
+            delegation: Delegation::new(delegation.depth.saturating_sub(1), delegation.width),
+            ..self.grant.as_ref().clone()
+        };
+        let grant = self.grant.attenuate(child);
+        let grant = grant.map_err(|error| format!("grant {id} does not allow a subagent: {error}"))?;
+        Ok(Some(Arc::new(Self { grant: Arc::new(grant), session, ..self.clone() })))
+    }
+
+    fn authority(&self) -> Option<serde_json::Value> {
+        serde_json::to_value(self.grant.as_ref()).ok()
     }
 
     async fn check(&self, call: &PreparedCall) -> Verdict {

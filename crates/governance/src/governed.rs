@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{
-    Approver, BudgetSource, Hooks, Journal, PolicyChange, Principal, Record, Session, SessionBuilder,
+    Approver, BudgetSource, Hooks, Journal, PolicyChange, Principal, Record, Run, Session, SessionBuilder,
     SessionError, SessionId,
 };
 
@@ -148,6 +148,11 @@ impl GovernedSession {
 }
 
 impl GovernedSession {
+    /// Returns the run that a record left unfinished, like [`Session::resumed`].
+    pub fn resumed(&mut self) -> Option<Run> {
+        self.session.resumed()
+    }
+
     /// Closes the session, like [`Session::close`].
     pub async fn close(self) {
         let Self { session, _slot, .. } = self;

@@ -21,6 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 
 pub use self::command::{CommandGate, CommandLine, CommandPattern, PatternError};
 pub use self::effect::EffectGate;
@@ -50,6 +51,22 @@ pub trait Gate: fmt::Debug + Send + Sync {
     /// refuses the call unless a person has approved it.
     async fn check(&self, call: &PreparedCall) -> Verdict;
 
+    /// Returns the gate that judges the calls of a subagent: one that allows nothing that this one does not, or `None` if this
+    /// one does it. By default this one does.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there may be no subagent, in words for the model.
+    fn for_subagent(&self, subagent: &Delegate<'_>) -> Result<Option<Arc<dyn Gate>>, String> {
+        let _ = subagent;
+        Ok(None)
+    }
+
+    /// Returns the authority that it holds calls to, such as a grant, for the record of a session. By default none.
+    fn authority(&self) -> Option<Value> {
+        None
+    }
+
     /// Observes the result of a call that ran. Does nothing by default.
     async fn ran(&self, call: &PreparedCall, execution: &Execution) {
         let _ = (call, execution);
@@ -57,6 +74,24 @@ pub trait Gate: fmt::Debug + Send + Sync {
 }
 
 const _: fn(&dyn Gate) = |_| {};
+
+/// Subagent to which a session delegates work.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Delegate<'a> {
+    /// Its name among the subagents of the session.
+    pub name: &'a str,
+    /// Id of its own session.
+    pub session: &'a str,
+}
+
+impl<'a> Delegate<'a> {
+    /// Creates the description of a subagent.
+    #[must_use]
+    pub fn new(name: &'a str, session: &'a str) -> Self {
+        Self { name, session }
+    }
+}
 
 /// Returns the judgement of a chain. It ends at the first denial.
 pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Judgement {

@@ -10,7 +10,7 @@ use super::hooks::HookPoint;
 use super::posted::PostedState;
 use super::{Driver, Recording, SegmentBoundary};
 use crate::prompt::EnvironmentContext;
-use crate::protocol::{Action, Change, InputKind, RunId, SessionState, Start, TurnContext};
+use crate::protocol::{Action, Change, InputKind, PolicyChange, RunId, SessionState, Start, TurnContext};
 use crate::record::{Journal, Record, Recorder, ReplayError};
 use crate::session::{RunOwner, Session, SessionBuilder};
 use crate::subagent::RecordedSubagent;
@@ -52,7 +52,16 @@ impl Driver {
             model: self.profile.model.clone(),
             working_directory: self.env.working_directory().display().to_string(),
         }];
+        self.first_inputs.extend(self.delegated_authority());
         self.publish();
+    }
+
+    /// Returns the record of what a subagent may do. A session of the application has it from there.
+    fn delegated_authority(&self) -> Option<InputKind> {
+        self.lineage.origin.as_ref()?;
+        let grant = self.gates.iter().find_map(|gate| gate.authority())?;
+        let change = PolicyChange { grant: Some(grant), ..PolicyChange::default() };
+        Some(InputKind::PolicyChanged { change })
     }
 
     /// Brings machine and events to the end of a record, without performing any action.

@@ -52,6 +52,7 @@ impl Roster {
             None => handle.mailbox.send_modify(|mailbox| mailbox.repeat_task(past.task)),
         }
         let spec = spec.adapt_to(&past.settings).await.map_err(|error| because(&error.for_model()))?;
+        let spec = spec.held_by_gates_for(handle.origin()).map_err(|error| because(&error.for_model()))?;
         let mut state = self.lock();
         state.resumed_calls.extend(past.call_id.map(|call_id| (call_id, handle.clone())));
         if let Some(report) = ended {

@@ -33,11 +33,11 @@ impl Roster {
         let reservation = self.lock().take_reservation(call_id);
         let Reservation { name, spec } =
             reservation.ok_or_else(|| ToolError::failed("no subagent can be spawned here"))?;
-        let spec = spec.adapt_to(&request.settings).await?;
+        let handle = self.new_handle(name, &request.task);
+        let spec = spec.adapt_to(&request.settings).await?.held_by_gates_for(handle.origin())?;
 
         let mut state = self.lock();
         state.make_room(self.limits.max_open)?;
-        let handle = self.new_handle(name, &request.task);
         let announcement = self.announce(&mut state, &handle, call_id, request);
         self.start_worker(&mut state, spec, &handle, announcement, Beginning::default());
         state.handles.push(handle.clone());

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use pintle_env::EnvError;
 use pintle_llm::Catalog;
-use pintle_tools::gate::{EffectGate, Permission};
-use pintle_tools::{Effect, ToolError};
+use pintle_tools::gate::{Delegate, EffectGate, Permission};
+use pintle_tools::{Effect, ToolError, ToolErrorKind};
 
 use super::prompt;
 use super::subdirectory::Subdirectory;
 use crate::driver::Parts;
 use crate::profile::{ModelFamily, ProviderProfile, SubagentTools, Toolset};
-use crate::protocol::{SubagentRole, SubagentSettings};
+use crate::protocol::{SubagentOrigin, SubagentRole, SubagentSettings};
 use crate::record::SubagentJournals;
 
 /// State that a parent passes on to a subagent when the spawning call begins, including changes that were made after
@@ -53,6 +53,23 @@ impl SubagentSpec {
     }
 }
 
+impl SubagentSpec {
+    /// Replaces the gates by those for this subagent.
+    ///
+    /// # Errors
+    ///
+    /// The reason of a gate why there may be no subagent.
+    pub(super) fn held_by_gates_for(mut self, origin: &SubagentOrigin) -> Result<Self, ToolError> {
+        let delegate = Delegate::new(&origin.agent_id, origin.session_id.as_str());
+        for gate in &mut self.parts.gates {
+            if let Some(narrower) = gate.for_subagent(&delegate).map_err(refused)? {
+                *gate = narrower;
+            }
+        }
+        Ok(self)
+    }
+}
+
 /// Returns the profile for another model. A model of another provider that the client reaches brings the profile of its
 /// own family, in the same toolset.
 fn profile_for(model: &str, parent: &Parts) -> Result<ProviderProfile, ToolError> {
@@ -81,6 +98,10 @@ fn unreachable_provider(model: &str, provider: &str, default: &str) -> ToolError
         "the model {model:?} is one of {provider}, which this session cannot reach; leave model out to have {default}"
     );
     ToolError::invalid_arguments(message)
+}
+
+fn refused(reason: String) -> ToolError {
+    ToolError::new(ToolErrorKind::Denied, reason)
 }
 
 fn unusable_directory(error: EnvError) -> ToolError {

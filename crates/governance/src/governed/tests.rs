@@ -255,3 +255,139 @@ async fn a_resumed_session_has_the_rules_that_were_added() {
     session.submit("go on").await.unwrap();
     assert!(fixture.env.files().is_empty());
 }
+
+/// A provider with one fake model for each task.
+#[derive(Debug)]
+struct ModelsByTask(Vec<(&'static str, FakeAdapter)>);
+
+impl ModelsByTask {
+    fn find(&self, request: &pintle_llm::Request) -> &FakeAdapter {
+        let first = request.messages.iter().find(|message| message.role == Role::User);
+        let text = first.map(|message| message.text()).unwrap_or_default();
+        &self.0.iter().find(|(task, _)| text.starts_with(task)).unwrap().1
+    }
+}
+
+#[async_trait]
+impl pintle_llm::ProviderAdapter for ModelsByTask {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    async fn complete(
+        &self,
+        request: &pintle_llm::Request,
+    ) -> Result<pintle_llm::Response, pintle_llm::Error> {
+        self.find(request).complete(request).await
+    }
+
+    async fn stream(
+        &self,
+        request: &pintle_llm::Request,
+    ) -> Result<pintle_llm::EventStream, pintle_llm::Error> {
+        self.find(request).stream(request).await
+    }
+}
+
+fn calls(id: &str, tool: &str, arguments: &serde_json::Value) -> Message {
+    Message::new(Role::Assistant, vec![ToolCall::from_raw(id, tool, arguments.to_string()).into()])
+}
+
+fn fake() -> FakeAdapter {
+    FakeAdapter::new("anthropic")
+}
+
+/// A governed session whose model spawns a subagent, waits for it, and answers.
+async fn delegating(
+    fixture: &Fixture,
+    child: FakeAdapter,
+    grandchild: FakeAdapter,
+    grant: Grant,
+) -> GovernedSession {
+    let parent = fake()
+        .message(calls("p1", "spawn_agent", &json!({"task": "child"})))
+        .message(calls("p2", "wait", &json!({"agent_id": "agent_1"})))
+        .answer("Done.");
+    let models = ModelsByTask(vec![("go", parent), ("child", child), ("grandchild", grandchild)]);
+    let client = Client::builder().provider(models).build().unwrap();
+    let profile = ProviderProfile::anthropic("claude-opus-4-6");
+    let env = Arc::clone(&fixture.env) as Arc<dyn pintle_env::ExecutionEnvironment>;
+    let config = SessionConfig::default().with_max_subagent_depth(3);
+    let session = Session::builder(client, profile, env).config(config).record(true);
+    GovernedSession::builder(session)
+        .grant(grant, "local")
+        .journal(fixture.journal())
+        .approver(Approves)
+        .principal(Principal::new("jan"))
+        .policy(Policy::new(Mode::Edit, Rules::new(), "/w"))
+        .start()
+        .await
+        .unwrap()
+}
+
+/// Returns the grants of the sessions below, the nearest first, and the results of all calls in them.
+fn below(session: &GovernedSession) -> (Vec<Grant>, Vec<String>) {
+    let records = session.tree_records().unwrap().split_off(1);
+    let mut grants = Vec::new();
+    let mut results = Vec::new();
+    for record in &records {
+        for event in record.replay().unwrap().events {
+            match event.kind {
+                EventKind::PolicyChanged(change) => {
+                    grants.extend(change.grant.map(|grant| serde_json::from_value::<Grant>(grant).unwrap()));
+                }
+                EventKind::ToolCallEnd { output, .. } => results.push(output.to_text_lossy().unwrap()),
+                _ => {}
+            }
+        }
+    }
+    (grants, results)
+}
+
+#[tokio::test]
+async fn each_subagent_has_a_grant_that_its_parent_gave() {
+    let fixture = Fixture::new();
+    let mut grant = grant();
+    grant.delegation = Delegation::new(2, 1);
+    grant.budget.tool_calls = None;
+    let child = fake()
+        .message(writes("c1", "/w/src/child"))
+        .message(writes("c2", "/w/child"))
+        .message(calls("c3", "spawn_agent", &json!({"task": "grandchild"})))
+        .message(calls("c4", "wait", &json!({"agent_id": "agent_1"})))
+        .answer("Done.");
+    let grandchild = fake().message(calls("g1", "spawn_agent", &json!({"task": "deeper"}))).answer("Done.");
+    let session = delegating(&fixture, child, grandchild, grant.clone()).await;
+    session.submit("go").await.unwrap();
+    let (grants, results) = below(&session);
+    let [child, grandchild] = grants.as_slice() else { panic!("{grants:?}") };
+    assert_eq!(
+        (child.id.to_string(), grandchild.id.to_string()),
+        ("g/agent_1".into(), "g/agent_1/agent_1".into())
+    );
+    assert_eq!(grandchild.ancestors, [GrantId::new("g"), GrantId::new("g/agent_1")]);
+    assert_eq!((grant.exceeded_by(child), child.exceeded_by(grandchild)), (None, None));
+    assert_eq!((child.delegation.depth, grandchild.delegation.depth), (1, 0));
+    assert!(child.session.is_some() && child.session != grandchild.session);
+    assert!(
+        results.iter().any(|text| text.contains("grant g/agent_1 does not allow changing /w/child")),
+        "{results:?}"
+    );
+    let files: Vec<String> = fixture.env.files().keys().map(|path| path.display().to_string()).collect();
+    assert_eq!(files, ["/w/src/child"]);
+    assert_eq!(session.tree_records().unwrap().len(), 3, "nothing is below a grant without delegation");
+}
+
+#[tokio::test]
+async fn revoking_a_grant_revokes_what_was_given_from_it() {
+    let fixture = Fixture::new();
+    let mut grant = grant();
+    grant.delegation = Delegation::new(1, 1);
+    let child = fake().message(writes("c1", "/w/src/child")).answer("Done.");
+    let session = delegating(&fixture, child, fake(), grant).await;
+    session.revocations.revoke(GrantId::new("g/agent_1"));
+    session.submit("go").await.unwrap();
+    let (_, results) = below(&session);
+    assert!(results.iter().any(|text| text.contains("grant g/agent_1 was revoked")), "{results:?}");
+    assert!(fixture.env.files().is_empty());
+}
