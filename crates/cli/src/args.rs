@@ -175,6 +175,9 @@ pub(crate) struct RunArgs {
     pub(crate) toolset: ToolsetName,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    /// Hold the run to the grant in this JSON file: no rule, mode or approval goes beyond it
+    #[arg(long, value_name = "FILE", value_parser = clap::value_parser!(PathBuf))]
+    pub(crate) grant: Option<PathBuf>,
     /// Without a terminal, wait up to 24 hours for decisions by `pintle approvals` instead of denying calls
     #[arg(long, conflicts_with = "no_session")]
     pub(crate) wait_approval: bool,

@@ -1,5 +1,6 @@
 //! What a run may do: its mode, and the rules of the user, of the project, and of the command line.
 
+pub(crate) mod grant;
 mod project;
 mod trust;
 

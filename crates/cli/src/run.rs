@@ -4,8 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_agent::{BudgetSource, CompactionPolicy, OutcomeStatus, Session, SessionConfig, TurnLimits};
-use pintle_governance::{ExternalHooks, HiddenPathGate, HookCommands, HookRun, Mode, Policy, PolicyGate};
+use pintle_agent::{
+    BudgetSource, CompactionPolicy, OutcomeStatus, Session, SessionConfig, SessionId, SystemClock, TurnLimits,
+};
+use pintle_env::ExecutionEnvironment;
+use pintle_governance::{
+    ExternalHooks, Grant, GrantGate, HiddenPathGate, HookCommands, HookRun, Mode, Policy, PolicyGate,
+    Revocations,
+};
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
 
@@ -183,10 +189,14 @@ impl SessionRun<'_> {
         prompter.set_policy(policy.clone());
         let hooks = hooks(user_hooks, project_hooks, env_session, &policy, process_env)?;
         let budget = budget::source(budget, &prompter, process_env)?;
-        let governed = Governed { policy: &policy, hooks, budget };
+        let recorded = kept.as_ref().and_then(|kept| kept.grant.as_ref());
+        let grant = policy::grant::load(args.grant.as_deref(), recorded)?;
+        let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
+        let governed = Governed { policy: &policy, hooks, budget, grant };
         let mut session = session(args, config, model, env_session, governed, prompter.clone(), kept)?;
         policy.attach(session.handle());
         let mut beginning = policy.on_record();
+        beginning.grant = held_to;
         beginning.sandbox = Some(env_session.sandbox().on_record().to_owned());
         session.handle().record_policy(beginning).await.or_failed("cannot start the session")?;
         let unfinished = session.resumed();
@@ -245,13 +255,23 @@ fn session(
     prompter: Prompter,
     kept: Option<Kept>,
 ) -> Result<Session, Failure> {
-    let Governed { policy, hooks, budget } = governed;
+    let Governed { policy, hooks, budget, grant } = governed;
+    let mut config = config;
+    if let Some(grant) = &grant {
+        grant.limit(&mut config);
+    }
     let limits = config.limits.clone();
-    let profile = toolset::for_run(model, args, prompter.is_attended())?;
+    let profile = toolset::for_run(model, args, prompter.is_attended(), grant.is_some())?;
     let environment = env_session.environment();
+    let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
     let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
         .config(config)
-        .principal(prompter.user())
+        .id(id.clone())
+        .principal(prompter.user());
+    if let Some(grant) = grant {
+        builder = builder.gate(grant_gate(args, grant, id, &environment)?);
+    }
+    let mut builder = builder
         .gate(ProtectedPathGate::new(Arc::clone(&environment)).with(".pintle").permission(Permission::Deny))
         .gate(HiddenPathGate::new(Arc::clone(&environment), env_session.hidden().to_vec()))
         .gate(policy_gate(args, env_session, policy))
@@ -266,11 +286,11 @@ fn session(
         builder = builder.gate(ReadBeforeWrite::new(environment));
     }
     let goes_on = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, Origin::New));
-    if let Some(Kept { checkpoints, id, journal, origin }) = kept {
+    if let Some(Kept { checkpoints, journal, origin, .. }) = kept {
         builder = match origin {
-            Origin::New => builder.id(id),
+            Origin::New => builder,
             Origin::Resumed(record) => builder.resume(*record),
-            Origin::Forked(start) => builder.id(id).start(*start),
+            Origin::Forked(start) => builder.start(*start),
         };
         builder = builder.journal(journal).checkpoints(checkpoints);
     }
@@ -287,6 +307,27 @@ struct Governed<'a> {
     policy: &'a Policy,
     hooks: Option<ExternalHooks>,
     budget: Option<Arc<dyn BudgetSource>>,
+    grant: Option<Grant>,
+}
+
+/// Returns the gate that holds a session to its grant.
+///
+/// # Errors
+///
+/// A usage failure for a grant that does not hold here and now: the model is not asked then.
+fn grant_gate(
+    args: &RunArgs,
+    grant: Grant,
+    session: SessionId,
+    environment: &Arc<dyn ExecutionEnvironment>,
+) -> Result<GrantGate, Failure> {
+    let name = args.environment.env.to_string();
+    let (grant, environment) = (Arc::new(grant), Arc::clone(environment));
+    let gate = GrantGate::new(grant, session, environment, name, Arc::new(SystemClock), Revocations::new());
+    match gate.standing() {
+        None => Ok(gate),
+        Some(reason) => Err(Failure::usage(format!("the grant does not hold: {reason}"))),
+    }
 }
 
 /// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run

@@ -21,6 +21,7 @@ use pintle_store::{
     FileStore, Filter, Fork, ForkError, Page, Reached, SessionStore as _, SessionWriter, StoreError,
     StoredJournal, Summary, reached, read_record,
 };
+use serde_json::Value;
 
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
@@ -29,6 +30,7 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
+use crate::policy;
 use crate::process_env::{ProcessEnv, STATE_VARIABLE};
 
 /// The sessions of this user.
@@ -46,6 +48,8 @@ pub(crate) struct Kept {
     pub(crate) id: SessionId,
     /// Journal that the session writes to.
     pub(crate) journal: StoredJournal,
+    /// Grant that it was held to before.
+    pub(crate) grant: Option<Value>,
     pub(crate) origin: Origin,
 }
 
@@ -269,6 +273,7 @@ impl Selected {
             return Ok(Kept {
                 checkpoints,
                 id,
+                grant: policy::grant::of_record(&record),
                 journal: sessions.journal(writer, summary),
                 origin: Origin::Resumed(Box::new(record)),
             });
@@ -286,6 +291,7 @@ impl Selected {
         Ok(Kept {
             checkpoints: sessions.checkpoints(&id),
             id,
+            grant: policy::grant::of_record(&record),
             journal: sessions.with_subagents(journal),
             origin: Origin::Forked(Box::new(start)),
         })
@@ -309,7 +315,7 @@ impl Sessions {
         let id = summary.id.clone();
         let writer = self.store.create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
-        Ok(Kept { checkpoints, id, journal: self.journal(writer, summary), origin: Origin::New })
+        Ok(Kept { checkpoints, id, journal: self.journal(writer, summary), grant: None, origin: Origin::New })
     }
 }
 

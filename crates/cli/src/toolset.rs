@@ -38,10 +38,16 @@ struct ExtraTools {
 /// # Errors
 ///
 /// A usage failure for a `--profile` file that names an unknown tool.
-pub(crate) fn for_run(model: &Model, args: &RunArgs, questions: bool) -> Result<ProviderProfile, Failure> {
+pub(crate) fn for_run(
+    model: &Model,
+    args: &RunArgs,
+    questions: bool,
+    is_granted: bool,
+) -> Result<ProviderProfile, Failure> {
     let toolset = Toolset::from(args.toolset);
     // A search of the provider never comes before the rules.
-    let ungated_search = matches!(args.policy.mode, None | Some(Mode::Auto)) && args.policy.deny.is_empty();
+    let is_ruled = !args.policy.deny.is_empty() || is_granted;
+    let ungated_search = matches!(args.policy.mode, None | Some(Mode::Auto)) && !is_ruled;
     let client = (model.route.base_url.is_none() && model.catalog_entry().is_some()).then_some(&model.client);
     let profile = model.profile();
     let fits_window = model.names_tools() || fits_extra_tools(&profile);

@@ -49,7 +49,8 @@ impl GrantGate {
     }
 
     /// Returns why nothing at all is allowed now; `None` if the grant holds.
-    pub(crate) fn standing(&self) -> Option<String> {
+    #[must_use]
+    pub fn standing(&self) -> Option<String> {
         let Grant { id, session, window, .. } = self.grant.as_ref();
         if self.revocations.contains(&self.grant) {
             return Some(format!("grant {id} was revoked"));

@@ -292,10 +292,7 @@ impl GovernedBuilder {
             return Err(GovernError::Grant(reason));
         }
         let mut config = self.session.session_config().clone();
-        config.limits.budget = config.limits.budget.lower(&grant.budget.budget());
-        config.subagents.max_depth = config.subagents.max_depth.min(grant.delegation.depth);
-        let width = usize::try_from(grant.delegation.width).unwrap_or(usize::MAX);
-        config.subagents.max_open = config.subagents.max_open.min(width);
+        grant.limit(&mut config);
         let limits = config.limits.clone();
 
         let session = self

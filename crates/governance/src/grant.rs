@@ -9,7 +9,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use pintle_agent::{Budget, SessionId, Timestamp};
+use pintle_agent::{Budget, SessionConfig, SessionId, Timestamp};
 use pintle_tools::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -332,6 +332,14 @@ impl Grant {
     pub fn to_json(&self) -> String {
         // The form has no value that JSON lacks.
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Lowers the limits of a session to its own: on spending and on subagents.
+    pub fn limit(&self, config: &mut SessionConfig) {
+        config.limits.budget = config.limits.budget.lower(&self.budget.budget());
+        config.subagents.max_depth = config.subagents.max_depth.min(self.delegation.depth);
+        let width = usize::try_from(self.delegation.width).unwrap_or(usize::MAX);
+        config.subagents.max_open = config.subagents.max_open.min(width);
     }
 
     /// Returns whether it allows calls of a tool with this name, whatever they do.

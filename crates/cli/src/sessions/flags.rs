@@ -23,6 +23,8 @@ const GROUPS: &[&[&str]] = &[
 pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summary {
     let mut flags = args.session.given.clone();
     flags.remove("dir");
+    // The record has it as it was.
+    flags.remove("grant");
     if !flags.contains_key("profile") && !flags.contains_key("script") {
         let route = &model.route;
         let chosen = [

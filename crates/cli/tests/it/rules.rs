@@ -246,3 +246,63 @@ fn a_wrong_hooks_file_stops_the_run() {
     assert_eq!((output.code, made), (Some(2), false), "{output:?}");
     assert!(output.stderr.contains("line 3") && output.stderr.contains("`command`"), "{output:?}");
 }
+
+/// A grant under which commands run nothing, and files change only in `src`.
+fn grant(fixture: &Fixture, change: &str) -> String {
+    let root = fixture.harness.path("").canonicalize().unwrap();
+    let root = root.to_str().unwrap().trim_end_matches('/');
+    let grant = format!(
+        r#"{{"version": 1, "id": "g", "tools": ["*"], "reads": {{"roots": ["/"]}},
+            "writes": {{"roots": ["{root}/src"]}}, "effect": "write", "network": false,
+            "environments": ["local"], "budget": {{"tool_calls": 5}}{change}}}"#
+    );
+    let path = fixture.user.path().join("grant.json");
+    std::fs::write(&path, grant).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn grant_holds_whatever_rules_and_modes_say() {
+    let fixture = Fixture::new();
+    let grant = grant(&fixture, "");
+    let (output, made) = fixture.run(&["--grant", &grant, "--allow", "shell", "--no-sandbox"]);
+    assert!(!made && output.code == Some(0), "{output:?}");
+    assert!(output.stdout.contains("grant g does not allow commands"), "{output:?}");
+    // It stays with the session, also in a fork.
+    for flag in ["--continue", "--fork"] {
+        let mut flags = vec![flag];
+        let sessions = fixture.pintle(&["sessions", "list", "--output", "json"]);
+        let listed: serde_json::Value =
+            serde_json::from_str(sessions.stdout.lines().next().unwrap()).unwrap();
+        let id = listed["id"].as_str().or_else(|| listed[0]["id"].as_str()).unwrap().to_owned();
+        if flag == "--fork" {
+            flags.push(&id);
+        }
+        flags.extend(["--no-sandbox", "--verbose"]);
+        let (output, made) = fixture.run(&flags);
+        assert!(!made, "{flag}: {output:?}");
+        let audit = fixture.pintle(&["audit", &id, "--output", "json"]);
+        assert!(audit.stdout.contains("\"g\""), "{flag}: {audit:?}");
+    }
+}
+
+#[test]
+fn grant_that_does_not_hold_or_is_not_understood_starts_nothing() {
+    for (change, expected) in [
+        (", \"window\": {\"not_after\": \"2001-01-01T00:00:00Z\"}", "grant g has expired"),
+        (", \"window\": {\"not_before\": \"2901-01-01T00:00:00Z\"}", "grant g does not hold yet"),
+        (", \"session\": \"another\"", "grant g is for another session"),
+        (", \"until\": \"2901-01-01\"", "unknown field `until`"),
+        (", \"version\": 2", "duplicate field `version`"),
+    ] {
+        let fixture = Fixture::new();
+        let grant = grant(&fixture, change);
+        let (output, _) = fixture.run(&["--grant", &grant]);
+        assert_eq!(output.code, Some(2), "{change}: {output:?}");
+        assert!(output.stderr.contains(expected), "{change}: {output:?}");
+        assert_eq!(fixture.harness.server.requests().len(), 0);
+    }
+    let fixture = Fixture::new();
+    let (output, _) = fixture.run(&["--grant", "no such file"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+}
