@@ -15,6 +15,7 @@ mod baseline;
 mod curve;
 mod dialect;
 mod env;
+mod governance;
 mod growth;
 mod measure;
 mod memory;
@@ -52,6 +53,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "env", run: env::run },
     Suite { name: "patch", run: patch::run },
     Suite { name: "store", run: store::run },
+    Suite { name: "governance", run: governance::run },
 ];
 
 fn main() -> ExitCode {

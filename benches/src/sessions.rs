@@ -145,8 +145,13 @@ pub(crate) fn profile() -> ProviderProfile {
 
 /// Returns a local environment with the same shell as the baseline.
 pub(crate) fn environment(directory: &Path) -> Arc<LocalEnvironment> {
+    Arc::new(local(directory))
+}
+
+/// The same, for a wrapper.
+pub(crate) fn local(directory: &Path) -> LocalEnvironment {
     let builder = LocalEnvironment::builder(directory).host_env(std::env::vars_os()).shell("/bin/sh");
-    Arc::new(builder.build().expect("the path is absolute"))
+    builder.build().expect("the path is absolute")
 }
 
 /// Submits a text, reads every event and waits for the outcome.

@@ -71,9 +71,22 @@ async fn a_newer_form_is_refused() {
     client.execute("UPDATE lines SET line = $1 WHERE seq = 1", &[&line.trim_end().as_bytes()]).await.unwrap();
     let error = store.open_writer(&id()).await.unwrap_err();
     assert!(matches!(error, StoreError::Version { found: 2, expected: 1, .. }), "{error:?}");
-    client.batch_execute("UPDATE version SET number = 2").await.unwrap();
+    client.batch_execute("UPDATE version SET number = 3").await.unwrap();
     let error = PostgresStore::connect(&schema.connection, schema.options()).await.unwrap_err();
     assert!(matches!(error, StoreError::Service { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn tables_of_an_older_version_are_completed() {
+    let Some(schema) = Schema::create() else { return };
+    let (store, _, client) = closed(&schema).await;
+    client.batch_execute("DROP TABLE ledgers; UPDATE version SET number = 1").await.unwrap();
+    drop(store);
+    let store = schema.store().await;
+    assert!(store.open_writer(&id()).await.is_ok(), "what was there is kept");
+    assert!(store.replace_ledger("day", 0, "x").await.unwrap());
+    let found: i32 = client.query_one("SELECT number FROM version", &[]).await.unwrap().get(0);
+    assert_eq!(found, 2);
 }
 
 /// The server has lost lines that were not synced, with their writer; a reader had them.

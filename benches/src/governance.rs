@@ -1,0 +1,161 @@
+//! What governance costs: a round that is judged, recorded and sandboxed, and a call that a thousand rules are about.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use pintle_agent::{ApprovalRequest, Approver, Decision, Principal, Session, SessionId, Timestamp};
+use pintle_env::{ExecutionEnvironment, MemoryEnvironment, Protection, SandboxLevel, Sandboxed};
+use pintle_governance::{CallFacts, GovernedSession, Grant, GrantId, Mode, Policy, Rule, Rules};
+use pintle_store::{FileStore, SessionStore as _, StoredJournal, Summary};
+use pintle_tools::gate::Permission;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::measure::{Aim, Comparison, Moment, Row};
+use crate::model::{Endpoint, ModelServer};
+use crate::plan::Plan;
+use crate::report::{Bound, Fact, Report};
+use crate::sessions;
+
+const ROUNDS: u32 = 200;
+const RULES: usize = 1_000;
+const JUDGEMENTS: u32 = 2_000;
+
+const GOVERNED: &str =
+    "200 rounds with a shell command, governed, kept in files and sandboxed at the level writes";
+const JUDGED: &str = "1,000 rules: time to judge a call, in microseconds";
+
+pub(crate) fn run(wanted: &str) -> Report {
+    let mut report = Report::default();
+    if GOVERNED.contains(wanted) {
+        let bench = Bench { runtime: crate::runtime(), model: ModelServer::start(None) };
+        report.rows.push(bench.governed());
+    }
+    if JUDGED.contains(wanted) {
+        report.facts.push(judged());
+    }
+    report
+}
+
+struct Bench {
+    runtime: Runtime,
+    model: ModelServer,
+}
+
+/// Nobody is asked in these sessions.
+#[derive(Debug)]
+struct Denies;
+
+#[async_trait]
+impl Approver for Denies {
+    async fn decide(&self, _request: &ApprovalRequest) -> Decision {
+        Decision::Deny { reason: None }
+    }
+}
+
+impl Bench {
+    fn governed(&self) -> Row {
+        let side = |is_governed: bool| {
+            let endpoint = self.model.endpoint(&Plan::rounds("shell", ROUNDS as usize));
+            let directory = TempDir::new().expect("there is room for a directory");
+            let begun = Moment::now();
+            self.runtime.block_on(async {
+                if is_governed {
+                    governed_work(&endpoint, directory.path()).await;
+                } else {
+                    bare_work(&endpoint, directory.path()).await;
+                }
+            });
+            begun.until(Moment::now()).per(f64::from(ROUNDS))
+        };
+        Comparison::new(GOVERNED, "the same without any of it", Aim::Cpu(1.3))
+            .with_rounds(11)
+            .compare(|| side(false), || side(true))
+    }
+}
+
+async fn bare_work(endpoint: &Endpoint, directory: &Path) {
+    let environment = sessions::environment(directory);
+    let session = Session::builder(sessions::client(endpoint), sessions::profile(), environment)
+        .config(sessions::config())
+        .build()
+        .expect("it is complete");
+    sessions::submit(&session, "Do what there is to do.").await;
+    session.close().await;
+}
+
+async fn governed_work(endpoint: &Endpoint, directory: &Path) {
+    let workspace = directory.join("work");
+    let temporary = directory.join("temporary");
+    let store = FileStore::open(directory.join("store")).expect("the directory can be written");
+    for directory in [&workspace, &temporary] {
+        std::fs::create_dir(directory).expect("the directory can be written");
+    }
+    let local = sessions::local(&workspace);
+    let sandboxed = Sandboxed::new(local)
+        .with_level(SandboxLevel::Writes)
+        .with_writable(&workspace)
+        .with_temporary(&temporary)
+        .accepting(Protection::Descriptors);
+    let environment: Arc<dyn ExecutionEnvironment> = Arc::new(sandboxed);
+    let id = SessionId::generate();
+    let summary = Summary::new(id.clone(), Timestamp::from_millis(0));
+    let writer = store.create(summary.clone()).await.expect("there is room for a session");
+    let session = Session::builder(sessions::client(endpoint), sessions::profile(), environment)
+        .config(sessions::config())
+        .id(id);
+    let session = GovernedSession::builder(session)
+        .grant(Grant::all(GrantId::new("bench")), "local")
+        .journal(StoredJournal::new(writer, summary))
+        .approver(Denies)
+        .principal(Principal::new("bench"))
+        .policy(Policy::new(Mode::Auto, rules(30, &workspace), &workspace))
+        .hidden(directory.join("keys"))
+        .start()
+        .await
+        .expect("it is complete");
+    sessions::submit(&session, "Do what there is to do.").await;
+    session.close().await;
+}
+
+/// Returns rules about commands, paths and hosts, none of which names the calls here.
+fn rules(number: usize, workspace: &Path) -> Rules {
+    let mut rules = Rules::new();
+    let permissions = [Permission::Deny, Permission::Ask, Permission::Allow].into_iter().cycle();
+    for (index, permission) in (0..number).zip(permissions) {
+        let text = match index % 4 {
+            0 => format!("shell(tool-{index} *)"),
+            1 => format!("@write(src/module_{index}/**)"),
+            2 => format!("web_fetch(host-{index}.example)"),
+            _ => format!("@execute(git remote-{index} *)"),
+        };
+        let rule = Rule::parse(&text, workspace).expect("the rule is well formed");
+        rules.add(permission, rule, "bench");
+    }
+    rules
+}
+
+fn judged() -> Fact {
+    let environment = MemoryEnvironment::new("/workspace");
+    let rules = rules(RULES, environment.working_directory());
+    let calls = [
+        "shell(cargo test --workspace && git push origin main)",
+        "write_file(src/main.rs)",
+        "web_fetch(docs.rs)",
+    ];
+    let runtime = crate::runtime();
+    let calls = calls
+        .map(|call| runtime.block_on(CallFacts::parse(call, &environment)).expect("the call is well formed"));
+    let values = (0..11).map(|_| {
+        let begun = Instant::now();
+        for _ in 0..JUDGEMENTS {
+            for call in &calls {
+                std::hint::black_box(rules.judge(std::hint::black_box(call)));
+            }
+        }
+        begun.elapsed().as_secs_f64() * 1e6 / f64::from(JUDGEMENTS) / 3.0
+    });
+    Fact::new(JUDGED, "µs", Bound::AtMost(50.0), values.collect())
+}
