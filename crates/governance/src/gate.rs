@@ -1,10 +1,10 @@
 //! The gate that holds calls to a grant.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use pintle_agent::{Clock, SessionId};
+use pintle_agent::{Clock, SessionId, Timestamp};
 use pintle_env::ExecutionEnvironment;
 use pintle_tools::Effect;
 use pintle_tools::gate::{Delegate, Gate, Verdict};
@@ -25,6 +25,8 @@ pub struct GrantGate {
     env: Arc<dyn ExecutionEnvironment>,
     environment: String,
     clock: Arc<dyn Clock>,
+    /// Latest time at which a call was judged: a clock that jumps back does not bring an expired grant back.
+    latest: Arc<Mutex<Timestamp>>,
     revocations: Revocations,
 }
 
@@ -39,7 +41,8 @@ impl GrantGate {
         clock: Arc<dyn Clock>,
         revocations: Revocations,
     ) -> Self {
-        Self { grant, session, env, environment: environment.into(), clock, revocations }
+        let latest = Arc::new(Mutex::new(clock.now()));
+        Self { grant, session, env, environment: environment.into(), clock, latest, revocations }
     }
 
     /// Returns the grant.
@@ -58,7 +61,7 @@ impl GrantGate {
         if session.as_ref().is_some_and(|session| *session != self.session) {
             return Some(format!("grant {id} is for another session"));
         }
-        let now = self.clock.now();
+        let now = self.now();
         if window.not_before.is_some_and(|start| now < start) {
             return Some(format!("grant {id} does not hold yet"));
         }
@@ -69,6 +72,12 @@ impl GrantGate {
             return Some(format!("grant {id} does not allow work in `{}`", self.environment));
         }
         None
+    }
+
+    fn now(&self) -> Timestamp {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = self.clock.now().max(*latest);
+        *latest
     }
 
     /// Returns why a call is not allowed, as far as that does not depend on files.

@@ -391,3 +391,61 @@ async fn revoking_a_grant_revokes_what_was_given_from_it() {
     assert!(results.iter().any(|text| text.contains("grant g/agent_1 was revoked")), "{results:?}");
     assert!(fixture.env.files().is_empty());
 }
+
+/// Clock that a test sets.
+#[derive(Debug)]
+struct Hands(std::sync::atomic::AtomicI64);
+
+impl pintle_agent::Clock for Hands {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Sets the clock before a call is judged.
+#[derive(Debug)]
+struct Jumps(Arc<Hands>, Vec<(&'static str, i64)>);
+
+#[async_trait]
+impl pintle_tools::gate::Gate for Jumps {
+    async fn check(&self, call: &pintle_tools::pipeline::PreparedCall) -> pintle_tools::gate::Verdict {
+        let path = call.arguments()["file_path"].as_str().unwrap_or_default();
+        if let Some((_, to)) = self.1.iter().find(|(name, _)| path.ends_with(name)) {
+            self.0.0.store(*to, Ordering::Relaxed);
+        }
+        pintle_tools::gate::Verdict::ALLOW
+    }
+}
+
+#[tokio::test]
+async fn grant_that_expires_while_a_run_works_lets_nothing_more_happen() {
+    for (jumps, expected) in [
+        (vec![], 3),
+        (vec![("b", 1_000)], 1),
+        (vec![("b", 999), ("c", 1_000)], 2),
+        // A clock that jumps back does not bring an expired grant back.
+        (vec![("b", 1_000), ("c", 10)], 1),
+        (vec![("b", 4)], 3),
+    ] {
+        let fixture = Fixture::new();
+        let clock = Arc::new(Hands(10.into()));
+        let replies = [writes("a", "/w/src/a"), writes("b", "/w/src/b"), writes("c", "/w/src/c")];
+        let mut grant = grant();
+        grant.window = Window::new(Some(Timestamp::from_millis(5)), Some(Timestamp::from_millis(1_000)));
+        let session = fixture
+            .session(&replies)
+            .clock(Arc::clone(&clock) as Arc<dyn pintle_agent::Clock>)
+            .gate(Jumps(clock, jumps.clone()));
+        let session = GovernedSession::builder(session)
+            .grant(grant, "local")
+            .journal(fixture.journal())
+            .approver(Approves)
+            .principal(Principal::new("jan"))
+            .policy(Policy::new(Mode::Edit, Rules::new(), "/w"))
+            .start()
+            .await
+            .unwrap();
+        session.submit("go").await.unwrap();
+        assert_eq!(fixture.env.files().len(), expected, "{jumps:?}");
+    }
+}
