@@ -14,6 +14,7 @@ mod approval;
 mod complete;
 mod custom_environment;
 mod custom_tool;
+mod governed;
 mod http_host;
 mod images;
 mod object;
@@ -42,6 +43,7 @@ const EXAMPLES: &[(&str, Main)] = &[
     ("resume", resume::main),
     ("own_provider", own_provider::main),
     ("http_host", http_host::main),
+    ("governed", governed::main),
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -34,6 +34,7 @@ examples![
     complete,
     custom_environment,
     custom_tool,
+    governed,
     http_host,
     images,
     object,
