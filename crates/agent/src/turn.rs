@@ -100,6 +100,9 @@ pub struct Machine {
     chain_is_current: bool,
     /// A call of this round lost the execution environment.
     environment_lost: bool,
+    /// Why a gate ends the run after a call of this round.
+    #[serde(default)]
+    stopped_by_gate: Option<String>,
     /// Question of a call of this round to the user.
     #[serde(default)]
     question: Option<String>,

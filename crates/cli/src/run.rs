@@ -10,7 +10,7 @@ use pintle_agent::{
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{
     ExternalHooks, Grant, GrantGate, HiddenPathGate, HookCommands, HookRun, Mode, Policy, PolicyGate,
-    Revocations,
+    ProtectedPathWatch, Revocations,
 };
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
@@ -276,6 +276,10 @@ fn session(
         .gate(HiddenPathGate::new(Arc::clone(&environment), env_session.hidden().to_vec()))
         .gate(policy_gate(args, env_session, policy))
         .approver(prompter);
+    // At the level full, commands cannot change these files.
+    if !env_session.sandbox().protects_files() {
+        builder = builder.gate(ProtectedPathWatch::new(Arc::clone(&environment), [".pintle"]));
+    }
     if let Some(hooks) = hooks {
         builder = builder.hooks(hooks);
     }

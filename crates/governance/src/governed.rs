@@ -10,17 +10,19 @@ use pintle_agent::{
     Approver, BudgetSource, Hooks, Journal, PolicyChange, Principal, Record, Run, Session, SessionBuilder,
     SessionError, SessionId,
 };
+use pintle_tools::gate::{Permission, ProtectedPathGate};
 
 use crate::gate::GrantGate;
 use crate::grant::Grant;
 use crate::hidden::HiddenPathGate;
 use crate::policy::{Policy, PolicyError, PolicyGate};
 use crate::revocation::Revocations;
+use crate::watch::ProtectedPathWatch;
 
 /// Session that is held to a grant, recorded, and answered by an approver. It derefs to the [`Session`].
 ///
-/// The calls pass the grant, hidden paths, and rules and mode, in this order, after gates that the application has added to
-/// the session's builder. Spending and subagents are limited by the grant and by the configuration, whichever is less. The
+/// The calls pass the grant, protected and hidden paths, and rules and mode, in this order, after gates that the application
+/// has added to the session's builder. A command that changes a protected file ends the run. Spending and subagents are limited by the grant and by the configuration, whichever is less. The
 /// beginning of each record has the complete grant, the mode, the rules and who uses the session.
 #[derive(Debug)]
 pub struct GovernedSession {
@@ -301,6 +303,8 @@ impl GovernedBuilder {
             .config(config)
             .principal(Some(principal.clone()))
             .gate(gate)
+            .gate(ProtectedPathGate::new(Arc::clone(&env)).permission(Permission::Deny))
+            .gate(ProtectedPathWatch::new(Arc::clone(&env), Vec::<PathBuf>::new()))
             .gate(HiddenPathGate::new(Arc::clone(&env), self.hidden))
             .gate(PolicyGate::new(policy.clone(), env))
             .build()?;

@@ -13,6 +13,7 @@ mod pattern;
 mod policy;
 mod revocation;
 mod rules;
+mod watch;
 
 pub use audit::{Audit, AuditError, AuditReport, CallHistory};
 pub use budget::{
@@ -34,3 +35,4 @@ pub use pattern::Pattern;
 pub use policy::{Policy, PolicyError, PolicyGate};
 pub use revocation::Revocations;
 pub use rules::{Address, CallFacts, Rule, RuleError, Rules, RulesError, Ruling};
+pub use watch::ProtectedPathWatch;

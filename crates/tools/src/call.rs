@@ -55,6 +55,8 @@ pub struct Execution {
     pub changes: Vec<FileChange>,
     /// A question to the user: the run ends with this round, and the next input answers it.
     pub question: Option<String>,
+    /// Why the run has to end with this round, because of what a gate found after the call.
+    pub stop: Option<String>,
 }
 
 impl PreparedCall {
@@ -224,6 +226,7 @@ impl Execution {
             exit_code: None,
             changes: Vec::new(),
             question: None,
+            stop: None,
         }
     }
 

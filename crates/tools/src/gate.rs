@@ -67,6 +67,14 @@ pub trait Gate: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns why the run has to end after a call that ran, because of what it did. By default it goes on.
+    ///
+    /// The model reads it with the result of the call, and the run fails with it once all calls of its round have ended.
+    async fn stop_after(&self, call: &PreparedCall) -> Option<String> {
+        let _ = call;
+        None
+    }
+
     /// Observes the result of a call that ran. Does nothing by default.
     async fn ran(&self, call: &PreparedCall, execution: &Execution) {
         let _ = (call, execution);

@@ -117,7 +117,7 @@ pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationL
     let mut result = ToolResult::new(call.call_id(), text, output.is_error);
     result.images = output.images;
     let ToolOutput { text, timed_out, exit_code, changes, question, .. } = output;
-    Execution { result, output: text, error, timed_out, exit_code, changes, question }
+    Execution { result, output: text, error, timed_out, exit_code, changes, question, stop: None }
 }
 
 /// Runs the tool within its time limit.

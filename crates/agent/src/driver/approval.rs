@@ -161,12 +161,24 @@ pub(super) async fn objection(
     }
 }
 
-/// Passes the result of a call to the gates.
-pub(super) async fn notify_gates(gates: &[Arc<dyn Gate>], call: &PreparedCall, execution: &Execution) {
+/// Passes the result of a call to the gates, and adds to it why one of them ends the run.
+pub(super) async fn notify_gates(gates: &[Arc<dyn Gate>], call: &PreparedCall, execution: &mut Execution) {
     for gate in gates {
-        let notifying = AssertUnwindSafe(async { gate.ran(call, execution).await }).catch_unwind();
-        if notifying.await.is_err() {
-            tracing::error!(?gate, "a gate panicked");
+        let notifying = async {
+            gate.ran(call, execution).await;
+            gate.stop_after(call).await
+        };
+        match AssertUnwindSafe(notifying).catch_unwind().await {
+            Ok(None) => {}
+            Ok(Some(reason)) => {
+                if let serde_json::Value::String(text) = &mut execution.result.content {
+                    text.push_str("\n\n[The run ends here: ");
+                    text.push_str(&reason);
+                    text.push(']');
+                }
+                execution.stop = Some(reason);
+            }
+            Err(_panic) => tracing::error!(?gate, "a gate panicked"),
         }
     }
 }

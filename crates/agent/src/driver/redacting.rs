@@ -39,8 +39,8 @@ pub(super) async fn redact_execution(
         return execution;
     }
     redact_value(redactions, &mut execution.result.content);
-    if let Some(question) = &mut execution.question {
-        redact_text(redactions, question);
+    for text in [&mut execution.question, &mut execution.stop].into_iter().flatten() {
+        redact_text(redactions, text);
     }
     for change in &mut execution.changes {
         redact_text(redactions, &mut change.diff);

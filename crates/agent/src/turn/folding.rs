@@ -463,6 +463,7 @@ impl Machine {
         let results = round.results();
         self.record(Turn::tool_results(results, self.now));
         let lost = std::mem::take(&mut self.environment_lost);
+        let stopped = self.stopped_by_gate.take();
         let question = self.question.take();
         if let Some(progress) = &mut self.progress {
             progress.rounds += 1;
@@ -470,7 +471,7 @@ impl Machine {
         self.await_request();
         if self.ending.is_some() {
             self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
-        } else if lost {
+        } else if lost || stopped.is_some() {
             self.fold_end(OutcomeStatus::Failed, None, followed, out);
         } else if let Some(question) = question.filter(|_| self.steering.is_empty()) {
             if let Some(progress) = &mut self.progress {

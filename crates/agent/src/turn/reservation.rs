@@ -363,7 +363,7 @@ impl Machine {
         if let Some(failure) = failure
             && matches!(self.phase, Phase::AwaitingBudget)
         {
-            self.fail(Error::new(ErrorKind::Configuration, failure).info().clone(), out);
+            self.fail(Error::new(ErrorKind::InvalidRequest, failure).info().clone(), out);
             return;
         }
         match self.phase {

@@ -575,6 +575,7 @@ impl Machine {
         if finished.error == Some(ToolErrorKind::EnvironmentLost) {
             self.environment_lost = true;
         }
+        self.stopped_by_gate = self.stopped_by_gate.take().or(finished.stop);
         if let Some(question) = finished.question {
             // Several questions of one round are asked together.
             let earlier = self.question.take().map(|earlier| earlier + "\n\n").unwrap_or_default();
@@ -662,8 +663,9 @@ impl Machine {
         let results = round.results();
         self.record(Turn::tool_results(results, self.now));
         let lost = std::mem::take(&mut self.environment_lost);
+        let stopped = self.stopped_by_gate.take();
         let question = self.question.take();
-        if self.ending.is_some() || lost {
+        if self.ending.is_some() || lost || stopped.is_some() {
             // The run ends for another reason.
             self.over_budget = None;
         }
@@ -672,6 +674,9 @@ impl Machine {
         } else if lost {
             let error =
                 Error::new(ErrorKind::Network, "the execution environment is lost").with_retry(Retry::Never);
+            self.fail(error.info().clone(), out);
+        } else if let Some(reason) = stopped {
+            let error = Error::new(ErrorKind::InvalidToolCall, reason).with_retry(Retry::Never);
             self.fail(error.info().clone(), out);
         } else if let Some(question) =
             question.filter(|_| self.steering.is_empty() && self.over_budget.is_none())

@@ -52,6 +52,11 @@ pub(crate) enum SandboxState {
 }
 
 impl SandboxState {
+    /// Returns whether commands cannot change protected files.
+    pub(crate) fn protects_files(&self) -> bool {
+        matches!(self, Self::Level(level) if level == "full")
+    }
+
     /// Returns how a record names it.
     pub(crate) fn on_record(&self) -> &str {
         match self {

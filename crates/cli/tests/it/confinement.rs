@@ -58,7 +58,10 @@ fn secret_files_are_hidden_from_commands_and_git_settings_are_protected() {
         let before = harness.read(".git/config");
         let mut command = harness.command("run", &["--sandbox", level, "Go"]);
         let output = run(command.env("HOME", home.path()));
-        assert_eq!(output.code, Some(0), "{output:?}");
+        // What is not held is found, and ends the run.
+        assert_eq!(output.code, Some(if holds { 0 } else { 1 }), "{output:?}");
+        let found = ["a command changed the protected file", "+[alias] x = !id", "hooks/post-commit"];
+        assert!(found.iter().all(|text| output.stderr.contains(text) != holds), "{level}: {output:?}");
         let seen = harness.read("seen");
         assert_eq!(!seen.contains("KEY"), holds, "{level}: {seen}");
         assert_eq!(harness.read(".git/config") == before, holds, "{level}: {seen}");

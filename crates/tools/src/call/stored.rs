@@ -30,6 +30,8 @@ struct Stored<'e> {
     changes: &'e [FileChange],
     #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<&'e str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<&'e str>,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +45,7 @@ struct Read {
     #[serde(default)]
     changes: Vec<FileChange>,
     question: Option<String>,
+    stop: Option<String>,
 }
 
 impl Serialize for Execution {
@@ -57,6 +60,7 @@ impl Serialize for Execution {
             exit_code: self.exit_code,
             changes: &self.changes,
             question: self.question.as_deref(),
+            stop: self.stop.as_deref(),
         };
         stored.serialize(serializer)
     }
@@ -83,6 +87,7 @@ impl<'de> Deserialize<'de> for Execution {
             exit_code: read.exit_code,
             changes: read.changes,
             question: read.question,
+            stop: read.stop,
         })
     }
 }

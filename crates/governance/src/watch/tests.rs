@@ -1,0 +1,120 @@
+//! Commands that change protected files, in real directories.
+#![expect(clippy::disallowed_methods, reason = "the files of a test are local")]
+
+use pintle_agent::{OutcomeStatus, ProviderProfile, Session};
+use pintle_env::{LocalEnvironment, MemoryEnvironment};
+use pintle_llm::testing::FakeAdapter;
+use pintle_llm::{Client, Message, Role, ToolCall};
+use serde_json::json;
+
+use super::*;
+
+fn shell(id: &str, line: &str) -> Message {
+    let arguments = json!({"command": line}).to_string();
+    Message::new(Role::Assistant, vec![ToolCall::from_raw(id, "shell", arguments).into()])
+}
+
+/// Makes a directory that looks like a repository.
+fn repository() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let git = directory.path().join(".git");
+    std::fs::create_dir_all(git.join("hooks")).unwrap();
+    std::fs::write(git.join("config"), "[core]\n").unwrap();
+    std::fs::write(git.join("hooks/pre-commit.sample"), "exit 1\n").unwrap();
+    directory
+}
+
+/// Runs commands in a session, and returns why it ended, if it failed, and the number of calls.
+async fn run(directory: &Path, lines: &[&str]) -> (Option<String>, u64) {
+    let env = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
+    let env: Arc<dyn ExecutionEnvironment> = Arc::new(env);
+    let adapter = lines.iter().enumerate().fold(FakeAdapter::new("anthropic"), |adapter, (index, line)| {
+        adapter.message(shell(&format!("c{index}"), line))
+    });
+    let client = Client::builder().provider(adapter.answer("Done.")).build().unwrap();
+    let session = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), Arc::clone(&env))
+        .gate(ProtectedPathWatch::new(env, [".pintle"]))
+        .build()
+        .unwrap();
+    let outcome = session.submit("go").await.unwrap();
+    let calls = outcome.tool_calls;
+    session.close().await;
+    match outcome.status {
+        OutcomeStatus::Completed => (None, calls),
+        _ => (Some(outcome.error.unwrap().message), calls),
+    }
+}
+
+#[tokio::test]
+async fn command_that_changes_a_protected_file_ends_the_run_with_a_diff() {
+    for (line, file, diff) in [
+        ("echo '[alias] x = !sh' >>.git/config", "/.git/config", "+[alias] x = !sh"),
+        ("echo sh >.git/hooks/pre-commit", "/.git/hooks/pre-commit", "+sh"),
+        (
+            "ln -s .git g; echo '* filter=x' >g/info-; mkdir -p g/info; mv g/info- g/info/attributes",
+            "/.git/info/attributes",
+            "+* filter=x",
+        ),
+        ("rm .git/config", "/.git/config", "-[core]"),
+        ("mkdir -p .pintle && echo x >.pintle/rules.toml", "/.pintle/rules.toml", "+x"),
+        ("mv .git away", "/.git", ""),
+        ("(sleep 0; echo x >>.git/config) & wait", "/.git/config", "+x"),
+    ] {
+        let directory = repository();
+        let (reason, calls) = run(directory.path(), &[line, "touch later"]).await;
+        let reason = reason.unwrap_or_default();
+        assert!(reason.contains(file) && reason.contains(diff), "{line}: {reason}");
+        assert_eq!((calls, directory.path().join("later").exists()), (1, false), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn other_commands_go_on() {
+    let directory = repository();
+    let lines = ["touch a .git/index .git/HEAD", "echo x >.git/hooks/pre-push.sample", "cat .git/config"];
+    assert_eq!(run(directory.path(), &lines).await, (None, 3));
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(run(empty.path(), &["touch a"]).await, (None, 1));
+}
+
+#[tokio::test]
+async fn repository_of_a_worktree_is_watched_where_it_is() {
+    let directory = repository();
+    let main = directory.path();
+    std::fs::create_dir_all(main.join(".git/worktrees/w")).unwrap();
+    std::fs::write(main.join(".git/worktrees/w/commondir"), "../..\n").unwrap();
+    let worktree = main.join("w");
+    std::fs::create_dir(&worktree).unwrap();
+    std::fs::write(worktree.join(".git"), "gitdir: ../.git/worktrees/w\n").unwrap();
+    for line in
+        ["echo x >>../.git/config", "echo x >../.git/worktrees/w/config.worktree", "echo gitdir: x >.git"]
+    {
+        let (reason, _) = run(&worktree, &[line]).await;
+        assert!(reason.is_some(), "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_shown_is_said() {
+    let of = |content: Content| Snapshot::from([(PathBuf::from("/w/.git/config"), content)]);
+    let text = |bytes: &[u8]| of(Content::Bytes(bytes.to_vec()));
+    assert_eq!(describe(&text(b"a"), &text(b"a")), None);
+    for after in [text(b"\xff"), of(Content::TooLarge(Some(1 << 20)))] {
+        assert!(describe(&text(b"a"), &after).unwrap().contains("too large to show"));
+    }
+    let long = describe(&text(b""), &text("line\n".repeat(10_000).as_bytes())).unwrap();
+    assert!(long.len() < MAX_DIFF + 100 && long.ends_with("is not shown"), "{}", long.len());
+}
+
+#[tokio::test]
+async fn many_files_are_counted() {
+    let env = (0..600).fold(MemoryEnvironment::new("/w"), |env, number| {
+        env.with_file(format!("/w/.git/hooks/hook-{number:03}"), "x")
+    });
+    let watch = ProtectedPathWatch::new(Arc::new(env), Vec::<PathBuf>::new());
+    let snapshot = watch.look().await.unwrap();
+    assert!(snapshot.len() <= MAX_FILES + 1, "{}", snapshot.len());
+    let counted = snapshot.values().find(|content| matches!(content, Content::TooLarge(Some(_))));
+    // 600 hooks, and the names of four files and directories of which three are missing.
+    assert_eq!(counted, Some(&Content::TooLarge(Some(604 - 512))), "and the number of the others");
+}
