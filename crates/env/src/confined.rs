@@ -124,6 +124,11 @@ impl Confined {
 impl ExecutionEnvironment for Confined {
     forward! { inner: working_directory, platform, os_version, cleanup, output_limits, command_limits, place }
 
+    fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
+        let inner = self.inner.outside_sandbox()?;
+        Some(Arc::new(Self { inner, ..self.clone() }))
+    }
+
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
         for root in &self.roots {

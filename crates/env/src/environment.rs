@@ -170,6 +170,13 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Returns the same environment without the sandbox that holds its commands, for a command that somebody allows to run
+    /// outside. Wrappers wrap it as they wrap this one. Default: `None`, for environments without a sandbox, and for those
+    /// whose sandbox cannot be left.
+    fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
+        None
+    }
+
     /// Returns true if file operations here are plain operations on the local file system.
     ///
     /// A wrapper may then perform them itself, by descriptor. Wrappers that restrict files return

@@ -44,6 +44,7 @@ mod setters;
 mod ssh;
 mod variables;
 mod walk;
+mod write_switch;
 
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
 pub use confined::Confined;
@@ -71,3 +72,4 @@ pub use search::{
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};
 pub use variables::EnvPolicy;
 pub use walk::{EntryKind, FileContent, ReadLimits, WalkEntry, WalkLimit, WalkOutput, WalkRequest};
+pub use write_switch::WriteSwitch;

@@ -84,6 +84,11 @@ impl Logging {
 impl ExecutionEnvironment for Logging {
     forward! { inner: working_directory, platform, os_version, output_limits, command_limits, place, resolve }
 
+    fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
+        let inner = self.inner.outside_sandbox()?;
+        Some(Arc::new(Self { inner, contents: self.contents }))
+    }
+
     async fn initialize(&self) -> Result<(), EnvError> {
         let entry = Entry::start("initialize", self.working_directory().display().to_string());
         entry.finish(self.inner.initialize().await, |()| String::new())

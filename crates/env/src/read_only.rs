@@ -10,6 +10,7 @@ use crate::{
     error::EnvError,
     forward::forward,
     process::Process,
+    write_switch::WriteSwitch,
 };
 
 /// Decides whether a command may run; `Err` refuses it with the reason.
@@ -39,6 +40,8 @@ pub type CommandClassifier = Arc<dyn Fn(&Command) -> Result<(), String> + Send +
 pub struct ReadOnly {
     inner: Arc<dyn ExecutionEnvironment>,
     commands: Commands,
+    /// Allows changes while it is on.
+    switch: Option<WriteSwitch>,
 }
 
 #[derive(Clone)]
@@ -52,7 +55,14 @@ impl ReadOnly {
     /// Creates a read-only view of `inner` that refuses commands.
     #[must_use]
     pub fn new(inner: impl IntoEnvironment) -> Self {
-        Self { inner: inner.into_environment(), commands: Commands::Refused }
+        Self { inner: inner.into_environment(), commands: Commands::Refused, switch: None }
+    }
+
+    /// Allows everything that `inner` allows while the switch is on.
+    #[must_use]
+    pub fn unless(mut self, switch: &WriteSwitch) -> Self {
+        self.switch = Some(switch.clone());
+        self
     }
 
     /// Allows every command.
@@ -73,7 +83,14 @@ impl ReadOnly {
         self
     }
 
+    fn is_writable(&self) -> bool {
+        self.switch.as_ref().is_some_and(WriteSwitch::is_on)
+    }
+
     fn check_command(&self, command: &Command) -> Result<(), EnvError> {
+        if self.is_writable() {
+            return Ok(());
+        }
         let verdict = match &self.commands {
             Commands::Allowed => Ok(()),
             Commands::Refused => Err("the environment is read-only and runs no commands".to_owned()),
@@ -82,11 +99,14 @@ impl ReadOnly {
         verdict.map_err(|reason| EnvError::Refused { operation: "running the command".to_owned(), reason })
     }
 
-    fn refuse(&self, action: &str, path: &Path) -> EnvError {
-        EnvError::Refused {
+    fn check_change(&self, action: &str, path: &Path) -> Result<(), EnvError> {
+        if self.is_writable() {
+            return Ok(());
+        }
+        Err(EnvError::Refused {
             operation: format!("{action} {}", self.resolve(path).display()),
             reason: "the environment is read-only".to_owned(),
-        }
+        })
     }
 }
 
@@ -103,28 +123,39 @@ impl ExecutionEnvironment for ReadOnly {
         self.inner.spawn(command).await
     }
 
-    async fn write(&self, path: &Path, _bytes: &[u8]) -> Result<(), EnvError> {
-        Err(self.refuse("writing", path))
+    fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
+        let inner = self.inner.outside_sandbox()?;
+        Some(Arc::new(Self { inner, ..self.clone() }))
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        self.check_change("writing", path)?;
+        self.inner.write(path, bytes).await
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {
-        Err(self.refuse("removing", path))
+        self.check_change("removing", path)?;
+        self.inner.remove(path).await
     }
 
-    async fn rename(&self, from: &Path, _to: &Path) -> Result<(), EnvError> {
-        Err(self.refuse("renaming", from))
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        self.check_change("renaming", from)?;
+        self.inner.rename(from, to).await
     }
 
     async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
-        Err(self.refuse("creating", path))
+        self.check_change("creating", path)?;
+        self.inner.create_directory(path).await
     }
 
-    async fn create_symlink(&self, path: &Path, _target: &Path) -> Result<(), EnvError> {
-        Err(self.refuse("creating", path))
+    async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
+        self.check_change("creating", path)?;
+        self.inner.create_symlink(path, target).await
     }
 
-    async fn set_mode(&self, path: &Path, _mode: u32) -> Result<(), EnvError> {
-        Err(self.refuse("changing the mode of", path))
+    async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        self.check_change("changing the mode of", path)?;
+        self.inner.set_mode(path, mode).await
     }
 
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
@@ -188,6 +219,27 @@ mod tests {
         }
         assert_eq!(memory.files(), before);
         assert!(!environment.shares_host_files());
+    }
+
+    #[tokio::test]
+    async fn switch_allows_changes_while_it_is_on() {
+        let memory = memory();
+        let switch = WriteSwitch::new(false);
+        let environment = ReadOnly::new(Arc::new(memory.clone())).unless(&switch);
+        let (path, link) = (Path::new("new/c.txt"), Path::new("link"));
+        assert!(is_refused(environment.write(path, b"x").await));
+        switch.set(true);
+        environment.write(path, b"x").await.unwrap();
+        environment.rename(path, Path::new("d.txt")).await.unwrap();
+        environment.create_directory(Path::new("e")).await.unwrap();
+        environment.remove(Path::new("d.txt")).await.unwrap();
+        // What the inner environment lacks is its own error.
+        let unsupported = environment.create_symlink(link, path).await;
+        assert!(!matches!(unsupported, Err(EnvError::Refused { .. })));
+        assert!(environment.exec_command(ExecRequest::new("ls")).await.unwrap().success());
+        switch.set(false);
+        assert!(is_refused(environment.write(path, b"x").await));
+        assert!(is_refused(environment.exec_command(ExecRequest::new("ls")).await));
     }
 
     #[tokio::test]

@@ -26,6 +26,7 @@ use crate::{
     forward::forward,
     local::{Invocation, Launcher, LocalEnvironment},
     process::Process,
+    write_switch::WriteSwitch,
 };
 
 /// Name of the variable for the directory of temporary files.
@@ -125,7 +126,8 @@ pub enum Protection {
 /// ```
 #[derive(Debug)]
 pub struct Sandboxed {
-    inner: LocalEnvironment,
+    inner: Arc<LocalEnvironment>,
+    can_be_left: bool,
     rules: Arc<Rules>,
     placeholders: Arc<Placeholders>,
     support: OnceCell<SandboxSupport>,
@@ -139,6 +141,7 @@ impl Sandboxed {
         let rules = Rules {
             level: SandboxLevel::Writes,
             writable: Vec::new(),
+            switched: Vec::new(),
             protected: Vec::new(),
             hidden: Vec::new(),
             temporary: None,
@@ -147,7 +150,13 @@ impl Sandboxed {
             unix_sockets: false,
             accepted: BTreeSet::new(),
         };
-        Self { inner, rules: Arc::new(rules), placeholders: Arc::default(), support: OnceCell::new() }
+        Self {
+            inner: Arc::new(inner),
+            can_be_left: false,
+            rules: Arc::new(rules),
+            placeholders: Arc::default(),
+            support: OnceCell::new(),
+        }
     }
 
     /// Sets the level; default [`SandboxLevel::Writes`].
@@ -169,6 +178,22 @@ impl Sandboxed {
     pub fn with_writable(self, root: impl Into<PathBuf>) -> Self {
         let root = self.inner.resolve(&root.into());
         self.with(|rules| rules.writable.push(root))
+    }
+
+    /// As [`with_writable`](Self::with_writable), for commands that start while the switch is on.
+    #[must_use]
+    pub fn with_writable_while(self, root: impl Into<PathBuf>, switch: &WriteSwitch) -> Self {
+        let root = self.inner.resolve(&root.into());
+        self.with(|rules| rules.switched.push((root, switch.clone())))
+    }
+
+    /// Sets whether single commands may run outside of the sandbox, through
+    /// [`outside_sandbox`](ExecutionEnvironment::outside_sandbox); default false. A session then offers that to its model,
+    /// and asks about each such call.
+    #[must_use]
+    pub fn leavable(mut self, can_be_left: bool) -> Self {
+        self.can_be_left = can_be_left;
+        self
     }
 
     /// Sets the directory for temporary files of commands, which must exist when one starts; default
@@ -253,7 +278,7 @@ impl Sandboxed {
         match self.rules.level {
             SandboxLevel::Full => Ok(BTreeSet::new()),
             SandboxLevel::Writes => {
-                let rules = Arc::clone(&self.rules);
+                let rules = self.rules.now();
                 blocking(move || landlock::unenforced(&rules)).await?.map_err(sandbox_failed)
             }
         }
@@ -267,7 +292,7 @@ impl Sandboxed {
     /// Checks that the level is available; the program of the level *full* is looked for once.
     async fn require_level(&self) -> Result<Option<Bubblewrap>, EnvError> {
         let level = self.rules.level;
-        let probe = || async { SandboxSupport::probe(&self.inner).await };
+        let probe = || async { SandboxSupport::probe(self.inner.as_ref()).await };
         let reason = match (level, self.support.get()) {
             (SandboxLevel::Writes, None) => blocking(support::landlock_unavailable).await?,
             (SandboxLevel::Writes, Some(support)) => support.unavailable(level).cloned(),
@@ -287,17 +312,16 @@ impl Sandboxed {
     }
 
     /// Checks that the level can do what the rules ask for.
-    fn require_rules(&self) -> Result<(), EnvError> {
-        let is_accepted = self.rules.accepted.contains(&Protection::ProtectedPaths);
-        match self.rules.level {
+    fn require_rules(&self, rules: &Rules) -> Result<(), EnvError> {
+        let is_accepted = rules.accepted.contains(&Protection::ProtectedPaths);
+        match rules.level {
             SandboxLevel::Full => Ok(()),
-            SandboxLevel::Writes if !self.rules.hidden.is_empty() => {
+            SandboxLevel::Writes if !rules.hidden.is_empty() => {
                 Err(self.unsupported("hiding paths at the sandbox level `writes`, only `full` can hide"))
             }
-            SandboxLevel::Writes if !is_accepted && self.rules.protects_within_roots() => Err(self
-                .unsupported(
-                    "protecting paths below a writable root at the sandbox level `writes`, only `full` can",
-                )),
+            SandboxLevel::Writes if !is_accepted && rules.protects_within_roots() => Err(self.unsupported(
+                "protecting paths below a writable root at the sandbox level `writes`, only `full` can",
+            )),
             SandboxLevel::Writes => Ok(()),
         }
     }
@@ -308,9 +332,9 @@ impl Sandboxed {
 
     /// Returns how commands are started at this level.
     async fn launcher(&self) -> Result<Launcher, EnvError> {
-        self.require_rules()?;
+        let rules = self.rules.now();
+        self.require_rules(&rules)?;
         let bubblewrap = self.require_level().await?;
-        let rules = Arc::clone(&self.rules);
         let bubblewrap = match (self.rules.level, bubblewrap) {
             (SandboxLevel::Full, Some(found)) => found.path,
             (SandboxLevel::Full, None) => return Err(self.unsupported("the sandbox level `full`")),
@@ -344,15 +368,22 @@ impl ExecutionEnvironment for Sandboxed {
     }
 
     fn command_limits(&self) -> Option<String> {
-        Some(self.rules.described())
+        Some(self.rules.now().described())
+    }
+
+    fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
+        let inner: Arc<dyn ExecutionEnvironment> = Arc::clone(&self.inner) as _;
+        self.can_be_left.then_some(inner)
     }
 
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
-        for root in self.rules.roots() {
-            expect_directory(&self.inner, root).await?;
+        let switched = self.rules.switched.iter().map(|(root, _)| root);
+        for root in self.rules.roots().chain(switched) {
+            expect_directory(self.inner.as_ref(), root).await?;
         }
-        self.require_rules()?;
+        let rules = self.rules.now();
+        self.require_rules(&rules)?;
         let unenforced = self.unenforced().await?;
         let accepted = |protection: &&Protection| {
             **protection != Protection::Writes && self.rules.accepted.contains(protection)
@@ -362,7 +393,7 @@ impl ExecutionEnvironment for Sandboxed {
         if !missing.is_empty() {
             return Err(self.unsupported(format!("a sandbox against {}", missing.join(", "))));
         }
-        let (rules, placeholders) = (Arc::clone(&self.rules), Arc::clone(&self.placeholders));
+        let placeholders = Arc::clone(&self.placeholders);
         match self.rules.level {
             SandboxLevel::Writes => {
                 blocking(move || landlock::dry_run(&rules)).await?.map_err(sandbox_failed)

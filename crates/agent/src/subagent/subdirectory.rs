@@ -62,6 +62,11 @@ impl ExecutionEnvironment for Subdirectory {
         &self.directory
     }
 
+    fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
+        let inner = self.inner.outside_sandbox()?;
+        Some(Arc::new(Self { inner, directory: self.directory.clone() }))
+    }
+
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
         command.working_dir = Some(self.resolve_or_default(command.working_dir));
         self.inner.spawn(command).await

@@ -1,14 +1,17 @@
 //! Permissions of sandboxed commands.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use super::{Protection, SandboxLevel, mounts};
+use crate::write_switch::WriteSwitch;
 
 /// Permissions of sandboxed commands.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) level: SandboxLevel,
     pub(super) writable: Vec<PathBuf>,
+    /// Roots that are writable only while a switch is on.
+    pub(super) switched: Vec<(PathBuf, WriteSwitch)>,
     pub(super) protected: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// What commands see as `/tmp`.
@@ -22,6 +25,17 @@ pub(super) struct Rules {
 }
 
 impl Rules {
+    /// Returns the rules for a command that starts now, without switches.
+    pub(super) fn now(self: &Arc<Self>) -> Arc<Self> {
+        if self.switched.is_empty() {
+            return Arc::clone(self);
+        }
+        let mut rules = Self::clone(self);
+        let switched = std::mem::take(&mut rules.switched).into_iter();
+        rules.writable.extend(switched.filter(|(_, switch)| switch.is_on()).map(|(root, _)| root));
+        Arc::new(rules)
+    }
+
     /// Returns the directories that commands may write below.
     pub(super) fn roots(&self) -> impl Iterator<Item = &PathBuf> {
         self.writable.iter().chain(&self.temporary)

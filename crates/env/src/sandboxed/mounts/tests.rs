@@ -16,6 +16,7 @@ fn directory() -> (TempDir, PathBuf) {
 fn rules(directory: &Path) -> Rules {
     Rules {
         level: SandboxLevel::Full,
+        switched: Vec::new(),
         writable: vec![directory.to_path_buf()],
         protected: Vec::new(),
         hidden: Vec::new(),

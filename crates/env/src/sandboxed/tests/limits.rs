@@ -61,7 +61,7 @@ async fn an_unavailable_level_starts_nothing() {
         assert_eq!(support.unavailable(level), Some(&reason));
         let environment = Sandboxed::new(harness.local()).with_level(level).with_support(support);
         for accepted in [Protection::Writes, Protection::Signals] {
-            let environment = Sandboxed { inner: harness.local(), ..environment_like(&environment) };
+            let environment = Sandboxed { inner: harness.local().into(), ..environment_like(&environment) };
             let environment = environment.accepting(accepted);
             let error = environment.initialize().await.unwrap_err();
             assert!(unsupported(&error).contains(expected), "{error}");
@@ -75,7 +75,8 @@ async fn an_unavailable_level_starts_nothing() {
 /// Returns a sandbox with the same rules.
 fn environment_like(environment: &Sandboxed) -> Sandboxed {
     Sandboxed {
-        inner: LocalEnvironment::builder("/").build().unwrap(),
+        inner: LocalEnvironment::builder("/").build().unwrap().into(),
+        can_be_left: false,
         rules: Arc::clone(&environment.rules),
         placeholders: Arc::default(),
         support: environment.support.clone(),

@@ -1,0 +1,92 @@
+//! Roots that follow a switch, and commands outside of the sandbox.
+
+use std::path::Path;
+
+use super::*;
+use crate::{Logging, ReadOnly, WriteSwitch};
+
+const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Full, SandboxLevel::Writes];
+
+async fn succeeds(environment: &dyn ExecutionEnvironment, line: String) -> bool {
+    environment.exec_command(ExecRequest::new(line)).await.unwrap().success()
+}
+
+#[tokio::test]
+async fn commands_write_below_a_root_while_its_switch_is_on() {
+    for level in LEVELS {
+        let harness = Harness::new();
+        let Some(sandbox) = harness.at_level(level).await else { continue };
+        let switch = WriteSwitch::new(false);
+        let sandbox = sandbox.with_writable_while(harness.at("outside"), &switch);
+        sandbox.initialize().await.unwrap();
+        let target = harness.at("outside/file");
+        let write = || succeeds(&sandbox, format!("echo x >{}", target.display()));
+        assert!(!write().await && !target.exists(), "{level}");
+        let limits = sandbox.command_limits().unwrap();
+        assert!(!limits.contains("outside"), "{limits}");
+        switch.set(true);
+        assert!(write().await && target.exists(), "{level}");
+        let limits = sandbox.command_limits().unwrap();
+        assert!(limits.contains("outside"), "{limits}");
+        fs::remove_file(&target).unwrap();
+        switch.set(false);
+        assert!(!write().await && !target.exists(), "{level}");
+        sandbox.cleanup().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn sandbox_is_left_only_if_that_is_allowed() {
+    for level in LEVELS {
+        let harness = Harness::new();
+        let Some(sandbox) = harness.at_level(level).await else { continue };
+        assert!(sandbox.outside_sandbox().is_none());
+        let sandbox = sandbox.leavable(true);
+        let target = harness.at("outside/file");
+        let write = format!("echo x >{}", target.display());
+        assert!(!succeeds(&sandbox, write.clone()).await && !target.exists(), "{level}");
+        let outside = sandbox.outside_sandbox().unwrap();
+        assert!(outside.command_limits().is_none() && outside.outside_sandbox().is_none());
+        assert!(succeeds(outside.as_ref(), write).await && target.exists(), "{level}");
+        sandbox.cleanup().await.unwrap();
+    }
+}
+
+/// A command outside is a process of the same environment, so that nothing is left of it either.
+#[tokio::test]
+async fn cleanup_terminates_commands_outside() {
+    let harness = Harness::new();
+    let Some(sandbox) = harness.sandboxed().await else { return };
+    let sandbox = sandbox.leavable(true);
+    let outside = sandbox.outside_sandbox().unwrap();
+    let mut process = outside.spawn(Command::shell("sleep 600")).await.unwrap();
+    sandbox.cleanup().await.unwrap();
+    assert_ne!(process.wait().await.unwrap().code(), 0);
+}
+
+#[tokio::test]
+async fn wrappers_keep_their_own_limits_outside() {
+    let harness = Harness::new();
+    let Some(sandbox) = harness.sandboxed().await else { return };
+    let sandbox: Arc<dyn ExecutionEnvironment> = Arc::new(sandbox.leavable(true));
+    let wrappers: [Arc<dyn ExecutionEnvironment>; 3] = [
+        Arc::new(Logging::new(Arc::clone(&sandbox))),
+        Arc::new(ReadOnly::new(Arc::clone(&sandbox)).allow_commands()),
+        Arc::new(Confined::new(Arc::clone(&sandbox), [harness.at("root")])),
+    ];
+    let target = harness.at("outside/file");
+    for wrapper in wrappers {
+        let outside = wrapper.outside_sandbox().unwrap();
+        assert!(succeeds(outside.as_ref(), format!("echo x >{}", target.display())).await, "{wrapper:?}");
+        fs::remove_file(&target).unwrap();
+        let inside = Path::new("a");
+        let (before, after) = (wrapper.write(&target, b"x").await, outside.write(&target, b"x").await);
+        assert_eq!(before.is_ok(), after.is_ok(), "{wrapper:?}");
+        let (before, after) = (wrapper.write(inside, b"x").await, outside.write(inside, b"x").await);
+        assert_eq!(before.is_ok(), after.is_ok(), "{wrapper:?}");
+        let _ = fs::remove_file(&target);
+    }
+    let none: Arc<dyn ExecutionEnvironment> = Arc::new(Logging::new(Arc::new(harness.local())));
+    assert!(none.outside_sandbox().is_none());
+    sandbox.cleanup().await.unwrap();
+}
