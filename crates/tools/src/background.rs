@@ -28,6 +28,8 @@ const MAX_LISTED: usize = 32;
 #[derive(Clone)]
 pub struct BackgroundCommands {
     shared: Arc<Shared>,
+    /// Whether commands that are started through this clone read nothing.
+    without_input: bool,
 }
 
 /// The status of a background command.
@@ -98,7 +100,13 @@ impl BackgroundCommands {
     /// An empty set with a limit of `max` running commands.
     #[must_use]
     pub fn with_max_running(max: usize) -> Self {
-        Self { shared: Arc::new(Shared { max_running: max, state: Mutex::default() }) }
+        Self { shared: Arc::new(Shared { max_running: max, state: Mutex::default() }), without_input: false }
+    }
+
+    /// Returns a clone whose own commands have no standard input. All others are unchanged.
+    #[must_use]
+    pub(crate) fn without_input(&self) -> Self {
+        Self { without_input: true, ..self.clone() }
     }
 
     /// Starts a command line in the environment's shell, with a pipe as its standard input, and returns its id.
@@ -125,6 +133,7 @@ impl BackgroundCommands {
         command_line: &str,
         command: Command,
     ) -> Result<u64, ToolError> {
+        let command = if self.without_input { command.with_stdin(Stdin::Null) } else { command };
         let reservation = self.reserve()?;
         let process = env.spawn(command).await?;
         let mut state = self.lock();

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use self::arguments::{Arguments, Fitted};
 use crate::error::{ToolError, ToolErrorKind};
+use crate::outside_sandbox::{SandboxSide, runs_commands};
 use crate::registry::{RegisteredTool, ToolRegistry};
 use crate::repair::ArgumentRepair;
 use crate::schema;
@@ -30,6 +31,7 @@ pub struct PreparedCall {
     writes: Vec<PathBuf>,
     targets: Vec<PathBuf>,
     hosts: Option<Vec<String>>,
+    sandbox: Option<SandboxSide>,
     tool: Arc<RegisteredTool>,
 }
 
@@ -77,9 +79,15 @@ impl PreparedCall {
             |paths: Vec<PathBuf>| -> Vec<PathBuf> { paths.iter().map(|path| env.resolve(path)).collect() };
         let reads = resolved(std::mem::take(&mut input.reads));
         let writes = resolved(std::mem::take(&mut input.writes));
+        let sandbox = match input.leaves_sandbox {
+            true => Some(SandboxSide::Outside),
+            false if runs_commands(tool) => env.command_limits().map(|_limits| SandboxSide::Inside),
+            false => None,
+        };
         Ok(Self {
             call_id: call.id.clone(),
             arguments,
+            sandbox,
             hosts: input.hosts.take(),
             input: InputSlot::new(input),
             repairs,
@@ -168,6 +176,13 @@ impl PreparedCall {
     #[must_use]
     pub fn hosts(&self) -> Option<&[String]> {
         self.hosts.as_deref()
+    }
+
+    /// Returns on which side of its environment's sandbox the command of the call runs; `None` without a sandbox, and for
+    /// calls that are no commands.
+    #[must_use]
+    pub fn sandbox(&self) -> Option<SandboxSide> {
+        self.sandbox
     }
 
     /// Returns the tool's canonical kind, such as `shell` for a tool called `Bash`.

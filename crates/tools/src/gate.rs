@@ -32,6 +32,7 @@ pub use self::tool::ToolGate;
 pub use self::verdict::{Judgement, JudgementStep, Permission, Verdict};
 use crate::call::{Execution, PreparedCall};
 use crate::error::{ToolError, ToolErrorKind};
+use crate::outside_sandbox::SandboxSide;
 
 /// Decides whether a call may run.
 ///
@@ -102,6 +103,9 @@ impl<'a> Delegate<'a> {
 }
 
 /// Returns the judgement of a chain. It ends at the first denial.
+///
+/// A call that runs [outside of the sandbox](SandboxSide::Outside) is asked about if no gate asks about it or denies it: what
+/// a gate allows by the words of a command, it allows in the sandbox.
 pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Judgement {
     let mut judgement = Judgement::new();
     for gate in gates {
@@ -112,7 +116,17 @@ pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Judgement {
             break;
         }
     }
+    let is_decided = |step: &JudgementStep| step.permission != Permission::Allow && !step.by_default;
+    if call.sandbox() == Some(SandboxSide::Outside) && !judgement.steps().iter().any(is_decided) {
+        judgement.push(JudgementStep::new("sandbox", outside_sandbox()));
+    }
     judgement
+}
+
+/// Returns the question about a call that runs outside of the sandbox. No hook answers it.
+#[must_use]
+pub fn outside_sandbox() -> Verdict {
+    Verdict::ask("it runs outside of the sandbox").with_rule("outside of the sandbox")
 }
 
 /// Returns the error that the model reads for a denied call.

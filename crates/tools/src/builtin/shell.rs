@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::context::{CommandTimeouts, ToolContext};
 use crate::error::ToolError;
+use crate::outside_sandbox::OUTSIDE_SANDBOX;
 use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
 
@@ -153,9 +154,17 @@ pub(crate) fn stopped_by_limits(output: &str, cx: &ToolContext) -> Option<String
     ];
     let limits = cx.env.command_limits()?;
     let output = output.to_lowercase();
-    MESSAGES.iter().any(|message| output.contains(message)).then(|| {
-        format!("This may be due to what holds commands here: {limits} If the task needs more, tell the user what and why.")
-    })
+    let advice = match cx.env.outside_sandbox() {
+        None => "If the task needs more, tell the user what and why.".to_owned(),
+        Some(_) => format!(
+            "If the task needs more, say what and why, and make the call again with {OUTSIDE_SANDBOX} set to true: the user \
+             is then asked whether it may run outside."
+        ),
+    };
+    MESSAGES
+        .iter()
+        .any(|message| output.contains(message))
+        .then(|| format!("This may be due to what holds commands here: {limits} {advice}"))
 }
 
 /// Returns the last part of an output.

@@ -12,13 +12,21 @@ pub struct ToolInput {
     pub(crate) reads: Vec<PathBuf>,
     pub(crate) writes: Vec<PathBuf>,
     pub(crate) hosts: Option<Vec<String>>,
+    /// Whether the call runs outside of the sandbox of its environment.
+    pub(crate) leaves_sandbox: bool,
 }
 
 impl ToolInput {
     /// Creates an input that names no files.
     #[must_use]
     pub fn new(value: impl Any + Send) -> Self {
-        Self { value: Box::new(value), reads: Vec::new(), writes: Vec::new(), hosts: None }
+        Self {
+            value: Box::new(value),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            hosts: None,
+            leaves_sandbox: false,
+        }
     }
 
     /// Sets the files and directories that the call reads.

@@ -1,0 +1,162 @@
+//! Commands that run outside of the sandbox of their environment.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_llm::ToolDefinition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::context::ToolContext;
+use crate::error::{DefinitionError, ToolError};
+use crate::kind::ToolKind;
+use crate::registry::{RegisteredTool, ToolRegistry};
+use crate::tool::{DynTool, Effect, ToolInput, ToolOutput};
+use crate::truncate::TruncationRule;
+
+/// Name of the argument by which a call leaves the sandbox.
+pub const OUTSIDE_SANDBOX: &str = "outside_sandbox";
+
+/// Description of the argument, for the model.
+const DESCRIPTION: &str = "Set to true to run the command outside of the sandbox, with everything that the user can do. \
+    The user is asked each time. Use it only for a command that the sandbox has stopped or would stop, and say why the \
+    task needs it before you make the call.";
+
+/// Where a command runs in an environment that has a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxSide {
+    /// In the sandbox.
+    Inside,
+    /// Outside of it, with all permissions of the user.
+    Outside,
+}
+
+impl SandboxSide {
+    /// Returns it in words that follow "it runs", such as `in the sandbox`.
+    #[must_use]
+    pub const fn as_words(self) -> &'static str {
+        match self {
+            Self::Inside => "in the sandbox",
+            Self::Outside => "outside of the sandbox",
+        }
+    }
+}
+
+impl ToolRegistry {
+    /// Adds the optional argument [`outside_sandbox`](OUTSIDE_SANDBOX) to the tools that start commands: those of the kind
+    /// `shell` with an argument `command` or `cmd`. A call that sets it runs in what the environment returns as
+    /// [`outside_sandbox`](pintle_env::ExecutionEnvironment::outside_sandbox), and is always asked about. Tools that have
+    /// the argument are left as they are.
+    ///
+    /// # Errors
+    ///
+    /// A schema that no provider would accept, which is not expected; the tools up to it are changed.
+    pub fn offer_outside_sandbox(&mut self) -> Result<(), DefinitionError> {
+        let tools: Vec<Arc<RegisteredTool>> = self.clone().into_iter().collect();
+        for tool in tools.into_iter().filter(|tool| runs_commands(tool)) {
+            let is_known = has_property(&tool, |name| name == OUTSIDE_SANDBOX);
+            // Free text has room for nothing else.
+            if !is_known && tool.definition().grammar.is_none() {
+                self.register(LeavesSandbox { tool })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a call of the tool starts a command in the environment, so that its sandbox holds it. Tools of the same
+/// kind that work on a running command take none.
+pub(crate) fn runs_commands(tool: &RegisteredTool) -> bool {
+    tool.effect() == Effect::Execute
+        && tool.kind() == ToolKind::Shell.as_str()
+        && has_property(tool, |name| matches!(name, "command" | "cmd"))
+}
+
+fn has_property(tool: &RegisteredTool, is_meant: impl Fn(&str) -> bool) -> bool {
+    let properties = tool.definition().parameters.get("properties").and_then(Value::as_object);
+    properties.is_some_and(|properties| properties.keys().any(|name| is_meant(name)))
+}
+
+/// A tool with the additional argument.
+struct LeavesSandbox {
+    tool: Arc<RegisteredTool>,
+}
+
+#[async_trait]
+impl DynTool for LeavesSandbox {
+    fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
+        let mut definition = self.tool.definition().clone();
+        if let Some(schema) = definition.parameters.as_object_mut()
+            && let Some(properties) =
+                schema.entry("properties").or_insert_with(|| Map::new().into()).as_object_mut()
+        {
+            let property = json!({"type": "boolean", "description": DESCRIPTION});
+            properties.insert(OUTSIDE_SANDBOX.to_owned(), property);
+        }
+        Ok(definition)
+    }
+
+    fn effect(&self) -> Effect {
+        self.tool.effect()
+    }
+
+    fn is_repeatable(&self) -> bool {
+        self.tool.is_repeatable()
+    }
+
+    fn declares_changes(&self) -> bool {
+        self.tool.tool().declares_changes()
+    }
+
+    fn canonical_kind(&self) -> Option<String> {
+        Some(self.tool.kind().to_owned())
+    }
+
+    fn truncation(&self) -> Option<TruncationRule> {
+        Some(self.tool.truncation())
+    }
+
+    fn aliases(&self) -> Vec<(String, String)> {
+        self.tool.aliases().to_vec()
+    }
+
+    fn waits(&self) -> bool {
+        self.tool.waits()
+    }
+
+    fn can_dry_run(&self) -> bool {
+        self.tool.tool().can_dry_run()
+    }
+
+    fn parse(&self, arguments: &Value) -> Result<ToolInput, ToolError> {
+        let mut arguments = arguments.clone();
+        let wish = arguments.as_object_mut().and_then(|fields| fields.remove(OUTSIDE_SANDBOX));
+        let mut input = self.tool.tool().parse(&arguments)?;
+        input.leaves_sandbox = wish == Some(Value::Bool(true));
+        Ok(input)
+    }
+
+    async fn call_parsed(&self, input: ToolInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let tool = self.tool.tool();
+        if !input.leaves_sandbox {
+            return tool.call_parsed(input, cx).await;
+        }
+        let env = cx.env.outside_sandbox().ok_or_else(|| {
+            ToolError::failed(format!(
+                "no command can leave the sandbox here; make the call without {OUTSIDE_SANDBOX}"
+            ))
+        })?;
+        // Whoever allows a command does not allow what is typed into it later.
+        let background = cx.background.without_input();
+        tool.call_parsed(input, &ToolContext { env, background, ..cx.clone() }).await
+    }
+
+    async fn call_json(&self, arguments: Value, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        self.call_parsed(self.parse(&arguments)?, cx).await
+    }
+}
+
+#[cfg(test)]
+mod tests;
