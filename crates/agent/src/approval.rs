@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use pintle_llm::Fingerprint;
-use pintle_tools::Effect;
 use pintle_tools::pipeline::DryRun;
 use pintle_tools::pipeline::PreparedCall;
+use pintle_tools::{Effect, SandboxSide};
 use serde_json::Value;
 
 /// A tool call that waits for a decision: its exact arguments and expected effects.
@@ -26,6 +26,8 @@ pub struct ApprovalRequest {
     pub arguments: Value,
     /// Effect of the tool.
     pub effect: Effect,
+    /// On which side of the sandbox the command would run; `None` without a sandbox, and for calls that are no commands.
+    pub sandbox: Option<SandboxSide>,
     /// Absolute paths of the files that it may change.
     pub writes: Vec<PathBuf>,
     /// Reason why a decision is needed.
@@ -58,6 +60,7 @@ impl ApprovalRequest {
             tool_name,
             arguments,
             effect,
+            sandbox: None,
             writes: Vec::new(),
             reason: String::new(),
             suggested_rules: Vec::new(),
@@ -74,6 +77,7 @@ impl ApprovalRequest {
         let mut request = Self::new(call.call_id(), name, call.effect(), arguments, call.fingerprint());
         request.tool_kind = call.kind().to_owned();
         request.writes = call.writes().to_vec();
+        request.sandbox = call.sandbox();
         request
     }
 

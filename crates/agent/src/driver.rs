@@ -165,7 +165,7 @@ impl Driver {
         Self {
             machine: Machine::new(config.limits.clone(), config.reasoning_effort.clone()),
             client,
-            profile: subagents.add_tools(&profile),
+            profile: context::in_session(&profile, &subagents, env.as_ref()),
             base_profile: profile,
             subagents,
             lineage,
@@ -332,7 +332,7 @@ impl Driver {
                 return self.prepare_call(call, *tool_call, changed).await.into_iter().collect();
             }
             Action::AskApproval { call, .. } => return self.ask(call).into_iter().collect(),
-            Action::ConfirmApproval { call } => self.calls.confirm(call),
+            Action::ConfirmApproval { call, by } => self.calls.confirm(call, by),
             Action::WithdrawApproval { call } => {
                 self.withdraw_approval(call);
                 self.publish();

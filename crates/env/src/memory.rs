@@ -35,6 +35,8 @@ type ScriptFn = Arc<dyn Fn(&Command) -> CommandScript + Send + Sync>;
 pub struct MemoryEnvironment {
     working_directory: PathBuf,
     script_for: Option<ScriptFn>,
+    /// Environment outside of the sandbox, if it pretends to have one.
+    outside: Option<Arc<MemoryEnvironment>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -53,8 +55,12 @@ impl MemoryEnvironment {
     /// Creates an environment in `directory`, which is absolute, exists and is empty.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        let environment =
-            Self { working_directory: directory.into(), script_for: None, state: Arc::default() };
+        let environment = Self {
+            working_directory: directory.into(),
+            script_for: None,
+            outside: None,
+            state: Arc::default(),
+        };
         let directory = environment.working_directory.clone();
         environment.with_directory(directory)
     }
@@ -82,6 +88,13 @@ impl MemoryEnvironment {
         script_for: impl Fn(&Command) -> CommandScript + Send + Sync + 'static,
     ) -> Self {
         self.script_for = Some(Arc::new(script_for));
+        self
+    }
+
+    /// Pretends that commands run in a sandbox, and outside of it in another environment.
+    #[must_use]
+    pub fn with_sandbox(mut self, outside: &Self) -> Self {
+        self.outside = Some(Arc::new(outside.clone()));
         self
     }
 
@@ -129,6 +142,14 @@ impl ExecutionEnvironment for MemoryEnvironment {
 
     fn os_version(&self) -> &str {
         "memory"
+    }
+
+    fn command_limits(&self) -> Option<String> {
+        self.outside.as_ref().map(|_| "they run in a sandbox.".to_owned())
+    }
+
+    fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
+        self.outside.clone().map(|outside| outside as _)
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {

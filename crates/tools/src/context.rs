@@ -31,6 +31,8 @@ pub struct ToolContext {
     pub background: BackgroundCommands,
     /// The files that the session's calls have read or written.
     pub files: KnownFiles,
+    /// Who approved the call, if somebody did and is known.
+    pub approved_by: Option<String>,
     /// Takes what the call declares about its changes. Without one, declarations are dropped.
     pub intents: Option<Arc<dyn IntentSink>>,
 }
@@ -47,6 +49,7 @@ impl ToolContext {
             on_output: None,
             background: BackgroundCommands::new(),
             files: KnownFiles::new(),
+            approved_by: None,
             intents: None,
         }
     }
@@ -62,6 +65,8 @@ impl ToolContext {
         pub fn with_background(background: BackgroundCommands) => background = background;
         /// Sets the known files that the calls of a session share.
         pub fn with_files(files: KnownFiles) => files = files;
+        /// Sets who approved the call.
+        pub fn with_approved_by(principal: Option<String>) => approved_by = principal;
         /// Sets the sink for declared changes.
         pub fn with_intents(intents: Arc<dyn IntentSink>) => intents = Some(intents);
     }

@@ -104,8 +104,8 @@ impl<'a> Delegate<'a> {
 
 /// Returns the judgement of a chain. It ends at the first denial.
 ///
-/// A call that runs [outside of the sandbox](SandboxSide::Outside) is asked about if no gate asks about it or denies it: what
-/// a gate allows by the words of a command, it allows in the sandbox.
+/// A call that runs [outside of the sandbox](SandboxSide::Outside) is always asked about, unless it is denied: what a gate
+/// allows by the words of a command, it allows in the sandbox.
 pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Judgement {
     let mut judgement = Judgement::new();
     for gate in gates {
@@ -116,9 +116,11 @@ pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Judgement {
             break;
         }
     }
-    let is_decided = |step: &JudgementStep| step.permission != Permission::Allow && !step.by_default;
-    if call.sandbox() == Some(SandboxSide::Outside) && !judgement.steps().iter().any(is_decided) {
-        judgement.push(JudgementStep::new("sandbox", outside_sandbox()));
+    if call.sandbox() == Some(SandboxSide::Outside) && judgement.permission() != Permission::Deny {
+        let step = JudgementStep::new("sandbox", outside_sandbox());
+        if !judgement.steps().iter().any(|asked| asked.reason == step.reason) {
+            judgement.push(step);
+        }
     }
     judgement
 }

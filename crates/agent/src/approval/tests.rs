@@ -25,6 +25,7 @@ use crate::protocol::{EventKind, OutcomeStatus, SessionState, TurnLimits};
 use crate::session::{Session, SessionBuilder};
 
 mod endings;
+mod outside;
 
 /// Time-out for everything that is expected to happen.
 const TIMEOUT: Duration = Duration::from_secs(20);

@@ -70,11 +70,11 @@ impl Driver {
             Decision::Approve => (true, None),
             Decision::Deny { reason } => (false, reason),
             Decision::Change { arguments } => {
-                let call = self.calls.decide(&call_id, exactly, false)?;
+                let call = self.calls.decide(&call_id, exactly, false, None)?;
                 return Some(InputKind::CallChanged { call, arguments, by });
             }
         };
-        let call = self.calls.decide(&call_id, exactly, approved)?;
+        let call = self.calls.decide(&call_id, exactly, approved, by.clone())?;
         Some(InputKind::ApprovalDecided { call, approved, reason, by })
     }
 }

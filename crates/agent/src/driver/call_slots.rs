@@ -11,7 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Driver;
 use crate::approval::ApprovalRequest;
-use crate::protocol::{CallKey, CallPlan, ChangedArguments, InputKind, Preparation, Timer};
+use crate::protocol::{CallKey, CallPlan, ChangedArguments, InputKind, Preparation, Principal, Timer};
 
 /// A call that may run, at once or after approval.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) struct Released {
     pub(super) call: PreparedCall,
     /// Fingerprint that was approved, if approval was needed.
     pub(super) approved: Option<Fingerprint>,
+    /// Who approved it, if that is known.
+    pub(super) approved_by: Option<Principal>,
     /// Answer of a hook in the place of an approval.
     pub(super) answer: Option<JudgementStep>,
     /// Stops it.
@@ -74,6 +76,7 @@ pub(super) fn preparation(result: &Result<ReadyCall, ToolError>) -> Preparation 
             arguments: request.arguments.clone(),
             reason: request.reason.clone(),
             fingerprint: request.fingerprint,
+            sandbox: request.sandbox,
         },
     }
 }
@@ -88,7 +91,7 @@ enum CallSlot {
     /// Waiting for a decision. Dropping the guard ends the approver's work.
     Pending { call: Box<PreparedCall>, request: Arc<ApprovalRequest>, _asked: DropGuard },
     /// Approved; it may run once, with exactly these arguments.
-    Approved { call: Box<PreparedCall>, fingerprint: Fingerprint },
+    Approved { call: Box<PreparedCall>, fingerprint: Fingerprint, by: Option<Principal> },
     /// Running. The token stops it.
     Running(CancellationToken),
 }
@@ -135,17 +138,23 @@ impl CallSlots {
     }
 
     /// Approves a prepared call that was approved before the session was resumed.
-    pub(super) fn confirm(&mut self, key: CallKey) {
+    pub(super) fn confirm(&mut self, key: CallKey, by: Option<Principal>) {
         if let Some(CallSlot::Ready(ready)) = self.slots.get(&key)
             && let Some(request) = &ready.request
         {
             let (call, fingerprint) = (Box::new(ready.call.clone()), request.fingerprint);
-            self.slots.insert(key, CallSlot::Approved { call, fingerprint });
+            self.slots.insert(key, CallSlot::Approved { call, fingerprint, by });
         }
     }
 
     /// Applies a decision to the pending call with this id and fingerprint. Returns its key, or `None` if there is none.
-    pub(super) fn decide(&mut self, call_id: &str, exactly: Fingerprint, approved: bool) -> Option<CallKey> {
+    pub(super) fn decide(
+        &mut self,
+        call_id: &str,
+        exactly: Fingerprint,
+        approved: bool,
+        by: Option<Principal>,
+    ) -> Option<CallKey> {
         let key = self.slots.iter().find_map(|(key, slot)| match slot {
             CallSlot::Pending { request, .. }
                 if request.call_id == call_id && request.fingerprint == exactly =>
@@ -161,7 +170,7 @@ impl CallSlots {
         if let Some(CallSlot::Pending { call, .. }) = self.slots.remove(&key)
             && approved
         {
-            self.slots.insert(key, CallSlot::Approved { call, fingerprint: exactly });
+            self.slots.insert(key, CallSlot::Approved { call, fingerprint: exactly, by });
         }
         Some(key)
     }
@@ -173,9 +182,9 @@ impl CallSlots {
 
     /// Moves a call that may run to the running ones. Returns `None` if there is no such call.
     pub(super) fn run(&mut self, key: CallKey) -> Option<Released> {
-        let (call, approved, answer) = match self.slots.remove(&key)? {
-            CallSlot::Ready(ready) if ready.request.is_none() => (ready.call, None, ready.answer),
-            CallSlot::Approved { call, fingerprint } => (*call, Some(fingerprint), None),
+        let (call, approved, approved_by, answer) = match self.slots.remove(&key)? {
+            CallSlot::Ready(ready) if ready.request.is_none() => (ready.call, None, None, ready.answer),
+            CallSlot::Approved { call, fingerprint, by } => (*call, Some(fingerprint), by, None),
             other @ (CallSlot::Preparing { .. }
             | CallSlot::Ready(_)
             | CallSlot::Pending { .. }
@@ -186,7 +195,7 @@ impl CallSlots {
         };
         let cancel = CancellationToken::new();
         self.slots.insert(key, CallSlot::Running(cancel.clone()));
-        Some(Released { call, approved, answer, cancel })
+        Some(Released { call, approved, approved_by, answer, cancel })
     }
 
     /// Returns whether the start of a call needs no barrier: the call may run twice, or it declares its changes, and the
@@ -372,14 +381,14 @@ mod tests {
         assert!(slots.run(KEY).is_none(), "nobody was asked");
         let (request, asked) = slots.set_pending(KEY).unwrap();
         assert!(slots.run(KEY).is_none(), "nobody has decided");
-        assert_eq!(slots.decide("a", Fingerprint::of(b"another"), true), None);
-        assert_eq!(slots.decide("b", request.fingerprint, true), None);
+        assert_eq!(slots.decide("a", Fingerprint::of(b"another"), true, None), None);
+        assert_eq!(slots.decide("b", request.fingerprint, true, None), None);
         assert!(slots.pending_are(&[Arc::clone(&request)]) && !asked.is_cancelled());
-        assert_eq!(slots.decide("a", request.fingerprint, true), Some(KEY));
+        assert_eq!(slots.decide("a", request.fingerprint, true, Some(Principal::new("x"))), Some(KEY));
         assert!(slots.pending_are(&[]) && asked.is_cancelled());
-        assert_eq!(slots.decide("a", request.fingerprint, false), None, "the first decision counts");
-        let Released { approved, cancel, .. } = slots.run(KEY).unwrap();
-        assert_eq!(approved, Some(request.fingerprint));
+        assert_eq!(slots.decide("a", request.fingerprint, false, None), None, "the first decision counts");
+        let Released { approved, approved_by, cancel, .. } = slots.run(KEY).unwrap();
+        assert_eq!((approved, approved_by), (Some(request.fingerprint), Some(Principal::new("x"))));
         assert!(slots.run(KEY).is_none());
         slots.stop(KEY);
         assert!(cancel.is_cancelled());
@@ -391,7 +400,7 @@ mod tests {
         slots.prepare(KEY);
         slots.set_prepared(KEY, Ok(gated().await));
         let (request, _) = slots.set_pending(KEY).unwrap();
-        assert_eq!(slots.decide("a", request.fingerprint, false), Some(KEY));
+        assert_eq!(slots.decide("a", request.fingerprint, false, None), Some(KEY));
         assert!(slots.slots.is_empty());
     }
 }

@@ -16,6 +16,7 @@ use super::{Driver, Report};
 use crate::profile::ProviderProfile;
 use crate::prompt::{EnvironmentContext, SystemPrompt};
 use crate::protocol::{CallKind, InputKind, LoadId, LoadedProject, TurnContext};
+use crate::subagent::Subagents;
 
 impl Driver {
     /// Runs later calls in `env`. If the working directory changes, the prompt's description of the environment is
@@ -25,6 +26,8 @@ impl Driver {
             self.environment = Arc::default();
         }
         self.env = env;
+        // Which tools can leave a sandbox depends on it.
+        self.set_profile(self.base_profile.clone());
     }
 
     /// Returns the initialisation that must precede any use of the environment. A session that starts with a prompt loads
@@ -64,6 +67,22 @@ impl Driver {
         let task = async move { cancelled.run_until_cancelled(task).await };
         self.spawn(task.map(drop).instrument(self.trace.run()));
     }
+}
+
+/// Returns a profile with what a session adds to it: tools for subagents, and, where the environment has a sandbox that can
+/// be left, an argument by which a command asks for that.
+pub(super) fn in_session(
+    profile: &ProviderProfile,
+    subagents: &Subagents,
+    env: &dyn ExecutionEnvironment,
+) -> ProviderProfile {
+    let mut profile = subagents.add_tools(profile);
+    if env.outside_sandbox().is_some()
+        && let Err(error) = profile.tool_registry.offer_outside_sandbox()
+    {
+        tracing::error!(%error, "a command cannot ask to leave the sandbox");
+    }
+    profile
 }
 
 /// One-time initialisation of a session's own environment. Does nothing for an environment with another owner.

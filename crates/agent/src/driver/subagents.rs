@@ -36,7 +36,7 @@ impl Driver {
     }
 
     pub(super) fn set_profile(&mut self, profile: ProviderProfile) {
-        self.profile = self.subagents.add_tools(&profile);
+        self.profile = super::context::in_session(&profile, &self.subagents, self.env.as_ref());
         self.base_profile = profile;
     }
 

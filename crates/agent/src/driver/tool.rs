@@ -81,7 +81,7 @@ impl Driver {
     /// Runs a prepared call in a task of its own. Its start is in the log. Returns the result of a call that cannot run.
     pub(super) fn run_tool(&mut self, key: CallKey) -> Option<InputKind> {
         // The machine only runs prepared calls. If it ever requested another one, the model would be told.
-        let Some(Released { call, approved, answer, cancel }) = self.calls.run(key) else {
+        let Some(Released { call, approved, approved_by, answer, cancel }) = self.calls.run(key) else {
             return Some(not_run(key));
         };
         self.reserve_subagent(&call);
@@ -89,7 +89,8 @@ impl Driver {
             .with_cancel(cancel)
             .with_timeouts(self.config.command_timeouts)
             .with_background(self.background.clone())
-            .with_files(self.files.clone());
+            .with_files(self.files.clone())
+            .with_approved_by(approved_by.map(|by| by.as_str().to_owned()));
         if self.recording.is_active() {
             let (reports, fence) = (self.reports.clone(), self.recording.fence());
             cx = cx.with_intents(Arc::new(RecordedIntents { call: key, reports, fence }));

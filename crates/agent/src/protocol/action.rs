@@ -5,7 +5,7 @@ use std::time::Duration;
 use pintle_llm::{Request, ToolCall};
 use pintle_tools::FileIntent;
 
-use super::{Budget, CallKey, EventKind, LoadId, ModelCallId, Outcome, RunId, Spent, Timer};
+use super::{Budget, CallKey, EventKind, LoadId, ModelCallId, Outcome, Principal, RunId, Spent, Timer};
 
 /// Instruction to the driver. Actions are performed in order. What is large is boxed, since lists of them are moved often.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +55,8 @@ pub enum Action {
     ConfirmApproval {
         /// Key of the call.
         call: CallKey,
+        /// Who decided, if that is known.
+        by: Option<Principal>,
     },
     /// Withdraw a request for a decision. No reply.
     WithdrawApproval {

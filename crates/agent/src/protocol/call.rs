@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pintle_llm::Fingerprint;
-use pintle_tools::{ArgumentRepair, Effect, ToolErrorKind, ToolKind};
+use pintle_tools::{ArgumentRepair, Effect, SandboxSide, ToolErrorKind, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,6 +71,9 @@ pub enum Preparation {
         reason: String,
         /// Identifies this call with exactly these arguments.
         fingerprint: Fingerprint,
+        /// On which side of the sandbox the command would run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sandbox: Option<SandboxSide>,
     },
     /// The call does not run.
     Refused {

@@ -5,7 +5,7 @@ mod schema;
 use pintle_env::Output;
 use pintle_llm::{CallArguments, ErrorInfo, Fingerprint, FinishReason, Segment, Usage};
 use pintle_tools::gate::{Judgement, Permission};
-use pintle_tools::{ArgumentRepair, FileChange, ToolErrorKind};
+use pintle_tools::{ArgumentRepair, FileChange, SandboxSide, ToolErrorKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -275,6 +275,9 @@ pub enum EventKind {
         /// Identifies this call with exactly these arguments. A decision applies to it alone, and once.
         #[schemars(schema_with = "schema::fingerprint")]
         fingerprint: Fingerprint,
+        /// On which side of the sandbox the command would run; none without a sandbox, and for calls that are no commands.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sandbox: Option<SandboxSide>,
     },
     /// A request for approval ended: a person decided, or it is not needed any more.
     ApprovalDecided {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use pintle_llm::{Fingerprint, Request};
+use pintle_tools::SandboxSide;
 use pintle_tools::gate::Judgement;
 use serde_json::Value;
 
@@ -49,6 +50,8 @@ pub struct PendingApproval {
     pub arguments: Value,
     /// Reason why a decision is needed.
     pub reason: String,
+    /// On which side of the sandbox the command would run; `None` without a sandbox, and for calls that are no commands.
+    pub sandbox: Option<SandboxSide>,
     /// Rules that together name exactly calls like this one.
     pub suggested_rules: Vec<String>,
     /// When it was asked about.
@@ -101,6 +104,7 @@ impl Replay {
                 arguments,
                 reason,
                 fingerprint,
+                sandbox,
                 ..
             } = &event.kind
             {
@@ -114,6 +118,7 @@ impl Replay {
                     arguments: arguments.clone(),
                     reason: reason.clone(),
                     fingerprint: *fingerprint,
+                    sandbox: *sandbox,
                 });
             } else if let EventKind::ApprovalDecided { call_id, .. }
             | EventKind::ToolCallEnd { call_id, .. } = &event.kind

@@ -84,6 +84,7 @@ impl Machine {
         out.push(taken.event(&state.call.id));
         if taken.ending == ApprovalEnding::Allowed {
             state.approved = true;
+            state.approved_by = taken.by;
             state.stage = Stage::Ready(plan);
         } else {
             self.denials.0.extend(state.asked);

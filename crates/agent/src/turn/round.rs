@@ -40,6 +40,9 @@ pub(super) struct CallState {
     /// Whether the ticket was approved and has not released a start.
     #[serde(default)]
     pub(super) approved: bool,
+    /// Who approved it, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) approved_by: Option<Principal>,
     /// Tool and arguments that were asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<Fingerprint>,
@@ -368,6 +371,7 @@ impl CallState {
             start_emitted: false,
             ticket: None,
             approved: false,
+            approved_by: None,
             asked: None,
             changed: None,
             decided: false,
@@ -501,16 +505,17 @@ impl Machine {
             Preparation::Ask { plan, fingerprint, .. }
                 if state.approved && state.ticket == Some(fingerprint) =>
             {
-                out.push(Action::ConfirmApproval { call: key });
+                out.push(Action::ConfirmApproval { call: key, by: state.approved_by.clone() });
                 state.stage = Stage::Ready(plan);
             }
             Preparation::Ask { plan, arguments, fingerprint, .. } if state.was_decided_with(&arguments) => {
                 state.ticket = Some(fingerprint);
                 state.approved = true;
-                out.push(Action::ConfirmApproval { call: key });
+                let by = state.changed.as_ref().and_then(|changed| changed.by.clone());
+                out.push(Action::ConfirmApproval { call: key, by });
                 state.stage = Stage::Ready(plan);
             }
-            Preparation::Ask { plan, arguments, reason, fingerprint } => {
+            Preparation::Ask { plan, arguments, reason, fingerprint, sandbox } => {
                 if state.ticket.is_some_and(|ticket| ticket != fingerprint) {
                     out.push(approval::ended(&state.call.id, ApprovalEnding::Superseded));
                 }
@@ -531,6 +536,7 @@ impl Machine {
                     arguments,
                     reason,
                     fingerprint,
+                    sandbox,
                 }));
             }
             Preparation::Refused { error, message } => {

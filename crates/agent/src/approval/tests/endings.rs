@@ -17,7 +17,7 @@ async fn endings(session: Session) -> Vec<(Option<ApprovalEnding>, Option<String
 }
 
 /// Waits until a call needs a decision, and returns its fingerprint.
-async fn waiting(session: &Session) -> pintle_llm::Fingerprint {
+pub(super) async fn waiting(session: &Session) -> pintle_llm::Fingerprint {
     let handle = session.handle();
     timeout(TIMEOUT, async {
         loop {

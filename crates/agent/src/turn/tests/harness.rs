@@ -107,7 +107,7 @@ impl Harness {
             Action::SetTimer { after, .. } => self.wanted.push(format!("timer {}", after.as_secs())),
             Action::PrepareCall { call, .. } => self.wanted.push(format!("prepare {}", call.index)),
             Action::AskApproval { call, .. } => self.wanted.push(format!("ask {}", call.index)),
-            Action::ConfirmApproval { call } => self.wanted.push(format!("confirm {}", call.index)),
+            Action::ConfirmApproval { call, .. } => self.wanted.push(format!("confirm {}", call.index)),
             Action::WithdrawApproval { call } => self.wanted.push(format!("withdraw {}", call.index)),
             Action::StartTool { call } => self.wanted.push(format!("start {}", call.index)),
             Action::RunTool { call } => self.ran.push(call.index),
@@ -221,6 +221,7 @@ impl Harness {
             arguments: serde_json::json!({}),
             reason: "it runs a command".into(),
             fingerprint: pintle_llm::Fingerprint::of(b"a call"),
+            sandbox: None,
         };
         self.judged(self.key(index), preparation);
     }
