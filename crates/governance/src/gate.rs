@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use pintle_agent::{Clock, SessionId, Timestamp};
 use pintle_env::ExecutionEnvironment;
-use pintle_tools::Effect;
 use pintle_tools::gate::{Delegate, Gate, Verdict};
 use pintle_tools::pipeline::PreparedCall;
+use pintle_tools::{Effect, SandboxSide};
 
 use crate::grant::{Delegation, Grant, GrantId, PathScope};
 use crate::revocation::Revocations;
@@ -82,7 +82,7 @@ impl GrantGate {
 
     /// Returns why a call is not allowed, as far as that does not depend on files.
     fn objection(&self, call: &PreparedCall) -> Option<String> {
-        let Grant { id, effect, network, .. } = self.grant.as_ref();
+        let Grant { id, effect, network, outside_sandbox, .. } = self.grant.as_ref();
         if let Some(objection) = self.standing() {
             return Some(objection);
         }
@@ -95,6 +95,9 @@ impl GrantGate {
         }
         if call.effect() == Effect::Network && !network {
             return Some(format!("grant {id} does not allow the network"));
+        }
+        if call.sandbox() == Some(SandboxSide::Outside) && !outside_sandbox {
+            return Some(format!("grant {id} does not allow commands outside of the sandbox"));
         }
         let objection = self.grant.argument_objection(call.name(), call.arguments())?;
         Some(format!("grant {id}: {objection}"))

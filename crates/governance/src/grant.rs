@@ -75,6 +75,9 @@ pub struct Grant {
     pub effect: EffectCeiling,
     /// Whether tools may reach other machines.
     pub network: bool,
+    /// Whether commands may run outside of the sandbox of their environment, each after a person has allowed it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub outside_sandbox: bool,
     /// Environments in which tools may work, by name: `local`, `docker:IMAGE`, `ssh:HOST`.
     pub environments: BTreeSet<Pattern>,
     /// Spending limits.
@@ -263,6 +266,7 @@ impl Grant {
             writes: PathScope::none(),
             effect: EffectCeiling::Read,
             network: false,
+            outside_sandbox: false,
             environments: BTreeSet::new(),
             budget: GrantBudget::default(),
             window: Window::default(),
@@ -286,6 +290,7 @@ impl Grant {
             writes: PathScope::all(),
             effect: EffectCeiling::Execute,
             network: true,
+            outside_sandbox: true,
             environments: any(),
             delegation: Delegation::new(u32::MAX, u32::MAX),
             ..Self::none(id)
@@ -374,4 +379,9 @@ impl ArgumentScope {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         self.allowed.iter().any(|pattern| pattern.matches(&text))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }

@@ -2,17 +2,18 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use async_trait::async_trait;
-use pintle_agent::{PolicyChange, PolicyRule, SessionError, SessionHandle};
-use pintle_env::ExecutionEnvironment;
-use pintle_tools::Effect;
-use pintle_tools::gate::{Gate, Permission, Verdict};
+use pintle_agent::{PolicyChange, PolicyRule, Principal, SessionError, SessionHandle};
+use pintle_env::{ExecutionEnvironment, WriteSwitch};
+use pintle_tools::gate::{self, Gate, Permission, Verdict};
 use pintle_tools::pipeline::PreparedCall;
+use pintle_tools::{Effect, SandboxSide};
 
 use crate::mode::{CallTraits, Mode};
-use crate::rules::{CallFacts, Rule, RuleError, Rules, are_below};
+use crate::present_plan::PresentPlan;
+use crate::rules::{CallFacts, Rule, RuleError, Rules, Ruling, are_below};
 
 /// Rules and mode of a session. They can change while it runs, and all clones share them.
 ///
@@ -25,11 +26,15 @@ struct Shared {
     /// Directory that relative paths of rules start at, with all links resolved.
     workspace: PathBuf,
     session: OnceLock<SessionHandle>,
+    /// Off in mode plan.
+    switch: OnceLock<WriteSwitch>,
 }
 
 #[derive(Clone)]
 struct State {
     mode: Mode,
+    /// Mode that follows an accepted plan.
+    after_plan: Mode,
     rules: Arc<Rules>,
 }
 
@@ -49,8 +54,13 @@ impl Policy {
     /// Creates a policy. Relative paths of rules are those of `workspace`, an absolute path with all links resolved.
     #[must_use]
     pub fn new(mode: Mode, rules: Rules, workspace: impl Into<PathBuf>) -> Self {
-        let state = RwLock::new(State { mode, rules: Arc::new(rules) });
-        Self(Arc::new(Shared { state, workspace: workspace.into(), session: OnceLock::new() }))
+        let state = RwLock::new(State { mode, after_plan: Mode::Edit, rules: Arc::new(rules) });
+        Self(Arc::new(Shared {
+            state,
+            workspace: workspace.into(),
+            session: OnceLock::new(),
+            switch: OnceLock::new(),
+        }))
     }
 
     /// Sets the session whose record has the changes. Only the first one counts.
@@ -59,10 +69,30 @@ impl Policy {
         let _ = self.0.session.set(session);
     }
 
+    /// Makes a switch follow the mode: it is off in mode plan, and on in all others. An environment that reads it holds
+    /// commands and file tools to what the mode says. Only the first one counts.
+    pub fn drive(&self, switch: WriteSwitch) {
+        let state = self.write();
+        // A second environment would not be the one that the tools work in.
+        let _ = self.0.switch.set(switch);
+        self.apply_mode(state, None);
+    }
+
     /// Returns the mode.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.state().mode
+    }
+
+    /// Returns the mode that follows an accepted plan; default `edit`.
+    #[must_use]
+    pub fn after_plan(&self) -> Mode {
+        self.state().after_plan
+    }
+
+    /// Sets the mode that follows an accepted plan. It is on record once a plan was accepted.
+    pub fn set_after_plan(&self, mode: Mode) {
+        self.write().after_plan = mode;
     }
 
     /// Returns the rules.
@@ -77,8 +107,13 @@ impl Policy {
     ///
     /// [`PolicyError::Record`]; the mode is unchanged.
     pub async fn set_mode(&self, mode: Mode) -> Result<(), PolicyError> {
-        self.record(PolicyChange::mode(mode.as_str())).await?;
-        self.write().mode = mode;
+        self.change_mode(mode, None).await
+    }
+
+    /// Changes the mode. If nobody is named, the record has the user of the session.
+    pub(crate) async fn change_mode(&self, mode: Mode, by: Option<Principal>) -> Result<(), PolicyError> {
+        self.record(PolicyChange::mode(mode.as_str()).by(by)).await?;
+        self.apply_mode(self.write(), Some(mode));
         Ok(())
     }
 
@@ -109,7 +144,7 @@ impl Policy {
     /// [`PolicyError::Rule`] for a rule that asks or denies, and is not understood.
     pub fn apply_recorded(&self, change: &PolicyChange) -> Result<(), PolicyError> {
         if let Some(mode) = change.mode.as_deref().and_then(|mode| mode.parse().ok()) {
-            self.write().mode = mode;
+            self.apply_mode(self.write(), Some(mode));
         }
         for PolicyRule { permission, rule, source } in &change.rules {
             match Rule::parse(rule, &self.0.workspace) {
@@ -124,7 +159,7 @@ impl Policy {
     /// Returns the change that has all of it, for the beginning of a record.
     #[must_use]
     pub fn on_record(&self) -> PolicyChange {
-        let State { mode, rules } = self.state();
+        let State { mode, rules, .. } = self.state();
         let mut change = PolicyChange::mode(mode.as_str());
         change.rules = rules.on_record().collect();
         change
@@ -137,23 +172,34 @@ impl Policy {
         }
     }
 
+    /// Applies a mode, or the present one, to the switch as well.
+    fn apply_mode(&self, mut state: RwLockWriteGuard<'_, State>, mode: Option<Mode>) {
+        state.mode = mode.unwrap_or(state.mode);
+        if let Some(switch) = self.0.switch.get() {
+            switch.set(state.mode != Mode::Plan);
+        }
+    }
+
     fn state(&self) -> State {
         self.0.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.0.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { mode, rules } = self.state();
+        let State { mode, rules, .. } = self.state();
         f.debug_struct("Policy").field("mode", &mode).field("rules", &rules.len()).finish_non_exhaustive()
     }
 }
 
 /// Judges calls by rules, and by the mode where no rule names them.
+///
+/// Two kinds of calls are asked about whatever rules and modes allow, so that a person decides on each: commands that run
+/// outside of the sandbox, and plans that are presented in mode plan.
 #[derive(Clone, Debug)]
 pub struct PolicyGate {
     policy: Policy,
@@ -186,16 +232,9 @@ impl PolicyGate {
 
     /// Returns the verdict on a call with these properties.
     pub async fn verdict(&self, call: &CallFacts) -> Verdict {
-        let State { mode, rules } = self.policy.state();
+        let State { mode, rules, .. } = self.policy.state();
         if let Some(ruling) = rules.judge(call) {
-            let rule = format!("{} {} ({})", ruling.permission, ruling.rule, ruling.source);
-            let reason = || format!("the rule `{}` of {} names it", ruling.rule, ruling.source);
-            return match ruling.permission {
-                Permission::Allow => Verdict::ALLOW,
-                Permission::Ask => Verdict::ask(reason()),
-                Permission::Deny => Verdict::deny(reason()),
-            }
-            .with_rule(rule);
+            return ruled(&ruling);
         }
         let mut traits = CallTraits::new(call.effect);
         if !self.stays_in_workspace(call).await {
@@ -206,11 +245,25 @@ impl PolicyGate {
         }
         let verdict = match mode.permission(traits) {
             Permission::Allow => Verdict::ALLOW,
-            Permission::Ask => Verdict::ask(asked_by_default(mode, traits))
-                .with_suggested_rules(call.suggested_rules(&self.policy.0.workspace)),
+            Permission::Ask => {
+                Verdict::ask(asked_by_default(mode, traits, self.env.command_limits().is_some()))
+                    .with_suggested_rules(call.suggested_rules(&self.policy.0.workspace))
+            }
             Permission::Deny => Verdict::deny(denied_by_default(mode, traits)),
         };
         verdict.with_rule(format!("mode {mode}")).by_default()
+    }
+
+    /// Returns the question about a call that only a person can allow.
+    fn question(&self, call: &PreparedCall) -> Option<Verdict> {
+        if call.sandbox() == Some(SandboxSide::Outside) {
+            return Some(gate::outside_sandbox());
+        }
+        let State { mode, after_plan, .. } = self.policy.state();
+        (call.kind() == PresentPlan::NAME && mode == Mode::Plan).then(|| {
+            let reason = format!("accepting the plan changes the mode from {mode} to {after_plan}");
+            Verdict::ask(reason).with_rule("acceptance of the plan")
+        })
     }
 
     async fn stays_in_workspace(&self, call: &CallFacts) -> bool {
@@ -235,14 +288,31 @@ impl Gate for PolicyGate {
     }
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
-        self.verdict(&CallFacts::of_call(call, self.env.as_ref()).await).await
+        let facts = CallFacts::of_call(call, self.env.as_ref()).await;
+        let Some(question) = self.question(call) else { return self.verdict(&facts).await };
+        match self.policy.rules().judge(&facts) {
+            Some(ruling) if ruling.permission == Permission::Deny => ruled(&ruling),
+            Some(_) | None => question,
+        }
     }
 }
 
-fn asked_by_default(mode: Mode, call: CallTraits) -> String {
+/// Returns the verdict of a rule.
+fn ruled(ruling: &Ruling) -> Verdict {
+    let reason = || format!("the rule `{}` of {} names it", ruling.rule, ruling.source);
+    let verdict = match ruling.permission {
+        Permission::Allow => Verdict::ALLOW,
+        Permission::Ask => Verdict::ask(reason()),
+        Permission::Deny => Verdict::deny(reason()),
+    };
+    verdict.with_rule(format!("{} {} ({})", ruling.permission, ruling.rule, ruling.source))
+}
+
+fn asked_by_default(mode: Mode, call: CallTraits, has_sandbox: bool) -> String {
     let what = match call.effect {
         Effect::Write if !call.stays_in_workspace => "it changes files outside of the workspace",
         Effect::Write => "it changes files",
+        Effect::Execute if has_sandbox => "it runs a command in the sandbox",
         Effect::Execute => "it runs a command",
         Effect::Network => "it reaches other machines",
         Effect::Read => "it reads",

@@ -216,6 +216,8 @@ impl Events {
                 reason,
                 fingerprint,
                 call_kind,
+                // Arguments and reason say it.
+                sandbox: _,
             } => {
                 let call = self.call(call_id, tool_name, moment, "APPROVAL_REQUESTED");
                 call.proposal.kind = *call_kind;

@@ -203,3 +203,26 @@ async fn grants_hold_in_their_time_and_until_they_are_revoked() {
     other.revocations.revoke_before(0);
     assert!(other.denied(&grant, "shell", json!({"command": "ls"})).await.is_some());
 }
+
+#[tokio::test]
+async fn commands_leave_the_sandbox_only_if_the_grant_says_so() {
+    let mut fixture = Fixture::new();
+    fixture.registry.offer_outside_sandbox().unwrap();
+    let call = |outside: bool| json!({"command": "ls", "outside_sandbox": outside});
+    let mut grant = fixture.grant();
+    assert_eq!(fixture.denied(&grant, "shell", call(false)).await, None);
+    let denied = fixture.denied(&grant, "shell", call(true)).await.unwrap();
+    assert!(denied.contains("grant g does not allow commands outside of the sandbox"), "{denied}");
+    grant.outside_sandbox = true;
+    let gate = GrantGate::new(
+        Arc::new(grant),
+        SessionId::new("s"),
+        Arc::clone(&fixture.env) as _,
+        "local",
+        Arc::clone(&fixture.clock) as _,
+        fixture.revocations.clone(),
+    );
+    let tool_call = ToolCall::new("c", "shell", call(true).as_object().unwrap().clone());
+    let prepared = prepare(&fixture.registry, &[Arc::new(gate)], fixture.env.as_ref(), &tool_call).await;
+    assert!(matches!(prepared, Preparation::Ask { .. }), "it does not run by the grant alone: {prepared:?}");
+}

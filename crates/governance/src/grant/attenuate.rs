@@ -27,6 +27,8 @@ pub enum Axis {
     Effect,
     /// Other machines.
     Network,
+    /// Commands outside of the sandbox.
+    OutsideSandbox,
     /// Environments.
     Environments,
     /// Spending limits.
@@ -49,6 +51,7 @@ impl Axis {
             Self::Writes => "writes",
             Self::Effect => "effect",
             Self::Network => "network",
+            Self::OutsideSandbox => "outside_sandbox",
             Self::Environments => "environments",
             Self::Budget => "budget",
             Self::Window => "window",
@@ -108,6 +111,7 @@ impl Grant {
             (Axis::Writes, self.writes.covers(&child.writes)),
             (Axis::Effect, child.effect <= self.effect),
             (Axis::Network, self.network || !child.network),
+            (Axis::OutsideSandbox, self.outside_sandbox || !child.outside_sandbox),
             (Axis::Environments, covers(&self.environments, &child.environments)),
             (Axis::Budget, self.budget.covers(&child.budget)),
             (Axis::Window, self.window.covers(&child.window)),

@@ -127,7 +127,7 @@ fn a_child_has_its_ancestors() {
 #[test]
 fn the_axis_that_widens_is_named() {
     type Change = fn(&mut Grant);
-    let cases: [(Axis, Change); 21] = [
+    let cases: [(Axis, Change); 22] = [
         (Axis::Form, |child| child.version = 2),
         (Axis::Form, |child| child.reads = PathScope::within(["/w/.."])),
         (Axis::Tools, |child| child.tools = [Pattern::any()].into()),
@@ -141,6 +141,7 @@ fn the_axis_that_widens_is_named() {
         (Axis::Reads, |child| child.reads = PathScope::within(["/"]).except(["/w/secret"])),
         (Axis::Writes, |child| child.writes = PathScope::within(["/w"]).except(["/w/secret", "/w/.git/x"])),
         (Axis::Network, |child| child.network = true),
+        (Axis::OutsideSandbox, |child| child.outside_sandbox = true),
         (Axis::Environments, |child| child.environments = [Pattern::new("local")].into()),
         (Axis::Budget, |child| child.budget.tokens = Some(1_001)),
         (Axis::Budget, |child| child.budget.tool_calls = None),
@@ -201,6 +202,7 @@ struct Facts {
     value: String,
     path: String,
     effect: Effect,
+    leaves_sandbox: bool,
     environment: String,
     at: i64,
     spent: u64,
@@ -212,6 +214,7 @@ fn allows(grant: &Grant, facts: &Facts) -> bool {
         && grant.argument_objection(&facts.tool, &json!({"v": facts.value})).is_none()
         && grant.effect.contains(facts.effect)
         && (facts.effect != Effect::Network || grant.network)
+        && (!facts.leaves_sandbox || grant.outside_sandbox)
         && (facts.effect != Effect::Read || grant.reads.contains(Path::new(&facts.path)))
         && (facts.effect != Effect::Write || grant.writes.contains(Path::new(&facts.path)))
         && grant.allows_environment(&facts.environment)
@@ -246,13 +249,13 @@ prop_compose! {
         arguments in proptest::collection::vec(argument_scopes(), 0..2),
         (reads, writes) in (scopes(), scopes()),
         effect in prop_oneof![Just(EffectCeiling::Read), Just(EffectCeiling::Write), Just(EffectCeiling::Execute)],
-        network in proptest::bool::ANY,
+        (network, outside_sandbox) in (proptest::bool::ANY, proptest::bool::ANY),
         (tokens, wall_time_ms) in (proptest::option::of(0..5u64), proptest::option::of(0..5u64)),
         window in (moments(), moments()).prop_map(|(start, end)| Window::new(start, end)),
         delegation in (0..4u32, 0..4u32).prop_map(|(depth, width)| Delegation::new(depth, width)),
     ) -> Grant {
         Grant {
-            tools, environments, arguments, reads, writes, effect, network, window, delegation,
+            tools, environments, arguments, reads, writes, effect, network, outside_sandbox, window, delegation,
             budget: GrantBudget { tokens, wall_time_ms, ..GrantBudget::default() },
             ..Grant::none(id(name))
         }
@@ -264,9 +267,10 @@ prop_compose! {
         (tool, value, environment) in ("[ab]{0,3}", "[ab]{0,3}", "[ab]{0,3}"),
         path in "(/[abc]){1,4}",
         effect in prop_oneof![Just(Effect::Read), Just(Effect::Write), Just(Effect::Execute), Just(Effect::Network)],
+        leaves_sandbox in proptest::bool::ANY,
         (at, spent) in (0..7i64, 0..6u64),
     ) -> Facts {
-        Facts { tool, value, path, effect, environment, at, spent }
+        Facts { tool, value, path, effect, leaves_sandbox, environment, at, spent }
     }
 }
 
@@ -279,7 +283,7 @@ proptest! {
     fn an_accepted_child_is_within_its_parent(
         parent in grants("parent"),
         other in grants("other"),
-        field in 0..10usize,
+        field in 0..11usize,
         calls in proptest::collection::vec(facts(), 1..40),
     ) {
         let mut child = Grant { id: id("child"), ..parent.clone() };
@@ -294,6 +298,7 @@ proptest! {
             6 => child.environments = other.environments,
             7 => child.budget = other.budget,
             8 => child.window = other.window,
+            9 => child.outside_sandbox = other.outside_sandbox,
             _ => child = Grant { id: id("child"), ..other },
         }
         if let Ok(child) = parent.attenuate(child) {
@@ -313,4 +318,16 @@ proptest! {
     fn any_grant_comes_back(grant in grants("g")) {
         prop_assert_eq!(Grant::parse(&grant.to_json()).unwrap(), grant);
     }
+}
+
+/// A grant of a version without the field does not let commands leave the sandbox, and one without the permission can be
+/// read by that version.
+#[test]
+fn commands_outside_of_the_sandbox_have_to_be_granted() {
+    let without = Grant::none(id("g"));
+    assert!(!without.outside_sandbox);
+    assert!(!without.to_json().contains("outside_sandbox"));
+    assert_eq!(Grant::parse(&without.to_json()).unwrap(), without);
+    let all = Grant::all(id("g"));
+    assert!(all.outside_sandbox && Grant::parse(&all.to_json()).unwrap().outside_sandbox);
 }

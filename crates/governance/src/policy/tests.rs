@@ -155,3 +155,99 @@ fn suggested_rules_name_exactly_the_call() {
         assert_eq!(call.suggested_rules(std::path::Path::new("/w")), expected, "{call:?}");
     }
 }
+
+async fn judge_in_sandbox(policy: &Policy, tool: &str, arguments: Value) -> Judgement {
+    let outside = MemoryEnvironment::new("/w");
+    let env: Arc<dyn ExecutionEnvironment> = Arc::new(MemoryEnvironment::new("/w").with_sandbox(&outside));
+    let mut registry = ToolRegistry::new();
+    builtin::register_core(&mut registry).unwrap();
+    registry.register(PresentPlan::new(policy.clone(), Mode::Edit)).unwrap();
+    registry.offer_outside_sandbox().unwrap();
+    let gate = PolicyGate::new(policy.clone(), Arc::clone(&env)).holding_commands_to_reading();
+    let hook: Arc<dyn Gate> = Arc::new(AllowingHook);
+    let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
+    match prepare(&registry, &[Arc::new(gate), hook], env.as_ref(), &call).await {
+        Preparation::Ready { judgement, .. }
+        | Preparation::Ask { judgement, .. }
+        | Preparation::Refused { judgement, .. } => judgement,
+    }
+}
+
+/// Answers questions that were asked only because nothing named the call.
+#[derive(Debug)]
+struct AllowingHook;
+
+#[async_trait]
+impl Gate for AllowingHook {
+    async fn check(&self, _call: &PreparedCall) -> Verdict {
+        Verdict::ALLOW.answering()
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_asked_about_each_command_outside_of_the_sandbox() {
+    let outside = |line: &str| json!({"command": line, "outside_sandbox": true});
+    for mode in Mode::ALL {
+        let policy = policy(mode);
+        // A rule that allows the words of a command allows them in the sandbox.
+        for line in ["cargo test -p x", "make"] {
+            let judgement = judge_in_sandbox(&policy, "shell", outside(line)).await;
+            assert_eq!(judgement.permission(), Permission::Ask, "{line} in mode {mode}");
+            assert_eq!(judgement.reason(), "it runs outside of the sandbox");
+            assert_eq!(judgement.steps()[0].rule.as_deref(), Some("outside of the sandbox"));
+            assert!(judgement.suggested_rules().is_empty());
+        }
+        let denied = judge_in_sandbox(&policy, "shell", outside("git push origin")).await;
+        assert_eq!(denied.permission(), Permission::Deny, "mode {mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_about_a_command_says_that_it_runs_in_the_sandbox() {
+    let policy = policy(Mode::Edit);
+    for (in_sandbox, expected) in [
+        (true, "it runs a command in the sandbox, and mode edit asks about that"),
+        (false, "it runs a command, and mode edit asks about that"),
+    ] {
+        let make = json!({"command": "make"});
+        let judgement = match in_sandbox {
+            true => judge_in_sandbox(&policy, "shell", make).await,
+            false => judge(&policy, "shell", make).await,
+        };
+        assert_eq!(judgement.steps()[0].reason, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_asked_about_each_plan() {
+    let plan = || json!({"plan": "1. Do it."});
+    let allowing = policy(Mode::Plan);
+    allowing.add_rule(Permission::Allow, "present_plan", "test").await.unwrap();
+    allowing.add_rule(Permission::Allow, "@read", "test").await.unwrap();
+    for policy in [policy(Mode::Plan), allowing] {
+        let judgement = judge_in_sandbox(&policy, "present_plan", plan()).await;
+        assert_eq!(judgement.permission(), Permission::Ask);
+        assert_eq!(judgement.reason(), "accepting the plan changes the mode from plan to edit");
+    }
+    let denying = policy(Mode::Plan);
+    denying.add_rule(Permission::Deny, "present_plan", "test").await.unwrap();
+    let judgement = judge_in_sandbox(&denying, "present_plan", plan()).await;
+    assert_eq!(judgement.permission(), Permission::Deny);
+    // In any other mode it changes nothing.
+    let judgement = judge_in_sandbox(&policy(Mode::Ask), "present_plan", plan()).await;
+    assert_eq!(judgement.permission(), Permission::Allow);
+}
+
+#[tokio::test]
+async fn a_switch_follows_the_mode() {
+    let policy = policy(Mode::Plan);
+    let switch = WriteSwitch::new(true);
+    policy.drive(switch.clone());
+    assert!(!switch.is_on());
+    for (mode, expected) in [(Mode::Edit, true), (Mode::Plan, false), (Mode::Auto, true), (Mode::Ask, true)] {
+        policy.set_mode(mode).await.unwrap();
+        assert_eq!(switch.is_on(), expected, "{mode}");
+    }
+    policy.apply_recorded(&PolicyChange::mode("plan")).unwrap();
+    assert!(!switch.is_on());
+}
