@@ -1,6 +1,6 @@
 //! Tables that somebody else has changed, and lines that the server has lost.
 
-use pintle_store::{Hash, Posting};
+use pintle_store::{Hash, Ledgers as _, Posting};
 
 use super::*;
 
