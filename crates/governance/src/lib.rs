@@ -11,7 +11,6 @@ mod hooks;
 mod mode;
 mod pattern;
 mod policy;
-mod present_plan;
 mod revocation;
 mod rules;
 mod watch;
@@ -33,8 +32,7 @@ pub use hooks::{
 };
 pub use mode::{CallTraits, Mode, UnknownMode};
 pub use pattern::Pattern;
-pub use policy::{Policy, PolicyError, PolicyGate};
-pub use present_plan::{PresentPlan, PresentPlanInput};
+pub use policy::{Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput};
 pub use revocation::Revocations;
 pub use rules::{Address, CallFacts, Rule, RuleError, Rules, RulesError, Ruling};
 pub use watch::ProtectedPathWatch;

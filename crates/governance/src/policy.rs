@@ -1,5 +1,7 @@
 //! Rules and mode of a session, and the gate that judges by them.
 
+mod present_plan;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
@@ -11,8 +13,8 @@ use pintle_tools::gate::{self, Gate, Permission, Verdict};
 use pintle_tools::pipeline::PreparedCall;
 use pintle_tools::{Effect, SandboxSide};
 
+pub use self::present_plan::{PresentPlan, PresentPlanInput};
 use crate::mode::{CallTraits, Mode};
-use crate::present_plan::PresentPlan;
 use crate::rules::{CallFacts, Rule, RuleError, Rules, Ruling, are_below};
 
 /// Rules and mode of a session. They can change while it runs, and all clones share them.

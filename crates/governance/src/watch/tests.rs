@@ -39,10 +39,8 @@ async fn run(directory: &Path, lines: &[&str]) -> (Option<String>, u64) {
     let outcome = session.submit("go").await.unwrap();
     let calls = outcome.tool_calls;
     session.close().await;
-    match outcome.status {
-        OutcomeStatus::Completed => (None, calls),
-        _ => (Some(outcome.error.unwrap().message), calls),
-    }
+    assert_eq!(outcome.status == OutcomeStatus::Completed, outcome.error.is_none());
+    (outcome.error.map(|error| error.message), calls)
 }
 
 #[tokio::test]

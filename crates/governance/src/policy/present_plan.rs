@@ -5,8 +5,8 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolOutput, tool_proper
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::Policy;
 use crate::mode::Mode;
-use crate::policy::Policy;
 
 /// Longest plan, in bytes. A person reads all of it.
 const MAX_PLAN: usize = 32 * 1024;
