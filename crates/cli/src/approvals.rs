@@ -6,9 +6,11 @@ use pintle_agent::{
     Decision, EventKind, PendingApproval, PostedInput, Principal, Replay, SessionEvent, SessionId,
 };
 use pintle_store::{Filter, Page, StoredJournal, Summary, post_input};
+use pintle_tools::SandboxSide;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use crate::approve::inside;
 use crate::args::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName, ListFormat};
 use crate::console::Console;
 use crate::exit::Exit;
@@ -87,6 +89,7 @@ fn row(waiting: &Waiting) -> serde_json::Value {
         "tool_name": approval.tool_name,
         "arguments": approval.arguments,
         "reason": approval.reason,
+        "sandbox": approval.sandbox,
         "suggested_rules": approval.suggested_rules,
         "asked_at": approval.asked_at,
         "ticket": approval.fingerprint,
@@ -160,8 +163,9 @@ async fn show(sessions: &Sessions, wanted: &ApprovalArg, output: ListFormat) -> 
         [] => String::new(),
         rules => format!("rule:    {}\n", sanitize(&rules.join(", "))),
     };
+    let side = approval.sandbox.map_or_else(String::new, |side| format!("runs:    {}\n", side.as_words()));
     Ok(format!(
-        "session: {session} ({})\ncall:    {}\ntool:    {}\nasked:   {}\nreason:  {}\n{rules}arguments:\n{}\n",
+        "session: {session} ({})\ncall:    {}\ntool:    {}\nasked:   {}\nreason:  {}\n{side}{rules}arguments:\n{}\n",
         sanitize(&title),
         sanitize(&approval.call_id),
         sanitize(&approval.tool_name),
@@ -177,8 +181,17 @@ async fn decide_on(
     output: ListFormat,
     by: Option<Principal>,
 ) -> Result<String, Failure> {
-    let decision = decision(args)?;
+    let mut decision = decision(args)?;
     let Waiting { session, approval, .. } = find(sessions, &args.approval).await?;
+    if args.inside {
+        if approval.sandbox != Some(SandboxSide::Outside) {
+            return Err(Failure::usage(format!(
+                "--inside: {} does not ask to leave the sandbox",
+                approval.call_id
+            )));
+        }
+        decision = Decision::Change { arguments: inside(&approval.arguments) };
+    }
     let PendingApproval { call_id, fingerprint, .. } = approval;
     let input = PostedInput::Decision { call_id: call_id.clone(), fingerprint, decision, by };
     let input_id = format!("decision-{}", SessionId::generate());
@@ -201,6 +214,7 @@ async fn decide_on(
 
 fn decision(args: &DecideArgs) -> Result<Decision, Failure> {
     match (args.decision, &args.arguments) {
+        (DecisionName::Deny, _) if args.inside => Err(Failure::usage("--inside goes with `allow`")),
         (DecisionName::Deny, Some(_)) => Err(Failure::usage("--arguments goes with `allow`")),
         (DecisionName::Deny, None) => Ok(Decision::Deny { reason: args.reason.clone() }),
         (DecisionName::Allow, None) if args.reason.is_some() => {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, Principal, SubagentOrigin};
-use pintle_governance::Policy;
+use pintle_governance::{Mode, Policy, PresentPlan};
 use pintle_tools::gate::Permission;
-use pintle_tools::{ChangeKind, Effect, FileChange};
+use pintle_tools::{ChangeKind, Effect, FileChange, OUTSIDE_SANDBOX, SandboxSide};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
 use tokio::sync::{Mutex, watch};
@@ -24,8 +24,9 @@ use crate::render::{self, Section, Style, TerminalSize, call_key, diff_lines};
 /// Prompt for a question of the model that is already on screen.
 const ANSWER_PROMPT: &str = "(type an answer, or press Enter to end)";
 
-/// Prompt below a call that needs approval, and that no rule can name.
-const APPROVAL_PROMPT: &str = "Run it? [y]es, [n]o, or what to do instead: ";
+/// Prompt below a plan.
+const PLAN_PROMPT: &str =
+    "Accept it? [y]es, [n]o, the mode to carry it out in (ask, edit, auto), or what to change: ";
 
 /// Longest rules that fit on the line of the prompt, in characters.
 const MAX_RULES: usize = 40;
@@ -89,8 +90,13 @@ impl Prompter {
         prompter
     }
 
+    /// Returns whether this process has a terminal to ask at.
+    pub(crate) fn has_terminal() -> bool {
+        process_env::stdin_is_terminal() && console::stderr_is_terminal()
+    }
+
     fn of_process(style: Style) -> Self {
-        if !process_env::stdin_is_terminal() || !console::stderr_is_terminal() {
+        if !Self::has_terminal() {
             return Self::new(None);
         }
         let output = |event: PromptEvent<'_>| match event {
@@ -190,6 +196,9 @@ impl Approver for Prompter {
                 console::notice(&format!("{} waits for `pintle approvals decide`", request.tool_name));
                 return std::future::pending().await;
             }
+            if request.tool_kind == PresentPlan::NAME {
+                return deny("nobody can accept it here; give the complete plan as your final answer");
+            }
             self.shared.unattended_denials.fetch_add(1, Ordering::Relaxed);
             return deny("it needs approval, but no terminal is available");
         };
@@ -201,6 +210,9 @@ impl Approver for Prompter {
             let added = match Answer::parse(answer.as_deref(), request) {
                 Answer::Decided(decision) => return decision,
                 Answer::Always(rules) => add_rules(policy, &rules, &request.call_id).await,
+                Answer::Accepted(mode) => {
+                    policy.map(|policy| policy.set_after_plan(mode)).ok_or_else(no_rules)
+                }
             };
             match added {
                 Ok(()) => return Decision::Approve,
@@ -217,13 +229,17 @@ impl Approver for Prompter {
 
 /// Adds rules that let calls like this one run in this session.
 async fn add_rules(policy: Option<&Policy>, rules: &[String], call_id: &str) -> Result<(), String> {
-    let policy = policy.ok_or("no rules can be added here")?;
+    let policy = policy.ok_or_else(no_rules)?;
     for rule in rules {
         let source = format!("{APPROVAL_SOURCE}{call_id}");
         let added = policy.add_rule(Permission::Allow, rule, source).await;
         added.map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+fn no_rules() -> String {
+    "no rules can be added here".to_owned()
 }
 
 impl TerminalIo {
@@ -267,6 +283,8 @@ enum Answer {
     Decided(Decision),
     /// It runs, and so do all calls that these rules name.
     Always(Vec<String>),
+    /// The plan is accepted, and carried out in this mode.
+    Accepted(Mode),
 }
 
 impl Answer {
@@ -282,6 +300,14 @@ impl Answer {
             "a" | "always" if !request.suggested_rules.is_empty() => {
                 return Self::Always(request.suggested_rules.clone());
             }
+            "i" | "inside" if request.sandbox == Some(SandboxSide::Outside) => {
+                return Self::Decided(Decision::Change { arguments: inside(&request.arguments) });
+            }
+            word if is_plan(request) => {
+                if let Ok(mode @ (Mode::Ask | Mode::Edit | Mode::Auto)) = word.parse() {
+                    return Self::Accepted(mode);
+                }
+            }
             _ => {}
         }
         let rule = answer.strip_prefix("a ").or_else(|| answer.strip_prefix("always "));
@@ -295,19 +321,37 @@ impl Answer {
     }
 }
 
+fn is_plan(request: &ApprovalRequest) -> bool {
+    request.tool_kind == PresentPlan::NAME
+}
+
+/// Returns the arguments of a call that leaves the sandbox, without that.
+pub(crate) fn inside(arguments: &Value) -> Value {
+    let mut arguments = arguments.clone();
+    if let Some(fields) = arguments.as_object_mut() {
+        fields.remove(OUTSIDE_SANDBOX);
+    }
+    arguments
+}
+
 /// Formats the question whether a call may run, with its effect.
 fn approval_question(request: &ApprovalRequest, size: TerminalSize, style: Style) -> String {
     let origin = request.origin.as_ref().map(origin_prefix).unwrap_or_default();
     let head = format!("{origin}{} ({})", request.tool_name, request.reason);
     let mut details = details(request);
     let rules = request.suggested_rules.join(", ");
+    let side = request.sandbox.map_or_else(String::new, |side| format!(" {}", side.as_words()));
     let prompt = match rules.chars().count() {
-        0 => APPROVAL_PROMPT.to_owned(),
-        1..=MAX_RULES => format!("Run it? [y]es, [n]o, [a]lways {rules}, or what to do instead: "),
+        _ if is_plan(request) => PLAN_PROMPT.to_owned(),
+        _ if request.sandbox == Some(SandboxSide::Outside) => {
+            format!("Run it{side}? [y]es, [i]nside instead, [n]o, or what to do instead: ")
+        }
+        0 => format!("Run it{side}? [y]es, [n]o, or what to do instead: "),
+        1..=MAX_RULES => format!("Run it{side}? [y]es, [n]o, [a]lways {rules}, or what to do instead: "),
         _ => {
             // They are shown as a whole: whoever answers accepts them.
             details.push(Section::text(&format!("always: {rules}")));
-            "Run it? [y]es, [n]o, [a]lways as above, or what to do instead: ".to_owned()
+            format!("Run it{side}? [y]es, [n]o, [a]lways as above, or what to do instead: ")
         }
     };
     render::question(&head, &details, &prompt, size, style)
@@ -331,8 +375,13 @@ fn details(request: &ApprovalRequest) -> Vec<Section> {
     failure.into_iter().chain(argument_sections(request)).collect()
 }
 
-/// Returns the command below its other arguments, or all arguments as JSON.
+/// Returns the command below its other arguments, the text of a plan, or all arguments as JSON.
 fn argument_sections(request: &ApprovalRequest) -> Vec<Section> {
+    if is_plan(request)
+        && let Some(plan) = request.arguments.get("plan").and_then(Value::as_str)
+    {
+        return vec![Section::text(plan)];
+    }
     if request.effect == Effect::Execute
         && let Some(sections) = command_sections(&request.arguments)
     {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use pintle_env::{
     DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, SshEnvironment, SshError, SshErrorKind,
+    WriteSwitch,
 };
 use tempfile::TempDir;
 
@@ -41,6 +42,8 @@ pub(crate) struct EnvSession {
     sandbox: SandboxState,
     /// Files that tools must not touch.
     hidden: Vec<PathBuf>,
+    /// Whether the sandbox and file tools allow changes.
+    writes: WriteSwitch,
 }
 
 impl<'a> EnvTarget<'a> {
@@ -95,12 +98,19 @@ impl<'a> EnvTarget<'a> {
                 SandboxState::Unavailable { reasons: format!("there is no sandbox in {}", self.spec) }
             }
         };
-        Ok(EnvSession { environment, kill_all: None, temporary: None, sandbox, hidden: Vec::new() })
+        Ok(EnvSession {
+            environment,
+            kill_all: None,
+            temporary: None,
+            sandbox,
+            hidden: Vec::new(),
+            writes: self.use_of.writes.clone(),
+        })
     }
 
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
         let builder = self.process_env.environment_builder(&self.process_env.directory(self.directory)?);
-        let local = confinement::local(&self.confinement, self.use_of, builder, self.process_env).await?;
+        let local = confinement::local(&self.confinement, &self.use_of, builder, self.process_env).await?;
         let ConfinedLocal { environment, kill_all, temporary, sandbox } = local;
         let environment = self.initialize(environment).await?;
         let hidden = match self.confinement.level() {
@@ -108,7 +118,8 @@ impl<'a> EnvTarget<'a> {
             SandboxName::Off => Vec::new(),
             SandboxName::Auto | SandboxName::Full | SandboxName::Writes => secrets::hidden(self.process_env),
         };
-        Ok(EnvSession { environment, kill_all: Some(kill_all), temporary, sandbox, hidden })
+        let writes = self.use_of.writes.clone();
+        Ok(EnvSession { environment, kill_all: Some(kill_all), temporary, sandbox, hidden, writes })
     }
 
     /// Connects to the environment that `build` creates for an absolute directory, or for the login directory if `None`.
@@ -191,6 +202,11 @@ impl EnvSession {
     /// Returns the files and directories that file tools must not touch: keys of the user.
     pub(crate) fn hidden(&self) -> &[PathBuf] {
         &self.hidden
+    }
+
+    /// Returns the switch that allows changes of the workspace, or refuses them.
+    pub(crate) fn writes(&self) -> &WriteSwitch {
+        &self.writes
     }
 
     /// Returns what holds commands.

@@ -115,17 +115,17 @@ impl UntrustedRules {
     }
 }
 
-/// Applies what changed while an earlier process drove the session: its mode, unless one is given, and the rules that were
+/// Applies what changed while an earlier process drove the session: its mode, unless `keeps_mode`, and the rules that were
 /// added in approvals.
 ///
 /// # Errors
 ///
 /// A failure for a rule that this version does not understand, and that denies something.
-pub(crate) fn restore(policy: &Policy, record: &Record, args: &PolicyArgs) -> Result<(), Failure> {
+pub(crate) fn restore(policy: &Policy, record: &Record, keeps_mode: bool) -> Result<(), Failure> {
     for entry in &record.entries {
         let InputKind::PolicyChanged { change } = &entry.input.kind else { continue };
         let mut restored = PolicyChange::default();
-        restored.mode = change.mode.clone().filter(|_| args.mode.is_none());
+        restored.mode = change.mode.clone().filter(|_| !keeps_mode);
         let is_lasting = |rule: &&pintle_agent::PolicyRule| rule.source.starts_with(APPROVAL_SOURCE);
         restored.rules = change.rules.iter().filter(is_lasting).cloned().collect();
         policy.apply_recorded(&restored).or_failed("the rules of the session cannot be restored")?;

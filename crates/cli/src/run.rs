@@ -7,10 +7,10 @@ use std::time::Duration;
 use pintle_agent::{
     BudgetSource, CompactionPolicy, OutcomeStatus, Session, SessionConfig, SessionId, SystemClock, TurnLimits,
 };
-use pintle_env::ExecutionEnvironment;
+use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
     ExternalHooks, Grant, GrantGate, HiddenPathGate, HookCommands, HookRun, Mode, Policy, PolicyGate,
-    ProtectedPathWatch, Revocations,
+    PresentPlan, ProtectedPathWatch, Revocations,
 };
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
@@ -47,6 +47,8 @@ const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// A failure for every outcome other than success.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let selected = sessions::select(&args, process_env).await?;
+    // A session remembers the mode that it started with, and the record has the present one.
+    let is_mode_given = args.policy.mode.is_some();
     let args = match &selected {
         Some(selected) => selected.arguments(&args)?,
         None => args,
@@ -61,13 +63,14 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
     let (args, worktree) = in_worktree(args, process_env).await?;
     let target =
         EnvTarget::from_args(&args.environment, args.confinement, process_env)?.for_use(SandboxUse {
-            is_read_only: args.policy.mode == Some(Mode::Plan),
+            writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
+            can_be_left: args.wait_approval || Prompter::has_terminal(),
             keeps_state: !args.session.no_session,
         });
     let kept = keep(&args, selected, &model, worktree, process_env).await?;
     let environment = interrupts.race(target.connect()).await?;
     environment.kill_on_second_signal(&interrupts);
-    let run = SessionRun { args: &args, prompt, kept, model: &model };
+    let run = SessionRun { args: &args, is_mode_given, prompt, kept, model: &model };
     let result = run.execute(&environment, process_env, &interrupts).await;
     // The session closes the environment itself, but it may not have been created.
     let closed = environment.close().await;
@@ -114,6 +117,8 @@ async fn in_worktree(
 /// Session in which a run happens.
 struct SessionRun<'a> {
     args: &'a RunArgs,
+    /// Whether this command line sets the mode.
+    is_mode_given: bool,
     prompt: Option<String>,
     kept: Option<Kept>,
     model: &'a Model,
@@ -157,7 +162,7 @@ impl SessionRun<'_> {
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
     ) -> Result<Exit, Failure> {
-        let Self { args, prompt, kept, model } = self;
+        let Self { args, is_mode_given, prompt, kept, model } = self;
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
@@ -176,16 +181,17 @@ impl SessionRun<'_> {
         let name = args.environment.env.to_string();
         let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
         let LoadedPolicy { policy, user_hooks, project_hooks, untrusted } = loaded;
-        let mode = mode_in(env_session.sandbox(), args.policy.mode, prompter.is_attended())?;
         if let Some(untrusted) = untrusted {
             untrusted.notice();
         }
         if let Some(Kept { origin: Origin::Resumed(record), .. }) = &kept {
-            policy::restore(&policy, record, &args.policy)?;
+            policy::restore(&policy, record, is_mode_given)?;
         }
-        if let Some(mode) = mode {
+        if let Some(mode) = mode_in(env_session.sandbox(), policy.mode(), prompter.is_attended())? {
             policy.set_mode(mode).await.or_failed("cannot set the mode")?;
         }
+        policy.drive(env_session.writes().clone());
+        policy.set_after_plan(mode_after_plan(args.policy.after_plan, env_session.sandbox()));
         prompter.set_policy(policy.clone());
         let hooks = hooks(user_hooks, project_hooks, env_session, &policy, process_env)?;
         let budget = budget::source(budget, &prompter, process_env)?;
@@ -248,7 +254,7 @@ fn config(args: &RunArgs) -> SessionConfig {
 
 fn session(
     args: &RunArgs,
-    config: SessionConfig,
+    mut config: SessionConfig,
     model: &Model,
     env_session: &EnvSession,
     governed: Governed<'_>,
@@ -256,12 +262,21 @@ fn session(
     kept: Option<Kept>,
 ) -> Result<Session, Failure> {
     let Governed { policy, hooks, budget, grant } = governed;
-    let mut config = config;
     if let Some(grant) = &grant {
         grant.limit(&mut config);
     }
     let limits = config.limits.clone();
-    let profile = toolset::for_run(model, args, prompter.is_attended(), grant.is_some())?;
+    let mut profile = toolset::for_run(model, args, prompter.is_attended(), grant.is_some())?;
+    if policy.mode() == Mode::Plan {
+        let instructions = if prompter.is_attended() || args.wait_approval {
+            let tool = PresentPlan::new(policy.clone(), policy.after_plan());
+            profile = profile.with_tool(tool).or_failed("cannot offer the tool for plans")?;
+            PresentPlan::INSTRUCTIONS
+        } else {
+            PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON
+        };
+        config.user_instructions = Some(instructions.to_owned());
+    }
     let environment = env_session.environment();
     let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
     let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
@@ -274,7 +289,7 @@ fn session(
     let mut builder = builder
         .gate(ProtectedPathGate::new(Arc::clone(&environment)).with(".pintle").permission(Permission::Deny))
         .gate(HiddenPathGate::new(Arc::clone(&environment), env_session.hidden().to_vec()))
-        .gate(policy_gate(args, env_session, policy))
+        .gate(policy_gate(env_session, policy))
         .approver(prompter);
     // At the level full, commands cannot change these files.
     if !env_session.sandbox().protects_files() {
@@ -373,34 +388,39 @@ fn hooks(
 /// # Errors
 ///
 /// A usage failure if nobody could be asked about commands instead.
-fn mode_in(sandbox: &SandboxState, mode: Option<Mode>, is_attended: bool) -> Result<Option<Mode>, Failure> {
+fn mode_in(sandbox: &SandboxState, mode: Mode, is_attended: bool) -> Result<Option<Mode>, Failure> {
     let SandboxState::Unavailable { reasons } = sandbox else { return Ok(None) };
     match mode {
-        Some(Mode::Plan | Mode::Ask | Mode::Edit) => {
+        Mode::Plan | Mode::Ask | Mode::Edit => {
             console::notice(&format!("commands run without a sandbox: {reasons}"));
             Ok(None)
         }
-        None | Some(Mode::Auto) if is_attended => {
+        Mode::Auto if is_attended => {
             console::notice(&format!(
                 "commands run without a sandbox, so you are asked about calls: {reasons}"
             ));
             Ok(Some(Mode::Ask))
         }
-        None | Some(Mode::Auto) => {
+        Mode::Auto => {
             Err(Failure::usage(format!("mode auto needs a sandbox: {reasons}")).with_hint(SANDBOX_HINT))
         }
     }
 }
 
-/// Returns the gate that judges by rules and mode. The sandbox holds only commands; in it, file tools keep to the same
+/// Returns the mode that follows an accepted plan: the one that was asked for, unless it needs a sandbox that is missing.
+fn mode_after_plan(asked_for: Option<Mode>, sandbox: &SandboxState) -> Mode {
+    match (asked_for.unwrap_or(Mode::Edit), sandbox) {
+        (Mode::Auto, SandboxState::Unavailable { .. }) => Mode::Ask,
+        (mode, _) => mode,
+    }
+}
+
+/// Returns the gate that judges by rules and mode. In mode plan the sandbox holds commands to reading. The sandbox holds only commands; in it, file tools keep to the same
 /// directories.
-fn policy_gate(args: &RunArgs, env_session: &EnvSession, policy: &Policy) -> PolicyGate {
+fn policy_gate(env_session: &EnvSession, policy: &Policy) -> PolicyGate {
     let gate = PolicyGate::new(policy.clone(), env_session.environment());
     let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
-    let gate = match args.policy.mode {
-        Some(Mode::Plan) if is_held => gate.holding_commands_to_reading(),
-        Some(Mode::Plan | Mode::Ask | Mode::Edit | Mode::Auto) | None => gate,
-    };
+    let gate = if is_held { gate.holding_commands_to_reading() } else { gate };
     env_session.temporary().into_iter().fold(gate, PolicyGate::with_root)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum as _;
 use pintle_agent::{ProviderProfile, SearchBy, SubagentLimits, Toolset, ToolsetOptions};
-use pintle_governance::Mode;
+use pintle_governance::{Mode, PresentPlan};
 use pintle_llm::Client;
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
 
@@ -85,7 +85,7 @@ pub(crate) fn for_display(
 ///
 /// As [`for_display`].
 pub(crate) fn all_names() -> Result<BTreeSet<String>, Failure> {
-    let mut names = BTreeSet::new();
+    let mut names = BTreeSet::from([PresentPlan::NAME.to_owned()]);
     for provider in Provider::value_variants() {
         for toolset in [Toolset::Native, Toolset::Spec] {
             let profile = provider.profile("any");

@@ -51,6 +51,9 @@ pub(crate) struct DecideArgs {
     /// Let it run with these arguments, a JSON object; they are judged like those of a new call
     #[arg(long, value_name = "JSON", conflicts_with = "reason", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) arguments: Option<String>,
+    /// Let a command that asks to leave the sandbox run in it instead
+    #[arg(long, conflicts_with_all = ["reason", "arguments"])]
+    pub(crate) inside: bool,
 }
 
 /// Values of a decision.

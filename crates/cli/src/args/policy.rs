@@ -15,6 +15,9 @@ pub(crate) struct PolicyArgs {
     /// commands are asked about) or `auto` (everything runs, commands in the sandbox) [default: auto]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<Mode>,
+    /// Mode that follows once you have accepted the plan of a run with `--mode plan`: `ask`, `edit` or `auto` [default: edit]
+    #[arg(long, value_name = "MODE", value_parser = mode_after_plan)]
+    pub(crate) after_plan: Option<Mode>,
     /// Let the calls that this rule names run, such as 'shell(cargo test *)', in this run; may be repeated
     #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) allow: Vec<String>,
@@ -77,6 +80,13 @@ pub(crate) struct TrustArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
+}
+
+fn mode_after_plan(text: &str) -> Result<Mode, String> {
+    match mode(text)? {
+        Mode::Plan => Err("a plan is carried out in mode `ask`, `edit` or `auto`".to_owned()),
+        mode @ (Mode::Ask | Mode::Edit | Mode::Auto) => Ok(mode),
+    }
 }
 
 fn mode(text: &str) -> Result<Mode, String> {

@@ -21,6 +21,7 @@ const REMEMBERED: &[&str] = &[
     "catalog",
     "toolset",
     "mode",
+    "after-plan",
     "wait-approval",
     "sandbox",
     "no-sandbox",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder};
+use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
 use tempfile::TempDir;
 
 use super::secrets;
@@ -29,12 +29,20 @@ pub(super) struct ConfinedLocal {
 }
 
 /// What a run needs of a sandbox.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct SandboxUse {
-    /// Commands must not change anything.
-    pub(crate) is_read_only: bool,
+    /// Whether commands and file tools may change the workspace now. It follows the mode.
+    pub(crate) writes: WriteSwitch,
+    /// Somebody can allow a command to run outside.
+    pub(crate) can_be_left: bool,
     /// Something may be kept for later runs.
     pub(crate) keeps_state: bool,
+}
+
+impl Default for SandboxUse {
+    fn default() -> Self {
+        Self { writes: WriteSwitch::new(true), can_be_left: false, keeps_state: false }
+    }
 }
 
 /// What holds the commands of a run.
@@ -92,7 +100,7 @@ pub(super) fn validate(args: &ConfinementArgs, spec: &EnvSpec) -> Result<(), Fai
 /// A usage failure if a level is asked for that cannot be set up.
 pub(super) async fn local(
     args: &ConfinementArgs,
-    use_of: SandboxUse,
+    use_of: &SandboxUse,
     builder: LocalEnvironmentBuilder,
     process_env: &ProcessEnv,
 ) -> Result<ConfinedLocal, Failure> {
@@ -145,7 +153,7 @@ enum Sandbox {
 #[cfg(target_os = "linux")]
 async fn sandboxed(
     args: &ConfinementArgs,
-    use_of: SandboxUse,
+    use_of: &SandboxUse,
     builder: LocalEnvironmentBuilder,
     process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
@@ -198,11 +206,11 @@ async fn sandboxed(
         .with_support(support.clone())
         .with_network(args.has_network())
         .with_temporary(temporary.path())
-        .with_writable(caches.directory());
-    if !use_of.is_read_only {
-        sandbox = sandbox.with_writable(&workspace);
-        let repository = secrets::of_repository(&workspace, process_env);
-        sandbox = repository.into_iter().fold(sandbox, Sandboxed::with_writable);
+        .with_writable(caches.directory())
+        .with_writable_while(&workspace, &use_of.writes)
+        .leavable(use_of.can_be_left);
+    for root in secrets::of_repository(&workspace, process_env) {
+        sandbox = sandbox.with_writable_while(root, &use_of.writes);
     }
     let protected = secrets::protected(&workspace, process_env);
     match level {
@@ -226,8 +234,11 @@ async fn sandboxed(
     }
     let sandbox = Arc::new(sandbox);
     let killed = Arc::clone(&sandbox);
-    let environment: Arc<dyn ExecutionEnvironment> =
-        if use_of.is_read_only { Arc::new(ReadOnly::new(sandbox).allow_commands()) } else { sandbox };
+    let environment: Arc<dyn ExecutionEnvironment> = if use_of.writes.is_on() {
+        sandbox
+    } else {
+        Arc::new(ReadOnly::new(sandbox).allow_commands().unless(&use_of.writes))
+    };
     Ok(Sandbox::Built(Box::new(ConfinedLocal {
         environment: confine(args, environment, [temporary.path().to_path_buf()]),
         kill_all: Arc::new(move || killed.kill_all()),
@@ -239,7 +250,7 @@ async fn sandboxed(
 #[cfg(not(target_os = "linux"))]
 async fn sandboxed(
     _args: &ConfinementArgs,
-    _use_of: SandboxUse,
+    _use_of: &SandboxUse,
     _builder: LocalEnvironmentBuilder,
     _process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
