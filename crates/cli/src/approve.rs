@@ -1,7 +1,7 @@
 //! Asks the user at the terminal: about calls that need approval, and the questions of the model.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ struct Shared {
     unattended_denials: AtomicU64,
     /// Takes the rules that the user adds.
     policy: OnceLock<Policy>,
+    /// Whether a plan may be carried out in mode auto.
+    allows_auto: AtomicBool,
     /// Whether decisions come from elsewhere if there is no terminal.
     waits: bool,
     /// Who answers.
@@ -124,6 +126,7 @@ impl Prompter {
             shown: watch::Sender::default(),
             unattended_denials: AtomicU64::new(0),
             policy: OnceLock::new(),
+            allows_auto: AtomicBool::new(true),
             waits: false,
             principal: None,
         };
@@ -138,6 +141,11 @@ impl Prompter {
     /// Sets what takes the rules that the user adds. Only the first one counts.
     pub(crate) fn set_policy(&self, policy: Policy) {
         let _ = self.shared.policy.set(policy);
+    }
+
+    /// Refuses to carry plans out in mode auto, for lack of a sandbox.
+    pub(crate) fn refuse_auto(&self) {
+        self.shared.allows_auto.store(false, Ordering::Relaxed);
     }
 
     /// Reports that the call or run with this key is on screen, so that its question may follow.
@@ -210,6 +218,9 @@ impl Approver for Prompter {
             let added = match Answer::parse(answer.as_deref(), request) {
                 Answer::Decided(decision) => return decision,
                 Answer::Always(rules) => add_rules(policy, &rules, &request.call_id).await,
+                Answer::Accepted(Mode::Auto) if !self.shared.allows_auto.load(Ordering::Relaxed) => {
+                    Err("mode auto needs a sandbox, and there is none here".to_owned())
+                }
                 Answer::Accepted(mode) => {
                     policy.map(|policy| policy.set_after_plan(mode)).ok_or_else(no_rules)
                 }

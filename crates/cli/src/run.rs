@@ -193,6 +193,9 @@ impl SessionRun<'_> {
         policy.drive(env_session.writes().clone());
         policy.set_after_plan(mode_after_plan(args.policy.after_plan, env_session.sandbox()));
         prompter.set_policy(policy.clone());
+        if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) {
+            prompter.refuse_auto();
+        }
         let hooks = hooks(user_hooks, project_hooks, env_session, &policy, process_env)?;
         let budget = budget::source(budget, &prompter, process_env)?;
         let recorded = kept.as_ref().and_then(|kept| kept.grant.as_ref());

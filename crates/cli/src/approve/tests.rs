@@ -311,3 +311,83 @@ async fn model_question_waits_for_earlier_output() {
     assert!(harness.screen().starts_with("\nWhich port?\n1. 80\\u{1b}[2J\n> "), "{:?}", harness.screen());
     assert_eq!(Prompter::new(None).ask("a", Some("Why?")).await, None);
 }
+
+fn outside() -> ApprovalRequest {
+    let arguments = json!({"command": "make", "outside_sandbox": true});
+    let mut request = request("shell", Effect::Execute, arguments);
+    request.sandbox = Some(SandboxSide::Outside);
+    request
+}
+
+#[tokio::test]
+async fn a_command_outside_of_the_sandbox_can_run_inside_instead() {
+    for (answer, expected) in [
+        ("y\n", Decision::Approve),
+        ("i\n", Decision::Change { arguments: json!({"command": "make"}) }),
+        ("inside\n", Decision::Change { arguments: json!({"command": "make"}) }),
+        ("n\n", deny("the user said no")),
+    ] {
+        let mut harness = Harness::new(PLAIN);
+        harness.prompter.mark_shown(&call_key(None, "call_1"));
+        assert_eq!(harness.decide(&outside(), answer).await, expected, "{answer}");
+        let screen = harness.screen();
+        assert!(screen.contains("Run it outside of the sandbox? [y]es, [i]nside instead"), "{screen}");
+        assert!(screen.contains("outside_sandbox: true"), "{screen}");
+    }
+    // Elsewhere the word is what to do instead.
+    let mut harness = Harness::new(PLAIN);
+    harness.prompter.mark_shown(&call_key(None, "call_1"));
+    let mut held = outside();
+    held.sandbox = Some(SandboxSide::Inside);
+    assert_eq!(harness.decide(&held, "inside\n").await, deny("the user says: inside"));
+    assert!(harness.screen().contains("Run it in the sandbox? [y]es, [n]o"), "{}", harness.screen());
+}
+
+#[tokio::test]
+async fn whoever_accepts_a_plan_can_choose_the_mode() {
+    let plan = || request(PresentPlan::NAME, Effect::Read, json!({"plan": "# Plan\n1. Do it."}));
+    for (answer, allows_auto, expected) in [
+        ("y\n", true, Mode::Ask),
+        ("auto\n", true, Mode::Auto),
+        ("Edit\n", true, Mode::Edit),
+        ("auto\nedit\n", false, Mode::Edit),
+    ] {
+        let mut harness = Harness::new(PLAIN);
+        harness.prompter.mark_shown(&call_key(None, "call_1"));
+        let policy = Policy::new(Mode::Plan, pintle_governance::Rules::new(), "/w");
+        policy.set_after_plan(Mode::Ask);
+        harness.prompter.set_policy(policy.clone());
+        if !allows_auto {
+            harness.prompter.refuse_auto();
+        }
+        // The second line answers the question that is asked again.
+        let (first, second) = answer.split_at(answer.find('\n').unwrap() + 1);
+        let decision = if second.is_empty() {
+            harness.decide(&plan(), first).await
+        } else {
+            let prompter = harness.prompter.clone();
+            let screen = Arc::clone(&harness.screen);
+            let asked = |times: usize| {
+                let screen = Arc::clone(&screen);
+                async move {
+                    while screen.lock().unwrap().matches("Accept it?").count() < times {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            };
+            let typing = async {
+                asked(1).await;
+                harness.keyboard.write_all(first.as_bytes()).await.unwrap();
+                asked(2).await;
+                harness.keyboard.write_all(second.as_bytes()).await.unwrap();
+            };
+            let plan = plan();
+            tokio::join!(prompter.decide(&plan), typing).0
+        };
+        assert_eq!((decision, policy.after_plan()), (Decision::Approve, expected), "{answer}");
+        assert!(harness.screen().contains("1. Do it.\n"), "{}", harness.screen());
+    }
+    let mut harness = Harness::new(PLAIN);
+    harness.prompter.mark_shown(&call_key(None, "call_1"));
+    assert_eq!(harness.decide(&plan(), "plan\n").await, deny("the user says: plan"));
+}

@@ -18,32 +18,37 @@ const TURNS: &str = r#"
     text = "So be it."
     "#;
 
-struct Fixture {
-    harness: Harness,
+/// A project, and a directory for the state of all commands of the test.
+pub(crate) struct Fixture {
+    pub(crate) harness: Harness,
     state: tempfile::TempDir,
 }
 
 impl Fixture {
     fn new() -> Self {
-        Self { harness: Harness::new(Dialect::AnthropicMessages, TURNS), state: tempfile::tempdir().unwrap() }
+        Self::with_turns(TURNS)
     }
 
-    fn with_state<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+    pub(crate) fn with_turns(turns: &str) -> Self {
+        Self { harness: Harness::new(Dialect::AnthropicMessages, turns), state: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn with_state<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command.env("PINTLE_STATE_DIR", self.state.path()).env("USER", "jan")
     }
 
-    fn start(&self, arguments: &[&str]) -> Child {
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.harness.command("run", arguments);
         let command = self.with_state(&mut command);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    fn approvals(&self, arguments: &[&str]) -> CommandOutput {
+    pub(crate) fn approvals(&self, arguments: &[&str]) -> CommandOutput {
         run(self.with_state(&mut pintle(&[&["approvals"], arguments].concat())))
     }
 
     /// Waits until a call waits, and returns it.
-    fn waiting(&self) -> Value {
+    pub(crate) fn waiting(&self) -> Value {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let listed = self.approvals(&["list", "--output", "json"]);
@@ -56,7 +61,7 @@ impl Fixture {
     }
 }
 
-fn finish(child: Child) -> CommandOutput {
+pub(crate) fn finish(child: Child) -> CommandOutput {
     child.wait_with_output().unwrap().into()
 }
 
