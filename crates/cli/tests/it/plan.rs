@@ -81,18 +81,21 @@ fn after_a_plan_is_accepted_files_change_and_commands_are_asked_about() {
 fn another_terminal_accepts_a_plan_also_after_the_process_has_died() {
     for dies in [false, true] {
         let fixture = Fixture::with_turns(TURNS);
-        let mut child = fixture.start(&["--mode", "plan", "--after-plan", "auto", "--wait-approval", "Go"]);
+        let child = fixture.start(&["--mode", "plan", "--after-plan", "auto", "--wait-approval", "Go"]);
         let row = fixture.waiting();
         assert_eq!(row["tool_name"], Value::from("present_plan"));
         assert_eq!(row["reason"], Value::from("accepting the plan changes the mode from plan to auto"));
         let session = row["session"].as_str().unwrap();
-        if dies {
+        let running = if dies {
             signal(&child, "KILL");
-            child.wait().unwrap();
-        }
+            finish(child);
+            None
+        } else {
+            Some(child)
+        };
         let decided = fixture.approvals(&["decide", "allow", session]);
         assert_eq!(decided.code, Some(0), "{decided:?}");
-        let child = if dies { fixture.start(&["--resume", session]) } else { child };
+        let child = running.unwrap_or_else(|| fixture.start(&["--resume", session]));
         let output = finish(child);
         assert_eq!((output.code, files(&fixture)), (Some(0), [false, true, true]), "{output:?}");
         // The session goes on in the mode that followed, although it began in another one.
