@@ -106,6 +106,8 @@ pub(crate) struct Driver {
     keep_environment: bool,
     /// Whether this process gives the session up.
     suspended: bool,
+    /// Whether this process ends here without another entry of the record.
+    abandoned: bool,
     /// Whether this process takes up a session of another one.
     is_resuming: bool,
     /// Whether the session has to initialise `owned_env`.
@@ -186,6 +188,7 @@ impl Driver {
             clock: Arc::new(SteadyClock::new(clock)),
             keep_environment,
             suspended: false,
+            abandoned: false,
             is_resuming: false,
             initialize: !keep_environment,
             recording: Recording::default(),
@@ -246,7 +249,9 @@ impl Driver {
             }
         }
         if self.machine.state() != SessionState::Closed {
-            for kind in self.clean_up().await {
+            let inputs = self.clean_up().await;
+            let recorded = if self.abandoned { Vec::new() } else { inputs };
+            for kind in recorded {
                 self.step(kind).await;
             }
         }
@@ -254,7 +259,7 @@ impl Driver {
         commands.close();
         while let Some(command) = commands.recv().await {
             // A suspended session goes on later, so it takes nothing more here.
-            if !self.suspended {
+            if !self.suspended && !self.abandoned {
                 self.command(command).await;
             }
         }
@@ -265,7 +270,7 @@ impl Driver {
     /// Returns whether nothing is left to do for this process.
     fn has_ended(&self) -> bool {
         let is_suspended = self.suspended && self.machine.current_run().is_none();
-        is_suspended || self.machine.state() == SessionState::Closed
+        self.abandoned || is_suspended || self.machine.state() == SessionState::Closed
     }
 
     /// Steps the machine with an input, performs the actions that follow, and handles the inputs that follow from those.

@@ -37,6 +37,7 @@ pub(crate) use self::lineage::Lineage;
 pub(crate) use self::parent_link::ParentLink;
 pub(crate) use self::recorded::RecordedSubagent;
 pub use self::report::SubagentResult;
+pub(crate) use self::roster::Shutdown;
 pub(crate) use self::subagent_spec::SubagentSpec;
 pub(crate) use self::subagents::Subagents;
 pub(crate) use self::tree::{Member, Tree};

@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Close,
     /// Ends the process's part of the session, and leaves the session open.
     Suspend,
+    /// Ends the process's part of the session as if the process had died.
+    Abandon,
     Compact,
     /// Goes back to this many entries of the history; answered once that is on record.
     Rewind {
@@ -97,6 +99,10 @@ impl ConfigChange {
 
 impl Driver {
     pub(super) async fn command(&mut self, command: Command) {
+        if let Command::Abandon = &command {
+            self.abandoned = true;
+            return;
+        }
         self.follow_subagents().await;
         if let Command::Interrupt | Command::Abort | Command::Close | Command::Suspend = &command {
             self.stop_input_hooks();
@@ -185,6 +191,8 @@ impl Driver {
             Command::Interrupt => InputKind::Interrupt,
             Command::Abort => InputKind::Abort,
             Command::Close => InputKind::Close,
+            // It reaches no hook and no machine.
+            Command::Abandon => return None,
             Command::Suspend => {
                 self.suspended = true;
                 self.machine.current_run()?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Driver;
 use crate::event_log::EventLog;
 use crate::protocol::InputKind;
+use crate::subagent::Shutdown;
 
 impl Driver {
     /// Ends all tasks, then all processes, then all subagents, and waits for them (appendix B, steps 1 to 6). Returns the
@@ -17,7 +18,13 @@ impl Driver {
         self.calls.clear();
         self.timers.cancel_approvals();
         self.background.close().await;
-        self.subagents.close(self.suspended).await;
+        self.subagents
+            .close(match (self.abandoned, self.suspended) {
+                (true, _) => Shutdown::Abandon,
+                (false, true) => Shutdown::Suspend,
+                (false, false) => Shutdown::Close,
+            })
+            .await;
         if let Some(hooks) = &self.hooks {
             hooks.session_ended().await;
         }

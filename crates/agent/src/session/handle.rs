@@ -94,6 +94,17 @@ impl SessionHandle {
         self.send(Command::Interrupt)
     }
 
+    /// Ends this process's part of the session as if the process had died here: everything that the session started is
+    /// terminated, and nothing more is on its record. A call that waits for approval therefore still waits when the session
+    /// is [resumed](crate::SessionBuilder::resume), and so it is for subagents. The present run has no outcome.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn abandon(&self) -> Result<(), SessionError> {
+        self.send(Command::Abandon)
+    }
+
     /// Stops everything and closes the session. [`Session::close`](crate::Session::close) also waits for the end.
     ///
     /// # Errors

@@ -114,15 +114,22 @@ impl Roster {
         }
     }
 
-    /// Refuses further subagents, closes the present ones, and returns their tasks. With `suspend`, those that have not
-    /// finished their work are given up instead.
-    pub(super) fn begin_shutdown(&self, suspend: bool) -> JoinSet<()> {
+    /// Refuses further subagents, ends the present ones, and returns their tasks.
+    pub(super) fn begin_shutdown(&self, shutdown: Shutdown) -> JoinSet<()> {
         let mut state = self.lock();
         state.is_closed = true;
-        if suspend {
-            state.handles.iter().for_each(|handle| handle.mailbox.send_modify(Mailbox::suspend));
+        for handle in &state.handles {
+            if shutdown != Shutdown::Close {
+                handle.mailbox.send_modify(Mailbox::suspend);
+            }
+            let live = self.lineage.tree.handle(&handle.origin().session_id);
+            // One without a session of its own has nothing on record that could change.
+            let is_abandoned =
+                shutdown == Shutdown::Abandon && live.is_some_and(|live| live.abandon().is_ok());
+            if !is_abandoned {
+                handle.closing.cancel();
+            }
         }
-        state.handles.iter().for_each(|handle| handle.closing.cancel());
         std::mem::take(&mut state.tasks)
     }
 
@@ -139,6 +146,17 @@ impl Roster {
     pub(super) fn notifications(&self) -> watch::Receiver<u64> {
         self.published.subscribe()
     }
+}
+
+/// How a session ends its subagents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shutdown {
+    /// They are closed.
+    Close,
+    /// Those that have not finished their work are interrupted and go on in another process, if they have journals.
+    Suspend,
+    /// As if the process had died.
+    Abandon,
 }
 
 impl State {

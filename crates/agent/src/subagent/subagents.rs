@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::roster::Roster;
+use super::roster::{Roster, Shutdown};
 use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec, tool};
 use crate::profile::ProviderProfile;
 use crate::protocol::{Budget, InputKind, SessionId, SubagentLimits};
@@ -106,9 +106,9 @@ impl Subagents {
         self.roster.handles().iter().for_each(SubagentHandle::interrupt);
     }
 
-    /// Closes all subagents concurrently, or gives those up that have journals, and waits until the last one has ended.
-    pub(crate) async fn close(&self, suspend: bool) {
-        let mut tasks = self.roster.begin_shutdown(suspend);
+    /// Ends all subagents concurrently, and waits until the last one has ended.
+    pub(crate) async fn close(&self, shutdown: Shutdown) {
+        let mut tasks = self.roster.begin_shutdown(shutdown);
         while tasks.join_next().await.is_some() {}
     }
 }
@@ -116,7 +116,7 @@ impl Subagents {
 impl Drop for Subagents {
     fn drop(&mut self) {
         // Tools that are still running hold the roster, so its own drop would abort the tasks too late.
-        drop(self.roster.begin_shutdown(false));
+        drop(self.roster.begin_shutdown(Shutdown::Close));
     }
 }
 

@@ -86,7 +86,7 @@ fn another_terminal_accepts_a_plan_also_after_the_process_has_died() {
         assert_eq!(row["tool_name"], Value::from("present_plan"));
         assert_eq!(row["reason"], Value::from("accepting the plan changes the mode from plan to auto"));
         let session = row["session"].as_str().unwrap();
-        let running = if dies {
+        let child = if dies {
             signal(&child, "KILL");
             finish(child);
             None
@@ -95,8 +95,7 @@ fn another_terminal_accepts_a_plan_also_after_the_process_has_died() {
         };
         let decided = fixture.approvals(&["decide", "allow", session]);
         assert_eq!(decided.code, Some(0), "{decided:?}");
-        let child = running.unwrap_or_else(|| fixture.start(&["--resume", session]));
-        let output = finish(child);
+        let output = finish(child.unwrap_or_else(|| fixture.start(&["--resume", session])));
         assert_eq!((output.code, files(&fixture)), (Some(0), [false, true, true]), "{output:?}");
         // The session goes on in the mode that followed, although it began in another one.
         let output = finish(fixture.start(&["--resume", session, "Again"]));

@@ -122,3 +122,37 @@ async fn a_denied_call_is_not_asked_about_again_until_something_changes() {
     session.submit("again").await.unwrap();
     assert_eq!(approver.asked().len(), 3, "a message of the user makes the question possible again");
 }
+
+/// As when the terminal of the process is closed.
+#[tokio::test]
+async fn an_abandoned_session_leaves_its_requests_on_record() {
+    let env = env();
+    let session = session(&env, &[calls(&[shell(), edit()])], |builder| builder.record(true));
+    let (handle, run) = (session.handle(), session.submit("go"));
+    waiting(&session).await;
+    while handle.approvals().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let before = handle.record().unwrap();
+    handle.abandon().unwrap();
+    let _ended = handle.decide("call_0", Decision::Approve);
+    assert!(timeout(TIMEOUT, run.outcome()).await.unwrap().is_err(), "the run goes on in another process");
+    session.close().await;
+    let record = handle.record().unwrap();
+    assert_eq!(record, before);
+    let waiting = record.replay().unwrap().pending_approvals();
+    assert_eq!(waiting.len(), 2, "{waiting:?}");
+    assert_eq!((make_runs(&env), env.running()), (0, 0));
+
+    let builder = |builder: SessionBuilder| builder.resume(record);
+    let mut resumed = super::session(&env, &[], builder);
+    let run = resumed.resumed().unwrap();
+    let handle = resumed.handle();
+    while handle.approvals().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    handle.decide("call_0", Decision::Approve).unwrap();
+    handle.decide("call_1", Decision::Deny { reason: None }).unwrap();
+    assert_eq!(run.await.unwrap().status, crate::protocol::OutcomeStatus::Completed);
+    assert_eq!((make_runs(&env), content(&env).as_str()), (1, "one\ntwo\n"));
+}

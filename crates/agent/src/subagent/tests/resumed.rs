@@ -325,3 +325,28 @@ async fn a_tree_survives_a_cut_at_any_input() {
         }
     }
 }
+
+#[tokio::test]
+async fn an_abandoned_session_records_nothing_more_of_its_subagents() {
+    let journals = Journals::default();
+    let parent = model().message(calls(&[spawn("Sleep.")])).message(calls(&[wait("agent_1")]));
+    let models = ModelsByTask::new(parent).subagent("Sleep.", model().message(sleep_call()));
+    let before = begun(models, &journals);
+    let mut events = before.session.tree_events();
+    let run = before.session.submit("go");
+    let sleeps =
+        |event: &SessionEvent| event.depth == 1 && matches!(&event.kind, EventKind::ToolCallStart { .. });
+    let (mut is_asleep, mut is_waiting) = (false, false);
+    while !(is_asleep && is_waiting) {
+        let event = events.next().await.unwrap();
+        is_asleep |= sleeps(&event);
+        is_waiting |= event.depth == 0
+            && matches!(&event.kind, EventKind::ToolCallStart { arguments, .. } if arguments["agent_id"] == "agent_1");
+    }
+    let handle = before.session.handle();
+    let recorded = journals.0.lock().unwrap().clone();
+    handle.abandon().unwrap();
+    assert!(run.await.is_err());
+    before.session.close().await;
+    assert_eq!(*journals.0.lock().unwrap(), recorded);
+}
