@@ -1,7 +1,7 @@
 //! Asks the user at the terminal: about calls that need approval, and the questions of the model.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use pintle_tools::{ChangeKind, Effect, FileChange, OUTSIDE_SANDBOX, SandboxSide}
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
 use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::console;
 use crate::exit::Exit;
@@ -51,6 +52,12 @@ struct Shared {
     policy: OnceLock<Policy>,
     /// Whether a plan may be carried out in mode auto.
     allows_auto: AtomicBool,
+    /// Number of requests that wait for a decision.
+    asking: AtomicUsize,
+    /// Whether requests stay on record when this process goes away.
+    keeps_requests: AtomicBool,
+    /// Cancelled once the terminal is gone while a request waits that stays on record.
+    gone: CancellationToken,
     /// Whether decisions come from elsewhere if there is no terminal.
     waits: bool,
     /// Who answers.
@@ -127,6 +134,9 @@ impl Prompter {
             unattended_denials: AtomicU64::new(0),
             policy: OnceLock::new(),
             allows_auto: AtomicBool::new(true),
+            asking: AtomicUsize::new(0),
+            keeps_requests: AtomicBool::new(false),
+            gone: CancellationToken::new(),
             waits: false,
             principal: None,
         };
@@ -141,6 +151,21 @@ impl Prompter {
     /// Sets what takes the rules that the user adds. Only the first one counts.
     pub(crate) fn set_policy(&self, policy: Policy) {
         let _ = self.shared.policy.set(policy);
+    }
+
+    /// Says that requests stay on record when this process goes away, for somebody else to decide.
+    pub(crate) fn keep_requests(&self) {
+        self.shared.keeps_requests.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether a request waits for a decision and stays on record when this process goes away.
+    pub(crate) fn can_be_left(&self) -> bool {
+        self.shared.keeps_requests.load(Ordering::Relaxed) && self.shared.asking.load(Ordering::Relaxed) > 0
+    }
+
+    /// Completes once the terminal is gone while a request waits that stays on record.
+    pub(crate) async fn terminal_gone(&self) {
+        self.shared.gone.cancelled().await;
     }
 
     /// Refuses to carry plans out in mode auto, for lack of a sandbox.
@@ -198,6 +223,7 @@ impl Prompter {
 #[async_trait]
 impl Approver for Prompter {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        let _asking = Asking::new(&self.shared.asking);
         let Some(terminal) = &self.shared.terminal else {
             if self.shared.waits {
                 // The decision comes through the inbox of the session.
@@ -215,6 +241,11 @@ impl Approver for Prompter {
         let policy = self.shared.policy.get();
         loop {
             let answer = terminal.ask_about(request).await;
+            // A terminal that is gone is nobody's answer.
+            if answer.is_none() && self.can_be_left() && !Self::has_terminal() {
+                self.shared.gone.cancel();
+                return std::future::pending().await;
+            }
             let added = match Answer::parse(answer.as_deref(), request) {
                 Answer::Decided(decision) => return decision,
                 Answer::Always(rules) => add_rules(policy, &rules, &request.call_id).await,
@@ -235,6 +266,22 @@ impl Approver for Prompter {
     fn principal(&self) -> Option<Principal> {
         // Nobody decides where there is no terminal.
         self.shared.terminal.as_ref().and(self.shared.principal.clone())
+    }
+}
+
+/// Counts a request for as long as it waits.
+struct Asking<'a>(&'a AtomicUsize);
+
+impl<'a> Asking<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

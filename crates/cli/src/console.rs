@@ -128,6 +128,16 @@ fn size_of(stream: impl AsFd) -> TerminalSize {
     })
 }
 
+/// Returns whether standard output or standard error was a terminal that is gone: it is one no more.
+pub(crate) fn is_terminal_gone() -> bool {
+    // A terminal that was hung up answers every request with an error.
+    let is_hung_up = |stream: io::Result<_>| {
+        stream.err().and_then(|error| Errno::from_io_error(&error)) == Some(Errno::IO)
+    };
+    is_hung_up(tcgetwinsize(io::stdout()).map(drop).map_err(io::Error::from))
+        || is_hung_up(tcgetwinsize(io::stderr()).map(drop).map_err(io::Error::from))
+}
+
 /// Returns whether standard error is a terminal.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()

@@ -134,6 +134,7 @@ async fn run_agent(
         model: &model,
         directory,
         user: None,
+        approvals: None,
         limits,
     };
     let report = follow(session, task, &mut view, &mut console, interrupts).await?;

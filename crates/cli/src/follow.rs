@@ -41,6 +41,8 @@ pub(crate) struct Task<'a> {
     pub(crate) directory: &'a Path,
     /// User who answers questions, if any.
     pub(crate) user: Option<User<'a>>,
+    /// What decides on calls, if anything does.
+    pub(crate) approvals: Option<&'a Prompter>,
     /// Turn limits of the session.
     pub(crate) limits: TurnLimits,
 }
@@ -104,7 +106,7 @@ pub(crate) async fn follow(
     interrupts: &Interrupts,
 ) -> Result<RunReport, Failure> {
     let session_id = session.id().clone();
-    let Task { prompt, unfinished, is_kept, is_resumed, model, directory, user, limits } = task;
+    let Task { prompt, unfinished, is_kept, is_resumed, model, directory, user, approvals, limits } = task;
     let (provider, model_name) = (model.route.provider.name(), model.route.model.as_str());
     let header = Header { session_id: &session_id, provider, model: model_name, directory };
     console.write(&view.header(&header)?).await?;
@@ -113,6 +115,8 @@ pub(crate) async fn follow(
     let events = session.tree_events();
     let closed = CancellationToken::new();
     let unanswered = CancellationToken::new();
+    let left = CancellationToken::new();
+    let ending = Ending { handle: &handle, is_kept, approvals, left: &left };
     let mut printer = EventPrinter {
         view,
         console,
@@ -121,7 +125,7 @@ pub(crate) async fn follow(
         subagents: SubagentTotals::default(),
         prompter: user.map(|user| user.prompter),
         finished_runs: 0,
-        is_kept,
+        ending,
         is_in_past: is_resumed,
         resumed_at: None,
     };
@@ -140,14 +144,20 @@ pub(crate) async fn follow(
         let _guard = unanswered.clone().drop_guard();
         tokio::select! {
             biased;
-            printed = printer.run(events, &handle) => printed,
+            printed = printer.run(events) => printed,
             () = reader_timeout(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
         }
     };
     let (outcome, printed) = tokio::select! {
         both = async { tokio::join!(work, print) } => both,
-        never = stop_on_signal(interrupts, &handle, is_kept, &unanswered) => match never {},
+        never = stop_on_signal(interrupts, ending, &unanswered) => match never {},
     };
+    if left.is_cancelled() {
+        let hint =
+            format!("`pintle approvals decide` decides, and `pintle run --resume {session_id}` goes on");
+        return Err(Failure::new(Exit::Interrupted, "the terminal is gone while a call waits for approval")
+            .with_hint(&hint));
+    }
     printed?;
     let outcome = outcome.or_failed("the session ended unexpectedly")?;
     let question_abandoned = outcome.status == OutcomeStatus::AwaitingInput && interrupts.is_interrupted();
@@ -236,7 +246,7 @@ struct EventPrinter<'a, 'm> {
     prompter: Option<&'a Prompter>,
     /// Number of inputs processed.
     finished_runs: u64,
-    is_kept: bool,
+    ending: Ending<'a>,
     /// Whether the events are still those of an earlier process.
     is_in_past: bool,
     /// Time at which this process took up the session.
@@ -245,7 +255,7 @@ struct EventPrinter<'a, 'm> {
 
 impl EventPrinter<'_, '_> {
     /// Writes events until the session's last. Aborts the session if writing fails.
-    async fn run(&mut self, mut events: TreeEvents, handle: &SessionHandle) -> Result<(), Failure> {
+    async fn run(&mut self, mut events: TreeEvents) -> Result<(), Failure> {
         let mut ticker = Ticker::new();
         loop {
             let written = tokio::select! {
@@ -257,7 +267,11 @@ impl EventPrinter<'_, '_> {
                 },
             };
             if let Err(failure) = written {
-                stop(handle, self.is_kept);
+                if console::is_terminal_gone() {
+                    self.ending.hang_up();
+                } else {
+                    self.ending.stop();
+                }
                 return Err(failure);
             }
         }
@@ -335,21 +349,56 @@ impl Ticker {
 
 async fn stop_on_signal(
     interrupts: &Interrupts,
-    handle: &SessionHandle,
-    is_kept: bool,
+    ending: Ending<'_>,
     unanswered: &CancellationToken,
 ) -> Infallible {
-    interrupts.first_signal().await;
-    console::notice("interrupted: stopping running commands; interrupt again to exit immediately");
-    stop(handle, is_kept);
+    let terminal_gone = async {
+        match ending.approvals {
+            Some(approvals) => approvals.terminal_gone().await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = interrupts.first_signal() => {}
+        () = terminal_gone => {}
+    }
+    if !interrupts.is_interrupted() || interrupts.is_hangup() {
+        ending.hang_up();
+    } else {
+        console::notice("interrupted: stopping running commands; interrupt again to exit immediately");
+        ending.stop();
+    }
     unanswered.cancel();
     pending().await
 }
 
-/// Stops the run. A session that goes on later is interrupted only.
-fn stop(handle: &SessionHandle, is_kept: bool) {
-    // Fails only if the session has already ended.
-    let _ = if is_kept { handle.interrupt() } else { handle.abort() };
+/// How the session ends before its run does.
+#[derive(Clone, Copy)]
+struct Ending<'a> {
+    handle: &'a SessionHandle,
+    is_kept: bool,
+    approvals: Option<&'a Prompter>,
+    /// Cancelled if the session is left for another process.
+    left: &'a CancellationToken,
+}
+
+impl Ending<'_> {
+    /// Stops the run. A session that goes on later is interrupted only.
+    fn stop(self) {
+        // Fails only if the session has already ended.
+        let _ = if self.is_kept { self.handle.interrupt() } else { self.handle.abort() };
+    }
+
+    /// Stops the run because the terminal is gone. A call that waits for approval then waits for somebody else.
+    fn hang_up(self) {
+        let is_waiting = self.is_kept && self.approvals.is_some_and(Prompter::can_be_left);
+        if is_waiting && self.handle.abandon().is_ok() {
+            self.left.cancel();
+        } else {
+            console::notice("interrupted: stopping running commands; interrupt again to exit immediately");
+            self.stop();
+        }
+    }
 }
 
 /// Completes [`READER_TIMEOUT`] after an interrupted session has closed.

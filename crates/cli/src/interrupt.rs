@@ -26,6 +26,8 @@ const TERMINAL_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Interrupts {
     /// Cancelled by the first signal.
     first: CancellationToken,
+    /// Cancelled by the first signal if that says that the terminal is gone.
+    hangup: CancellationToken,
     kill_hook: KillHook,
     _listener: JoinSet<()>,
 }
@@ -48,11 +50,11 @@ impl Interrupts {
     /// A failure if the handlers cannot be installed.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let signals = Signals::install().or_failed("cannot install signal handlers")?;
-        let first = CancellationToken::new();
+        let (first, hangup) = (CancellationToken::new(), CancellationToken::new());
         let kill_hook = KillHook::default();
         let mut listener = JoinSet::new();
-        listener.spawn(listen(signals, first.clone(), kill_hook.clone()));
-        Ok(Self { first, kill_hook, _listener: listener })
+        listener.spawn(listen(signals, first.clone(), hangup.clone(), kill_hook.clone()));
+        Ok(Self { first, hangup, kill_hook, _listener: listener })
     }
 
     /// Registers a function for the second signal to call. It blocks until all commands have exited. Later registrations
@@ -69,6 +71,11 @@ impl Interrupts {
     /// Returns whether a signal was received.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.first.is_cancelled()
+    }
+
+    /// Returns whether the first signal says that the terminal is gone.
+    pub(crate) fn is_hangup(&self) -> bool {
+        self.hangup.is_cancelled()
     }
 
     /// Converts a failure into an interruption if a signal was received: shutting down makes other things fail.
@@ -93,8 +100,15 @@ impl Interrupts {
     }
 }
 
-async fn listen(mut signals: Signals, first: CancellationToken, kill_hook: KillHook) {
-    signals.next().await;
+async fn listen(
+    mut signals: Signals,
+    first: CancellationToken,
+    hangup: CancellationToken,
+    kill_hook: KillHook,
+) {
+    if signals.next().await == SignalKind::hangup() {
+        hangup.cancel();
+    }
     first.cancel();
     signals.next().await;
     let killed = tokio::task::spawn_blocking(move || {
@@ -128,11 +142,11 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> SignalKind {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.hangup.recv() => SignalKind::hangup(),
         }
     }
 }

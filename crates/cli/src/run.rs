@@ -218,9 +218,21 @@ impl SessionRun<'_> {
         let mut console = Console::new();
 
         let sees_text = args.output == OutputFormat::Text && !args.quiet && style.terminal;
+        if is_kept {
+            prompter.keep_requests();
+        }
         let user = prompter.is_attended().then_some(User { prompter: &prompter, sees_text });
-        let task =
-            Task { prompt, unfinished, is_kept, is_resumed, model, directory: &directory, user, limits };
+        let task = Task {
+            prompt,
+            unfinished,
+            is_kept,
+            is_resumed,
+            model,
+            directory: &directory,
+            user,
+            approvals: Some(&prompter),
+            limits,
+        };
         let report = follow(session, task, &mut view, &mut console, interrupts).await?;
         // Any other failure takes precedence over denied calls.
         let failure = explain::outcome(&report.outcome, &model.route)

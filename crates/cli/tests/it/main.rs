@@ -15,6 +15,7 @@ mod budget;
 mod confinement;
 mod demo;
 mod environments;
+mod hangup;
 mod hardening;
 mod harness;
 mod inbox;

@@ -117,6 +117,20 @@ impl Terminal {
         self.wait_for(text, |screen| screen.contains(text))
     }
 
+    /// Runs the command on a new terminal that does not control it.
+    pub(crate) fn start_without_control(command: &Command) -> Self {
+        Self::run_as(Command::new(command.get_program()), command, 80, 24, |_| {})
+    }
+
+    /// Closes the terminal, and returns the exit code of the process.
+    pub(crate) fn hang_up(self) -> Option<i32> {
+        let Self { keyboard, screen, mut child, reader } = self;
+        screen.closing.store(true, Ordering::Relaxed);
+        reader.unwrap().join().unwrap();
+        drop(keyboard);
+        child.wait().unwrap().code()
+    }
+
     /// Waits for the process to exit, and returns the exit code, the screen and all output.
     pub(crate) fn finish(mut self) -> (Option<i32>, String, String) {
         let code = self.child.wait().unwrap().code();
@@ -489,19 +503,12 @@ fn closed_terminal_ends_the_run() {
         let turns = shell_call("echo $$ > pid; until test -e go; do sleep 0.02; done");
         let harness = Harness::new(Dialect::AnthropicMessages, &turns);
         let command = harness.command("run", &["--no-sandbox", "Wait"]);
-        let mut terminal = if is_leader {
-            Terminal::start(&command)
-        } else {
-            Terminal::run_as(Command::new(command.get_program()), &command, 80, 24, |_| {})
-        };
+        let mut terminal =
+            if is_leader { Terminal::start(&command) } else { Terminal::start_without_control(&command) };
         terminal.wait_for("a call that runs", |screen| {
             screen.contains("shell echo") && is_spinning(screen) && harness.path("pid").exists()
         });
-        let Terminal { keyboard, screen, mut child, reader } = terminal;
-        screen.closing.store(true, Ordering::Relaxed);
-        reader.unwrap().join().unwrap();
-        drop(keyboard);
-        assert_eq!(child.wait().unwrap().code(), Some(130), "{is_leader}");
+        assert_eq!(terminal.hang_up(), Some(130), "{is_leader}");
         let pid = harness.read("pid");
         assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "the command is still running");
     }
