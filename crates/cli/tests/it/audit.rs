@@ -279,6 +279,7 @@ fn call_reads_back_by_a_prefix() {
       gate      protected_paths allow
       gate      hidden_paths allow
       gate      rules ask, mode edit, by default: it runs a command, and mode edit asks about that
+      gate      protected_path_watch allow
     approval    #19 [time] requested: it runs a command, and mode edit asks about that
       ticket    [id]
       for       {"command":"touch b"}
