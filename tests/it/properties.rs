@@ -148,6 +148,7 @@ impl MachineHarness {
                 preparation: preparation(choice),
                 judgement: pintle_tools::gate::Judgement::new(),
                 changed: None,
+                additions: pintle_agent::protocol::HookAdditions::default(),
             });
         } else if !self.told_to_run.is_empty() {
             let call = self.told_to_run.remove(choice % self.told_to_run.len());

@@ -1,6 +1,7 @@
 //! Hooks: code of an application that runs at certain points of a session (design of the layers above, section 2).
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_tools::gate::{Judgement, Permission};
@@ -8,7 +9,7 @@ use pintle_tools::pipeline::{Execution, PreparedCall};
 use serde_json::Value;
 
 use crate::approval::ApprovalRequest;
-use crate::protocol::{Decision, SessionId, SubagentOrigin};
+use crate::protocol::{CompactionTrigger, Decision, SessionEndReason, SessionId, SubagentOrigin};
 
 /// Runs at certain points of a session. Every method does nothing by default.
 ///
@@ -29,8 +30,8 @@ pub trait Hooks: fmt::Debug + Send + Sync {
     }
 
     /// Runs when a session is closed, or left to go on later, after everything that it started has ended.
-    async fn session_ended(&self, session: &HookSession) {
-        let _ = session;
+    async fn session_ended(&self, session: &HookSession, reason: SessionEndReason) {
+        let _ = (session, reason);
     }
 
     /// Runs before an input of the user is taken: a prompt, a steering message, a follow-up. The task of a subagent is none.
@@ -57,14 +58,15 @@ pub trait Hooks: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Runs after a call that ran, whether it failed or not.
+    /// Runs after a call that ran for `duration`, whether it failed or not.
     async fn after_call(
         &self,
         session: &HookSession,
         call: &PreparedCall,
         execution: &Execution,
+        duration: Duration,
     ) -> ResultAnswer {
-        let _ = (session, call, execution);
+        let _ = (session, call, execution, duration);
         ResultAnswer::default()
     }
 
@@ -76,8 +78,8 @@ pub trait Hooks: fmt::Debug + Send + Sync {
     }
 
     /// Runs before the older part of the conversation is summarised. Returns why it must not be, if it must not.
-    async fn before_compaction(&self, session: &HookSession) -> Option<String> {
-        let _ = session;
+    async fn before_compaction(&self, session: &HookSession, trigger: CompactionTrigger) -> Option<String> {
+        let _ = (session, trigger);
         None
     }
 }
@@ -146,6 +148,10 @@ pub struct CallAnswer {
     pub arguments: Option<Value>,
     /// Name of the hook, for the record.
     pub hook: Option<String>,
+    /// Text that is added to the result of the call, also if the call is denied.
+    pub context: Option<String>,
+    /// Why the run has to end with this round. The call is denied, and other calls of the round are not stopped.
+    pub stop: Option<String>,
 }
 
 /// Answer of [`Hooks::after_call`].
@@ -156,6 +162,8 @@ pub struct ResultAnswer {
     pub replacement: Option<String>,
     /// Text that is added to the result.
     pub context: Option<String>,
+    /// Why the run has to end with this round.
+    pub stop: Option<String>,
 }
 
 /// Answer of [`Hooks::before_end`].
@@ -194,6 +202,19 @@ impl CallAnswer {
         self
     }
 
+    /// Adds a text to the result.
+    #[must_use]
+    pub fn with_context(mut self, context: Option<String>) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// Denies the call and ends the run.
+    #[must_use]
+    pub fn stop(reason: impl Into<String>) -> Self {
+        Self { stop: Some(reason.into()), ..Self::default() }
+    }
+
     /// Names the hook.
     #[must_use]
     pub fn with_hook(mut self, hook: impl Into<String>) -> Self {
@@ -213,6 +234,12 @@ impl ResultAnswer {
     #[must_use]
     pub fn add(context: impl Into<String>) -> Self {
         Self { context: Some(context.into()), ..Self::default() }
+    }
+
+    /// Ends the run.
+    #[must_use]
+    pub fn stop(reason: impl Into<String>) -> Self {
+        Self { stop: Some(reason.into()), ..Self::default() }
     }
 }
 

@@ -100,9 +100,9 @@ pub struct Machine {
     chain_is_current: bool,
     /// A call of this round lost the execution environment.
     environment_lost: bool,
-    /// Why a gate ends the run after a call of this round.
-    #[serde(default)]
-    stopped_by_gate: Option<String>,
+    /// Why a gate or a hook ends the run with this round.
+    #[serde(default, rename = "stopped_by_gate")]
+    stop_reason: Option<String>,
     /// Question of a call of this round to the user.
     #[serde(default)]
     question: Option<String>,
@@ -249,8 +249,8 @@ impl Machine {
                 self.model_failed(model_call, error, partial, out);
             }
             InputKind::TimerFired { timer } => self.timer_fired(timer, out),
-            InputKind::CallPrepared { call, preparation, judgement, changed } => {
-                self.call_prepared(call, preparation, Judged { judgement, changed }, out);
+            InputKind::CallPrepared { call, preparation, judgement, changed, additions } => {
+                self.call_prepared(call, preparation, Judged { judgement, changed, additions }, out);
             }
             InputKind::CallJudged { call, judgement } => self.call_judged(call, judgement, out),
             InputKind::ToolStarted { call } => self.tool_started(call, out),

@@ -170,15 +170,18 @@ pub(super) async fn notify_gates(gates: &[Arc<dyn Gate>], call: &PreparedCall, e
         };
         match AssertUnwindSafe(notifying).catch_unwind().await {
             Ok(None) => {}
-            Ok(Some(reason)) => {
-                if let serde_json::Value::String(text) = &mut execution.result.content {
-                    text.push_str("\n\n[The run ends here: ");
-                    text.push_str(&reason);
-                    text.push(']');
-                }
-                execution.stop = Some(reason);
-            }
+            Ok(Some(reason)) => end_run(execution, reason),
             Err(_panic) => tracing::error!(?gate, "a gate panicked"),
         }
     }
+}
+
+/// Makes the run end with the round of a call, and says so in the result.
+pub(super) fn end_run(execution: &mut Execution, reason: String) {
+    if let serde_json::Value::String(text) = &mut execution.result.content {
+        text.push_str("\n\n[The run ends here: ");
+        text.push_str(&reason);
+        text.push(']');
+    }
+    execution.stop.get_or_insert(reason);
 }

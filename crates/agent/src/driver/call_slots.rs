@@ -11,7 +11,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Driver;
 use crate::approval::ApprovalRequest;
-use crate::protocol::{CallKey, CallPlan, ChangedArguments, InputKind, Preparation, Principal, Timer};
+use crate::protocol::{
+    CallKey, CallPlan, ChangedArguments, HookAdditions, InputKind, Preparation, Principal, Timer,
+};
 
 /// A call that may run, at once or after approval.
 #[derive(Debug)]
@@ -45,12 +47,19 @@ pub(super) struct Prepared {
     pub(super) result: Result<ReadyCall, ToolError>,
     /// Arguments that a hook changed.
     pub(super) changed: Option<ChangedArguments>,
+    /// What hooks added.
+    pub(super) additions: HookAdditions,
 }
 
 impl From<ToolError> for Prepared {
     /// Returns the result of a call that did not come before the gates.
     fn from(error: ToolError) -> Self {
-        Self { judgement: Judgement::new(), result: Err(error), changed: None }
+        Self {
+            judgement: Judgement::new(),
+            result: Err(error),
+            changed: None,
+            additions: HookAdditions::default(),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use pintle_llm::{Error, ErrorKind, Retry};
@@ -13,11 +14,12 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::approval::end_run;
 use super::{Command, Driver, Report};
 use crate::approval::ApprovalRequest;
 use crate::error::SessionError;
 use crate::hooks::{CallAnswer, HookContext, HookSession, Hooks, ResultAnswer, SessionSource};
-use crate::protocol::{Decision, InputKind};
+use crate::protocol::{CompactionTrigger, Decision, InputKind, SessionEndReason, add_context};
 
 /// Hooks of a session, with what they are told about it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -76,8 +78,8 @@ impl HookPoint {
             .await;
     }
 
-    pub(super) async fn session_ended(&self) {
-        answer(async { self.hooks.session_ended(&self.session).await }).await;
+    pub(super) async fn session_ended(&self, reason: SessionEndReason) {
+        answer(async { self.hooks.session_ended(&self.session, reason).await }).await;
     }
 
     /// Runs the hooks for an input: returns why it is refused, or adds what they add.
@@ -89,10 +91,10 @@ impl HookPoint {
             if given.refused.is_some() {
                 return given.refused;
             }
-            add(text, given.context);
+            add_context(text, given.context.as_deref());
         }
         let context = self.context.lock().unwrap_or_else(PoisonError::into_inner).take();
-        add(text, context);
+        add_context(text, context.as_deref());
         None
     }
 
@@ -114,14 +116,23 @@ impl HookPoint {
     }
 
     /// Runs the hooks for a result, and changes what the model reads of it.
-    pub(super) async fn after_call(&self, call: &PreparedCall, execution: &mut Execution) {
-        let given = answer(async { self.hooks.after_call(&self.session, call, execution).await }).await;
-        let ResultAnswer { replacement, context } = given;
+    pub(super) async fn after_call(
+        &self,
+        call: &PreparedCall,
+        execution: &mut Execution,
+        duration: Duration,
+    ) {
+        let given =
+            answer(async { self.hooks.after_call(&self.session, call, execution, duration).await }).await;
+        let ResultAnswer { replacement, context, stop } = given;
         if let Some(replacement) = replacement {
             execution.result.content = Value::String(replacement);
         }
         if let Value::String(text) = &mut execution.result.content {
-            add(text, context);
+            add_context(text, context.as_deref());
+        }
+        if let Some(reason) = stop {
+            end_run(execution, ended_by_hook(&reason));
         }
     }
 
@@ -135,8 +146,8 @@ impl HookPoint {
     /// # Errors
     ///
     /// The error of a model call that is not made.
-    pub(super) async fn before_compaction(&self) -> Result<(), Error> {
-        match answer(async { self.hooks.before_compaction(&self.session).await }).await {
+    pub(super) async fn before_compaction(&self, trigger: CompactionTrigger) -> Result<(), Error> {
+        match answer(async { self.hooks.before_compaction(&self.session, trigger).await }).await {
             None => Ok(()),
             Some(reason) => {
                 let message = format!("a hook does not let it happen: {reason}");
@@ -148,8 +159,10 @@ impl HookPoint {
 
 /// Adds the verdict of a hook to a judgement.
 pub(super) fn add_answer(judgement: &mut Judgement, given: &CallAnswer) {
-    let Some(permission) = given.permission else { return };
-    let reason = given.reason.clone().unwrap_or_else(|| "a hook says so".to_owned());
+    let permission = if given.stop.is_some() { Some(Permission::Deny) } else { given.permission };
+    let Some(permission) = permission else { return };
+    let reason = given.reason.clone().or_else(|| given.stop.clone());
+    let reason = reason.unwrap_or_else(|| "a hook says so".to_owned());
     let verdict = match permission {
         Permission::Allow => Verdict::ALLOW.answering(),
         Permission::Ask => Verdict::ask(reason),
@@ -170,12 +183,9 @@ async fn answer<T: Default>(running: impl Future<Output = T>) -> T {
     })
 }
 
-fn add(text: &mut String, context: Option<String>) {
-    if let Some(context) = context.filter(|context| !context.trim().is_empty()) {
-        text.push_str("\n\n[Added by a hook: ");
-        text.push_str(context.trim());
-        text.push(']');
-    }
+/// Returns why a run ends, for its outcome.
+pub(super) fn ended_by_hook(reason: &str) -> String {
+    format!("a hook ended the run: {reason}")
 }
 
 impl Driver {

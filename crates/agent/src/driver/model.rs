@@ -17,7 +17,7 @@ use tracing::Instrument as _;
 use super::hooks::HookPoint;
 use super::response_size::ResponseSizeLimit;
 use super::{Driver, Report, trace};
-use crate::protocol::{InputKind, ModelCallId, SegmentId, SegmentKind};
+use crate::protocol::{CompactionTrigger, InputKind, ModelCallId, SegmentId, SegmentKind};
 use crate::record::Fence;
 
 impl Driver {
@@ -39,7 +39,7 @@ impl Driver {
             fence: self.recording.fence(),
             hooks: self.hooks.clone().map(|hooks| ModelHooks {
                 hooks,
-                compacts: self.machine.is_compacting(),
+                compaction: self.machine.compaction_trigger(),
                 sent_on: self.machine.hook_continuations(),
             }),
             model_call,
@@ -79,20 +79,23 @@ struct ModelCall {
 /// Hooks around a model call.
 struct ModelHooks {
     hooks: HookPoint,
-    /// Whether the call writes a summary.
-    compacts: bool,
+    /// Why the call writes a summary, if it does.
+    compaction: Option<CompactionTrigger>,
     /// Times that hooks have sent the model on in this run.
     sent_on: u32,
 }
 
 impl ModelHooks {
     async fn before(&self) -> Result<(), Error> {
-        if self.compacts { self.hooks.before_compaction().await } else { Ok(()) }
+        match self.compaction {
+            Some(trigger) => self.hooks.before_compaction(trigger).await,
+            None => Ok(()),
+        }
     }
 
     /// Returns what the model has still to do after a response that ends its work.
     async fn after(&self, response: &Response) -> Option<String> {
-        let ends = !self.compacts
+        let ends = self.compaction.is_none()
             && response.tool_calls().next().is_none()
             && matches!(response.finish_reason.reason, Finish::Stop | Finish::Length | Finish::Other);
         if ends { self.hooks.before_end(&response.text(), self.sent_on).await } else { None }

@@ -4,7 +4,7 @@ use pintle_env::{Output, OutputLimits, Redactions};
 use pintle_tools::pipeline::Execution;
 use serde_json::Value;
 
-use crate::protocol::{InputKind, Preparation};
+use crate::protocol::{HookAdditions, InputKind, Preparation};
 
 /// Text of an output that cannot be read, so that nobody knows what is in it.
 const UNREADABLE: &str = "[left out: the output cannot be read, and may contain a secret]";
@@ -21,6 +21,11 @@ pub(super) fn redact_input(redactions: &Redactions, kind: &mut InputKind) {
     | InputKind::CallPrepared { preparation: Preparation::Refused { message: text, .. }, .. } = kind
     {
         redact_text(redactions, text);
+    }
+    if let InputKind::CallPrepared { additions: HookAdditions { context, stop }, .. } = kind {
+        for text in [context, stop].into_iter().flatten() {
+            redact_text(redactions, text);
+        }
     }
     if let InputKind::CallPrepared { judgement, .. } | InputKind::CallJudged { judgement, .. } = kind {
         for step in judgement.steps_mut() {

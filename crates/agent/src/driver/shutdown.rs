@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Driver;
 use crate::event_log::EventLog;
-use crate::protocol::InputKind;
+use crate::protocol::{InputKind, SessionEndReason};
 use crate::subagent::Shutdown;
 
 impl Driver {
@@ -25,8 +25,12 @@ impl Driver {
                 (false, false) => Shutdown::Close,
             })
             .await;
-        if let Some(hooks) = &self.hooks {
-            hooks.session_ended().await;
+        // Whoever leaves the session as if the process had died runs nothing more.
+        if let Some(hooks) = &self.hooks
+            && !self.abandoned
+        {
+            let suspended = self.suspended.then_some(SessionEndReason::Suspended);
+            hooks.session_ended(suspended.unwrap_or_else(|| self.machine.end_reason())).await;
         }
         if !self.keep_environment
             && let Err(error) = self.owned_env.cleanup().await

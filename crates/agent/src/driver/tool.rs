@@ -25,7 +25,9 @@ use super::reconciling::RecordedIntents;
 use super::redacting::redact_execution;
 use super::{Driver, Report, approval, output, trace};
 use crate::hooks::CallAnswer;
-use crate::protocol::{CallKey, ChangedArguments, InputKind, Principal, SessionId, SubagentOrigin};
+use crate::protocol::{
+    CallKey, ChangedArguments, HookAdditions, InputKind, Principal, SessionId, SubagentOrigin,
+};
 use crate::record::Fence;
 use crate::turn;
 
@@ -72,10 +74,10 @@ impl Driver {
 
     /// Stores a prepared call and returns the input for the machine.
     pub(super) fn set_prepared(&mut self, key: CallKey, prepared: Prepared) -> InputKind {
-        let Prepared { judgement, result, changed } = self.remember_denial(key, prepared);
+        let Prepared { judgement, result, changed, additions } = self.remember_denial(key, prepared);
         let preparation = preparation(&result);
         self.calls.set_prepared(key, result);
-        InputKind::CallPrepared { call: key, preparation, judgement, changed }
+        InputKind::CallPrepared { call: key, preparation, judgement, changed, additions }
     }
 
     /// Runs a prepared call in a task of its own. Its start is in the log. Returns the result of a call that cannot run.
@@ -176,12 +178,14 @@ impl Effects {
             return finished(key, denied(call, &error.to_string()));
         }
         let running = async {
+            let started = tokio::time::Instant::now();
             let mut execution =
                 AssertUnwindSafe(pipeline::execute(call, cx, limits)).catch_unwind().await.ok();
+            let duration = started.elapsed();
             if let Some(execution) = &mut execution {
                 approval::notify_gates(&self.gates, call, execution).await;
                 if let Some(hooks) = &self.hooks {
-                    hooks.after_call(call, execution).await;
+                    hooks.after_call(call, execution, duration).await;
                 }
             }
             let execution = match execution {
@@ -252,7 +256,11 @@ impl CallPreparation {
             return self.prepared(judged).await;
         };
         let given = hooks.before_call(call, judgement).await;
-        let prepared = self.answered(given, judged).await;
+        let additions = HookAdditions {
+            context: given.context.clone(),
+            stop: given.stop.as_deref().map(hooks::ended_by_hook),
+        };
+        let prepared = Prepared { additions, ..self.answered(given, judged).await };
         let Ok(ReadyCall { call, request: Some(request), .. }) = &prepared.result else { return prepared };
         let given = hooks.before_approval(request).await;
         if given == CallAnswer::default() {
@@ -260,7 +268,8 @@ impl CallPreparation {
         }
         let judged = pipeline::Preparation::Ask { call: call.clone(), judgement: prepared.judgement };
         let again = self.answered(given, judged).await;
-        Prepared { changed: again.changed.or(prepared.changed), ..again }
+        let changed = again.changed.or(prepared.changed);
+        Prepared { changed, additions: prepared.additions, ..again }
     }
 
     /// Applies the answer of a hook to a call that the gates have judged. Changed arguments are judged anew.
@@ -288,25 +297,19 @@ impl CallPreparation {
     }
 
     async fn prepared(&self, judged: pipeline::Preparation) -> Prepared {
-        let changed = None;
-        match judged {
+        let (judgement, result) = match judged {
             pipeline::Preparation::Ready { call, judgement } => {
                 let answer = judgement.steps().iter().find(|step| step.answers).cloned();
-                Prepared { judgement, result: Ok(ReadyCall { call, request: None, answer }), changed }
+                (judgement, Ok(ReadyCall { call, request: None, answer }))
             }
             pipeline::Preparation::Ask { call, judgement } => {
                 let (env, origin) = (Arc::clone(&self.env), self.origin.clone());
                 let request = approval::request(&self.session, &call, &judgement, env, origin).await;
-                Prepared {
-                    judgement,
-                    result: Ok(ReadyCall { call, request: Some(request), answer: None }),
-                    changed,
-                }
+                (judgement, Ok(ReadyCall { call, request: Some(request), answer: None }))
             }
-            pipeline::Preparation::Refused { error, judgement } => {
-                Prepared { judgement, result: Err(error), changed }
-            }
-        }
+            pipeline::Preparation::Refused { error, judgement } => (judgement, Err(error)),
+        };
+        Prepared { judgement, result, changed: None, additions: HookAdditions::default() }
     }
 }
 

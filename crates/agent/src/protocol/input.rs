@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Account, AsksFor, Budget, CallKey, ChangedArguments, Checkpoint, CheckpointReason, LoadId, ModelCallId,
-    PolicyChange, Preparation, Principal, ReachedBudget, RunId, SegmentId, SessionId, Spent,
+    Account, AsksFor, Budget, CallKey, ChangedArguments, Checkpoint, CheckpointReason, HookAdditions, LoadId,
+    ModelCallId, PolicyChange, Preparation, Principal, ReachedBudget, RunId, SegmentId, SessionId, Spent,
     SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits,
 };
 
@@ -251,6 +251,9 @@ pub enum InputKind {
         /// Arguments that a hook changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changed: Option<ChangedArguments>,
+        /// What hooks added.
+        #[serde(default, skip_serializing_if = "HookAdditions::is_empty")]
+        additions: HookAdditions,
     },
     /// A gate refused a call right before its effect, since the situation had changed since it was prepared. Its result
     /// follows.

@@ -42,6 +42,9 @@ pub struct SubagentOrigin {
     pub parent: SessionId,
     /// Nesting depth: 1 for a subagent of the session that the embedding application built.
     pub depth: u32,
+    /// Its role.
+    #[serde(default)]
+    pub role: SubagentRole,
 }
 
 /// How a subagent differs from the session that spawns it.

@@ -9,7 +9,9 @@ use tokio::task::JoinSet;
 
 use super::mailbox::Mailbox;
 use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec};
-use crate::protocol::{InputKind, SessionId, SubagentLimits, SubagentOrigin, agent_name, agent_number};
+use crate::protocol::{
+    InputKind, SessionId, SubagentLimits, SubagentOrigin, SubagentRole, agent_name, agent_number,
+};
 
 /// All subagents of one session. The driver owns it through [`Subagents`](super::Subagents), tools spawn and find
 /// subagents in it, and subagents report to it through their [`ParentLink`](super::ParentLink).
@@ -87,13 +89,13 @@ impl Roster {
     }
 
     /// Creates the identity of a new subagent, with a fresh session id.
-    pub(super) fn new_origin(&self, name: String) -> SubagentOrigin {
-        self.child_origin(name, SessionId::generate())
+    pub(super) fn new_origin(&self, name: String, role: SubagentRole) -> SubagentOrigin {
+        self.child_origin(name, SessionId::generate(), role)
     }
 
-    fn child_origin(&self, agent_id: String, session_id: SessionId) -> SubagentOrigin {
+    fn child_origin(&self, agent_id: String, session_id: SessionId, role: SubagentRole) -> SubagentOrigin {
         let depth = self.lineage.depth() + 1;
-        SubagentOrigin { agent_id, session_id, parent: self.session.clone(), depth }
+        SubagentOrigin { agent_id, session_id, parent: self.session.clone(), depth, role }
     }
 
     /// Adds the subagents of a resumed session's record. With `keep_open`, those that were open stay so, until they are
@@ -102,7 +104,7 @@ impl Roster {
         let mut state = self.lock();
         state.last_number = last_number;
         for past in recorded {
-            let origin = self.child_origin(past.name.clone(), past.session_id.clone());
+            let origin = self.child_origin(past.name.clone(), past.session_id.clone(), past.settings.role);
             let tree = Arc::clone(&self.lineage.tree);
             if !(keep_open && past.is_open()) {
                 state.handles.push(SubagentHandle::ended(origin, past.report(), tree));

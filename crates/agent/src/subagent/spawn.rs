@@ -33,7 +33,7 @@ impl Roster {
         let reservation = self.lock().take_reservation(call_id);
         let Reservation { name, spec } =
             reservation.ok_or_else(|| ToolError::failed("no subagent can be spawned here"))?;
-        let handle = self.new_handle(name, &request.task);
+        let handle = self.new_handle(name, &request);
         let spec = spec.adapt_to(&request.settings).await?.held_by_gates_for(handle.origin())?;
 
         let mut state = self.lock();
@@ -44,9 +44,10 @@ impl Roster {
         Ok(handle)
     }
 
-    fn new_handle(&self, name: String, task: &str) -> SubagentHandle {
-        let mailbox = Mailbox::new(task.to_owned());
-        SubagentHandle::new(self.new_origin(name), mailbox, Arc::clone(&self.lineage.tree))
+    fn new_handle(&self, name: String, request: &SpawnRequest) -> SubagentHandle {
+        let mailbox = Mailbox::new(request.task.clone());
+        let origin = self.new_origin(name, request.settings.role);
+        SubagentHandle::new(origin, mailbox, Arc::clone(&self.lineage.tree))
     }
 
     /// Announces the subagent to the turn machine and returns the number of the notification.

@@ -8,7 +8,9 @@ use pintle_llm::{ErrorInfo, ErrorKind, HistoryItem, Message, MessageList, Respon
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, Phase};
-use crate::protocol::{Action, Compaction, EventKind, ModelCallId, SessionState, TurnContext, TurnKind};
+use crate::protocol::{
+    Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, TurnContext, TurnKind,
+};
 
 /// Approximate characters per token (loop specification, section 5.5).
 const CHARS_PER_TOKEN: u64 = 4;
@@ -42,6 +44,9 @@ pub(super) struct Compactions {
     made: Vec<Compaction>,
     /// Whether the embedding application has asked for one.
     requested: bool,
+    /// Why the one that is being made was started. Hooks read it, and nothing on record follows from it.
+    #[serde(skip)]
+    trigger: Option<CompactionTrigger>,
     /// Size of the history, in characters, below which none is tried again.
     not_before: u64,
     /// Whether the provider refused the request that is being prepared as too long, and it was compacted for that.
@@ -111,6 +116,7 @@ impl Machine {
         // On request as much as possible goes; otherwise the newest part is worth its place.
         let tail = if is_requested { 0 } else { threshold * CHARS_PER_TOKEN / TAIL_SHARE };
         let Some(through) = self.cut(tail) else { return false };
+        self.compactions.trigger = is_requested.then_some(CompactionTrigger::Manual);
         self.start_compaction(through, context, out)
     }
 
@@ -124,6 +130,7 @@ impl Machine {
         let Some(through) = may.then(|| self.cut(0)).flatten() else { return false };
         let Some(context) = self.context.take() else { return false };
         self.compactions.after_refusal = true;
+        self.compactions.trigger = None;
         let started = self.start_compaction(through, &context, out);
         self.context = Some(context);
         started
@@ -204,9 +211,10 @@ impl Machine {
         true
     }
 
-    /// Returns whether the current model call writes a summary.
-    pub(crate) fn is_compacting(&self) -> bool {
-        matches!(self.phase, Phase::Compacting { .. })
+    /// Returns why the current model call writes a summary, if it does.
+    pub(crate) fn compaction_trigger(&self) -> Option<CompactionTrigger> {
+        let trigger = self.compactions.trigger.unwrap_or(CompactionTrigger::Automatic);
+        matches!(self.phase, Phase::Compacting { .. }).then_some(trigger)
     }
 
     /// Goes on without a summary after a failed call. Returns whether the call belongs to a compaction.

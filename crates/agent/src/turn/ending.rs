@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::ReachedLimit;
 use super::{Machine, Phase};
-use crate::protocol::{Action, EventKind, Outcome, OutcomeStatus, RunId, SessionState};
+use crate::protocol::{Action, EventKind, Outcome, OutcomeStatus, RunId, SessionEndReason, SessionState};
 
 /// Reason for stopping everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,15 @@ impl Machine {
         // No event may follow the end of the session.
         if self.state != SessionState::Closed {
             out.push(Action::emit(EventKind::Warning { message }));
+        }
+    }
+
+    /// Returns why the session ends, while it does.
+    pub(crate) fn end_reason(&self) -> SessionEndReason {
+        match self.ending {
+            Some(Ending::Failure(_)) => SessionEndReason::Failed,
+            Some(Ending::Abort) => SessionEndReason::Aborted,
+            Some(Ending::Close | Ending::Interrupt | Ending::Budget(_)) | None => SessionEndReason::Closed,
         }
     }
 

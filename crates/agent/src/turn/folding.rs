@@ -95,8 +95,8 @@ impl Machine {
                     self.fold_stop(Ending::Interrupt, followed, out);
                 }
             }
-            InputKind::CallPrepared { call, preparation, judgement, changed } => {
-                self.take_preparation(call, preparation, Judged { judgement, changed }, out);
+            InputKind::CallPrepared { call, preparation, judgement, changed, additions } => {
+                self.take_preparation(call, preparation, Judged { judgement, changed, additions }, out);
                 self.fold_round(followed, out);
             }
             InputKind::CallJudged { call, judgement } => self.call_judged(call, judgement, out),
@@ -463,7 +463,7 @@ impl Machine {
         let results = round.results();
         self.record(Turn::tool_results(results, self.now));
         let lost = std::mem::take(&mut self.environment_lost);
-        let stopped = self.stopped_by_gate.take();
+        let stopped = self.stop_reason.take();
         let question = self.question.take();
         if let Some(progress) = &mut self.progress {
             progress.rounds += 1;

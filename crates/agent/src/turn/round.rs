@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::{Machine, Phase, approval};
 use crate::protocol::{
-    Action, ApprovalEnding, CallKey, CallKind, CallPlan, ChangedArguments, EventKind, ModelCallId,
-    Preparation, Principal, Timer, Timestamp, Turn,
+    Action, ApprovalEnding, CallKey, CallKind, CallPlan, ChangedArguments, EventKind, HookAdditions,
+    ModelCallId, Preparation, Principal, Timer, Timestamp, Turn, add_context,
 };
 
 /// Calls of one response, in the model's order.
@@ -49,6 +49,9 @@ pub(super) struct CallState {
     /// Arguments that it runs with, if somebody changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changed: Option<ChangedArguments>,
+    /// Text of hooks, which the model reads below the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    context: Option<String>,
     /// Whether a person changed them, and so decided on them. A hook does not decide.
     #[serde(default)]
     pub(super) decided: bool,
@@ -85,6 +88,7 @@ pub(super) struct Judged {
     pub(super) judgement: Judgement,
     /// Arguments that a hook changed.
     pub(super) changed: Option<ChangedArguments>,
+    pub(super) additions: HookAdditions,
 }
 
 /// Calls that the driving process left open.
@@ -374,6 +378,7 @@ impl CallState {
             approved_by: None,
             asked: None,
             changed: None,
+            context: None,
             decided: false,
             spawned: false,
             declared: Vec::new(),
@@ -440,7 +445,9 @@ impl CallState {
     pub(super) fn fail(&mut self, message: &str, error: ToolErrorKind, ran: Duration, out: &mut Vec<Action>) {
         self.emit_start(out);
         out.push(failure_event(&self.call, message, error, ran));
-        self.stage = Stage::Done(ToolResult::new(self.call.id.clone(), message, true));
+        let mut content = message.to_owned();
+        add_context(&mut content, self.context.as_deref());
+        self.stage = Stage::Done(ToolResult::new(self.call.id.clone(), content, true));
     }
 }
 
@@ -498,6 +505,9 @@ impl Machine {
             state.changed = judged.changed;
         }
         emit_judgement(state, judged.judgement, out);
+        let HookAdditions { context, stop } = judged.additions;
+        state.context = state.context.take().or(context);
+        self.stop_reason = self.stop_reason.take().or(stop);
         match preparation {
             Preparation::Ready(plan) => {
                 state.stage = Stage::Ready(plan);
@@ -581,7 +591,7 @@ impl Machine {
         if finished.error == Some(ToolErrorKind::EnvironmentLost) {
             self.environment_lost = true;
         }
-        self.stopped_by_gate = self.stopped_by_gate.take().or(finished.stop);
+        self.stop_reason = self.stop_reason.take().or(finished.stop);
         if let Some(question) = finished.question {
             // Several questions of one round are asked together.
             let earlier = self.question.take().map(|earlier| earlier + "\n\n").unwrap_or_default();
@@ -589,6 +599,9 @@ impl Machine {
         }
         if let (Some(changed), Value::String(text)) = (&state.changed, &mut result.content) {
             text.insert_str(0, &changed.note());
+        }
+        if let Value::String(text) = &mut result.content {
+            add_context(text, state.context.as_deref());
         }
         // The result belongs to this call, whatever id the tool returned.
         result.tool_call_id.clone_from(&state.call.id);
@@ -669,7 +682,7 @@ impl Machine {
         let results = round.results();
         self.record(Turn::tool_results(results, self.now));
         let lost = std::mem::take(&mut self.environment_lost);
-        let stopped = self.stopped_by_gate.take();
+        let stopped = self.stop_reason.take();
         let question = self.question.take();
         if self.ending.is_some() || lost || stopped.is_some() {
             // The run ends for another reason.

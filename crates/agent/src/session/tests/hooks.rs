@@ -1,6 +1,7 @@
 //! Points at which hooks run, and what follows from their answers.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_tools::gate::{EffectGate, Judgement, Permission};
@@ -13,6 +14,7 @@ use crate::approval::ApprovalRequest;
 use crate::hooks::{
     CallAnswer, EndAnswer, HookContext, HookSession, Hooks, InputAnswer, ResultAnswer, SessionSource,
 };
+use crate::protocol::{CompactionTrigger, SessionEndReason};
 
 /// Answers as a test configures, and keeps what it was told.
 #[derive(Clone, Debug, Default)]
@@ -49,8 +51,8 @@ impl Hooks for TestHooks {
         HookContext(self.context.clone())
     }
 
-    async fn session_ended(&self, _: &HookSession) {
-        self.note("end").await;
+    async fn session_ended(&self, _: &HookSession, reason: SessionEndReason) {
+        self.note(format!("end {reason:?}")).await;
     }
 
     async fn before_input(&self, _: &HookSession, text: &str) -> InputAnswer {
@@ -68,7 +70,13 @@ impl Hooks for TestHooks {
         self.approval.clone()
     }
 
-    async fn after_call(&self, _: &HookSession, call: &PreparedCall, execution: &Execution) -> ResultAnswer {
+    async fn after_call(
+        &self,
+        _: &HookSession,
+        call: &PreparedCall,
+        execution: &Execution,
+        _: Duration,
+    ) -> ResultAnswer {
         self.note(format!("result {} {}", call.name(), execution.result.text())).await;
         self.result.clone()
     }
@@ -78,8 +86,8 @@ impl Hooks for TestHooks {
         self.end.clone()
     }
 
-    async fn before_compaction(&self, _: &HookSession) -> Option<String> {
-        self.note("compaction").await;
+    async fn before_compaction(&self, _: &HookSession, trigger: CompactionTrigger) -> Option<String> {
+        self.note(format!("compaction {trigger:?}")).await;
         Some("not now".to_owned())
     }
 }
@@ -143,7 +151,7 @@ async fn hooks_run_at_their_points_in_order() {
             "before end Done. 0",
             "input more",
             "before end Again. 0",
-            "end",
+            "end Closed",
         ]
     );
 }
@@ -250,7 +258,11 @@ async fn a_hook_cannot_rewrite_a_call_past_a_gate() {
 
 #[tokio::test]
 async fn a_result_can_be_replaced_for_the_model_and_stays_on_record() {
-    let result = ResultAnswer { replacement: Some("hidden".into()), context: Some("ask Jan".into()) };
+    let result = ResultAnswer {
+        replacement: Some("hidden".into()),
+        context: Some("ask Jan".into()),
+        ..ResultAnswer::default()
+    };
     let hooks = TestHooks { result, ..TestHooks::default() };
     let adapter = anthropic().message(calling(&[("read_file", json!({"file_path": "a"}))])).answer("Done.");
     let harness = harness_with(adapter, env().with_file("a", "secret"), |builder| builder.hooks(hooks));
@@ -261,6 +273,65 @@ async fn a_result_can_be_replaced_for_the_model_and_stays_on_record() {
         _ => None,
     });
     assert_eq!(output.as_deref(), Some("1 | secret"));
+}
+
+#[tokio::test]
+async fn text_of_a_hook_before_a_call_is_below_its_result_also_after_a_resume() {
+    for (permission, expected) in [(None, "Wrote 1 bytes to a"), (Some(Permission::Deny), "denied")] {
+        let call = CallAnswer { permission, context: Some("ask Jan".into()), ..CallAnswer::default() };
+        let hooks = TestHooks { call, ..TestHooks::default() };
+        let adapter = anthropic().message(calling(&[("write_file", write("a"))])).answer("Done.");
+        let harness = harness_with(adapter, env(), |builder| builder.hooks(hooks).record(true));
+        harness.session.submit("go").await.unwrap();
+        let [result] = results(&harness.session).try_into().unwrap();
+        assert!(result.contains(expected), "{result}");
+        assert!(result.ends_with("\n\n[Added by a hook: ask Jan]"), "{result}");
+        let replay = harness.session.record().unwrap().replay().unwrap();
+        let replayed = replay.history.iter().flat_map(|turn| turn.item.results()).map(|result| result.text());
+        assert_eq!(replayed.collect::<Vec<_>>(), [result]);
+    }
+}
+
+#[tokio::test]
+async fn a_hook_can_end_the_run_with_the_round() {
+    let before = TestHooks { call: CallAnswer::stop("it is late"), ..TestHooks::default() };
+    let after = TestHooks { result: ResultAnswer::stop("it is late"), ..TestHooks::default() };
+    for (hooks, writes) in [(before, false), (after, true)] {
+        let adapter = anthropic().message(calling(&[("write_file", write("a"))])).answer("Again.");
+        let harness = harness_with(adapter, env(), |builder| builder.hooks(hooks.clone()).record(true));
+        let outcome = harness.session.submit("go").await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Failed);
+        assert_eq!(outcome.error.unwrap().message, "a hook ended the run: it is late");
+        assert_eq!(harness.env.files().contains_key(std::path::Path::new("/project/a")), writes);
+        assert_eq!(harness.adapter.requests().len(), 1, "the model is not asked again");
+        let [result] = results(&harness.session).try_into().unwrap();
+        assert!(result.contains("it is late"), "{result}");
+        harness.session.record().unwrap().replay().unwrap();
+        // The session goes on with the next input.
+        assert_eq!(harness.session.submit("more").await.unwrap().text, "Again.");
+    }
+}
+
+#[tokio::test]
+async fn hooks_are_told_why_a_session_ends() {
+    for reason in [SessionEndReason::Closed, SessionEndReason::Suspended, SessionEndReason::Aborted] {
+        let hooks = TestHooks::default();
+        let harness = harness_with(anthropic(), env(), |builder| builder.hooks(hooks.clone()));
+        match reason {
+            SessionEndReason::Suspended => harness.session.suspend().await,
+            SessionEndReason::Aborted => {
+                harness.session.handle().abort().unwrap();
+                harness.session.close().await;
+            }
+            _ => harness.session.close().await,
+        }
+        assert_eq!(hooks.log().last().unwrap(), &format!("end {reason:?}"));
+    }
+    let hooks = TestHooks::default();
+    let harness = harness_with(anthropic(), env(), |builder| builder.hooks(hooks.clone()));
+    harness.session.handle().abandon().unwrap();
+    harness.session.close().await;
+    assert!(hooks.log().iter().all(|line| !line.starts_with("end")), "as if the process had died");
 }
 
 #[tokio::test]
@@ -301,7 +372,7 @@ async fn a_compaction_can_be_refused() {
     };
     assert!(warning.contains("a hook does not let it happen: not now"), "{warning}");
     assert_eq!(harness.adapter.requests().len(), 2);
-    assert!(hooks.log().contains(&"compaction".to_owned()));
+    assert!(hooks.log().contains(&"compaction Manual".to_owned()));
 }
 
 #[tokio::test]

@@ -194,7 +194,13 @@ impl Harness {
         };
         let mut judgement = Judgement::new();
         judgement.push(JudgementStep::new("test", verdict));
-        self.tell(InputKind::CallPrepared { call, preparation, judgement, changed: None });
+        self.tell(InputKind::CallPrepared {
+            call,
+            preparation,
+            judgement,
+            changed: None,
+            additions: crate::protocol::HookAdditions::default(),
+        });
     }
 
     pub(super) fn prepared(&mut self, index: usize, effect: Effect, writes: &[&str]) {
