@@ -9,7 +9,7 @@ use std::path::Path;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{PolicyChange, Record};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules};
+use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules, TrustedPrograms};
 use pintle_tools::gate::Permission;
 
 pub(crate) use self::project::Project;
@@ -29,8 +29,8 @@ pub(crate) struct LoadedPolicy {
     pub(crate) policy: Policy,
     /// Hooks of the user.
     pub(crate) user_hooks: HookCommands,
-    /// Hooks of the project, if it is trusted.
-    pub(crate) project_hooks: HookCommands,
+    /// Hooks of the project with what their programs contain, if it is trusted and has some.
+    pub(crate) project_hooks: Option<(HookCommands, TrustedPrograms)>,
     /// Rules of a project that is not trusted, which do not apply.
     pub(crate) untrusted: Option<UntrustedRules>,
 }
@@ -61,7 +61,7 @@ pub(crate) async fn load(
     let workspace = environment.canonicalize(working_directory).await;
     let workspace = workspace.unwrap_or_else(|_| working_directory.to_path_buf());
     let mut rules = user_rules(process_env, &workspace)?;
-    let mut project_hooks = HookCommands::new();
+    let mut project_hooks = None;
     let user_hooks = user_hooks(process_env)?;
     let mut untrusted = None;
     if let Some(project) = Project::read(environment).await? {
@@ -69,9 +69,11 @@ pub(crate) async fn load(
         let of_project = project_rules(&project)?;
         if trusted.contains(environment_name, &project) {
             rules.extend(of_project);
-            project_hooks = project.hooks().clone();
+            if !project.hooks().is_empty() {
+                project_hooks = Some((project.hooks().clone(), project.programs().clone()));
+            }
             // What was trusted stays as it was.
-            for program in project.programs().filter_map(Path::to_str) {
+            for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {
                 let rule = format!("@write({})", escaped(program));
                 let rule =
                     Rule::parse(&rule, &workspace).or_usage("the program of a hook has a strange name")?;

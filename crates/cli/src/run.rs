@@ -10,7 +10,7 @@ use pintle_agent::{
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
     ExternalHooks, Grant, GrantGate, HiddenPathGate, HookCommands, HookRun, Mode, Policy, PolicyGate,
-    PresentPlan, ProtectedPathWatch, Revocations,
+    PresentPlan, ProtectedPathWatch, Revocations, TrustedPrograms,
 };
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
@@ -372,19 +372,23 @@ fn grant_gate(
 /// A failure if nothing can run on this machine.
 fn hooks(
     of_user: HookCommands,
-    of_project: HookCommands,
+    of_project: Option<(HookCommands, TrustedPrograms)>,
     env_session: &EnvSession,
     policy: &Policy,
     process_env: &ProcessEnv,
 ) -> Result<Option<ExternalHooks>, Failure> {
-    if of_user.is_empty() && of_project.is_empty() {
+    if of_user.is_empty() && of_project.is_none() {
         return Ok(None);
     }
     let environment = env_session.environment();
     let directory = environment.working_directory();
     let here = if process_env.is_directory(directory) { directory } else { Path::new("/") };
     let host = Arc::new(process_env.local_environment(here)?);
-    let hooks = ExternalHooks::new(of_user, host).and(of_project, Arc::clone(&environment));
+    let hooks = ExternalHooks::new(of_user, host);
+    let hooks = match of_project {
+        Some((commands, programs)) => hooks.and_trusted(commands, Arc::clone(&environment), programs),
+        None => hooks,
+    };
     let hooks = hooks.with_policy(policy.clone()).with_observer(|run| {
         let HookRun { hook, failure, message, .. } = run;
         match (failure, message) {

@@ -12,17 +12,18 @@ mod programs;
 mod run;
 #[cfg(test)]
 mod tests;
+mod trusted;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use pintle_agent::{
-    ApprovalRequest, CallAnswer, Decision, EndAnswer, HookContext, HookSession, Hooks, InputAnswer,
-    ResultAnswer, SessionId, SessionSource,
+    ApprovalRequest, CallAnswer, CompactionTrigger, Decision, EndAnswer, HookContext, HookSession, Hooks,
+    InputAnswer, ResultAnswer, SessionEndReason, SessionId, SessionSource,
 };
 use pintle_env::ExecutionEnvironment;
 use pintle_tools::gate::Judgement;
@@ -34,8 +35,9 @@ pub use self::error::HooksError;
 pub use self::event::HookEvent;
 use self::input::{Details, Surroundings, source_name};
 use self::merge::Answered;
-use self::run::End;
+use self::run::{End, Finished};
 pub use self::run::{HookAnswer, HookFailure, HookRun};
+pub use self::trusted::TrustedPrograms;
 use crate::policy::Policy;
 
 /// Receives each run of a hook.
@@ -68,6 +70,8 @@ pub struct ExternalHooks {
 struct Group {
     commands: Arc<HookCommands>,
     env: Arc<dyn ExecutionEnvironment>,
+    /// What their programs have to contain, if somebody trusts them as they were.
+    trusted: Option<Arc<TrustedPrograms>>,
 }
 
 /// Run of a command that is reported when it ends, also if that is because its future is dropped.
@@ -82,7 +86,7 @@ impl ExternalHooks {
     /// environment the tools have. It is for the application to trust the commands first.
     #[must_use]
     pub fn new(commands: HookCommands, env: Arc<dyn ExecutionEnvironment>) -> Self {
-        let groups = vec![Group { commands: Arc::new(commands), env }];
+        let groups = vec![Group { commands: Arc::new(commands), env, trusted: None }];
         Self { groups, policy: None, transcripts: None, observer: None }
     }
 
@@ -90,7 +94,21 @@ impl ExternalHooks {
     /// those of the commands before.
     #[must_use]
     pub fn and(mut self, commands: HookCommands, env: Arc<dyn ExecutionEnvironment>) -> Self {
-        self.groups.push(Group { commands: Arc::new(commands), env });
+        self.groups.push(Group { commands: Arc::new(commands), env, trusted: None });
+        self
+    }
+
+    /// Adds commands as [`and`](Self::and) does, of which each runs only if its programs contain what they did when somebody
+    /// accepted them. They are read again before each run. If one has changed, a hook before a call denies the call, and any
+    /// other has not answered.
+    #[must_use]
+    pub fn and_trusted(
+        mut self,
+        commands: HookCommands,
+        env: Arc<dyn ExecutionEnvironment>,
+        trusted: TrustedPrograms,
+    ) -> Self {
+        self.groups.push(Group { commands: Arc::new(commands), env, trusted: Some(Arc::new(trusted)) });
         self
     }
 
@@ -134,29 +152,27 @@ impl ExternalHooks {
         details: impl FnOnce() -> Details,
     ) -> Vec<Answered> {
         let mut commands = Vec::new();
-        for Group { commands: group, env } in &self.groups {
-            commands.extend(group.at(event, subjects).into_iter().map(|command| (command, env)));
+        for group in &self.groups {
+            commands.extend(group.commands.at(event, subjects).into_iter().map(|command| (command, group)));
         }
         if commands.is_empty() {
             return Vec::new();
         }
         let input = details().into_input(event, session, self.surroundings(session));
-        let run = |(command, env): (_, &Arc<dyn ExecutionEnvironment>)| {
-            self.run_one(command, Arc::clone(env), session, call_id, input.clone())
-        };
+        let run = |(command, group)| self.run_one(command, group, session, call_id, input.clone());
         join_all(commands.into_iter().map(run)).await
     }
 
     async fn run_one(
         &self,
         command: &HookCommand,
-        env: Arc<dyn ExecutionEnvironment>,
+        group: &Group,
         session: &HookSession,
         call_id: Option<&str>,
         input: Vec<u8>,
     ) -> Answered {
         let pending = self.start(command, session, call_id);
-        let finished = run::run(env.as_ref(), command, input).await;
+        let finished = group.run(command, input).await;
         let blocks =
             || for_model(&finished.stderr).unwrap_or_else(|| format!("{} blocks it", command.source));
         let answered = match finished.end {
@@ -197,11 +213,30 @@ impl ExternalHooks {
     }
 }
 
+impl Group {
+    /// Runs a command, unless one of its programs is not what somebody trusts.
+    async fn run(&self, command: &HookCommand, input: Vec<u8>) -> Finished {
+        if let Some(trusted) = &self.trusted
+            && let Some(changed) = trusted.changed(command, self.env.as_ref()).await
+        {
+            let stderr = format!("{} is not as it was when it was trusted", changed.display());
+            return Finished { end: End::Failed(HookFailure::Changed), exit_code: None, stderr };
+        }
+        run::run(self.env.as_ref(), command, input).await
+    }
+}
+
 /// Returns what a hook without an answer means: nothing, unless the call must not run without one.
 fn unanswered(command: &HookCommand, failure: HookFailure) -> Answer {
-    if command.is_required && command.event == HookEvent::PreToolUse {
-        let (hook, why) = (&command.source, failure.describe());
+    if command.event != HookEvent::PreToolUse {
+        return Answer::default();
+    }
+    let (hook, why) = (&command.source, failure.describe());
+    if command.is_required {
         Answer::deny(format!("the hook {hook} is required and did not answer: {why}"))
+    } else if failure == HookFailure::Changed {
+        // Whoever changed it may have done so to have this call pass.
+        Answer::deny(format!("the hook {hook} did not run: {why}"))
     } else {
         Answer::default()
     }
@@ -259,10 +294,10 @@ impl Hooks for ExternalHooks {
         merge::context(&answers)
     }
 
-    async fn session_ended(&self, session: &HookSession) {
+    async fn session_ended(&self, session: &HookSession, reason: SessionEndReason) {
         // The end of a subagent is reported before it, when it could still be sent on.
         if session.origin.is_none() {
-            self.run(HookEvent::SessionEnd, session, &[], None, Details::of_session_end).await;
+            self.run(HookEvent::SessionEnd, session, &[], None, || Details::of_session_end(reason)).await;
         }
     }
 
@@ -293,11 +328,12 @@ impl Hooks for ExternalHooks {
         session: &HookSession,
         call: &PreparedCall,
         execution: &Execution,
+        duration: Duration,
     ) -> ResultAnswer {
         let has_failed = execution.error.is_some() || execution.result.is_error;
         let event = if has_failed { HookEvent::PostToolUseFailure } else { HookEvent::PostToolUse };
         let (subjects, id) = ([call.name(), call.kind()], Some(call.call_id()));
-        let details = || Details::of_result(call, execution);
+        let details = || Details::of_result(call, execution, duration);
         merge::result(&self.run(event, session, &subjects, id, details).await)
     }
 
@@ -306,8 +342,9 @@ impl Hooks for ExternalHooks {
         merge::end(&self.run(event, session, &[], None, || Details::of_end(text, sent_on)).await)
     }
 
-    async fn before_compaction(&self, session: &HookSession) -> Option<String> {
-        merge::blocked(&self.run(HookEvent::PreCompact, session, &[], None, Details::of_compaction).await)
+    async fn before_compaction(&self, session: &HookSession, trigger: CompactionTrigger) -> Option<String> {
+        let details = || Details::of_compaction(trigger);
+        merge::blocked(&self.run(HookEvent::PreCompact, session, &[], None, details).await)
     }
 }
 

@@ -29,6 +29,7 @@ pub use grant::{
 pub use hidden::HiddenPathGate;
 pub use hooks::{
     ExternalHooks, HookAnswer, HookCommand, HookCommands, HookEvent, HookFailure, HookRun, HooksError,
+    TrustedPrograms,
 };
 pub use mode::{CallTraits, Mode, UnknownMode};
 pub use pattern::Pattern;

@@ -1,10 +1,9 @@
 //! Files by which a project says what agents may do in it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment};
-use pintle_governance::HookCommands;
+use pintle_governance::{HookCommands, TrustedPrograms};
 use pintle_store::Hash;
 
 use crate::failure::{Failure, OrFailure as _};
@@ -35,8 +34,8 @@ pub(crate) struct Project {
     files: Vec<(&'static str, String)>,
     /// Commands of its hooks.
     hooks: HookCommands,
-    /// Content of each program that these name; `None` if there is none.
-    programs: BTreeMap<PathBuf, Option<Hash>>,
+    /// What the programs contain that these name.
+    programs: TrustedPrograms,
 }
 
 impl Project {
@@ -64,12 +63,7 @@ impl Project {
                     Some((name, text)) => HookCommands::parse(&format!("{DIRECTORY}/{name}"), text)
                         .or_usage("the project's hooks file is wrong, so nothing runs")?,
                 };
-                let mut programs = BTreeMap::new();
-                for path in hooks.programs(&directory) {
-                    // One that cannot be read now could be read later.
-                    let content = environment.read(&path, None).await.ok();
-                    programs.insert(path, content.map(|content| Hash::of(&content)));
-                }
+                let programs = TrustedPrograms::read(&hooks, &directory, environment).await;
                 return Ok(Some(Self { root: directory, files, hooks, programs }));
             }
         }
@@ -97,8 +91,8 @@ impl Project {
     }
 
     /// Returns the files in it that its hooks run.
-    pub(crate) fn programs(&self) -> impl Iterator<Item = &Path> {
-        self.programs.keys().map(PathBuf::as_path)
+    pub(crate) fn programs(&self) -> &TrustedPrograms {
+        &self.programs
     }
 
     /// Returns what is trusted if somebody trusts the project as it is now.
@@ -109,8 +103,8 @@ impl Project {
             all.extend_from_slice(format!("{name} {}\n", text.len()).as_bytes());
             all.extend_from_slice(text.as_bytes());
         }
-        for (path, content) in &self.programs {
-            let content = content.map_or_else(|| "nothing".to_owned(), |hash| hash.to_string());
+        for (path, content) in self.programs.iter() {
+            let content = content.unwrap_or_else(|| "nothing".to_owned());
             all.extend_from_slice(format!("\n{} {content}", path.display()).as_bytes());
         }
         Hash::of(&all)

@@ -237,6 +237,27 @@ fn file_tools_do_not_change_the_scripts_of_trusted_hooks() {
     assert_eq!(fixture.harness.read("check.sh"), "exit 2\n");
 }
 
+/// A command can change what file tools cannot.
+#[test]
+fn a_script_of_a_trusted_hook_that_a_command_changes_does_not_run() {
+    const CHANGES: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "shell"
+    arguments = { command = "echo 'touch forged' > check.sh" }
+    "#;
+    let turns = format!("{CHANGES}{TURNS}");
+    let fixture = Fixture { harness: Harness::new(Dialect::AnthropicMessages, &turns), ..Fixture::new() };
+    std::fs::create_dir_all(fixture.harness.path(".pintle")).unwrap();
+    std::fs::write(fixture.harness.path(".pintle/hooks.toml"), HOOKS).unwrap();
+    std::fs::write(fixture.harness.path("check.sh"), "exit 0\n").unwrap();
+    assert_eq!(fixture.pintle(&["trust"]).code, Some(0));
+    let (output, made) = fixture.run(&[]);
+    assert_eq!(fixture.harness.read("check.sh"), "touch forged\n");
+    assert!(!made && !fixture.harness.path("forged").exists(), "{output:?}");
+    assert!(output.stderr.contains("its program has changed since it was trusted"), "{output:?}");
+}
+
 #[test]
 fn a_wrong_hooks_file_stops_the_run() {
     let fixture = Fixture::new();

@@ -89,7 +89,9 @@ impl HookEvent {
 
     /// Returns whether a hook can add text for the model.
     pub(super) const fn takes_context(self) -> bool {
-        self.takes_plain_text() || self.is_after_call() || matches!(self, Self::SubagentStart)
+        self.takes_plain_text()
+            || self.is_after_call()
+            || matches!(self, Self::PreToolUse | Self::SubagentStart)
     }
 
     /// Returns whether a matcher has a meaning.

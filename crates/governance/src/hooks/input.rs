@@ -1,6 +1,8 @@
 //! Input of commands.
 
-use pintle_agent::{ApprovalRequest, HookSession, SessionSource};
+use std::time::Duration;
+
+use pintle_agent::{ApprovalRequest, CompactionTrigger, HookSession, SessionEndReason, SessionSource};
 use pintle_tools::pipeline::{Execution, PreparedCall};
 use serde_json::{Map, Value, json};
 
@@ -38,7 +40,7 @@ impl Details {
         Self::new([("tool_name", json!(name)), ("tool_input", arguments.clone()), ("tool_use_id", json!(id))])
     }
 
-    pub(super) fn of_result(call: &PreparedCall, execution: &Execution) -> Self {
+    pub(super) fn of_result(call: &PreparedCall, execution: &Execution, duration: Duration) -> Self {
         let Execution { result, exit_code, changes, .. } = execution;
         let changed: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
         let response = json!({
@@ -50,6 +52,8 @@ impl Details {
         });
         let Self(mut fields) = Self::of_call(call);
         fields.insert("tool_response".to_owned(), response);
+        let duration = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        fields.insert("duration_ms".to_owned(), json!(duration));
         Self(fields)
     }
 
@@ -61,18 +65,29 @@ impl Details {
         Self::new([("source", json!(source))])
     }
 
-    pub(super) fn of_session_end() -> Self {
-        // The other reasons of the common form are about terminals.
-        Self::new([("reason", json!("other"))])
+    pub(super) fn of_session_end(reason: SessionEndReason) -> Self {
+        let reason = match reason {
+            SessionEndReason::Closed => "closed",
+            SessionEndReason::Aborted => "aborted",
+            SessionEndReason::Failed => "failed",
+            SessionEndReason::Suspended => "suspended",
+            // The word of the common form for a reason without a name.
+            _ => "other",
+        };
+        Self::new([("reason", json!(reason))])
     }
 
     pub(super) fn of_end(text: &str, sent_on: u32) -> Self {
         Self::new([("stop_hook_active", json!(sent_on > 0)), ("last_assistant_message", json!(text))])
     }
 
-    pub(super) fn of_compaction() -> Self {
-        // The session does not say whether somebody asked for it.
-        Self::new([("trigger", Value::Null)])
+    pub(super) fn of_compaction(trigger: CompactionTrigger) -> Self {
+        let trigger = match trigger {
+            CompactionTrigger::Manual => "manual",
+            // Whatever comes later, nobody asked for it.
+            CompactionTrigger::Automatic | _ => "auto",
+        };
+        Self::new([("trigger", json!(trigger))])
     }
 
     /// Returns the complete input: one JSON object on a line.
@@ -90,6 +105,7 @@ impl Details {
             ("cwd", Some(json!(session.directory.to_string_lossy()))),
             ("permission_mode", mode.map(Value::from)),
             ("agent_id", session.origin.as_ref().map(|origin| json!(origin.agent_id))),
+            ("agent_type", session.origin.as_ref().map(|origin| json!(origin.role))),
             ("hook_event_name", Some(json!(event.as_str()))),
         ];
         for (name, value) in base {

@@ -29,7 +29,10 @@ pub(super) fn call(answers: &[Answered]) -> CallAnswer {
     if !hooks.is_empty() {
         answer = answer.with_hook(hooks.join(", "));
     }
-    answer.with_arguments(changed.and_then(|changed| changed.answer.arguments.clone()))
+    answer.stop = stopped(answers);
+    answer
+        .with_arguments(changed.and_then(|changed| changed.answer.arguments.clone()))
+        .with_context(context(answers).0)
 }
 
 /// Merges what hooks say in the place of a person. A question of one of them is for that person.
@@ -66,16 +69,17 @@ pub(super) fn result(answers: &[Answered]) -> ResultAnswer {
     let texts = answers.iter().flat_map(|Answered { answer, .. }| {
         let objects = answer.permission == Some(Permission::Deny) && answer.stop.is_none();
         let reason = objects.then(|| answer.reason.as_deref().unwrap_or("a hook objects to it"));
-        [reason, answer.stop.as_deref(), answer.context.as_deref()]
+        [reason, answer.context.as_deref()]
     });
     let mut merged = joined(texts.flatten()).map_or_else(ResultAnswer::default, ResultAnswer::add);
+    merged.stop = stopped(answers);
     merged.replacement = answers.iter().rev().find_map(|answered| answered.answer.replacement.clone());
     merged
 }
 
 /// Merges what the model has still to do. A hook that stops the agent does not let others send it on.
 pub(super) fn end(answers: &[Answered]) -> EndAnswer {
-    if answers.iter().any(|answered| answered.answer.stop.is_some()) {
+    if stopped(answers).is_some() {
         return EndAnswer::default();
     }
     blocked(answers).map_or_else(EndAnswer::default, EndAnswer::send_on)
@@ -86,6 +90,11 @@ pub(super) fn blocked(answers: &[Answered]) -> Option<String> {
     let denied = permission(answers).filter(|permission| *permission == Permission::Deny)?;
     let reasons = joined(deciding(answers, Some(denied)).filter_map(|(_, reason)| reason));
     Some(reasons.unwrap_or_else(|| "a hook blocks it".to_owned()))
+}
+
+/// Returns why the agent is not to continue, if any hook says so.
+fn stopped(answers: &[Answered]) -> Option<String> {
+    joined(answers.iter().filter_map(|answered| answered.answer.stop.as_deref()))
 }
 
 fn permission(answers: &[Answered]) -> Option<Permission> {

@@ -84,6 +84,8 @@ pub enum HookFailure {
     Garbage,
     /// It could not be started, or was lost.
     Lost,
+    /// One of its programs is not what somebody trusts, so it did not run.
+    Changed,
     /// The turn was stopped before it answered, and it was terminated.
     Stopped,
 }
@@ -98,6 +100,7 @@ impl HookFailure {
             Self::Flooded => "it wrote too much",
             Self::Garbage => "its answer is not understood",
             Self::Lost => "it could not be run",
+            Self::Changed => "its program has changed since it was trusted",
             Self::Stopped => "it was stopped",
         }
     }

@@ -20,6 +20,9 @@ use tempfile::TempDir;
 
 use super::*;
 
+/// How long calls of these tests took.
+const TOOK: Duration = Duration::from_millis(70);
+
 /// Directory with scripts, in which hooks run.
 struct Fixture {
     directory: TempDir,
@@ -81,7 +84,8 @@ impl Fixture {
     }
 
     fn subagent(&self) -> HookSession {
-        let origin = json!({"agent_id": "agent_1", "session_id": "s1", "parent": "s", "depth": 1});
+        let origin =
+            json!({"agent_id": "agent_1", "session_id": "s1", "parent": "s", "depth": 1, "role": "explorer"});
         let origin: SubagentOrigin = serde_json::from_value(origin).unwrap();
         HookSession::new(SessionId::new("s1"), format!("{}/sub", self.root()), Some(origin))
     }

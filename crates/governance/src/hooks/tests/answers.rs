@@ -20,6 +20,11 @@ async fn commands_answer_before_a_call() {
         let reason = (!reason.is_empty()).then(|| reason.to_owned());
         CallAnswer::judge(permission, reason).with_hook("hook 0")
     };
+    let stopped = |reason: &str| {
+        let mut answer = judged(Deny, reason);
+        answer.stop = Some(reason.to_owned());
+        answer
+    };
     let nothing = CallAnswer::default;
     let changed = || nothing().with_hook("hook 0").with_arguments(Some(json!({"command": "id"})));
     let update = r#""updatedInput": {"command": "id"}"#;
@@ -39,12 +44,8 @@ async fn commands_answer_before_a_call() {
         (says("", "", 2), judged(Deny, "hook 0 blocks it"), HookAnswer::Deny),
         (says(r#"{"decision": "block", "reason": "no"}"#, "", 0), judged(Deny, "no"), HookAnswer::Deny),
         (says(r#"{"decision": "approve", "reason": "yes"}"#, "", 0), judged(Allow, ""), HookAnswer::Allow),
-        (
-            says(r#"{"continue": false, "stopReason": "enough"}"#, "", 0),
-            judged(Deny, "enough"),
-            HookAnswer::Stop,
-        ),
-        (says(r#"{"continue": false}"#, "", 0), judged(Deny, "a hook stops it"), HookAnswer::Stop),
+        (says(r#"{"continue": false, "stopReason": "enough"}"#, "", 0), stopped("enough"), HookAnswer::Stop),
+        (says(r#"{"continue": false}"#, "", 0), stopped("a hook stops it"), HookAnswer::Stop),
         (
             says(
                 &specific("PreToolUse", r#""permissionDecision": "deny", "permissionDecisionReason": "no""#),
@@ -74,6 +75,11 @@ async fn commands_answer_before_a_call() {
             HookAnswer::Allow,
         ),
         (says(&specific("PreToolUse", update), "", 0), changed(), HookAnswer::Change),
+        (
+            says(&specific("PreToolUse", r#""additionalContext": "it is late""#), "", 0),
+            nothing().with_context(Some("it is late".to_owned())),
+            HookAnswer::Add,
+        ),
         (
             says(&specific("PreToolUse", &format!(r#""permissionDecision": "deny", {update}"#)), "", 0),
             judged(Deny, ""),
@@ -176,13 +182,17 @@ async fn results_are_replaced_or_added_to() {
         (says(&both, "", 0), ResultAnswer::add("bad style\nand this")),
         (says("", "does not compile", 2), ResultAnswer::add("does not compile")),
         (says(r#"{"decision": "block"}"#, "", 0), ResultAnswer::add("a hook objects to it")),
-        (says(r#"{"continue": false, "stopReason": "enough"}"#, "", 0), ResultAnswer::add("enough")),
+        (says(r#"{"continue": false, "stopReason": "enough"}"#, "", 0), ResultAnswer::stop("enough")),
     ] {
         let hooks = fixture.scripts(HookEvent::PostToolUse, &[&script]);
         let call = fixture.shell().await;
-        assert_eq!(hooks.after_call(&fixture.session(), &call, &succeeded()).await, expected, "{script}");
+        assert_eq!(
+            hooks.after_call(&fixture.session(), &call, &succeeded(), TOOK).await,
+            expected,
+            "{script}"
+        );
         // Calls that failed have an event of their own.
-        let other = hooks.after_call(&fixture.session(), &call, &failed()).await;
+        let other = hooks.after_call(&fixture.session(), &call, &failed(), TOOK).await;
         assert_eq!(other, ResultAnswer::default());
     }
 }
@@ -219,7 +229,11 @@ async fn compaction_can_be_blocked() {
         (says(r#"{"continue": false, "stopReason": "no"}"#, "", 0), Some("no")),
     ] {
         let hooks = fixture.scripts(HookEvent::PreCompact, &[&script]);
-        assert_eq!(hooks.before_compaction(&fixture.session()).await.as_deref(), expected, "{script}");
+        assert_eq!(
+            hooks.before_compaction(&fixture.session(), CompactionTrigger::Manual).await.as_deref(),
+            expected,
+            "{script}"
+        );
     }
 }
 

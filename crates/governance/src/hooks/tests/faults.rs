@@ -1,7 +1,5 @@
 //! Commands that hang, flood, die, and answer nonsense.
 
-use std::time::Duration;
-
 use pintle_tools::gate::Permission;
 
 use super::*;
@@ -211,4 +209,47 @@ async fn one_hook_that_fails_leaves_the_answers_of_others() {
         CallAnswer::judge(Permission::Deny, Some("no".to_owned())).with_hook("hook 2"),
         "a failure is no answer"
     );
+}
+
+/// Each change of a program of a trusted hook: it does not run, and the call is denied.
+#[tokio::test]
+async fn a_hook_whose_program_has_changed_does_not_run_and_calls_are_denied() {
+    type Change = fn(&Fixture);
+    let changes: [(&str, Change); 4] = [
+        ("rewritten", |fixture| fixture.write("check.sh", "echo changed >> ran\n")),
+        ("removed", |fixture| std::fs::remove_file(fixture.path("check.sh")).unwrap()),
+        ("replaced by a link", |fixture| {
+            fixture.write("other.sh", "echo changed >> ran\n");
+            std::fs::remove_file(fixture.path("check.sh")).unwrap();
+            std::os::unix::fs::symlink("other.sh", fixture.path("check.sh")).unwrap();
+        }),
+        ("another one appears", |fixture| fixture.write("more.conf", "strict = false\n")),
+    ];
+    for (name, change) in changes {
+        let fixture = Fixture::new();
+        fixture.write("check.sh", "cat > /dev/null; echo \"$1\" >> ran\n");
+        let mut commands = HookCommands::new();
+        for event in [HookEvent::PreToolUse, HookEvent::Stop] {
+            commands.add(HookCommand::new(event, format!("sh ./check.sh {event} ./more.conf"), "h"));
+        }
+        let env: Arc<dyn ExecutionEnvironment> = Arc::clone(&fixture.env) as _;
+        let trusted = TrustedPrograms::read(&commands, fixture.root(), env.as_ref()).await;
+        let hooks = fixture.hooks_of(HookCommands::new()).and_trusted(commands, env, trusted);
+        assert_eq!(fixture.before_call(&hooks).await, CallAnswer::default());
+        hooks.before_end(&fixture.session(), "done", 0).await;
+        assert_eq!(fixture.read("ran"), "PreToolUse\nStop\n");
+        assert!(fixture.runs().iter().all(|run| run.failure.is_none()));
+
+        change(&fixture);
+        let answer = fixture.before_call(&hooks).await;
+        assert_eq!(answer.permission, Some(Permission::Deny), "{name}");
+        let reason = "the hook h did not run: its program has changed since it was trusted";
+        assert_eq!(answer.reason.as_deref(), Some(reason), "{name}");
+        assert_eq!(hooks.before_end(&fixture.session(), "done", 0).await, EndAnswer::default());
+        assert_eq!(fixture.read("ran"), "PreToolUse\nStop\n", "{name}");
+        let runs = fixture.runs();
+        assert!(runs.iter().all(|run| run.failure == Some(HookFailure::Changed)), "{runs:?}");
+        let message = runs[0].message.as_deref().unwrap();
+        assert!(message.ends_with("is not as it was when it was trusted"), "{message}");
+    }
 }

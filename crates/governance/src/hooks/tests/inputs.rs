@@ -65,11 +65,12 @@ async fn each_event_has_its_input() {
             "timed_out": false,
             "changed_files": changed_files,
         });
+        input["duration_ms"] = json!(70);
         input
     };
-    hooks.after_call(&session, &call, &changed).await;
+    hooks.after_call(&session, &call, &changed, TOOK).await;
     assert_eq!(fixture.input("PostToolUse"), response("a\nb", false, Some(0), &["src/a.rs"]));
-    hooks.after_call(&session, &call, &failed()).await;
+    hooks.after_call(&session, &call, &failed(), TOOK).await;
     assert_eq!(fixture.input("PostToolUseFailure"), response("no such file", true, Some(1), &[]));
 
     hooks.before_end(&session, "done", 0).await;
@@ -78,11 +79,20 @@ async fn each_event_has_its_input() {
     hooks.before_end(&session, "done", 2).await;
     assert_eq!(fixture.input("Stop"), end(true));
 
-    hooks.before_compaction(&session).await;
-    assert_eq!(fixture.input("PreCompact"), json!({"trigger": null}));
+    for (trigger, name) in [(CompactionTrigger::Manual, "manual"), (CompactionTrigger::Automatic, "auto")] {
+        hooks.before_compaction(&session, trigger).await;
+        assert_eq!(fixture.input("PreCompact"), json!({ "trigger": name }));
+    }
 
-    hooks.session_ended(&session).await;
-    assert_eq!(fixture.input("SessionEnd"), json!({"reason": "other"}));
+    for (reason, name) in [
+        (SessionEndReason::Closed, "closed"),
+        (SessionEndReason::Aborted, "aborted"),
+        (SessionEndReason::Failed, "failed"),
+        (SessionEndReason::Suspended, "suspended"),
+    ] {
+        hooks.session_ended(&session, reason).await;
+        assert_eq!(fixture.input("SessionEnd"), json!({ "reason": name }));
+    }
 }
 
 #[tokio::test]
@@ -91,7 +101,7 @@ async fn subagents_have_events_of_their_own() {
     let (hooks, subagent, call) = (all(&fixture), fixture.subagent(), fixture.shell().await);
     let base = |event: &str| {
         let cwd = format!("{}/sub", fixture.root());
-        let base = json!({"session_id": "s1", "transcript_path": null, "cwd": cwd, "agent_id": "agent_1"});
+        let base = json!({"session_id": "s1", "transcript_path": null, "cwd": cwd, "agent_id": "agent_1", "agent_type": "explorer"});
         let mut base = base.as_object().unwrap().clone();
         base.insert("hook_event_name".to_owned(), json!(event));
         base
@@ -114,7 +124,7 @@ async fn subagents_have_events_of_their_own() {
         (&json!("PreToolUse"), &json!("agent_1"))
     );
     fixture.runs();
-    hooks.session_ended(&subagent).await;
+    hooks.session_ended(&subagent, SessionEndReason::Closed).await;
     assert_eq!(fixture.runs(), []);
 }
 
