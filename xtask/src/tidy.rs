@@ -3,6 +3,7 @@
 //! Each rule is a pure function from the [`Tree`] to its violations, so that it can be tested on a tree of strings.
 
 mod arrows;
+mod attacks;
 mod cycles;
 mod invariants;
 mod links;
@@ -72,6 +73,7 @@ const RULES: &[Rule] = &[
         summary: "the specification map names existing items and tests",
         check: spec_map::check,
     },
+    Rule { name: "attacks", summary: "the page on attacks names existing tests", check: attacks::check },
     Rule { name: "machine_paths", summary: "no paths of one machine", check: machine_paths::check },
     Rule { name: "links", summary: "no broken links, and every page is linked", check: links::check },
 ];

@@ -216,10 +216,33 @@ attacks[sys.argv[1]]()
 /// Those that need privileges or parts of the kernel that may be missing.
 const OPTIONAL: [&str; 6] = ["packet", "vsock", "typing", "keyring", "bpf", "io_uring"];
 
+/// Returns the names of the attacks by system calls.
+fn system_calls() -> Vec<&'static str> {
+    let names = SYSTEM_CALLS.lines().filter_map(|line| line.trim_start().strip_prefix('"'));
+    names.filter_map(|line| line.split_once("\":").map(|(name, _)| name)).collect()
+}
+
+/// The page on attacks lists these, and no others.
+#[test]
+fn the_page_on_attacks_has_them_all() {
+    let page =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/project/attacks.md")).unwrap();
+    let shell = |attack: &Attack| format!("| `{}` |", attack.line.replace('|', "\\|"));
+    let rows: Vec<String> = WRITES
+        .iter()
+        .map(|attack| format!("{} both levels |", shell(attack)))
+        .chain(PATHS.iter().map(|attack| format!("{} *full* |", shell(attack))))
+        .chain(system_calls().iter().map(|name| format!("| `{name}`: ")))
+        .collect();
+    let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let missing: Vec<_> =
+        rows.iter().filter(|row| !listed.iter().any(|line| line.starts_with(row.as_str()))).collect();
+    assert!(missing.is_empty() && listed.len() == rows.len(), "{}: {missing:#?}", listed.len());
+}
+
 #[tokio::test]
 async fn system_calls_lead_nowhere() {
-    let names = SYSTEM_CALLS.lines().filter_map(|line| line.trim_start().strip_prefix('"'));
-    let names: Vec<_> = names.filter_map(|line| line.split_once("\":").map(|(name, _)| name)).collect();
+    let names = system_calls();
     assert_eq!(names.len(), 17);
     let victim = Victim::new();
     let services = Services::new();
