@@ -19,11 +19,15 @@ use crate::policy::{Policy, PolicyError, PolicyGate};
 use crate::revocation::Revocations;
 use crate::watch::ProtectedPathWatch;
 
+/// Directory in which a project says what agents may do in it.
+const OWN_FILES: &str = ".pintle";
+
 /// Session that is held to a grant, recorded, and answered by an approver. It derefs to the [`Session`].
 ///
 /// The calls pass the grant, protected and hidden paths, and rules and mode, in this order, after gates that the application
-/// has added to the session's builder. A command that changes a protected file ends the run. Spending and subagents are limited by the grant and by the configuration, whichever is less. The
-/// beginning of each record has the complete grant, the mode, the rules and who uses the session.
+/// has added to the session's builder. Protected are git's configuration, hooks and attributes, and `.pintle`; a command that
+/// changes one of them ends the run. Spending and subagents are limited by the grant and by the configuration, whichever is
+/// less. The beginning of each record has the complete grant, the mode, the rules and who uses the session.
 #[derive(Debug)]
 pub struct GovernedSession {
     session: Session,
@@ -303,8 +307,8 @@ impl GovernedBuilder {
             .config(config)
             .principal(Some(principal.clone()))
             .gate(gate)
-            .gate(ProtectedPathGate::new(Arc::clone(&env)).permission(Permission::Deny))
-            .gate(ProtectedPathWatch::new(Arc::clone(&env), Vec::<PathBuf>::new()))
+            .gate(ProtectedPathGate::new(Arc::clone(&env)).with(OWN_FILES).permission(Permission::Deny))
+            .gate(ProtectedPathWatch::new(Arc::clone(&env), [OWN_FILES]))
             .gate(HiddenPathGate::new(Arc::clone(&env), self.hidden))
             .gate(PolicyGate::new(policy.clone(), env))
             .build()?;
@@ -330,5 +334,7 @@ fn restore(policy: &Policy, record: &Record) -> Result<(), GovernError> {
     Ok(())
 }
 
+#[cfg(test)]
+mod attacks;
 #[cfg(test)]
 mod tests;

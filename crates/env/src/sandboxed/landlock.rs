@@ -8,6 +8,8 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+
 use super::{
     Protection, filter,
     rules::Rules,
@@ -90,10 +92,26 @@ fn restrict(rules: &Rules) -> io::Result<()> {
     if !is_whole && !landlock.iter().any(|protection| rules.accepted.contains(protection)) {
         return Err(io::Error::other(format!("the kernel enforces the sandbox only partially: {status:?}")));
     }
+    drop_capabilities()?;
     match filter::apply(rules) {
         Err(_) if rules.accepted.contains(&Protection::Sockets) => Ok(()),
         filtered => filtered,
     }
+}
+
+/// Gives up the capabilities by which a command of root would read the memory and the variables of processes outside:
+/// Linux asks no security module about that.
+///
+/// Since no privileges can be gained any more, the programs that the command starts do not get them back.
+fn drop_capabilities() -> io::Result<()> {
+    const READING: CapabilitySet =
+        CapabilitySet::SYS_ADMIN.union(CapabilitySet::SYS_PTRACE).union(CapabilitySet::PERFMON);
+    let mut sets = capabilities(None)?;
+    for set in [&mut sets.effective, &mut sets.permitted, &mut sets.inheritable] {
+        set.remove(READING);
+    }
+    set_capabilities(None, sets)?;
+    Ok(())
 }
 
 fn ruleset(rules: &Rules) -> io::Result<RulesetCreated> {

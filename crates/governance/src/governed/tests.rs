@@ -20,7 +20,7 @@ use crate::pattern::Pattern;
 use crate::rules::Rules;
 
 #[derive(Debug)]
-struct Approves;
+pub(super) struct Approves;
 
 #[async_trait]
 impl Approver for Approves {
@@ -258,20 +258,28 @@ async fn a_resumed_session_has_the_rules_that_were_added() {
 
 /// A provider with one fake model for each task.
 #[derive(Debug)]
-struct ModelsByTask(Vec<(&'static str, FakeAdapter)>);
+pub(super) struct ModelsByTask {
+    name: &'static str,
+    models: Vec<(&'static str, FakeAdapter)>,
+}
 
 impl ModelsByTask {
+    /// Creates the provider. A task starts with the text of its model.
+    pub(super) fn new(name: &'static str, models: Vec<(&'static str, FakeAdapter)>) -> Self {
+        Self { name, models }
+    }
+
     fn find(&self, request: &pintle_llm::Request) -> &FakeAdapter {
         let first = request.messages.iter().find(|message| message.role == Role::User);
         let text = first.map(|message| message.text()).unwrap_or_default();
-        &self.0.iter().find(|(task, _)| text.starts_with(task)).unwrap().1
+        &self.models.iter().find(|(task, _)| text.starts_with(task)).unwrap().1
     }
 }
 
 #[async_trait]
 impl pintle_llm::ProviderAdapter for ModelsByTask {
-    fn name(&self) -> &'static str {
-        "anthropic"
+    fn name(&self) -> &str {
+        self.name
     }
 
     async fn complete(
@@ -308,7 +316,8 @@ async fn delegating(
         .message(calls("p1", "spawn_agent", &json!({"task": "child"})))
         .message(calls("p2", "wait", &json!({"agent_id": "agent_1"})))
         .answer("Done.");
-    let models = ModelsByTask(vec![("go", parent), ("child", child), ("grandchild", grandchild)]);
+    let models =
+        ModelsByTask::new("anthropic", vec![("go", parent), ("child", child), ("grandchild", grandchild)]);
     let client = Client::builder().provider(models).build().unwrap();
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
     let env = Arc::clone(&fixture.env) as Arc<dyn pintle_env::ExecutionEnvironment>;

@@ -27,9 +27,9 @@ const fn root_attack(line: &'static str) -> Attack {
     Attack { line, needs_root: true }
 }
 
-/// Against both levels. The working directory is writable, `../outside` is not. `$VICTIM` is a
+/// Changes, and secrets of processes, against both levels. The working directory is writable, `../outside` is not. `$VICTIM` is a
 /// process outside, `$OUT` the absolute path of `../outside`.
-const WRITES: [Attack; 20] = [
+const WRITES: [Attack; 22] = [
     attack("echo x >../outside/new"),
     attack("echo x >>../outside/secret"),
     attack(": >../outside/secret; test ! -s ../outside/secret"),
@@ -44,6 +44,8 @@ const WRITES: [Attack; 20] = [
     attack("(setsid sh -c 'echo x >../outside/new'); sleep 0.1; test -e ../outside/new"),
     attack("kill -CONT $VICTIM"),
     attack("echo 1 >/proc/$VICTIM/oom_score_adj"),
+    attack("cat /proc/$VICTIM/environ"),
+    attack("cat /proc/$VICTIM/maps"),
     attack("unshare --user true"),
     root_attack("mkdir m && unshare --mount sh -c 'mount --bind ../outside m && echo x >m/new'"),
     root_attack("unshare --user --map-root-user --mount sh -c 'mount -t tmpfs none /mnt'"),
