@@ -8,6 +8,7 @@
 )]
 
 mod approvals;
+mod attacks;
 mod audit;
 mod bad_input;
 mod basics;
