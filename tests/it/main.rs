@@ -18,6 +18,7 @@ mod governed_trees;
 mod harness;
 mod hosts;
 mod looping;
+mod many_approvals;
 mod programs;
 mod prompts;
 mod properties;

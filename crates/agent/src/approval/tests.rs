@@ -25,6 +25,7 @@ use crate::protocol::{EventKind, OutcomeStatus, SessionState, TurnLimits};
 use crate::session::{Session, SessionBuilder};
 
 mod endings;
+mod many;
 mod outside;
 
 /// Time-out for everything that is expected to happen.
