@@ -279,7 +279,8 @@ impl Sandboxed {
             SandboxLevel::Full => Ok(BTreeSet::new()),
             SandboxLevel::Writes => {
                 let rules = self.rules.now();
-                blocking(move || landlock::unenforced(&rules)).await?.map_err(sandbox_failed)
+                let newest = self.support.get().map_or(u32::MAX, SandboxSupport::landlock);
+                blocking(move || landlock::unenforced(&rules, newest)).await?.map_err(sandbox_failed)
             }
         }
     }

@@ -382,3 +382,66 @@ async fn an_approval_timeout_denies() {
     assert_eq!(results(&session), ["The call of shell was denied: nobody decided in time"]);
     approver.dropped.notified().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_after_the_time_out_starts_nothing() {
+    let env = env();
+    let limits = TurnLimits { approval_timeout: Some(Duration::from_secs(60)), ..TurnLimits::default() };
+    let session = session(&env, &[calls(&[shell()])], |builder| {
+        builder.config(SessionConfig::default().with_limits(limits))
+    });
+    let handle = session.handle();
+    let run = session.submit("go");
+    while handle.approvals().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let request = Arc::clone(&handle.approvals()[0]);
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    let late = handle.decide_exactly(&request.call_id, request.fingerprint, Decision::Approve);
+    assert!(matches!(late, Err(SessionError::NoSuchApproval(_))));
+    assert_eq!(make_runs(&env), 0);
+}
+
+/// What the gates say is part of what is approved: the same call under other authority is another one.
+#[tokio::test]
+async fn an_approval_does_not_hold_under_another_grant() {
+    /// A gate whose authority changes once somebody has approved.
+    #[derive(Debug)]
+    struct Renewed(Arc<AtomicUsize>);
+
+    #[async_trait]
+    impl Gate for Renewed {
+        async fn check(&self, _call: &PreparedCall) -> Verdict {
+            let grant = format!("grant@{}", self.0.load(Ordering::Relaxed));
+            Verdict::ask("it runs a command").with_rule(grant).binding()
+        }
+    }
+
+    #[derive(Debug)]
+    struct Renews {
+        grant: Arc<AtomicUsize>,
+        by: usize,
+    }
+
+    #[async_trait]
+    impl Approver for Renews {
+        async fn decide(&self, _request: &ApprovalRequest) -> Decision {
+            self.grant.fetch_add(self.by, Ordering::Relaxed);
+            Decision::Approve
+        }
+    }
+
+    for (by, runs) in [(0, 1), (1, 0)] {
+        let (env, grant) = (env(), Arc::new(AtomicUsize::new(0)));
+        let session = session(&env, &[calls(&[shell()])], |builder| {
+            builder.gate(Renewed(Arc::clone(&grant))).approver(Renews { grant: Arc::clone(&grant), by })
+        });
+        session.submit("go").await.unwrap();
+        assert_eq!(make_runs(&env), runs, "{by}");
+        let results = results(&session);
+        assert_eq!(
+            results[0].contains("another call was approved, or this one under another grant"),
+            by == 1
+        );
+    }
+}

@@ -49,8 +49,14 @@ pub(super) fn version() -> u32 {
     found.map_or(0, |(number, _)| number)
 }
 
-/// Returns the restrictions that the kernel does not enforce.
-pub(super) fn unenforced(rules: &Rules) -> io::Result<BTreeSet<Protection>> {
+/// Version of Landlock that restricts commands to devices.
+const DEVICE_COMMANDS: u32 = 5;
+
+/// Version of Landlock that restricts signals and sockets without a path.
+const SCOPES: u32 = 6;
+
+/// Returns the restrictions that the kernel does not enforce, if nothing newer than a version of Landlock is used.
+pub(super) fn unenforced(rules: &Rules, newest: u32) -> io::Result<BTreeSet<Protection>> {
     let scopes = || {
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(scope());
         ruleset.and_then(Ruleset::create).is_ok()
@@ -71,8 +77,8 @@ pub(super) fn unenforced(rules: &Rules) -> io::Result<BTreeSet<Protection>> {
         }
     };
     check(handles(AccessFs::from_write(WRITES)), Protection::Writes);
-    check(handles(AccessFs::IoctlDev.into()), Protection::Devices);
-    check(scopes(), Protection::Signals);
+    check(newest >= DEVICE_COMMANDS && handles(AccessFs::IoctlDev.into()), Protection::Devices);
+    check(newest >= SCOPES && scopes(), Protection::Signals);
     check(filters()?, Protection::Sockets);
     check(thread::has_own_descriptors()?, Protection::Descriptors);
     check(!rules.protects_within_roots(), Protection::ProtectedPaths);

@@ -84,6 +84,8 @@ pub enum SandboxUnavailable {
 pub struct SandboxSupport {
     bubblewrap: Option<Bubblewrap>,
     unavailable: BTreeMap<SandboxLevel, SandboxUnavailable>,
+    /// Newest version of Landlock that is used.
+    landlock: u32,
 }
 
 /// The installed bubblewrap.
@@ -117,7 +119,7 @@ impl SandboxSupport {
                 None
             }
         };
-        Ok(Self { bubblewrap, unavailable })
+        Ok(Self { bubblewrap, unavailable, landlock: u32::MAX })
     }
 
     /// Returns the available levels, the strictest one first.
@@ -148,6 +150,21 @@ impl SandboxSupport {
         self
     }
 
+    /// Pretends that the kernel has at most this version of Landlock; 0 is none. For tests of what is refused then.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn with_landlock(mut self, version: u32) -> Self {
+        self.landlock = version;
+        match landlock_too_old(version) {
+            Some(reason) => self.without(SandboxLevel::Writes, reason),
+            None => self,
+        }
+    }
+
+    pub(super) fn landlock(&self) -> u32 {
+        self.landlock
+    }
+
     pub(super) fn bubblewrap(&self) -> Option<&Bubblewrap> {
         self.bubblewrap.as_ref()
     }
@@ -155,7 +172,11 @@ impl SandboxSupport {
 
 /// Returns why the level *writes* is not available.
 pub(super) fn landlock_unavailable() -> Option<SandboxUnavailable> {
-    match landlock::version() {
+    landlock_too_old(landlock::version())
+}
+
+fn landlock_too_old(version: u32) -> Option<SandboxUnavailable> {
+    match version {
         0 => Some(SandboxUnavailable::NoLandlock),
         found if found < LANDLOCK => Some(SandboxUnavailable::LandlockTooOld { found }),
         _ => None,

@@ -72,6 +72,51 @@ async fn an_unavailable_level_starts_nothing() {
     }
 }
 
+/// Each version of Landlock below the one that has everything: nothing starts unless what is missing is accepted.
+#[tokio::test]
+async fn an_older_landlock_is_refused_or_accepted_by_what_it_lacks() {
+    use Protection::{Devices, Signals};
+    let harness = Harness::new();
+    let support = SandboxSupport::probe(&harness.local()).await.unwrap();
+    if harness.at_level(SandboxLevel::Writes).await.is_none() {
+        return;
+    }
+    for (version, missing) in [
+        (0, None),
+        (1, None),
+        (2, None),
+        (3, Some(vec![Devices, Signals])),
+        (4, Some(vec![Devices, Signals])),
+        (5, Some(vec![Signals])),
+        (6, Some(vec![])),
+        (7, Some(vec![])),
+    ] {
+        let sandbox = || {
+            let environment = Sandboxed::new(harness.local()).with_level(SandboxLevel::Writes);
+            environment.with_support(support.clone().with_landlock(version))
+        };
+        let Some(missing) = missing else {
+            let accepting = sandbox().accepting(Devices).accepting(Signals);
+            let error = accepting.initialize().await.unwrap_err();
+            let error = unsupported(&error);
+            assert!(error.contains("Landlock"), "{version}: {error}");
+            continue;
+        };
+        let unenforced = sandbox().unenforced().await.unwrap();
+        assert_eq!(unenforced, missing.iter().copied().collect(), "{version}");
+        let mut accepting = sandbox();
+        for protection in &missing {
+            let error = accepting.initialize().await.unwrap_err();
+            let error = unsupported(&error);
+            assert!(error.contains(&protection.to_string()), "{version}: {error}");
+            accepting = accepting.accepting(*protection);
+        }
+        accepting.initialize().await.unwrap();
+        assert!(!run(&accepting, "echo x >../outside/new").await.success(), "{version}");
+        accepting.cleanup().await.unwrap();
+    }
+}
+
 /// Returns a sandbox with the same rules.
 fn environment_like(environment: &Sandboxed) -> Sandboxed {
     Sandboxed {
