@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pintle_tools::gate::wildcard;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,8 +40,7 @@ impl Pattern {
     /// Returns whether the pattern matches a text as a whole.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
-        // A `*` of a text is a character like any other, which no other character of a pattern stands for.
-        self.covers_symbols(&text.chars().map(Symbol::Character).collect::<Vec<_>>())
+        wildcard(&self.0, text)
     }
 
     /// Returns whether the pattern matches everything that `other` matches.

@@ -147,14 +147,15 @@ impl Rules {
     /// that allow apply if all parts match, each one of them.
     #[must_use]
     pub fn judge(&self, call: &CallFacts) -> Option<Ruling> {
+        let paths = call.candidates();
         for permission in [Permission::Deny, Permission::Ask] {
-            if let Some(entry) = self.of(permission).find(|entry| entry.rule.touches(call)) {
+            if let Some(entry) = self.of(permission).find(|entry| entry.rule.touches(call, &paths)) {
                 return Some(entry.ruling());
             }
         }
         let named: Vec<&Entry> = self.of(Permission::Allow).filter(|entry| entry.rule.names(call)).collect();
-        let is_covered = rule::cover(named.iter().map(|entry| &entry.rule), call);
-        let first = named.iter().find(|entry| entry.rule.touches(call))?;
+        let is_covered = rule::cover(named.iter().map(|entry| &entry.rule), call, &paths);
+        let first = named.iter().find(|entry| entry.rule.touches(call, &paths))?;
         is_covered.then(|| first.ruling())
     }
 

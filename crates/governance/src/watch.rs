@@ -13,8 +13,11 @@ use pintle_tools::pipeline::PreparedCall;
 use similar::TextDiff;
 use tokio::sync::Mutex;
 
-/// Files and directories of a git repository whose content runs programs, or decides which.
-const GIT: [&str; 4] = ["config", "config.worktree", "hooks", "info"];
+/// Files of a git repository whose content runs programs, or decides which.
+const GIT_FILES: [&str; 2] = ["config", "config.worktree"];
+
+/// Directories of it, with everything below.
+const GIT_DIRECTORIES: [&str; 2] = ["hooks", "info"];
 
 /// Most files whose content is compared. Of those beyond it only the number is.
 const MAX_FILES: usize = 512;
@@ -69,7 +72,8 @@ impl ProtectedPathWatch {
     async fn look(&self) -> Result<Snapshot, EnvError> {
         let mut files: BTreeMap<PathBuf, Option<u64>> = BTreeMap::new();
         for git in self.git_directories().await? {
-            for name in GIT {
+            files.extend(GIT_FILES.map(|name| (git.join(name), None)));
+            for name in GIT_DIRECTORIES {
                 self.find(&git.join(name), &mut files).await?;
             }
         }
@@ -101,27 +105,35 @@ impl ProtectedPathWatch {
         Ok(snapshot)
     }
 
-    /// Returns the directories of the repository: its own, and those that a worktree or a submodule points to.
+    /// Returns the directories of the repository, if there is one: its own, or those that a worktree or a submodule points
+    /// to.
     async fn git_directories(&self) -> Result<Vec<PathBuf>, EnvError> {
         let own = self.env.resolve(Path::new(".git"));
-        let mut directories = vec![own.clone()];
-        if let Some(pointed) = self.pointed(&own, "gitdir:").await? {
-            if let Some(common) = self.pointed(&pointed.join("commondir"), "").await? {
-                directories.push(common);
-            }
-            directories.push(pointed);
-        }
-        Ok(directories)
+        let bytes = match self.small_file(&own).await? {
+            FileContent::Missing => return Ok(Vec::new()),
+            FileContent::Bytes(bytes) => bytes,
+            FileContent::TooLarge
+            | FileContent::Skipped
+            | FileContent::NotAFile
+            | FileContent::Unreadable => return Ok(vec![own]),
+        };
+        let Some(pointed) = named(&own, "gitdir:", bytes) else { return Ok(Vec::new()) };
+        let file = pointed.join("commondir");
+        let common = match self.small_file(&file).await? {
+            FileContent::Bytes(bytes) => named(&file, "", bytes),
+            FileContent::Missing
+            | FileContent::TooLarge
+            | FileContent::Skipped
+            | FileContent::NotAFile
+            | FileContent::Unreadable => None,
+        };
+        Ok(common.into_iter().chain([pointed]).collect())
     }
 
-    /// Returns the directory that a small file names after a prefix.
-    async fn pointed(&self, file: &Path, prefix: &str) -> Result<Option<PathBuf>, EnvError> {
-        let content =
-            self.env.read_many(&[file.to_path_buf()], ReadLimits::new(MAX_FILE, MAX_FILE)).await?.pop();
-        let Some(FileContent::Bytes(bytes)) = content else { return Ok(None) };
-        let text = String::from_utf8(bytes).unwrap_or_default();
-        let named = text.trim().strip_prefix(prefix).map(str::trim).filter(|path| !path.is_empty());
-        Ok(named.zip(file.parent()).map(|(path, beside)| beside.join(path)))
+    async fn small_file(&self, path: &Path) -> Result<FileContent, EnvError> {
+        let limits = ReadLimits::new(MAX_FILE, MAX_FILE);
+        let content = self.env.read_many(&[path.to_path_buf()], limits).await?.pop();
+        Ok(content.unwrap_or(FileContent::Missing))
     }
 
     /// Adds a file, or the files of a directory with everything below it.
@@ -140,6 +152,13 @@ impl ProtectedPathWatch {
         }
         Ok(())
     }
+}
+
+/// Returns the directory that a small file names after a prefix.
+fn named(file: &Path, prefix: &str, content: Vec<u8>) -> Option<PathBuf> {
+    let text = String::from_utf8(content).unwrap_or_default();
+    let name = text.trim().strip_prefix(prefix)?.trim();
+    (!name.is_empty()).then_some(file.parent()?.join(name))
 }
 
 /// Returns what differs, with the diff of each file; `None` if nothing does.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use globset::Candidate;
 use pintle_env::ExecutionEnvironment;
 use pintle_tools::Effect;
 use pintle_tools::gate::CommandLine;
@@ -58,6 +59,11 @@ impl CallFacts {
             facts.addresses = vec![Address::Unreadable];
         }
         Ok(facts)
+    }
+
+    /// Returns its paths, prepared for any number of rules.
+    pub(super) fn candidates(&self) -> Vec<Candidate<'_>> {
+        self.paths.iter().map(Candidate::new).collect()
     }
 
     fn without_paths(call: &PreparedCall) -> Self {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Candidate, GlobBuilder, GlobMatcher};
 use pintle_tools::gate::CommandPattern;
 use pintle_tools::{Effect, ToolKind};
 
@@ -106,8 +106,9 @@ impl Rule {
         }
     }
 
-    /// Returns whether it names the call, and any part of the call matches. What cannot be judged matches.
-    pub(super) fn touches(&self, call: &CallFacts) -> bool {
+    /// Returns whether it names the call, and any part of the call matches, of which `paths` are its paths. What cannot be
+    /// judged matches.
+    pub(super) fn touches(&self, call: &CallFacts, paths: &[Candidate<'_>]) -> bool {
         self.names(call)
             && match &self.target {
                 None => true,
@@ -115,7 +116,7 @@ impl Rule {
                     call.command.as_ref().is_some_and(|line| line.mentions(pattern))
                 }
                 Some(Target::Path(glob)) => {
-                    call.has_unresolved_paths || call.paths.iter().any(|path| glob.is_match(path))
+                    call.has_unresolved_paths || paths.iter().any(|path| glob.is_match_candidate(path))
                 }
                 Some(Target::Host(pattern)) => call.addresses.iter().any(|address| match address {
                     Address::Host(host) => pattern.matches(host),
@@ -126,21 +127,25 @@ impl Rule {
 }
 
 /// Returns whether these rules, all of which name the call, match all parts of it. What cannot be judged is not matched.
-pub(super) fn cover<'a>(rules: impl Iterator<Item = &'a Rule>, call: &CallFacts) -> bool {
-    let (mut commands, mut paths, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
+pub(super) fn cover<'a>(
+    rules: impl Iterator<Item = &'a Rule>,
+    call: &CallFacts,
+    paths: &[Candidate<'_>],
+) -> bool {
+    let (mut commands, mut globs, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
     for rule in rules {
         match &rule.target {
             None => return true,
             Some(Target::Command(pattern)) => commands.push(pattern),
-            Some(Target::Path(glob)) => paths.push(glob),
+            Some(Target::Path(glob)) => globs.push(glob),
             Some(Target::Host(pattern)) => hosts.push(pattern),
         }
     }
     let is_command = || call.command.as_ref().is_some_and(|line| line.is_only(&commands));
     let are_paths = || {
         !call.has_unresolved_paths
-            && !call.paths.is_empty()
-            && call.paths.iter().all(|path| paths.iter().any(|glob| glob.is_match(path)))
+            && !paths.is_empty()
+            && paths.iter().all(|path| globs.iter().any(|glob| glob.is_match_candidate(path)))
     };
     let are_hosts = || {
         let is_named = |address: &Address| match address {

@@ -14,7 +14,9 @@ impl CallFacts {
     pub fn suggested_rules(&self, workspace: &Path) -> Vec<String> {
         let rules = self.rules(workspace).unwrap_or_default();
         // What is suggested must be a rule, and name this call.
-        let names_call = |rule: &String| Rule::parse(rule, workspace).is_ok_and(|rule| rule.touches(self));
+        let names_call = |rule: &String| {
+            Rule::parse(rule, workspace).is_ok_and(|rule| rule.touches(self, &self.candidates()))
+        };
         if rules.iter().all(names_call) { rules } else { Vec::new() }
     }
 

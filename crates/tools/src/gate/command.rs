@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 pub use self::line::CommandLine;
-pub use self::pattern::{CommandPattern, PatternError};
+pub use self::pattern::{CommandPattern, PatternError, wildcard};
 use super::{Gate, Permission, Verdict};
 use crate::call::PreparedCall;
 use crate::tool::Effect;

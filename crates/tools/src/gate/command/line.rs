@@ -22,15 +22,34 @@ const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
 pub struct CommandLine {
     commands: Vec<Vec<String>>,
     is_plain: bool,
+    /// Words that are lines themselves, so that many rules can look into them.
+    nested: Vec<CommandLine>,
 }
 
 impl CommandLine {
     /// Parses a line. This never fails; [`CommandLine::is_plain`] tells whether the result is exact.
     #[must_use]
     pub fn parse(line: &str) -> Self {
+        Self::parse_within(line, MAX_DEPTH)
+    }
+
+    fn parse_within(line: &str, depth: usize) -> Self {
         let mut scanner = Scanner::new(line);
         scanner.scan();
-        scanner.finish()
+        let (commands, is_plain) = scanner.finish();
+        Self::new(commands, is_plain, depth)
+    }
+
+    fn new(commands: Vec<Vec<String>>, is_plain: bool, depth: usize) -> Self {
+        let is_line = |word: &&String| word.contains(|c: char| c.is_whitespace() || ";|&`$(){}".contains(c));
+        let nested = match depth.checked_sub(1) {
+            Some(depth) => {
+                let lines = commands.iter().flatten().filter(is_line);
+                lines.map(|word| Self::parse_within(word, depth)).collect()
+            }
+            None => Vec::new(),
+        };
+        Self { commands, is_plain, nested }
     }
 
     /// Takes a program and its arguments. For a shell with a script, the script is parsed.
@@ -44,7 +63,7 @@ impl CommandLine {
             let line = Self::parse(script);
             return if is_system_program(shell) { line } else { line.unreliable() };
         }
-        Self { commands: vec![words], is_plain: true }
+        Self::new(vec![words], true, MAX_DEPTH)
     }
 
     /// Marks the result as inexact, so that no rule allows it.
@@ -76,18 +95,10 @@ impl CommandLine {
     /// line.
     #[must_use]
     pub fn mentions(&self, pattern: &CommandPattern) -> bool {
-        self.mentions_within(pattern, MAX_DEPTH)
-    }
-
-    fn mentions_within(&self, pattern: &CommandPattern, depth: usize) -> bool {
-        let matches_from = |words: &[String]| {
+        let matches_from = |words: &Vec<String>| {
             (0..words.len()).any(|from| words.get(from..).is_some_and(|rest| pattern.matches_anywhere(rest)))
         };
-        let within = |word: &String| {
-            let is_line = word.contains(|c: char| c.is_whitespace() || ";|&`$(){}".contains(c));
-            is_line && depth > 0 && Self::parse(word).mentions_within(pattern, depth - 1)
-        };
-        self.commands.iter().any(|words| matches_from(words) || words.iter().any(within))
+        self.commands.iter().any(matches_from) || self.nested.iter().any(|line| line.mentions(pattern))
     }
 }
 
@@ -242,9 +253,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn finish(mut self) -> CommandLine {
+    fn finish(mut self) -> (Vec<Vec<String>>, bool) {
         self.end_command();
-        CommandLine { commands: self.commands, is_plain: self.is_plain }
+        (self.commands, self.is_plain)
     }
 }
 

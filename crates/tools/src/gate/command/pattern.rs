@@ -73,9 +73,10 @@ impl fmt::Display for CommandPattern {
     }
 }
 
-/// Returns whether `text` matches `pattern`, where `*` matches any characters. Takes at most time proportional to the
-/// product of both lengths.
-fn wildcard(pattern: &str, text: &str) -> bool {
+/// Returns whether `text` as a whole matches `pattern`, where `*` matches any characters, also none. Case counts. Takes at
+/// most time proportional to the product of both lengths, and allocates nothing.
+#[must_use]
+pub fn wildcard(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
