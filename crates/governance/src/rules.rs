@@ -9,6 +9,7 @@ mod tests;
 
 use std::path::PathBuf;
 
+use globset::Candidate;
 use pintle_agent::PolicyRule;
 use pintle_tools::Effect;
 use pintle_tools::gate::{CommandLine, Permission};
@@ -88,6 +89,12 @@ impl Address {
             host => Self::Host(host),
         }
     }
+}
+
+/// Path of a call, prepared for any number of rules.
+struct RealPath<'a> {
+    text: &'a std::ffi::OsStr,
+    candidate: Candidate<'a>,
 }
 
 /// Decision of the rules on a call.

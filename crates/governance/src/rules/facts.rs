@@ -9,7 +9,7 @@ use pintle_tools::gate::CommandLine;
 use pintle_tools::pipeline::PreparedCall;
 
 use super::rule::{DescribedCall, DescribedTarget};
-use super::{Address, CallFacts, RuleError};
+use super::{Address, CallFacts, RealPath, RuleError};
 
 impl CallFacts {
     /// Gathers the facts about a call. Paths are resolved in its environment.
@@ -62,8 +62,11 @@ impl CallFacts {
     }
 
     /// Returns its paths, prepared for any number of rules.
-    pub(super) fn candidates(&self) -> Vec<Candidate<'_>> {
-        self.paths.iter().map(Candidate::new).collect()
+    pub(super) fn candidates(&self) -> Vec<RealPath<'_>> {
+        self.paths
+            .iter()
+            .map(|path| RealPath { text: path.as_os_str(), candidate: Candidate::new(path) })
+            .collect()
     }
 
     fn without_paths(call: &PreparedCall) -> Self {

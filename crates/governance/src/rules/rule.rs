@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
-use globset::{Candidate, GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobMatcher};
 use pintle_tools::gate::CommandPattern;
 use pintle_tools::{Effect, ToolKind};
 
-use super::{Address, CallFacts};
+use super::{Address, CallFacts, RealPath};
 use crate::pattern::Pattern;
 
 /// Names some calls: by tool or effect, and by what they touch.
@@ -39,8 +39,16 @@ enum Calls {
 #[derive(Clone, Debug)]
 enum Target {
     Command(CommandPattern),
-    Path(GlobMatcher),
+    Path(PathGlob),
     Host(Pattern),
+}
+
+/// Pattern of paths.
+#[derive(Clone, Debug)]
+struct PathGlob {
+    /// Text with which all paths begin that it matches. It tells most paths apart at a fraction of the cost.
+    prefix: String,
+    glob: GlobMatcher,
 }
 
 /// Kind of what stands in parentheses.
@@ -108,7 +116,7 @@ impl Rule {
 
     /// Returns whether it names the call, and any part of the call matches, of which `paths` are its paths. What cannot be
     /// judged matches.
-    pub(super) fn touches(&self, call: &CallFacts, paths: &[Candidate<'_>]) -> bool {
+    pub(super) fn touches(&self, call: &CallFacts, paths: &[RealPath<'_>]) -> bool {
         self.names(call)
             && match &self.target {
                 None => true,
@@ -116,7 +124,7 @@ impl Rule {
                     call.command.as_ref().is_some_and(|line| line.mentions(pattern))
                 }
                 Some(Target::Path(glob)) => {
-                    call.has_unresolved_paths || paths.iter().any(|path| glob.is_match_candidate(path))
+                    call.has_unresolved_paths || paths.iter().any(|path| glob.matches(path))
                 }
                 Some(Target::Host(pattern)) => call.addresses.iter().any(|address| match address {
                     Address::Host(host) => pattern.matches(host),
@@ -130,7 +138,7 @@ impl Rule {
 pub(super) fn cover<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     call: &CallFacts,
-    paths: &[Candidate<'_>],
+    paths: &[RealPath<'_>],
 ) -> bool {
     let (mut commands, mut globs, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
     for rule in rules {
@@ -145,7 +153,7 @@ pub(super) fn cover<'a>(
     let are_paths = || {
         !call.has_unresolved_paths
             && !paths.is_empty()
-            && paths.iter().all(|path| globs.iter().any(|glob| glob.is_match_candidate(path)))
+            && paths.iter().all(|path| globs.iter().any(|glob| glob.matches(path)))
     };
     let are_hosts = || {
         let is_named = |address: &Address| match address {
@@ -317,7 +325,7 @@ impl Target {
 }
 
 /// Returns what matches these files: `dir/**` also the directory itself, which a search reads.
-fn path_glob(text: &str, workspace: &Path) -> Result<GlobMatcher, String> {
+fn path_glob(text: &str, workspace: &Path) -> Result<PathGlob, String> {
     let relative = text.strip_prefix("./").unwrap_or(text);
     if Path::new(relative).components().any(|part| part == std::path::Component::ParentDir) {
         return Err("names a path with `..`, expected one below the workspace, or from `/`".to_owned());
@@ -334,11 +342,42 @@ fn path_glob(text: &str, workspace: &Path) -> Result<GlobMatcher, String> {
     };
     let glob =
         GlobBuilder::new(&text).literal_separator(true).backslash_escape(true).empty_alternates(true).build();
-    glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("is wrong: {}", error.kind()))
+    let glob = glob.map_err(|error| format!("is wrong: {}", error.kind()))?.compile_matcher();
+    let end = text.find(['*', '?', '[', '{', '\\']).unwrap_or(text.len());
+    let prefix = text.get(..end).unwrap_or_default().to_owned();
+    Ok(PathGlob { prefix, glob })
+}
+
+impl PathGlob {
+    fn matches(&self, path: &RealPath<'_>) -> bool {
+        path.text.as_encoded_bytes().starts_with(self.prefix.as_bytes())
+            && self.glob.is_match_candidate(&path.candidate)
+    }
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use globset::Candidate;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The beginning of a pattern only saves time.
+        #[test]
+        fn prefixes_exclude_nothing_that_matches(text in r"(/|\./)?[ab*?{},\[\]\\/!]{1,10}", path in "/w(/[ab]{0,3}){0,4}") {
+            let Ok(glob) = path_glob(&text, Path::new("/w")) else { return Ok(()) };
+            let path = PathBuf::from(path);
+            let real = RealPath { text: path.as_os_str(), candidate: Candidate::new(&path) };
+            prop_assert_eq!(glob.matches(&real), glob.glob.is_match(&path));
+        }
     }
 }

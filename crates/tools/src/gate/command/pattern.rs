@@ -51,8 +51,8 @@ impl CommandPattern {
     /// As [`CommandPattern::matches`], but also matches a program by the last part of its path.
     pub(super) fn matches_anywhere(&self, command: &[String]) -> bool {
         self.fits(command, |pattern, word| {
-            let name = word.rsplit('/').next().unwrap_or(word);
-            wildcard(pattern, word) || wildcard(pattern, name)
+            let name = word.rsplit_once('/').map(|(_, name)| name);
+            wildcard(pattern, word) || name.is_some_and(|name| wildcard(pattern, name))
         })
     }
 
@@ -77,6 +77,13 @@ impl fmt::Display for CommandPattern {
 /// most time proportional to the product of both lengths, and allocates nothing.
 #[must_use]
 pub fn wildcard(pattern: &str, text: &str) -> bool {
+    // Most patterns are about something else, which their first byte tells.
+    if let Some(first) = pattern.bytes().next()
+        && first != b'*'
+        && text.bytes().next() != Some(first)
+    {
+        return false;
+    }
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
