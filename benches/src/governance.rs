@@ -1,6 +1,6 @@
 //! What governance costs: a round that is judged, recorded and sandboxed, and a call that a thousand rules are about.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,18 +25,34 @@ const JUDGEMENTS: u32 = 2_000;
 
 const GOVERNED: &str =
     "200 rounds with a shell command, governed, kept in files and sandboxed at the level writes";
+const ADDED: &str = "200 rounds with a shell command at the level writes, governed and kept in files";
 const JUDGED: &str = "1,000 rules: time to judge a call, in microseconds";
 
 pub(crate) fn run(wanted: &str) -> Report {
     let mut report = Report::default();
-    if GOVERNED.contains(wanted) {
+    let rows = [
+        (GOVERNED, "the same without any of it", Work::Bare),
+        (ADDED, "the same, in the sandbox alone", Work::Sandboxed),
+    ];
+    for (name, baseline, work) in rows.into_iter().filter(|(name, ..)| name.contains(wanted)) {
         let bench = Bench { runtime: crate::runtime(), model: ModelServer::start(None) };
-        report.rows.push(bench.governed());
+        report.rows.push(bench.governed(name, baseline, work));
     }
     if JUDGED.contains(wanted) {
         report.facts.push(judged());
     }
     report
+}
+
+/// What is done with the rounds.
+#[derive(Clone, Copy)]
+enum Work {
+    /// A session alone.
+    Bare,
+    /// A session in a sandbox.
+    Sandboxed,
+    /// A session in a sandbox, governed and recorded.
+    Governed,
 }
 
 struct Bench {
@@ -56,28 +72,33 @@ impl Approver for Denies {
 }
 
 impl Bench {
-    fn governed(&self) -> Row {
-        let side = |is_governed: bool| {
+    fn governed(&self, name: &'static str, baseline: &'static str, work: Work) -> Row {
+        let side = |work: Work| {
             let endpoint = self.model.endpoint(&Plan::rounds("shell", ROUNDS as usize));
             let directory = TempDir::new().expect("there is room for a directory");
             let begun = Moment::now();
             self.runtime.block_on(async {
-                if is_governed {
-                    governed_work(&endpoint, directory.path()).await;
-                } else {
-                    bare_work(&endpoint, directory.path()).await;
+                match work {
+                    Work::Bare => {
+                        let environment = sessions::environment(directory.path());
+                        ungoverned_work(&endpoint, environment).await;
+                    }
+                    Work::Sandboxed => {
+                        let (environment, _workspace) = sandbox(directory.path());
+                        ungoverned_work(&endpoint, environment).await;
+                    }
+                    Work::Governed => governed_work(&endpoint, directory.path()).await,
                 }
             });
             begun.until(Moment::now()).per(f64::from(ROUNDS))
         };
-        Comparison::new(GOVERNED, "the same without any of it", Aim::Cpu(1.3))
+        Comparison::new(name, baseline, Aim::Cpu(1.3))
             .with_rounds(11)
-            .compare(|| side(false), || side(true))
+            .compare(|| side(work), || side(Work::Governed))
     }
 }
 
-async fn bare_work(endpoint: &Endpoint, directory: &Path) {
-    let environment = sessions::environment(directory);
+async fn ungoverned_work(endpoint: &Endpoint, environment: Arc<dyn ExecutionEnvironment>) {
     let session = Session::builder(sessions::client(endpoint), sessions::profile(), environment)
         .config(sessions::config())
         .build()
@@ -86,10 +107,10 @@ async fn bare_work(endpoint: &Endpoint, directory: &Path) {
     session.close().await;
 }
 
-async fn governed_work(endpoint: &Endpoint, directory: &Path) {
+/// Returns an environment whose commands are held at the level *writes*, and its working directory.
+fn sandbox(directory: &Path) -> (Arc<dyn ExecutionEnvironment>, PathBuf) {
     let workspace = directory.join("work");
     let temporary = directory.join("temporary");
-    let store = FileStore::open(directory.join("store")).expect("the directory can be written");
     for directory in [&workspace, &temporary] {
         std::fs::create_dir(directory).expect("the directory can be written");
     }
@@ -99,7 +120,12 @@ async fn governed_work(endpoint: &Endpoint, directory: &Path) {
         .with_writable(&workspace)
         .with_temporary(&temporary)
         .accepting(Protection::Descriptors);
-    let environment: Arc<dyn ExecutionEnvironment> = Arc::new(sandboxed);
+    (Arc::new(sandboxed), workspace)
+}
+
+async fn governed_work(endpoint: &Endpoint, directory: &Path) {
+    let (environment, workspace) = sandbox(directory);
+    let store = FileStore::open(directory.join("store")).expect("the directory can be written");
     let id = SessionId::generate();
     let summary = Summary::new(id.clone(), Timestamp::from_millis(0));
     let writer = store.create(summary.clone()).await.expect("there is room for a session");
