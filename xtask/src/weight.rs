@@ -8,7 +8,10 @@ pub(crate) mod wrapper;
 
 use crate::{failure::Failure, metadata::Metadata};
 
-use self::{check::Checks, table::Table};
+use self::{
+    check::Checks,
+    table::{Ratios, Table},
+};
 
 /// Number of crates by which a layer may exceed the table.
 const SLACK: usize = 2;
@@ -34,8 +37,13 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         table.save_checks(metadata)?;
         page::write(metadata, &table)?;
     } else {
-        println!("{:<18} {:>7} {:>7} {:>8}", "cold check", "ratio", "table", "change");
-        grown.extend(compare(&table, &ratios));
+        let mut slower = compare(&table, &ratios);
+        if !slower.is_empty() {
+            println!("measured once more, since other work on the machine may be the reason");
+            let again = Checks::measure(metadata, table.crates.keys())?.ratios(&table.reference)?;
+            slower = compare(&table, &lower(ratios, &again));
+        }
+        grown.extend(slower);
     }
     if grown.is_empty() {
         return Ok(());
@@ -71,8 +79,9 @@ fn count_crates(metadata: &Metadata, table: &Table) -> Result<Vec<String>, Failu
 }
 
 /// Prints the check of each layer beside its figure. Returns those that have grown beyond the tolerance.
-fn compare(table: &Table, ratios: &table::Ratios) -> Vec<String> {
+fn compare(table: &Table, ratios: &Ratios) -> Vec<String> {
     let mut grown = Vec::new();
+    println!("{:<18} {:>7} {:>7} {:>8}", "cold check", "ratio", "table", "change");
     for (name, ratio) in ratios {
         let Some(known) = table.check.get(name) else {
             grown.push(format!("the check of {name} has no figure"));
@@ -89,11 +98,25 @@ fn compare(table: &Table, ratios: &table::Ratios) -> Vec<String> {
     grown
 }
 
+/// Returns the lower of two measurements of each layer.
+fn lower(mut ratios: Ratios, again: &Ratios) -> Ratios {
+    for (name, ratio) in &mut ratios {
+        *ratio = again.get(name).map_or(*ratio, |again| ratio.min(*again));
+    }
+    ratios
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{compare, table::Table};
+    use super::{compare, lower, table::Table};
+
+    #[test]
+    fn the_lower_of_two_measurements_counts() {
+        let ratios = |a: f64, b: f64| BTreeMap::from([("a".to_owned(), a), ("b".to_owned(), b)]);
+        assert_eq!(lower(ratios(2.0, 1.0), &ratios(1.5, 1.5)), ratios(1.5, 1.0));
+    }
 
     #[test]
     fn growth_beyond_the_tolerance_is_reported() {
