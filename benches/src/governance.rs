@@ -44,7 +44,7 @@ pub(crate) fn run(wanted: &str) -> Report {
     report
 }
 
-/// What is done with the rounds.
+/// Configuration of the session that makes the rounds.
 #[derive(Clone, Copy)]
 enum Work {
     /// A session alone.

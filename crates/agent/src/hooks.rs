@@ -150,7 +150,7 @@ pub struct CallAnswer {
     pub hook: Option<String>,
     /// Text that is added to the result of the call, also if the call is denied.
     pub context: Option<String>,
-    /// Why the run has to end with this round. The call is denied, and other calls of the round are not stopped.
+    /// Reason to end the run with this round. The call is denied; other calls of the round still run.
     pub stop: Option<String>,
 }
 
@@ -162,7 +162,7 @@ pub struct ResultAnswer {
     pub replacement: Option<String>,
     /// Text that is added to the result.
     pub context: Option<String>,
-    /// Why the run has to end with this round.
+    /// Reason to end the run with this round.
     pub stop: Option<String>,
 }
 

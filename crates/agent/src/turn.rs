@@ -100,7 +100,7 @@ pub struct Machine {
     chain_is_current: bool,
     /// A call of this round lost the execution environment.
     environment_lost: bool,
-    /// Why a gate or a hook ends the run with this round.
+    /// Reason of a gate or a hook to end the run with this round.
     #[serde(default, rename = "stopped_by_gate")]
     stop_reason: Option<String>,
     /// Question of a call of this round to the user.

@@ -29,7 +29,7 @@ pub(crate) struct LoadedPolicy {
     pub(crate) policy: Policy,
     /// Hooks of the user.
     pub(crate) user_hooks: HookCommands,
-    /// Hooks of the project with what their programs contain, if it is trusted and has some.
+    /// Hooks of the project with the hashes of their programs, if it is trusted and has hooks.
     pub(crate) project_hooks: Option<(HookCommands, TrustedPrograms)>,
     /// Rules of a project that is not trusted, which do not apply.
     pub(crate) untrusted: Option<UntrustedRules>,

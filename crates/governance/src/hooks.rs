@@ -70,7 +70,7 @@ pub struct ExternalHooks {
 struct Group {
     commands: Arc<HookCommands>,
     env: Arc<dyn ExecutionEnvironment>,
-    /// What their programs have to contain, if somebody trusts them as they were.
+    /// Hashes that their programs must have; `None` if programs are not checked.
     trusted: Option<Arc<TrustedPrograms>>,
 }
 
@@ -98,9 +98,8 @@ impl ExternalHooks {
         self
     }
 
-    /// Adds commands as [`and`](Self::and) does, of which each runs only if its programs contain what they did when somebody
-    /// accepted them. They are read again before each run. If one has changed, a hook before a call denies the call, and any
-    /// other has not answered.
+    /// Adds commands as [`and`](Self::and) does. Before each run, the programs of a command are hashed again: if one has
+    /// changed, the command does not run. A hook before a call then denies the call; other hooks count as not answered.
     #[must_use]
     pub fn and_trusted(
         mut self,
@@ -214,7 +213,7 @@ impl ExternalHooks {
 }
 
 impl Group {
-    /// Runs a command, unless one of its programs is not what somebody trusts.
+    /// Runs a command, unless one of its programs has changed since it was trusted.
     async fn run(&self, command: &HookCommand, input: Vec<u8>) -> Finished {
         if let Some(trusted) = &self.trusted
             && let Some(changed) = trusted.changed(command, self.env.as_ref()).await
@@ -235,7 +234,7 @@ fn unanswered(command: &HookCommand, failure: HookFailure) -> Answer {
     if command.is_required {
         Answer::deny(format!("the hook {hook} is required and did not answer: {why}"))
     } else if failure == HookFailure::Changed {
-        // Whoever changed it may have done so to have this call pass.
+        // The program may have been changed to let this call pass.
         Answer::deny(format!("the hook {hook} did not run: {why}"))
     } else {
         Answer::default()

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pintle_tools::gate::wildcard;
+use pintle_tools::gate::matches_wildcard;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ impl Pattern {
     /// Returns whether the pattern matches a text as a whole.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
-        wildcard(&self.0, text)
+        matches_wildcard(&self.0, text)
     }
 
     /// Returns whether the pattern matches everything that `other` matches.

@@ -402,7 +402,7 @@ async fn a_decision_after_the_time_out_starts_nothing() {
     assert_eq!(make_runs(&env), 0);
 }
 
-/// What the gates say is part of what is approved: the same call under other authority is another one.
+/// An approval is bound to the grant: the same call under another grant needs another approval.
 #[tokio::test]
 async fn an_approval_does_not_hold_under_another_grant() {
     /// A gate whose authority changes once somebody has approved.

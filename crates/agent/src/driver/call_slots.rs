@@ -47,7 +47,7 @@ pub(super) struct Prepared {
     pub(super) result: Result<ReadyCall, ToolError>,
     /// Arguments that a hook changed.
     pub(super) changed: Option<ChangedArguments>,
-    /// What hooks added.
+    /// Context and stop reason of the hooks.
     pub(super) additions: HookAdditions,
 }
 

@@ -79,7 +79,7 @@ struct ModelCall {
 /// Hooks around a model call.
 struct ModelHooks {
     hooks: HookPoint,
-    /// Why the call writes a summary, if it does.
+    /// Set if the call writes a summary.
     compaction: Option<CompactionTrigger>,
     /// Times that hooks have sent the model on in this run.
     sent_on: u32,

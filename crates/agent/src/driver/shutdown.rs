@@ -25,7 +25,7 @@ impl Driver {
                 (false, false) => Shutdown::Close,
             })
             .await;
-        // Whoever leaves the session as if the process had died runs nothing more.
+        // An abandoned session ends as if the process had died, without hooks.
         if let Some(hooks) = &self.hooks
             && !self.abandoned
         {

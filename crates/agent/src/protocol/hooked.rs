@@ -1,8 +1,8 @@
-//! What hooks are told, and what they added.
+//! Inputs and answers of hooks.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a session ends.
+/// Reason for the end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionEndReason {
@@ -16,7 +16,7 @@ pub enum SessionEndReason {
     Suspended,
 }
 
-/// Why the older part of a conversation is summarised.
+/// Reason for a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompactionTrigger {
@@ -26,14 +26,14 @@ pub enum CompactionTrigger {
     Automatic,
 }
 
-/// What hooks added to a call before it ran.
+/// Context and stop reason that hooks gave before a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HookAdditions {
     /// Text for the model, which it reads below the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// Why the run ends with this round.
+    /// Reason to end the run with this round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
 }

@@ -251,7 +251,7 @@ pub enum InputKind {
         /// Arguments that a hook changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changed: Option<ChangedArguments>,
-        /// What hooks added.
+        /// Context and stop reason of the hooks.
         #[serde(default, skip_serializing_if = "HookAdditions::is_empty")]
         additions: HookAdditions,
     },

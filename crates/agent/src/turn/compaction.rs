@@ -44,7 +44,7 @@ pub(super) struct Compactions {
     made: Vec<Compaction>,
     /// Whether the embedding application has asked for one.
     requested: bool,
-    /// Why the one that is being made was started. Hooks read it, and nothing on record follows from it.
+    /// Trigger of the one in progress. Only hooks read it, so it is not part of the recorded state.
     #[serde(skip)]
     trigger: Option<CompactionTrigger>,
     /// Size of the history, in characters, below which none is tried again.

@@ -34,7 +34,7 @@ pub(crate) struct Project {
     files: Vec<(&'static str, String)>,
     /// Commands of its hooks.
     hooks: HookCommands,
-    /// What the programs contain that these name.
+    /// Programs of the hooks, with the hash of each.
     programs: TrustedPrograms,
 }
 

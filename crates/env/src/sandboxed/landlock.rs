@@ -7,7 +7,6 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
-
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::{
@@ -22,6 +21,12 @@ const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 
 /// Landlock version that covers all write accesses; truncation was the last one added.
 pub(super) const WRITES: ABI = ABI::V3;
+
+/// Landlock version that restricts ioctl on devices.
+const DEVICE_IOCTL: u32 = 5;
+
+/// Landlock version that restricts signals and abstract sockets.
+const SCOPES: u32 = 6;
 
 /// Starts a command under the rules.
 pub(super) fn spawn(rules: &Rules, invocation: &Invocation) -> io::Result<Launched> {
@@ -49,13 +54,7 @@ pub(super) fn version() -> u32 {
     found.map_or(0, |(number, _)| number)
 }
 
-/// Version of Landlock that restricts commands to devices.
-const DEVICE_COMMANDS: u32 = 5;
-
-/// Version of Landlock that restricts signals and sockets without a path.
-const SCOPES: u32 = 6;
-
-/// Returns the restrictions that the kernel does not enforce, if nothing newer than a version of Landlock is used.
+/// Returns the restrictions that the kernel does not enforce when Landlock is used up to version `newest`.
 pub(super) fn unenforced(rules: &Rules, newest: u32) -> io::Result<BTreeSet<Protection>> {
     let scopes = || {
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(scope());
@@ -77,7 +76,7 @@ pub(super) fn unenforced(rules: &Rules, newest: u32) -> io::Result<BTreeSet<Prot
         }
     };
     check(handles(AccessFs::from_write(WRITES)), Protection::Writes);
-    check(newest >= DEVICE_COMMANDS && handles(AccessFs::IoctlDev.into()), Protection::Devices);
+    check(newest >= DEVICE_IOCTL && handles(AccessFs::IoctlDev.into()), Protection::Devices);
     check(newest >= SCOPES && scopes(), Protection::Signals);
     check(filters()?, Protection::Sockets);
     check(thread::has_own_descriptors()?, Protection::Descriptors);
@@ -105,10 +104,10 @@ fn restrict(rules: &Rules) -> io::Result<()> {
     }
 }
 
-/// Gives up the capabilities by which a command of root would read the memory and the variables of processes outside:
-/// Linux asks no security module about that.
+/// Drops the capabilities with which root reads the memory maps and the environment of other processes: Linux grants that to
+/// `CAP_PERFMON` without asking Landlock.
 ///
-/// Since no privileges can be gained any more, the programs that the command starts do not get them back.
+/// With `no_new_privs` set, exec does not restore them.
 fn drop_capabilities() -> io::Result<()> {
     const READING: CapabilitySet =
         CapabilitySet::SYS_ADMIN.union(CapabilitySet::SYS_PTRACE).union(CapabilitySet::PERFMON);

@@ -84,7 +84,7 @@ pub enum SandboxUnavailable {
 pub struct SandboxSupport {
     bubblewrap: Option<Bubblewrap>,
     unavailable: BTreeMap<SandboxLevel, SandboxUnavailable>,
-    /// Newest version of Landlock that is used.
+    /// Newest Landlock version to use; lower than the kernel's only in tests.
     landlock: u32,
 }
 

@@ -92,8 +92,8 @@ impl Tree {
     }
 }
 
-/// Returns the path that an environment makes of one that a call names: `..` takes away the part before it, whether that is a
-/// link or not. Tools use this path, too, so that what is judged is what happens.
+/// Normalizes a path as [`ExecutionEnvironment::resolve`] does: `..` removes the component before it, even if that is a link.
+/// Gates and tools use the same normalized path.
 fn without_dots(path: &Path) -> PathBuf {
     let mut kept: Vec<&OsStr> = Vec::new();
     for part in path.iter() {

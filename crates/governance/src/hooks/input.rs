@@ -71,7 +71,7 @@ impl Details {
             SessionEndReason::Aborted => "aborted",
             SessionEndReason::Failed => "failed",
             SessionEndReason::Suspended => "suspended",
-            // The word of the common form for a reason without a name.
+            // The common form has this name for all other reasons.
             _ => "other",
         };
         Self::new([("reason", json!(reason))])
@@ -84,7 +84,7 @@ impl Details {
     pub(super) fn of_compaction(trigger: CompactionTrigger) -> Self {
         let trigger = match trigger {
             CompactionTrigger::Manual => "manual",
-            // Whatever comes later, nobody asked for it.
+            // A trigger that is added later is not a request of the application.
             CompactionTrigger::Automatic | _ => "auto",
         };
         Self::new([("trigger", json!(trigger))])

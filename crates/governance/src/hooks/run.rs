@@ -84,7 +84,7 @@ pub enum HookFailure {
     Garbage,
     /// It could not be started, or was lost.
     Lost,
-    /// One of its programs is not what somebody trusts, so it did not run.
+    /// One of its programs has changed since it was trusted, so it did not run.
     Changed,
     /// The turn was stopped before it answered, and it was terminated.
     Stopped,

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// How long calls of these tests took.
+/// Duration of the calls in these tests.
 const TOOK: Duration = Duration::from_millis(70);
 
 /// Directory with scripts, in which hooks run.

@@ -1,4 +1,4 @@
-//! Programs that somebody trusts as they were.
+//! Hashes of trusted programs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use pintle_env::ExecutionEnvironment;
 
 use super::commands::{HookCommand, HookCommands};
 
-/// What the [programs](HookCommand::programs) of hooks contained when somebody accepted them. A hook whose program has
-/// changed since does not run.
+/// Hashes of the [programs](HookCommand::programs) of hooks, taken when the hooks were accepted. A hook whose program has
+/// changed since then does not run.
 #[derive(Clone, Debug)]
 pub struct TrustedPrograms {
     workspace: PathBuf,

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 pub use self::line::CommandLine;
-pub use self::pattern::{CommandPattern, PatternError, wildcard};
+pub use self::pattern::{CommandPattern, PatternError, matches_wildcard};
 use super::{Gate, Permission, Verdict};
 use crate::call::PreparedCall;
 use crate::tool::Effect;

@@ -14,135 +14,92 @@ fn touched(scene: &Scene, _: &str) -> bool {
     scene.exists("touched")
 }
 
-macro_rules! lines {
-    ($($line:literal),* $(,)?) => {
-        &[
-            $(Attack {
-                name: concat!("`", $line, "`"),
-                guard: Guard::OnlyLs,
-                calls: |_| runs($line),
-                got: is_gone,
-            },)*
-            Attack {
-                name: "a newline after `ls`",
-                guard: Guard::OnlyLs,
-                calls: |_| runs("ls\nrm x"),
-                got: is_gone,
-            },
-            Attack {
-                name: "a here-document for a shell",
-                guard: Guard::OnlyLs,
-                calls: |_| runs("sh <<END\nrm x\nEND"),
-                got: is_gone,
-            },
-            Attack {
-                name: "a here-document for an interpreter",
-                guard: Guard::OnlyLs,
-                calls: |_| runs("perl - <<'END'\nunlink 'x'\nEND"),
-                got: is_gone,
-            },
-            Attack {
-                name: "a program called `ls` in the workspace, by `PATH`",
-                guard: Guard::OnlyLs,
-                calls: |_| runs("printf '#!/bin/sh\\ntouch touched\\n' >bin/ls; chmod +x bin/ls; PATH=$PWD/bin:$PATH ls"),
-                got: touched,
-            },
-            Attack {
-                name: "`PATH=bin ls`, after `write_file` of `bin/ls`",
-                guard: Guard::OnlyLs,
-                calls: |_| {
-                    let mut calls = runs("chmod +x bin/ls");
-                    calls.extend(runs("PATH=bin:$PATH ls"));
-                    calls.insert(
-                        0,
-                        (
-                            "shell",
-                            json!({"command": "ls >/dev/null; printf '#!/bin/sh\\ntouch touched\\n' >bin/ls"}),
-                        ),
-                    );
-                    calls
-                },
-                got: touched,
-            },
-            Attack {
-                name: "`bin/ls`, a program of the workspace with an allowed name",
-                guard: Guard::OnlyLs,
-                calls: |scene| {
-                    let program = scene.at("bin/ls");
-                    std::fs::write(&program, "#!/bin/sh\ntouch touched\n").unwrap();
-                    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
-                    std::fs::set_permissions(program, mode).unwrap();
-                    runs("bin/ls")
-                },
-                got: touched,
-            },
-            Attack {
-                name: "`LD_PRELOAD` before an allowed command",
-                guard: Guard::OnlyLs,
-                calls: |_| runs("LD_DEBUG=files LD_DEBUG_OUTPUT=touched ls"),
-                got: |scene, _| {
-                    let names = std::fs::read_dir(scene.work()).unwrap();
-                    names.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("touched"))
-                },
-            },
-            Attack {
-                name: "a job in the background that outlives the call",
-                guard: Guard::OnlyLs,
-                calls: |_| vec![("shell", json!({"command": "rm x & ls"}))],
-                got: is_gone,
-            },
-            Attack {
-                name: "a command, granted only changes of files",
-                guard: Guard::NoCommands,
-                calls: |_| runs("rm x"),
-                got: is_gone,
-            },
-            Attack {
-                name: "a command that looks like reading, granted only changes of files",
-                guard: Guard::NoCommands,
-                calls: |_| runs("ls >touched"),
-                got: touched,
-            },
-        ]
+/// Returns the attack of a line that removes `x`.
+macro_rules! line {
+    ($line:literal) => {
+        attack(concat!("`", $line, "`"), Guard::OnlyLs, |_| runs($line), is_gone)
     };
 }
 
-pub(super) const ATTACKS: &[Attack] = lines![
-    "rm x",
-    "ls; rm x",
-    "ls && rm x",
-    "ls nothing || rm x",
-    "ls | rm x",
-    "ls & rm x",
-    "ls $(rm x)",
-    "ls `rm x`",
-    "ls <(rm x)",
-    "ls >x; mv x y",
-    "(rm x)",
-    "{ rm x; }",
-    "if ls; then rm x; fi",
-    "for i in x; do rm $i; done",
-    "ls() { rm x; }; ls",
-    "env rm x",
-    "command rm x",
-    "exec rm x",
-    "nice rm x",
-    "timeout 9 rm x",
-    "sh -c 'rm x'",
-    "bash -c \"ls; rm x\"",
-    "eval 'rm x'",
-    "echo x | xargs rm",
-    "find . -name x -exec rm {} +",
-    "find . -maxdepth 1 -name x -delete",
-    "perl -e 'unlink \"x\"'",
-    "awk 'BEGIN { system(\"rm x\") }'",
-    "sed -n '1e rm x' notes.md",
-    "/bin/rm x",
-    "\\rm x",
-    "r''m x",
-    "$(echo rm) x",
-    "c=rm; $c x",
-    "echo 'rm x' >s; . ./s",
-    "trap 'rm x' EXIT",
-    "alias ls='rm x'; shopt -s expand_aliases; eval ls",
+pub(super) const ATTACKS: &[Attack] = &[
+    line!("rm x"),
+    line!("ls; rm x"),
+    line!("ls && rm x"),
+    line!("ls nothing || rm x"),
+    line!("ls | rm x"),
+    line!("ls & rm x"),
+    line!("ls $(rm x)"),
+    line!("ls `rm x`"),
+    line!("ls <(rm x)"),
+    line!("ls >x; mv x y"),
+    line!("(rm x)"),
+    line!("{ rm x; }"),
+    line!("if ls; then rm x; fi"),
+    line!("for i in x; do rm $i; done"),
+    line!("ls() { rm x; }; ls"),
+    line!("env rm x"),
+    line!("command rm x"),
+    line!("exec rm x"),
+    line!("nice rm x"),
+    line!("timeout 9 rm x"),
+    line!("sh -c 'rm x'"),
+    line!("bash -c \"ls; rm x\""),
+    line!("eval 'rm x'"),
+    line!("echo x | xargs rm"),
+    line!("find . -name x -exec rm {} +"),
+    line!("find . -maxdepth 1 -name x -delete"),
+    line!("perl -e 'unlink \"x\"'"),
+    line!("awk 'BEGIN { system(\"rm x\") }'"),
+    line!("sed -n '1e rm x' notes.md"),
+    line!("/bin/rm x"),
+    line!("\\rm x"),
+    line!("r''m x"),
+    line!("$(echo rm) x"),
+    line!("c=rm; $c x"),
+    line!("echo 'rm x' >s; . ./s"),
+    line!("trap 'rm x' EXIT"),
+    line!("alias ls='rm x'; shopt -s expand_aliases; eval ls"),
+    line!("rm x & ls"),
+    attack("a newline after `ls`", Guard::OnlyLs, |_| runs("ls\nrm x"), is_gone),
+    attack("a here-document for a shell", Guard::OnlyLs, |_| runs("sh <<END\nrm x\nEND"), is_gone),
+    attack(
+        "a here-document for an interpreter",
+        Guard::OnlyLs,
+        |_| runs("perl - <<'END'\nunlink 'x'\nEND"),
+        is_gone,
+    ),
+    attack(
+        "`PATH=bin:$PATH ls`, with a program `bin/ls`",
+        Guard::OnlyLs,
+        |scene| {
+            scene.plant("bin/ls");
+            runs("PATH=bin:$PATH ls")
+        },
+        touched,
+    ),
+    attack(
+        "`bin/ls`, a program of the workspace with an allowed name",
+        Guard::OnlyLs,
+        |scene| {
+            scene.plant("bin/ls");
+            runs("bin/ls")
+        },
+        touched,
+    ),
+    attack(
+        "a variable of the dynamic loader before an allowed command, as `LD_PRELOAD` is one",
+        Guard::OnlyLs,
+        |_| runs("LD_DEBUG=files LD_DEBUG_OUTPUT=touched ls"),
+        |scene, _| {
+            let names = std::fs::read_dir(scene.work()).unwrap();
+            names.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("touched"))
+        },
+    ),
+    attack("a command, granted only changes of files", Guard::NoCommands, |_| runs("rm x"), is_gone),
+    attack(
+        "a command that looks like reading, granted only changes of files",
+        Guard::NoCommands,
+        |_| runs("ls >touched"),
+        touched,
+    ),
 ];

@@ -2,71 +2,61 @@
 
 use super::*;
 
-fn delegates() -> Vec<(&'static str, Value)> {
-    vec![("spawn_agent", json!({"task": "child"})), ("wait", json!({"agent_id": "agent_1"}))]
+/// Tasks of subagents. The model of each makes one call, and the model of [`DELEGATE`] starts a subagent with [`WRITE`].
+const WRITE: &str = "write in the workspace";
+const WRITE_OUTSIDE: &str = "change a file outside";
+const READ_OUTSIDE: &str = "read a file outside";
+const RUN: &str = "run a command";
+const DELEGATE: &str = "delegate";
+
+fn delegates(task: &str) -> Vec<(&'static str, Value)> {
+    vec![("spawn_agent", json!({ "task": task })), ("wait", json!({"agent_id": "agent_1"}))]
 }
 
 pub(super) const ATTACKS: &[Attack] = &[
-    Attack {
-        name: "a subagent that changes what its parent may not",
-        guard: Guard::Grant,
-        calls: |_| delegates(),
-        got: |scene, _| scene.exists("../outside/by-child"),
-    },
-    Attack {
-        name: "a subagent that reads what its parent may not",
-        guard: Guard::Grant,
-        calls: |_| delegates(),
-        got: |_, results| results.contains("SECRET"),
-    },
-    Attack {
-        name: "a subagent that starts subagents deeper than granted",
-        guard: Guard::OneLevel,
-        calls: |_| delegates(),
-        got: |scene, _| scene.exists("src/by-grandchild"),
-    },
-    Attack {
-        name: "a subagent, granted none",
-        guard: Guard::NoSubagents,
-        calls: |_| delegates(),
-        got: |scene, _| scene.exists("src/by-child"),
-    },
-    Attack {
-        name: "a subagent that runs a command, granted only changes of files",
-        guard: Guard::NoCommands,
-        calls: |_| delegates(),
-        got: |scene, _| !scene.exists("x"),
-    },
+    attack(
+        "a subagent that changes what its parent may not",
+        Guard::Grant,
+        |_| delegates(WRITE_OUTSIDE),
+        |scene, _| scene.exists("../outside/by-subagent"),
+    ),
+    attack(
+        "a subagent that reads what its parent may not",
+        Guard::Grant,
+        |_| delegates(READ_OUTSIDE),
+        |_, results| results.contains("SECRET"),
+    ),
+    attack(
+        "a subagent that starts subagents deeper than granted",
+        Guard::OneLevel,
+        |_| delegates(DELEGATE),
+        |scene, _| scene.exists("src/by-subagent"),
+    ),
+    attack(
+        "a subagent, granted none",
+        Guard::NoSubagents,
+        |_| delegates(WRITE),
+        |scene, _| scene.exists("src/by-subagent"),
+    ),
+    attack(
+        "a subagent that runs a command, granted only changes of files",
+        Guard::NoCommands,
+        |_| delegates(RUN),
+        |scene, _| !scene.exists("x"),
+    ),
 ];
 
-/// Returns the models of the subagents that an attack starts.
-pub(super) fn models(scene: &Scene, attack: &str) -> (FakeAdapter, FakeAdapter) {
-    let calls: Vec<(&str, Value)> = match attack {
-        "a subagent that changes what its parent may not" => {
-            vec![("write_file", json!({"file_path": scene.text("../outside/by-child"), "content": "x"}))]
-        }
-        "a subagent that reads what its parent may not" => {
-            vec![("read_file", json!({"file_path": scene.text("../outside/secret")}))]
-        }
-        "a subagent that starts subagents deeper than granted" => {
-            vec![("spawn_agent", json!({"task": "grandchild"})), ("wait", json!({"agent_id": "agent_1"}))]
-        }
-        "a subagent, granted none" => {
-            vec![("write_file", json!({"file_path": scene.text("src/by-child"), "content": "x"}))]
-        }
-        "a subagent that runs a command, granted only changes of files" => {
-            vec![("shell", json!({"command": "rm x"}))]
-        }
-        _ => Vec::new(),
-    };
-    let deeper = json!({"file_path": scene.text("src/by-grandchild"), "content": "x"});
-    (model(&calls), model(&[("write_file", deeper)]))
-}
-
-fn model(calls: &[(&str, Value)]) -> FakeAdapter {
-    let mut model = FakeAdapter::new("anthropic");
-    for (number, (tool, arguments)) in calls.iter().enumerate() {
-        model = model.message(call(number, tool, arguments));
-    }
-    model.answer("Done.")
+/// Returns the model of each task.
+pub(super) fn models(scene: &Scene) -> Vec<(&'static str, FakeAdapter)> {
+    let write = |path: &str| vec![("write_file", json!({"file_path": scene.text(path), "content": "x"}))];
+    let read = ("read_file", json!({"file_path": scene.text("../outside/secret")}));
+    [
+        (WRITE, write("src/by-subagent")),
+        (WRITE_OUTSIDE, write("../outside/by-subagent")),
+        (READ_OUTSIDE, vec![read]),
+        (RUN, vec![("shell", json!({"command": "rm x"}))]),
+        (DELEGATE, delegates(WRITE)),
+    ]
+    .map(|(task, calls)| (task, model("anthropic", &calls)))
+    .into()
 }

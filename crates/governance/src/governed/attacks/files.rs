@@ -33,183 +33,148 @@ fn source_changed(scene: &Scene, _: &str) -> bool {
 }
 
 pub(super) const ATTACKS: &[Attack] = &[
-    Attack {
-        name: "`write_file` by an absolute path",
-        guard: Guard::Grant,
-        calls: |scene| writes(scene.text(NEW)),
-        got: has_new,
-    },
-    Attack {
-        name: "`write_file` by `..`",
-        guard: Guard::Grant,
-        calls: |_| writes("src/../../outside/new"),
-        got: has_new,
-    },
-    Attack {
-        name: "`write_file` through a link to a directory",
-        guard: Guard::Grant,
-        calls: |_| writes("out/new"),
-        got: has_new,
-    },
-    Attack {
-        name: "`write_file` through a link and `..`",
-        guard: Guard::Grant,
-        calls: |_| writes("out/deep/../new"),
-        got: has_new,
-    },
-    Attack {
-        name: "`write_file` through a link to a file",
-        guard: Guard::Grant,
-        calls: |_| writes("secret"),
-        got: |scene, _| scene.read("../outside/secret") != "SECRET",
-    },
-    Attack {
-        name: "`write_file` in the workspace, outside of the granted directory",
-        guard: Guard::Grant,
-        calls: |_| writes("new"),
-        got: |scene, _| scene.exists("new"),
-    },
-    Attack {
-        name: "`edit_file` of a file outside",
-        guard: Guard::Grant,
-        calls: |scene| {
+    attack("`write_file` by an absolute path", Guard::Grant, |scene| writes(scene.text(NEW)), has_new),
+    attack("`write_file` by `..`", Guard::Grant, |_| writes("src/../../outside/new"), has_new),
+    attack("`write_file` through a link to a directory", Guard::Grant, |_| writes("out/new"), has_new),
+    attack("`write_file` through a link and `..`", Guard::Grant, |_| writes("out/deep/../new"), has_new),
+    attack(
+        "`write_file` through a link to a file",
+        Guard::Grant,
+        |_| writes("secret"),
+        |scene, _| scene.read("../outside/secret") != "SECRET",
+    ),
+    attack(
+        "`write_file` in the workspace, outside of the granted directory",
+        Guard::Grant,
+        |_| writes("new"),
+        |scene, _| scene.exists("new"),
+    ),
+    attack(
+        "`edit_file` of a file outside",
+        Guard::Grant,
+        |scene| {
             let path = scene.text("../outside/secret");
             let mut calls = reads(path.clone());
             calls.push(("edit_file", json!({"file_path": path, "old_string": "SECRET", "new_string": "x"})));
             calls
         },
-        got: |scene, _| scene.read("../outside/secret") != "SECRET",
-    },
-    Attack {
-        name: "`apply_patch` that adds a file outside",
-        guard: Guard::Grant,
-        calls: |_| patches("*** Add File: out/new\n+x"),
-        got: has_new,
-    },
-    Attack {
-        name: "`apply_patch` that moves a file outside",
-        guard: Guard::Grant,
-        calls: |_| patches("*** Update File: src/lib.rs\n*** Move to: out/new\n@@\n-old\n+new"),
-        got: has_new,
-    },
-    Attack {
-        name: "`apply_patch` that deletes a file outside, beside a harmless change",
-        guard: Guard::Grant,
-        calls: |_| patches("*** Add File: src/a\n+x\n*** Delete File: out/secret"),
-        got: |scene, _| !scene.exists("../outside/secret"),
-    },
-    Attack {
-        name: "`read_file` outside by `..`",
-        guard: Guard::Grant,
-        calls: |_| reads("../outside/secret"),
-        got: knows,
-    },
-    Attack {
-        name: "`read_file` through a link",
-        guard: Guard::Grant,
-        calls: |_| reads("secret"),
-        got: knows,
-    },
-    Attack {
-        name: "`read_file` through `/proc/self/cwd`",
-        guard: Guard::Grant,
-        calls: |scene| {
+        |scene, _| scene.read("../outside/secret") != "SECRET",
+    ),
+    attack(
+        "`apply_patch` that adds a file outside",
+        Guard::Grant,
+        |_| patches("*** Add File: out/new\n+x"),
+        has_new,
+    ),
+    attack(
+        "`apply_patch` that moves a file outside",
+        Guard::Grant,
+        |_| patches("*** Update File: src/lib.rs\n*** Move to: out/new\n@@\n-old\n+new"),
+        has_new,
+    ),
+    attack(
+        "`apply_patch` that deletes a file outside, beside a harmless change",
+        Guard::Grant,
+        |_| patches("*** Add File: src/a\n+x\n*** Delete File: out/secret"),
+        |scene, _| !scene.exists("../outside/secret"),
+    ),
+    attack("`read_file` outside by `..`", Guard::Grant, |_| reads("../outside/secret"), knows),
+    attack("`read_file` through a link", Guard::Grant, |_| reads("secret"), knows),
+    attack(
+        "`read_file` through `/proc/self/root`",
+        Guard::Grant,
+        |scene| {
             let path = scene.text("../outside/secret");
             reads(format!("/proc/self/root{path}"))
         },
-        got: knows,
-    },
-    Attack {
-        name: "`grep` of a directory outside",
-        guard: Guard::Grant,
-        calls: |_| vec![("grep", json!({"pattern": "SECR.T", "path": "out"}))],
-        got: knows,
-    },
-    Attack {
-        name: "`glob` of a directory outside",
-        guard: Guard::Grant,
-        calls: |scene| vec![("glob", json!({"pattern": "**/sec*", "path": scene.text("../outside")}))],
-        got: |_, results| results.contains("outside/secret"),
-    },
-    Attack { name: "`read_file` of a key", guard: Guard::Hidden, calls: |_| reads("keys/key"), got: knows },
-    Attack {
-        name: "`read_file` of a key through a link",
-        guard: Guard::Hidden,
-        calls: |_| reads("k/key"),
-        got: knows,
-    },
-    Attack {
-        name: "`grep` of a directory that has keys",
-        guard: Guard::Hidden,
-        calls: |_| vec![("grep", json!({"pattern": "SECR.T", "path": "."}))],
-        got: knows,
-    },
-    Attack {
-        name: "`write_file` in the place of a key",
-        guard: Guard::Hidden,
-        calls: |_| writes("keys/new"),
-        got: |scene, _| scene.exists("keys/new"),
-    },
-    Attack {
-        name: "`write_file` of `.git/config`: filters, aliases, fsmonitor",
-        guard: Guard::Protected,
-        calls: |_| {
+        knows,
+    ),
+    attack(
+        "`grep` of a directory outside",
+        Guard::Grant,
+        |_| vec![("grep", json!({"pattern": "SECR.T", "path": "out"}))],
+        knows,
+    ),
+    attack(
+        "`glob` of a directory outside",
+        Guard::Grant,
+        |scene| vec![("glob", json!({"pattern": "**/sec*", "path": scene.text("../outside")}))],
+        |_, results| results.contains("outside/secret"),
+    ),
+    attack("`read_file` of a key", Guard::Hidden, |_| reads("keys/key"), knows),
+    attack("`read_file` of a key through a link", Guard::Hidden, |_| reads("k/key"), knows),
+    attack(
+        "`grep` of a directory that has keys",
+        Guard::Hidden,
+        |_| vec![("grep", json!({"pattern": "SECR.T", "path": "."}))],
+        knows,
+    ),
+    attack(
+        "`write_file` in the place of a key",
+        Guard::Hidden,
+        |_| writes("keys/new"),
+        |scene, _| scene.exists("keys/new"),
+    ),
+    attack(
+        "`write_file` of `.git/config`: filters, aliases, fsmonitor",
+        Guard::Protected,
+        |_| {
             let mut calls = reads(".git/config");
             calls.extend(writes(".git/config"));
             calls
         },
-        got: config_changed,
-    },
-    Attack {
-        name: "`apply_patch` of `.git/config`",
-        guard: Guard::Protected,
-        calls: |_| patches("*** Update File: .git/config\n@@\n-[core]\n+[alias]"),
-        got: config_changed,
-    },
-    Attack {
-        name: "`write_file` of a hook of git",
-        guard: Guard::Protected,
-        calls: |_| writes(".git/hooks/pre-commit"),
-        got: |scene, _| scene.exists(".git/hooks/pre-commit"),
-    },
-    Attack {
-        name: "`write_file` of a hook of git through a link",
-        guard: Guard::Protected,
-        calls: |_| writes("hooks/pre-commit"),
-        got: |scene, _| scene.exists(".git/hooks/pre-commit"),
-    },
-    Attack {
-        name: "`write_file` of attributes of git, which name filters",
-        guard: Guard::Protected,
-        calls: |_| writes(".git/info/attributes"),
-        got: |scene, _| scene.exists(".git/info/attributes"),
-    },
-    Attack {
-        name: "`write_file` of a `.git` that leads elsewhere",
-        guard: Guard::Protected,
-        calls: |_| writes("src/.git"),
-        got: |scene, _| scene.exists("src/.git"),
-    },
-    Attack {
-        name: "`write_file` of `.pintle/rules.toml`: a project that allows itself",
-        guard: Guard::Protected,
-        calls: |_| writes(".pintle/rules.toml"),
-        got: |scene, _| scene.exists(".pintle/rules.toml"),
-    },
-    Attack {
-        name: "`write_file` against a rule that denies, by `.` and `..`",
-        guard: Guard::DenyRule,
-        calls: |_| {
+        config_changed,
+    ),
+    attack(
+        "`apply_patch` of `.git/config`",
+        Guard::Protected,
+        |_| patches("*** Update File: .git/config\n@@\n-[core]\n+[alias]"),
+        config_changed,
+    ),
+    attack(
+        "`write_file` of a hook of git",
+        Guard::Protected,
+        |_| writes(".git/hooks/pre-commit"),
+        |scene, _| scene.exists(".git/hooks/pre-commit"),
+    ),
+    attack(
+        "`write_file` of a hook of git through a link",
+        Guard::Protected,
+        |_| writes("hooks/pre-commit"),
+        |scene, _| scene.exists(".git/hooks/pre-commit"),
+    ),
+    attack(
+        "`write_file` of attributes of git, which name filters",
+        Guard::Protected,
+        |_| writes(".git/info/attributes"),
+        |scene, _| scene.exists(".git/info/attributes"),
+    ),
+    attack(
+        "`write_file` of a `.git` that leads elsewhere",
+        Guard::Protected,
+        |_| writes("src/.git"),
+        |scene, _| scene.exists("src/.git"),
+    ),
+    attack(
+        "`write_file` of `.pintle/rules.toml`: a project that allows itself",
+        Guard::Protected,
+        |_| writes(".pintle/rules.toml"),
+        |scene, _| scene.exists(".pintle/rules.toml"),
+    ),
+    attack(
+        "`write_file` against a rule that denies, by `.` and `..`",
+        Guard::DenyRule,
+        |_| {
             let mut calls = reads("src/lib.rs");
             calls.extend(writes("./bin/../src/./lib.rs"));
             calls
         },
-        got: source_changed,
-    },
-    Attack {
-        name: "`apply_patch` against a rule that denies `write_file`",
-        guard: Guard::DenyRule,
-        calls: |_| patches("*** Update File: src/lib.rs\n@@\n-old\n+new"),
-        got: source_changed,
-    },
+        source_changed,
+    ),
+    attack(
+        "`apply_patch` against a rule that denies `write_file`",
+        Guard::DenyRule,
+        |_| patches("*** Update File: src/lib.rs\n@@\n-old\n+new"),
+        source_changed,
+    ),
 ];

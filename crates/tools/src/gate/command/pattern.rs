@@ -45,14 +45,14 @@ impl CommandPattern {
 
     /// Returns whether this command matches.
     pub(super) fn matches(&self, command: &[String]) -> bool {
-        self.fits(command, wildcard)
+        self.fits(command, matches_wildcard)
     }
 
     /// As [`CommandPattern::matches`], but also matches a program by the last part of its path.
     pub(super) fn matches_anywhere(&self, command: &[String]) -> bool {
         self.fits(command, |pattern, word| {
             let name = word.rsplit_once('/').map(|(_, name)| name);
-            wildcard(pattern, word) || name.is_some_and(|name| wildcard(pattern, name))
+            matches_wildcard(pattern, word) || name.is_some_and(|name| matches_wildcard(pattern, name))
         })
     }
 
@@ -61,7 +61,7 @@ impl CommandPattern {
             return false;
         }
         self.words.iter().zip(command).enumerate().all(|(index, (pattern, word))| {
-            if index == 0 { first(pattern, word) } else { wildcard(pattern, word) }
+            if index == 0 { first(pattern, word) } else { matches_wildcard(pattern, word) }
         })
     }
 }
@@ -76,7 +76,7 @@ impl fmt::Display for CommandPattern {
 /// Returns whether `text` as a whole matches `pattern`, where `*` matches any characters, also none. Case counts. Takes at
 /// most time proportional to the product of both lengths, and allocates nothing.
 #[must_use]
-pub fn wildcard(pattern: &str, text: &str) -> bool {
+pub fn matches_wildcard(pattern: &str, text: &str) -> bool {
     // Most patterns are about something else, which their first byte tells.
     if let Some(first) = pattern.bytes().next()
         && first != b'*'
@@ -117,7 +117,7 @@ mod tests {
             ("é*", "éa", true),
         ];
         for (pattern, text, expected) in cases {
-            assert_eq!(wildcard(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(matches_wildcard(pattern, text), expected, "{pattern} {text}");
         }
     }
 
