@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use pintle_agent::{Clock, SessionId, Timestamp};
-use pintle_env::ExecutionEnvironment;
-use pintle_tools::gate::{Delegate, Gate, Verdict};
+use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_tools::gate::{Delegate, Gate, Verdict, write_locations};
 use pintle_tools::pipeline::PreparedCall;
-use pintle_tools::{Effect, SandboxSide};
+use pintle_tools::{Effect, SandboxSide, ToolKind};
 
 use crate::grant::{Delegation, Grant, GrantId, PathScope};
 use crate::revocation::Revocations;
@@ -110,29 +110,39 @@ impl GrantGate {
                 "grant {id} limits changes, and the call names no file that it would change"
             ));
         }
-        for (scope, paths, what) in [(writes, call.writes(), "changing"), (reads, call.reads(), "reading")] {
-            for path in paths {
-                if let Some(objection) = self.outside(scope, path).await {
-                    return Some(format!("grant {id} does not allow {what} {objection}"));
-                }
+        for path in call.writes() {
+            let locations = write_locations(self.env.as_ref(), path).await;
+            if let Some(objection) = outside(writes, path, locations) {
+                return Some(format!("grant {id} does not allow changing {objection}"));
+            }
+        }
+        let lists_names = ToolKind::from_name(call.kind()) == Some(ToolKind::ListDir);
+        for path in call.reads() {
+            let target = self.env.canonicalize(path).await;
+            let excluded = target.as_deref().ok().and_then(|target| reads.excluded_below(target));
+            if let Some(excluded) = excluded.filter(|_| !lists_names) {
+                let (path, excluded) = (path.display(), excluded.display());
+                return Some(format!(
+                    "grant {id} does not allow reading {excluded}, which a search of {path} reads; search a directory below"
+                ));
+            }
+            if let Some(objection) = outside(reads, path, target.map(|target| vec![target])) {
+                return Some(format!("grant {id} does not allow reading {objection}"));
             }
         }
         None
     }
+}
 
-    /// Returns what a path is, unless it is in the scope.
-    async fn outside(&self, scope: &PathScope, path: &Path) -> Option<String> {
-        let real: PathBuf = match self.env.canonicalize(path).await {
-            Ok(real) => real,
-            Err(error) => return Some(format!("{}, which cannot be resolved: {error}", path.display())),
-        };
-        if scope.contains(&real) {
-            return None;
-        }
-        let is_link = real != path;
-        let leads = if is_link { format!(", which leads to {}", real.display()) } else { String::new() };
-        Some(format!("{}{leads}", path.display()))
-    }
+/// Describes a path of which a location is not in the scope; `None` if all are.
+fn outside(scope: &PathScope, path: &Path, locations: Result<Vec<PathBuf>, EnvError>) -> Option<String> {
+    let locations = match locations {
+        Ok(locations) => locations,
+        Err(error) => return Some(format!("{}, which cannot be resolved: {error}", path.display())),
+    };
+    let real = locations.iter().find(|real| !scope.contains(real))?;
+    let leads = if real == path { String::new() } else { format!(", which leads to {}", real.display()) };
+    Some(format!("{}{leads}", path.display()))
 }
 
 #[async_trait]

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_env::ExecutionEnvironment;
 use pintle_tools::ToolKind;
-use pintle_tools::gate::{Gate, Verdict};
+use pintle_tools::gate::{Gate, Verdict, write_locations};
 use pintle_tools::pipeline::PreparedCall;
 
 /// Denies calls that read or change hidden files and directories, by any path that leads there, and searches that would read
 /// them. Whatever else allows a call, this does not.
 ///
 /// It is for file tools, what [`Sandboxed::with_hidden`](https://docs.rs/pintle-env) is for commands. Paths are resolved in
-/// the environment; one that cannot be resolved is judged as given. A search or a list of files to read is denied if it
-/// starts above a hidden path, since what it reads is known only when it has.
+/// the environment; one that cannot be resolved is judged as given. A call that reads a directory above a hidden path is
+/// denied, since a search reads what is below; only a listing of names is not.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -52,18 +52,17 @@ impl HiddenPathGate {
 
     async fn objection(&self, call: &PreparedCall) -> Option<String> {
         let hidden = self.real_hidden().await;
-        let searches = matches!(
-            ToolKind::from_name(call.kind()),
-            Some(ToolKind::Grep | ToolKind::Glob | ToolKind::ReadManyFiles)
-        );
+        // Any other call that reads a directory reads what is below it, whatever the kind of its tool.
+        let lists_names = ToolKind::from_name(call.kind()) == Some(ToolKind::ListDir);
         for path in call.reads().iter().chain(call.writes()) {
-            let real = self.env.canonicalize(path).await.ok();
-            let named: Vec<&Path> = std::iter::once(path.as_path()).chain(real.as_deref()).collect();
+            let locations = write_locations(self.env.as_ref(), path).await.unwrap_or_default();
+            let named: Vec<&Path> =
+                std::iter::once(path.as_path()).chain(locations.iter().map(PathBuf::as_path)).collect();
             if named.iter().any(|path| hidden.iter().any(|hidden| path.starts_with(hidden))) {
                 return Some(format!("{} is hidden, since it may hold keys", path.display()));
             }
             let is_above = |hidden: &&PathBuf| named.iter().any(|path| hidden.starts_with(path));
-            if searches && let Some(hidden) = hidden.iter().find(is_above) {
+            if !lists_names && let Some(hidden) = hidden.iter().find(is_above) {
                 return Some(format!(
                     "{} is hidden, and a search of {} would read it; search a directory below",
                     hidden.display(),

@@ -235,7 +235,8 @@ impl PolicyGate {
     /// Returns the verdict on a call with these properties.
     pub async fn verdict(&self, call: &CallFacts) -> Verdict {
         let State { mode, rules, .. } = self.policy.state();
-        if let Some(ruling) = rules.judge(call) {
+        let searched = rules.with_searched(call, self.env.as_ref()).await;
+        if let Some(ruling) = rules.judge(searched.as_ref().unwrap_or(call)) {
             return ruled(&ruling);
         }
         let mut traits = CallTraits::new(call.effect);

@@ -3,6 +3,7 @@
 mod facts;
 mod file;
 mod rule;
+mod searched;
 mod suggest;
 #[cfg(test)]
 mod tests;

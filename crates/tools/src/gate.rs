@@ -16,6 +16,7 @@ mod protected;
 mod read_before_write;
 mod tool;
 mod verdict;
+mod write_locations;
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub use self::protected::ProtectedPathGate;
 pub use self::read_before_write::ReadBeforeWrite;
 pub use self::tool::ToolGate;
 pub use self::verdict::{Judgement, JudgementStep, Permission, Verdict};
+pub use self::write_locations::write_locations;
 use crate::call::{Execution, PreparedCall};
 use crate::error::{ToolError, ToolErrorKind};
 use crate::outside_sandbox::SandboxSide;

@@ -124,6 +124,10 @@ impl Scope {
         let is_below = |name: &&str| path.starts_with(root.join(name));
         self.within.iter().any(is_below) && !self.except.iter().any(is_below)
     }
+
+    fn excludes_below(&self, root: &Path, path: &Path) -> bool {
+        self.except.iter().any(|name| root.join(name).starts_with(path))
+    }
 }
 
 fn scope() -> impl Strategy<Value = Scope> {
@@ -149,9 +153,9 @@ proptest! {
         reads in scope(),
         writes in scope(),
         effect in select(vec![EffectCeiling::Read, EffectCeiling::Write, EffectCeiling::Execute]),
-        tools in subsequence(vec!["read_file", "write_file", "shell", "*"], 0..3),
+        tools in subsequence(vec!["read_file", "write_file", "shell", "grep", "*"], 0..3),
         path in path(),
-        tool in select(vec!["read_file", "write_file", "shell"]),
+        tool in select(vec!["read_file", "write_file", "shell", "grep"]),
     ) {
         let tree = Tree::new();
         let root = tree.root.to_str().unwrap();
@@ -174,6 +178,7 @@ proptest! {
             builtin::register_core(&mut registry).unwrap();
             let arguments = match tool {
                 "read_file" => json!({ "file_path": path }),
+                "grep" => json!({ "pattern": "x", "path": path }),
                 "write_file" => json!({ "file_path": path, "content": "x" }),
                 _ => json!({ "command": format!("cat {path}") }),
             };
@@ -190,7 +195,7 @@ proptest! {
 
         let real = tree.real(&without_dots(&tree.root.join("w").join(&path)));
         let needed = match tool {
-            "read_file" => EffectCeiling::Read,
+            "read_file" | "grep" => EffectCeiling::Read,
             "write_file" => EffectCeiling::Write,
             _ => EffectCeiling::Execute,
         };
@@ -198,7 +203,8 @@ proptest! {
             ("shell", _) => true,
             (_, None) => false,
             ("write_file", Some(real)) => writes.contains(&tree.root, real),
-            (_, Some(real)) => reads.contains(&tree.root, real),
+            // A directory is read with everything below it.
+            (_, Some(real)) => reads.contains(&tree.root, real) && !reads.excludes_below(&tree.root, real),
         };
         let is_granted = tools.iter().any(|granted| *granted == "*" || *granted == tool)
             && effect >= needed

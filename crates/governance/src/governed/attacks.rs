@@ -62,8 +62,12 @@ enum Guard {
     OneLevel,
     /// A rule that allows `ls` and nothing else; a person refuses the rest. In the control a rule allows all commands.
     OnlyLs,
+    /// A grant for everything except reading `keys`.
+    Exception,
     /// A rule that denies changes of `src`.
     DenyRule,
+    /// A rule that denies reading keys.
+    DenyRead,
     /// A person who refuses, instead of one who accepts.
     Person,
     /// Protected paths, which each governed session has.
@@ -76,10 +80,10 @@ impl Guard {
     /// Returns the step of a judgement that holds the attack.
     fn step(self) -> &'static str {
         match self {
-            Self::Grant | Self::NoCommands => "grant",
+            Self::Grant | Self::NoCommands | Self::Exception => "grant",
             // A tool that the grant leaves no use for is not offered.
             Self::NoSubagents | Self::OneLevel => "no such tool",
-            Self::OnlyLs | Self::DenyRule | Self::Person => "rules",
+            Self::OnlyLs | Self::DenyRule | Self::DenyRead | Self::Person => "rules",
             Self::Protected => "protected_paths",
             Self::Hidden => "hidden_paths",
         }
@@ -125,6 +129,8 @@ impl Scene {
             ("work/secret", "../outside/secret"),
             ("work/hooks", ".git/hooks"),
             ("work/k", "keys"),
+            ("work/src/id", "../bin/id"),
+            ("outside/back", "../work/src/lib.rs"),
         ] {
             std::os::unix::fs::symlink(target, root.join(link)).unwrap();
         }
@@ -173,6 +179,11 @@ impl Scene {
                 grant.delegation = Delegation::new(1, 1);
                 grant
             }
+            Some(Guard::Exception) => {
+                let mut grant = everything;
+                grant.reads = PathScope::within([self.text("")]).except([self.text("keys")]);
+                grant
+            }
             Some(Guard::NoCommands) => {
                 let mut grant = everything;
                 grant.effect = EffectCeiling::Write;
@@ -184,7 +195,14 @@ impl Scene {
                 grant.delegation = Delegation::new(depth, 1);
                 grant
             }
-            Some(Guard::OnlyLs | Guard::DenyRule | Guard::Person | Guard::Protected | Guard::Hidden)
+            Some(
+                Guard::OnlyLs
+                | Guard::DenyRule
+                | Guard::DenyRead
+                | Guard::Person
+                | Guard::Protected
+                | Guard::Hidden,
+            )
             | None => everything,
         }
     }
@@ -194,6 +212,7 @@ impl Scene {
         let (mode, rules) = match (guard, is_on) {
             (Guard::OnlyLs, true) => (Mode::Ask, r#"allow = ["shell(ls)", "shell(ls *)"]"#),
             (Guard::OnlyLs, false) => (Mode::Ask, r#"allow = ["shell"]"#),
+            (Guard::DenyRead, true) => (Mode::Auto, r#"deny = ["@read(**/key)"]"#),
             (Guard::DenyRule, true) => (Mode::Auto, r#"deny = ["@write(src/**)"]"#),
             (Guard::Person, _) => (Mode::Ask, ""),
             (_, _) => (Mode::Auto, ""),
@@ -210,13 +229,14 @@ impl Scene {
     /// Runs the session of an attack. Returns the results of all its calls, and the steps that denied some.
     async fn run(&self, attack: &Attack, is_on: bool) -> (String, Vec<String>) {
         let calls = (attack.calls)(self);
-        let patches = calls.iter().any(|(tool, _)| *tool == "apply_patch");
-        let profile = if patches {
-            ProviderProfile::openai("gpt-5.4")
+        let uses = |name| calls.iter().any(|(tool, _)| *tool == name);
+        let (name, profile) = if uses("apply_patch") {
+            ("openai", ProviderProfile::openai("gpt-5.4"))
+        } else if uses("read_many_files") {
+            ("gemini", ProviderProfile::gemini("gemini-3-pro-preview"))
         } else {
-            ProviderProfile::anthropic("claude-opus-4-6")
+            ("anthropic", ProviderProfile::anthropic("claude-opus-4-6"))
         };
-        let name = if patches { "openai" } else { "anthropic" };
         let mut models = delegation::models(self);
         models.push(("go", model(name, &calls)));
         let models = ModelsByTask::new(name, models);
@@ -246,6 +266,8 @@ impl Scene {
             | Guard::NoCommands
             | Guard::NoSubagents
             | Guard::OneLevel
+            | Guard::Exception
+            | Guard::DenyRead
             | Guard::DenyRule
             | Guard::Protected
             | Guard::Hidden => false,

@@ -55,6 +55,12 @@ impl PathScope {
         is_canonical(path) && below(path, &self.roots) && !below(path, &self.except)
     }
 
+    /// Returns an excluded path below `directory`, if there is one: a search of the directory would read it.
+    #[must_use]
+    pub fn excluded_below(&self, directory: &Path) -> Option<&Path> {
+        self.except.iter().map(Path::new).find(|excluded| excluded.starts_with(directory))
+    }
+
     /// Returns whether everything of `other` is in the scope.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {

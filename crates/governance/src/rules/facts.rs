@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use globset::Candidate;
 use pintle_env::ExecutionEnvironment;
 use pintle_tools::Effect;
-use pintle_tools::gate::CommandLine;
+use pintle_tools::gate::{CommandLine, write_locations};
 use pintle_tools::pipeline::PreparedCall;
 
 use super::rule::{DescribedCall, DescribedTarget};
@@ -16,7 +16,14 @@ impl CallFacts {
     pub async fn of_call(call: &PreparedCall, env: &dyn ExecutionEnvironment) -> Self {
         let mut facts = Self::without_paths(call);
         let (reads, has_unresolved_reads) = resolved(env, call.reads()).await;
-        let (writes, has_unresolved_writes) = resolved(env, call.writes()).await;
+        let mut writes = Vec::with_capacity(call.writes().len());
+        let mut has_unresolved_writes = false;
+        for path in call.writes() {
+            match write_locations(env, path).await {
+                Ok(locations) => writes.extend(locations),
+                Err(_) => has_unresolved_writes = true,
+            }
+        }
         facts.writes.clone_from(&writes);
         facts.paths = reads.into_iter().chain(writes).collect();
         facts.has_unresolved_paths = has_unresolved_reads || has_unresolved_writes;

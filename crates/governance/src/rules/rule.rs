@@ -114,6 +114,16 @@ impl Rule {
         }
     }
 
+    /// Returns whether it can name a file below a directory that the call reads.
+    pub(super) fn may_name_below(&self, call: &CallFacts, directory: &Path) -> bool {
+        matches!(&self.target, Some(Target::Path(glob)) if self.names(call) && glob.may_match_below(directory))
+    }
+
+    /// Returns whether it names a file that the call reads.
+    pub(super) fn names_path(&self, call: &CallFacts, path: &Path) -> bool {
+        matches!(&self.target, Some(Target::Path(glob)) if self.names(call) && glob.glob.is_match(path))
+    }
+
     /// Returns whether it names the call, and any part of the call matches, of which `paths` are its paths. What cannot be
     /// judged matches.
     pub(super) fn touches(&self, call: &CallFacts, paths: &[RealPath<'_>]) -> bool {
@@ -349,6 +359,11 @@ fn path_glob(text: &str, workspace: &Path) -> Result<PathGlob, String> {
 }
 
 impl PathGlob {
+    fn may_match_below(&self, directory: &Path) -> bool {
+        let (prefix, directory) = (self.prefix.as_bytes(), directory.as_os_str().as_encoded_bytes());
+        prefix.starts_with(directory) || directory.starts_with(prefix)
+    }
+
     fn matches(&self, path: &RealPath<'_>) -> bool {
         path.text.as_encoded_bytes().starts_with(self.prefix.as_bytes())
             && self.glob.is_match_candidate(&path.candidate)

@@ -26,8 +26,8 @@ const MAX_BYTES: usize = 8 << 20;
 stateless_tool! {
     /// Reads several files, each like `read_file` (loop specification, section 3.6).
     ///
-    /// An entry with a wildcard is a glob, unless a file has that name. A link that a glob finds is followed only to
-    /// targets below the glob's base or the working directory, since gates do not see others. At most 100 files are
+    /// An entry with a wildcard is a glob, unless a file has that name. A link that it finds is followed only to targets
+    /// below the glob's base, since gates judge no other. At most 100 files are
     /// read, and none after 8 MiB. A file that cannot be read has an error in its section. The call fails only if no
     /// file can be read, or if the environment is lost.
     pub struct ReadManyFiles;
@@ -126,7 +126,7 @@ impl Sections {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Entry {
     File(String),
-    /// A file that a glob found, with the canonical path of the glob's base.
+    /// A file of a name with wildcards, with the canonical path of the base.
     Found(String, PathBuf),
     /// A glob that matches no file.
     NoMatch(String),
@@ -161,8 +161,11 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
     }
     match env.file_exists(Path::new(path)).await {
         Ok(false) => {}
-        // File names may contain brackets.
-        Ok(true) => return file(),
+        // File names may contain brackets. Gates have judged the base only.
+        Ok(true) => {
+            let base = canonical_path(env, &search_base(None, path)).await;
+            return Ok(vec![Entry::Found(path.to_owned(), base)]);
+        }
         Err(error @ (EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. })) => {
             return Err(error.into());
         }
@@ -193,7 +196,7 @@ async fn read(cx: &ToolContext, entry: &Entry) -> Result<FileView, ToolError> {
         Entry::File(path) => read_file(cx, path, None, None).await,
         Entry::Found(path, base) => {
             let target = canonical_path(env, Path::new(path)).await;
-            if !target.starts_with(base) && !target.starts_with(canonical_path(env, Path::new(".")).await) {
+            if !target.starts_with(base) {
                 let message = format!(
                     "{path} is a link to {}, outside of what the glob searches; to read it, name it",
                     target.display()
@@ -280,7 +283,7 @@ mod tests {
         [Error: docs/b.md is a link to OUTSIDE, outside of what the glob searches; to read it, name it]
 
         ==> docs/c.md <==
-        1 | here
+        [Error: docs/c.md is a link to DIR/README.md, outside of what the glob searches; to read it, name it]
         ");
         assert_eq!(read(r#"["docs/b.md"]"#).await, "ok: ==> docs/b.md <==\n1 | secret", "as a gate can see");
     }

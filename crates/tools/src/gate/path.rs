@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_env::ExecutionEnvironment;
+use pintle_env::{EnvError, ExecutionEnvironment};
 
-use super::{Gate, Permission, Verdict};
+use super::{Gate, Permission, Verdict, write_locations};
 use crate::call::PreparedCall;
 use crate::tool::Effect;
 
@@ -53,20 +53,24 @@ impl PathGate {
     }
 
     /// Returns why this path is outside of all roots, if it is.
-    async fn objection(&self, roots: &[PathBuf], path: &Path) -> Option<String> {
-        match self.env.canonicalize(path).await {
-            Ok(real) if roots.iter().any(|root| real.starts_with(root)) => None,
-            Ok(real) if real == path => {
-                Some(format!("{} is outside of {}", path.display(), self.shown_roots()))
-            }
-            Ok(real) => Some(format!(
-                "{} leads to {}, outside of {}",
-                path.display(),
-                real.display(),
-                self.shown_roots()
-            )),
-            Err(error) => Some(format!("{} cannot be resolved: {error}", path.display())),
-        }
+    fn objection(
+        &self,
+        roots: &[PathBuf],
+        path: &Path,
+        locations: Result<Vec<PathBuf>, EnvError>,
+    ) -> Option<String> {
+        let locations = match locations {
+            Ok(locations) => locations,
+            Err(error) => return Some(format!("{} cannot be resolved: {error}", path.display())),
+        };
+        let is_outside = |real: &&PathBuf| !roots.iter().any(|root| real.starts_with(root));
+        let real = locations.iter().find(is_outside)?;
+        let is_link = real != path;
+        let (path, shown) = (path.display(), real.display());
+        Some(match is_link {
+            false => format!("{path} is outside of {}", self.shown_roots()),
+            true => format!("{path} leads to {shown}, outside of {}", self.shown_roots()),
+        })
     }
 
     /// Returns the resolved roots. One that cannot be resolved contains nothing.
@@ -102,9 +106,16 @@ impl Gate for PathGate {
             });
         }
         let roots = self.real_roots().await;
+        for path in call.writes() {
+            let locations = write_locations(self.env.as_ref(), path).await;
+            if let Some(objection) = self.objection(&roots, path, locations) {
+                return self.outside.verdict(|| objection);
+            }
+        }
         let reads = if self.reads { call.reads() } else { &[] };
-        for path in call.writes().iter().chain(reads) {
-            if let Some(objection) = self.objection(&roots, path).await {
+        for path in reads {
+            let target = self.env.canonicalize(path).await.map(|target| vec![target]);
+            if let Some(objection) = self.objection(&roots, path, target) {
                 return self.outside.verdict(|| objection);
             }
         }

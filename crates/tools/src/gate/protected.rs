@@ -1,13 +1,13 @@
 //! A gate for files that must not change.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_env::ExecutionEnvironment;
 
-use super::{Gate, Permission, Verdict};
+use super::{Gate, Permission, Verdict, write_locations};
 use crate::call::PreparedCall;
 
 /// Names below `.git` whose content runs programs, or decides which.
@@ -76,8 +76,9 @@ impl Gate for ProtectedPathGate {
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
         for path in call.writes() {
-            let real: Option<PathBuf> = self.env.canonicalize(path).await.ok();
-            if let Some(name) = self.protected(path).or_else(|| self.protected(real.as_deref()?)) {
+            let locations = write_locations(self.env.as_ref(), path).await.unwrap_or_default();
+            let of_location = || locations.iter().find_map(|location| self.protected(location));
+            if let Some(name) = self.protected(path).or_else(of_location) {
                 let verdict = self.permission.verdict(|| format!("{} is protected", path.display()));
                 return verdict.with_rule(format!("protected {name}"));
             }

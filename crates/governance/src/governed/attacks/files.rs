@@ -16,6 +16,14 @@ fn patches(patch: &str) -> Vec<(&'static str, Value)> {
     vec![("apply_patch", json!({"patch": format!("*** Begin Patch\n{patch}\n*** End Patch")}))]
 }
 
+fn reads_many(path: &str) -> Vec<(&'static str, Value)> {
+    vec![("read_many_files", json!({ "paths": [path] }))]
+}
+
+fn searches(path: &str) -> Vec<(&'static str, Value)> {
+    vec![("grep", json!({"pattern": "SECR.T", "path": path}))]
+}
+
 fn has_new(scene: &Scene, _: &str) -> bool {
     scene.exists(NEW)
 }
@@ -33,6 +41,38 @@ fn source_changed(scene: &Scene, _: &str) -> bool {
 }
 
 pub(super) const ATTACKS: &[Attack] = &[
+    attack("`read_many_files` of keys by a pattern", Guard::Hidden, |_| reads_many("k*/*"), knows),
+    attack("`grep` above what a grant excepts", Guard::Exception, |_| searches("."), knows),
+    attack("`read_many_files` above what a grant excepts", Guard::Exception, |_| reads_many("k*/*"), knows),
+    attack(
+        "`glob` above what a grant excepts",
+        Guard::Exception,
+        |_| vec![("glob", json!({"pattern": "**/*"}))],
+        |_, results| results.contains("keys/key"),
+    ),
+    attack("`grep` above what a rule denies to read", Guard::DenyRead, |_| searches("."), knows),
+    attack("`read_many_files` of what a rule denies to read", Guard::DenyRead, |_| reads_many("k*/*"), knows),
+    attack(
+        "`apply_patch` that deletes a link outside",
+        Guard::Grant,
+        |_| patches("*** Delete File: ../outside/back"),
+        |scene, _| scene.at("../outside/back").symlink_metadata().is_err(),
+    ),
+    attack(
+        "`apply_patch` that moves a link outside",
+        Guard::Grant,
+        |_| patches("*** Update File: ../outside/back\n*** Move to: src/moved\n@@\n-old\n+new"),
+        |scene, _| scene.at("../outside/back").symlink_metadata().is_err(),
+    ),
+    attack(
+        "`apply_patch` that deletes a link against a rule that denies",
+        Guard::DenyRule,
+        |scene| {
+            std::fs::write(scene.at("bin/id"), "x\n").unwrap();
+            patches("*** Delete File: src/id")
+        },
+        |scene, _| scene.at("src/id").symlink_metadata().is_err(),
+    ),
     attack("`write_file` by an absolute path", Guard::Grant, |scene| writes(scene.text(NEW)), has_new),
     attack("`write_file` by `..`", Guard::Grant, |_| writes("src/../../outside/new"), has_new),
     attack("`write_file` through a link to a directory", Guard::Grant, |_| writes("out/new"), has_new),
