@@ -425,6 +425,9 @@ impl Machine {
             | Phase::Compacting { .. } => {
                 if self.ending.is_some() {
                     self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
+                } else {
+                    // The response to a request of the process before does not come any more.
+                    self.await_request();
                 }
             }
             Phase::Resting | Phase::CleaningUp => {}

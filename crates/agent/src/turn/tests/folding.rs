@@ -102,6 +102,19 @@ fn well_formed(machine: &Machine) -> Result<(), String> {
     Ok(())
 }
 
+/// A response to a request of the process before does not come after a resume, also if the next request waits for a context.
+#[test]
+fn folding_awaits_another_request_after_a_resume() {
+    let mut harness = Harness::with(TurnLimits::default());
+    let steps = [Step::Submit, Step::Load(true), Step::Change, Step::Resume];
+    for step in steps.into_iter().chain([Step::Say("late", Finish::Stop, None)]) {
+        take(&mut harness, &step);
+    }
+    let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
+    assert_eq!(Kept::of(&folded), Kept::of(&harness.machine));
+    assert_eq!(folded.history.len(), 1, "only the input");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
