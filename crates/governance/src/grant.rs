@@ -92,6 +92,9 @@ pub struct Grant {
 }
 
 /// Limit on an argument of some tools.
+///
+/// Arguments are compared as text, also commands: `ls*` for `/command` allows `ls; rm x` too. Commands are told apart by
+/// [rules](crate::Rules), which take them to pieces; in a grant, list complete commands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
