@@ -1,6 +1,7 @@
 //! Ways of a command to reach beyond its task: by what the user runs later, by what serves others, and by Pintle's own files.
 
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 
 use pintle_testkit::Dialect;
 
@@ -32,10 +33,17 @@ const ATTACKS: [(&str, &str); 12] = [
     ),
 ];
 
+/// Returns a directory that is not below `/tmp`. That is another one within the sandbox: what is written there gets nowhere.
+fn outside_tmp() -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let bases = [PathBuf::from(env!("CARGO_TARGET_TMPDIR"))].into_iter().chain(home);
+    let mut outside = bases.filter(|base| !base.starts_with("/tmp") && !base.starts_with("/var/tmp"));
+    outside.next().expect("a directory outside of /tmp")
+}
+
 /// Returns the numbers of the attacks that succeed in a run with these flags.
 fn successful(flags: &[&str]) -> Vec<usize> {
-    // Not in `/tmp`, which is another directory within the sandbox.
-    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = tempfile::tempdir_in(outside_tmp()).unwrap();
     for name in [".cargo/registry", ".npm", ".ssh", ".local/bin", "config", "state"] {
         std::fs::create_dir_all(home.path().join(name)).unwrap();
     }
