@@ -193,7 +193,11 @@ proptest! {
             Preparation::Ask { .. } => panic!("a grant does not ask"),
         };
 
-        let real = tree.real(&without_dots(&tree.root.join("w").join(&path)));
+        let plain = without_dots(&tree.root.join("w").join(&path));
+        let real = tree.real(&plain);
+        // A call that changes a link may change what it leads to, or the link.
+        let link = plain.parent().and_then(|parent| tree.real(parent)).zip(plain.file_name());
+        let link = link.map_or_else(|| plain.clone(), |(parent, name)| parent.join(name));
         let needed = match tool {
             "read_file" | "grep" => EffectCeiling::Read,
             "write_file" => EffectCeiling::Write,
@@ -202,7 +206,7 @@ proptest! {
         let is_within = match (tool, &real) {
             ("shell", _) => true,
             (_, None) => false,
-            ("write_file", Some(real)) => writes.contains(&tree.root, real),
+            ("write_file", Some(real)) => writes.contains(&tree.root, real) && writes.contains(&tree.root, &link),
             // A directory is read with everything below it.
             (_, Some(real)) => reads.contains(&tree.root, real) && !reads.excludes_below(&tree.root, real),
         };
