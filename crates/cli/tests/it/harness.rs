@@ -14,7 +14,7 @@ pub(crate) const KEY: &str = "sk-very-secret";
 pub(crate) fn pintle(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
     command.args(arguments).env_clear().stdin(Stdio::null());
-    for name in ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TMPDIR"] {
+    for name in ["PATH", "HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TMPDIR"] {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
         }
@@ -22,6 +22,8 @@ pub(crate) fn pintle(arguments: &[&str]) -> Command {
     // Sessions of tests are not those of the user.
     command.env("PINTLE_CONFIG_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-configuration"));
     command.env("PINTLE_STATE_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
+    // Each project has caches of its own, with a copy of cargo's index: tens of megabytes for each test.
+    command.env("CARGO_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-crates"));
     command
 }
 
