@@ -1,26 +1,29 @@
 //! Asks the user at the terminal: about calls that need approval, and the questions of the model.
 
+mod effect;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pintle_agent::{ApprovalRequest, Approver, Decision, Principal, SubagentOrigin};
+use pintle_agent::{ApprovalRequest, Approver, Decision, Principal};
 use pintle_governance::{Mode, Policy, PresentPlan};
 use pintle_tools::gate::Permission;
-use pintle_tools::{ChangeKind, Effect, FileChange, OUTSIDE_SANDBOX, SandboxSide};
+use pintle_tools::{OUTSIDE_SANDBOX, SandboxSide};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::effect::{Detail, effect, title};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::APPROVAL_SOURCE;
 use crate::process_env;
-use crate::render::{self, Section, Style, TerminalSize, call_key, diff_lines};
+use crate::render::{self, Section, Style, TerminalSize, call_key};
 
 /// Prompt for a question of the model that is already on screen.
 const ANSWER_PROMPT: &str = "(type an answer, or press Enter to end)";
@@ -60,6 +63,8 @@ struct Shared {
     gone: CancellationToken,
     /// Whether decisions come from elsewhere if there is no terminal.
     waits: bool,
+    /// Whether a conversation shows the requests and decides.
+    is_in_conversation: bool,
     /// Who answers.
     principal: Option<Principal>,
 }
@@ -95,6 +100,15 @@ impl Prompter {
         let mut prompter = Self::of_process(style);
         if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
             (shared.principal, shared.waits) = (principal, waits);
+        }
+        prompter
+    }
+
+    /// Returns a prompter that asks nothing: a conversation shows the requests of its session, and decides.
+    pub(crate) fn in_conversation(principal: Option<Principal>) -> Self {
+        let mut prompter = Self::new(None);
+        if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
+            (shared.principal, shared.is_in_conversation) = (principal, true);
         }
         prompter
     }
@@ -138,6 +152,7 @@ impl Prompter {
             keeps_requests: AtomicBool::new(false),
             gone: CancellationToken::new(),
             waits: false,
+            is_in_conversation: false,
             principal: None,
         };
         Self { shared: Arc::new(shared) }
@@ -178,9 +193,9 @@ impl Prompter {
         self.shared.shown.send_modify(|shown| shown.push(key.to_owned()));
     }
 
-    /// Returns whether there is a terminal.
+    /// Returns whether there is somebody to ask.
     pub(crate) fn is_attended(&self) -> bool {
-        self.shared.terminal.is_some()
+        self.shared.terminal.is_some() || self.shared.is_in_conversation
     }
 
     /// Asks a question of the model once everything up to `key` has been [shown](Self::mark_shown). Returns `None` if the
@@ -225,6 +240,9 @@ impl Approver for Prompter {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
         let _asking = Asking::new(&self.shared.asking);
         let Some(terminal) = &self.shared.terminal else {
+            if self.shared.is_in_conversation {
+                return std::future::pending().await;
+            }
             if self.shared.waits {
                 // The decision comes through the inbox of the session.
                 console::notice(&format!("{} waits for `pintle approvals decide`", request.tool_name));
@@ -265,7 +283,7 @@ impl Approver for Prompter {
 
     fn principal(&self) -> Option<Principal> {
         // Nobody decides where there is no terminal.
-        self.shared.terminal.as_ref().and(self.shared.principal.clone())
+        self.shared.principal.clone().filter(|_| self.is_attended())
     }
 }
 
@@ -394,9 +412,8 @@ pub(crate) fn inside(arguments: &Value) -> Value {
 
 /// Formats the question whether a call may run, with its effect.
 fn approval_question(request: &ApprovalRequest, size: TerminalSize, style: Style) -> String {
-    let origin = request.origin.as_ref().map(origin_prefix).unwrap_or_default();
-    let head = format!("{origin}{} ({})", request.tool_name, request.reason);
-    let mut details = details(request);
+    let head = format!("{} ({})", title(request), request.reason);
+    let mut details: Vec<Section> = effect(request).into_iter().map(section).collect();
     let rules = request.suggested_rules.join(", ");
     let side = request.sandbox.map_or_else(String::new, |side| format!(" {}", side.as_words()));
     let prompt = match rules.chars().count() {
@@ -415,63 +432,12 @@ fn approval_question(request: &ApprovalRequest, size: TerminalSize, style: Style
     render::question(&head, &details, &prompt, size, style)
 }
 
-/// Names the subagent that makes the call.
-fn origin_prefix(origin: &SubagentOrigin) -> String {
-    let depth = if origin.depth > 1 { format!(" at depth {}", origin.depth) } else { String::new() };
-    format!("{}{depth}: ", origin.agent_id)
-}
-
-/// Returns the diff of the call, or its arguments if there is none. A failed dry run is mentioned, since the real call may
-/// still succeed.
-fn details(request: &ApprovalRequest) -> Vec<Section> {
-    let dry_run = request.dry_run.as_ref();
-    if let Some(diff) = dry_run.and_then(|dry_run| diff_section(&dry_run.changes)) {
-        return vec![diff];
+fn section(detail: Detail) -> Section {
+    match detail {
+        Detail::Lines(lines) => Section::plain(lines),
+        Detail::Text(text) => Section::text(&text),
+        Detail::Diff(lines) => Section::diff(lines.iter().map(String::as_str)),
     }
-    let failure = dry_run.and_then(|dry_run| dry_run.failure.as_ref());
-    let failure = failure.map(|failure| Section::text(&format!("a dry run failed:\n{failure}\narguments:")));
-    failure.into_iter().chain(argument_sections(request)).collect()
-}
-
-/// Returns the command below its other arguments, the text of a plan, or all arguments as JSON.
-fn argument_sections(request: &ApprovalRequest) -> Vec<Section> {
-    if is_plan(request)
-        && let Some(plan) = request.arguments.get("plan").and_then(Value::as_str)
-    {
-        return vec![Section::text(plan)];
-    }
-    if request.effect == Effect::Execute
-        && let Some(sections) = command_sections(&request.arguments)
-    {
-        return sections;
-    }
-    vec![Section::text(&serde_json::to_string_pretty(&request.arguments).unwrap_or_default())]
-}
-
-/// Returns the command line verbatim, below the other arguments: its working directory matters as much as its text.
-fn command_sections(arguments: &Value) -> Option<Vec<Section>> {
-    let fields = arguments.as_object()?;
-    let (name, command) =
-        ["command", "cmd"].into_iter().find_map(|name| Some((name, fields.get(name)?.as_str()?)))?;
-    let others = fields.iter().filter(|(field, value)| *field != name && !value.is_null());
-    let others: Vec<String> = others.map(|(field, value)| format!("{field}: {value}")).collect();
-    Some(vec![Section::plain(others), Section::text(command)])
-}
-
-/// Returns the lines of all diffs, or `None` unless every change has one: the user must see the complete effect.
-fn diff_section(changes: &[FileChange]) -> Option<Section> {
-    let is_visible = |change: &FileChange| !change.diff.is_empty() && has_honest_header(change);
-    let all = !changes.is_empty() && changes.iter().all(is_visible);
-    all.then(|| Section::diff(changes.iter().flat_map(|change| diff_lines(&change.diff))))
-}
-
-/// Returns whether the diff's header can be trusted: with a line end in its name, a file could pose as another.
-fn has_honest_header(change: &FileChange) -> bool {
-    let from = match &change.kind {
-        ChangeKind::Renamed { from } => from.as_str(),
-        ChangeKind::Added | ChangeKind::Modified | ChangeKind::Deleted => "",
-    };
-    !change.path.contains(char::is_control) && !from.contains(char::is_control)
 }
 
 #[cfg(test)]

@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
 /// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Converse in the terminal; `pintle [PROMPT]` does the same
+    #[command(after_help = exit::TABLE)]
+    Chat(Box<RunArgs>),
     /// Run a task in a directory, with tools
     #[command(after_help = exit::TABLE)]
     Run(Box<RunArgs>),

@@ -1,5 +1,6 @@
 //! Parses the command line of this process and reports usage errors.
 
+mod conversation;
 mod given;
 mod hint;
 
@@ -23,7 +24,7 @@ use crate::render;
 ///
 /// The exit status, if the arguments ask for help or are invalid.
 pub(crate) fn parse() -> Result<Arguments, Exit> {
-    let args: Vec<OsString> = std::env::args_os().collect();
+    let args = own_arguments();
     arguments(&args).map_err(|error| {
         let kind = error.kind();
         let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -42,16 +43,23 @@ pub(crate) fn parse() -> Result<Arguments, Exit> {
 ///
 /// A usage failure.
 pub(crate) fn parse_with(flags: Vec<String>) -> Result<Arguments, Failure> {
-    let mut args: Vec<OsString> = std::env::args_os().collect();
+    let mut args = own_arguments();
     let after_subcommand = args.len().min(2);
     args.splice(after_subcommand..after_subcommand, flags.into_iter().map(OsString::from));
     arguments(&args).map_err(|error| usage_failure(&error))
 }
 
+/// Returns the arguments of this process, with the subcommand that they go without.
+fn own_arguments() -> Vec<OsString> {
+    conversation::named(std::env::args_os().collect())
+}
+
 fn arguments(args: &[OsString]) -> Result<Arguments, clap::Error> {
     let matches = Arguments::command().try_get_matches_from(args)?;
     let mut arguments = Arguments::from_arg_matches(&matches)?;
-    if let (Command::Run(run), Some(matches)) = (&mut arguments.command, matches.subcommand_matches("run")) {
+    if let Command::Chat(run) | Command::Run(run) = &mut arguments.command
+        && let Some((_, matches)) = matches.subcommand()
+    {
         run.session.given = given::remember(matches);
     }
     Ok(arguments)

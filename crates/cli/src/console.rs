@@ -1,5 +1,7 @@
 //! Standard output and standard error.
 
+pub(crate) mod modes;
+
 use std::io::{self, IsTerminal as _, Write as _};
 use std::mem;
 use std::os::fd::AsFd;
@@ -9,6 +11,7 @@ use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::{QueueSelector, tcflush, tcgetpgrp, tcgetwinsize};
 use tokio::io::{AsyncWriteExt as _, Stdout};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -17,6 +20,9 @@ use crate::render::{Style, TerminalSize, sanitize};
 
 /// Position of the cursor, which both streams move and several tasks write to.
 static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::LineStart);
+
+/// Takes notices while a conversation has the terminal.
+static NOTICES: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
 /// Position of the terminal's cursor after the last write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,8 +177,19 @@ pub(crate) fn report(failure: &Failure) {
     let _ = write!(io::stderr(), "{}", sanitize(failure.details()));
 }
 
+/// Returns the notices from now on, until the receiver is dropped. They are not written meanwhile.
+pub(crate) fn divert_notices() -> UnboundedReceiver<String> {
+    let (sender, notices) = unbounded_channel();
+    *NOTICES.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+    notices
+}
+
 /// Writes a message to standard error, on a line of its own.
 pub(crate) fn notice(message: &str) {
+    let taker = NOTICES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if taker.is_some_and(|taker| taker.send(single_line(message)).is_ok()) {
+        return;
+    }
     // As in `report`.
     let _ = io::stderr().write_all(format!("{}pintle: {}\n", line_start(), single_line(message)).as_bytes());
 }

@@ -34,7 +34,11 @@ unsafe extern "C" {
 /// No other thread of this process may be running.
 pub(crate) unsafe fn hide_secrets(process_env: &ProcessEnv, command: &Command) {
     make_undumpable();
-    let is_local = !matches!(command, Command::Run(args) if args.environment.env != EnvSpec::Local);
+    let is_local = if let Command::Chat(args) | Command::Run(args) = command {
+        args.environment.env == EnvSpec::Local
+    } else {
+        true
+    };
     for (name, value) in process_env.variables() {
         if is_provider_key(&name) || is_local && is_withheld(&name, &value) {
             // SAFETY: the caller guarantees that there is no other thread.

@@ -119,6 +119,7 @@ async fn listen(
     // Exit even if a process is still alive or the terminal does not accept output.
     let _ = tokio::time::timeout(KILL_TIMEOUT, killed).await;
     let restored = tokio::task::spawn_blocking(|| {
+        console::modes::restore();
         console::clear_live_region();
         console::discard_typeahead();
     });

@@ -37,6 +37,7 @@ mod route;
 mod rules;
 mod run;
 mod sessions;
+mod terminal;
 mod timeout;
 mod tools;
 mod toolset;
@@ -107,6 +108,7 @@ async fn run_and_report(command: Command, process_env: &ProcessEnv) -> Result<Ex
 
 async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match command {
+        Command::Chat(args) => run::chat(*args, process_env).await,
         Command::Run(args) => run::run(*args, process_env).await,
         Command::Ask(args) => ask::ask(*args, process_env).await,
         Command::Sessions(args) => sessions::sessions(args, process_env).await,

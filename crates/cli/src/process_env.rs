@@ -33,6 +33,13 @@ pub(crate) struct ProcessEnv {
 }
 
 impl ProcessEnv {
+    /// An environment with these variables.
+    #[cfg(test)]
+    pub(crate) fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
+        let variables = variables.into_iter();
+        Self { variables: variables.map(|(name, value)| (name.into(), value.to_owned())).collect() }
+    }
+
     /// Reads the environment of this process.
     pub(crate) fn capture() -> Self {
         Self { variables: std::env::vars_os().collect() }
@@ -135,6 +142,24 @@ impl ProcessEnv {
             file.persist(path).map(drop).map_err(|error| error.error)
         };
         write().map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
+    }
+
+    /// Appends to a text file that only the user can read. It is created, with its directory.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    pub(crate) fn append_private(&self, path: &Path, text: &str) -> Result<(), Failure> {
+        use std::io::Write as _;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let append = || {
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            let mut file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+            // In one piece, since another process may append as well.
+            file.write_all(text.as_bytes())
+        };
+        append()
+            .map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
     }
 
     /// Copies a file or a link from below one directory to the same place below another, with its mode.

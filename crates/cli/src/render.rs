@@ -1,19 +1,26 @@
 //! Formats events for standard output. Pure: turns events into text and performs no I/O.
 
 mod activity;
+mod call;
+mod diff;
 mod draft;
 mod drafts;
 mod json;
+mod line;
 mod live;
 mod live_region;
+mod markdown;
+mod note;
 mod question;
 mod sanitize;
 mod style;
 mod subagent_names;
 mod summary;
 mod text;
-mod width;
+mod transcript;
+pub(crate) mod width;
 mod word_wrap;
+mod wrap;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,20 +29,24 @@ use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
 use pintle_llm::Usage;
 use serde::Serialize;
 
-pub(crate) use self::activity::TICK;
+pub(crate) use self::activity::{Activity, TICK};
+pub(crate) use self::diff::diff;
 pub(crate) use self::json::{failure_line, json_line};
+pub(crate) use self::line::{Colour, Depth, Face, Line};
 pub(crate) use self::live::Frame;
 use self::live::LiveView;
 pub(crate) use self::live_region::TerminalSize;
 pub(crate) use self::question::{Section, model_question, question};
-pub(crate) use self::sanitize::{diff_lines, escape_hidden, sanitize};
+pub(crate) use self::sanitize::{Sanitizer, diff_lines, escape_hidden, is_safe, sanitize};
 pub(crate) use self::style::Style;
 pub(crate) use self::subagent_names::call_key;
 use self::subagent_names::call_key_of;
-pub(crate) use self::summary::{amount_of_budget, parse_amount};
+pub(crate) use self::summary::{amount_of_budget, parse_amount, plural};
 pub(crate) use self::text::Detail;
 use self::text::TextView;
+pub(crate) use self::transcript::Transcript;
 pub(crate) use self::word_wrap::WordWrapper;
+pub(crate) use self::wrap::{Margins, break_anywhere, expand_tabs, wrap};
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::failure::Failure;

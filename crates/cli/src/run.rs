@@ -34,6 +34,7 @@ use crate::prompt_source;
 use crate::render::{Detail, View};
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Origin, Place, Selected, Sessions};
+use crate::terminal::{self, Begun, HistoryFile, Surroundings};
 use crate::timeout;
 use crate::toolset;
 
@@ -46,6 +47,28 @@ const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// A failure for every outcome other than success.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    on_surface(Surface::Transcript, args, process_env).await
+}
+
+/// Converses in the terminal.
+///
+/// # Errors
+///
+/// A usage failure without a terminal, else a failure that keeps the conversation from beginning, or ends it.
+pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    terminal::require(process_env)?;
+    on_surface(Surface::Conversation, args, process_env).await
+}
+
+/// Through what the user sees a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Surface {
+    /// One task, with everything that happens.
+    Transcript,
+    Conversation,
+}
+
+async fn on_surface(surface: Surface, args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let selected = sessions::select(&args, process_env).await?;
     // A session remembers the mode that it started with, and the record has the present one.
     let is_mode_given = args.policy.mode.is_some();
@@ -55,7 +78,8 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
     };
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
-    let needs_no_prompt = args.session.goes_on() && args.prompt.is_absent();
+    let may_go_without = args.session.goes_on() || surface == Surface::Conversation;
+    let needs_no_prompt = may_go_without && args.prompt.is_absent();
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
     let model = Model::from_args(&args.model, process_env).await?;
@@ -70,7 +94,7 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
     let kept = keep(&args, selected, &model, worktree, process_env).await?;
     let environment = interrupts.race(target.connect()).await?;
     environment.kill_on_second_signal(&interrupts);
-    let run = SessionRun { args: &args, is_mode_given, prompt, kept, model: &model };
+    let run = SessionRun { surface, args: &args, is_mode_given, prompt, kept, model: &model };
     let result = run.execute(&environment, process_env, &interrupts).await;
     // The session closes the environment itself, but it may not have been created.
     let closed = environment.close().await;
@@ -116,6 +140,7 @@ async fn in_worktree(
 
 /// Session in which a run happens.
 struct SessionRun<'a> {
+    surface: Surface,
     args: &'a RunArgs,
     /// Whether this command line sets the mode.
     is_mode_given: bool,
@@ -162,11 +187,14 @@ impl SessionRun<'_> {
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
     ) -> Result<Exit, Failure> {
-        let Self { args, is_mode_given, prompt, kept, model } = self;
+        let Self { surface, args, is_mode_given, prompt, kept, model } = self;
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
-        let prompter = Prompter::from_process(style, process_env.principal(), args.wait_approval);
+        let prompter = match surface {
+            Surface::Transcript => Prompter::from_process(style, process_env.principal(), args.wait_approval),
+            Surface::Conversation => Prompter::in_conversation(process_env.principal()),
+        };
         let budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
         let config = config(args)
             .with_budget(budget::of_session(&budget))
@@ -209,6 +237,28 @@ impl SessionRun<'_> {
         beginning.sandbox = Some(env_session.sandbox().on_record().to_owned());
         session.handle().record_policy(beginning).await.or_failed("cannot start the session")?;
         let unfinished = session.resumed();
+        if surface == Surface::Conversation {
+            let begun =
+                Begun { session, prompt, unfinished, is_kept, effort: args.model.reasoning_effort.clone() };
+            let surroundings = Surroundings {
+                model,
+                policy: &policy,
+                directory: &directory,
+                environment: format!("{name}, {}", env_session.sandbox().on_record()),
+                tools: Arc::clone(&environment),
+                history: is_kept
+                    .then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env))
+                    .flatten(),
+                has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
+                notices: console::divert_notices(),
+            };
+            terminal::converse(begun, surroundings, process_env, interrupts).await?;
+            return if interrupts.is_interrupted() {
+                Err(Failure::silent(Exit::Interrupted))
+            } else {
+                Ok(Exit::Done)
+            };
+        }
         if prompt.is_none() && unfinished.is_none() {
             let id = session.id().clone();
             session.suspend().await;

@@ -3,7 +3,7 @@ use std::sync::Mutex as StdMutex;
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_tools::pipeline::DryRun;
-use pintle_tools::{ChangeKind, FileChange};
+use pintle_tools::{ChangeKind, Effect, FileChange};
 use serde_json::json;
 use tokio::io::{AsyncWriteExt as _, DuplexStream};
 

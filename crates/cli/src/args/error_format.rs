@@ -47,7 +47,8 @@ impl Command {
             Self::Run(args) => args.output,
             Self::Demo(args) => args.output,
             // These write either their complete output or nothing.
-            Self::Tools(_)
+            Self::Chat(_)
+            | Self::Tools(_)
             | Self::Models(_)
             | Self::Prompt(_)
             | Self::Sessions(_)

@@ -1,30 +1,20 @@
-//! Hints for a task that was given without a subcommand or without quotes.
+//! Hints for a prompt that was given without quotes.
 
 use std::ffi::OsString;
 
-use clap::CommandFactory as _;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-
-use crate::args::Arguments;
+use clap::error::{ContextKind, ContextValue};
 
 /// Longest task that a hint repeats, in characters.
 const MAX_TASK: usize = 100;
 
-/// Returns a corrected command line if the parser rejected words that look like a task.
+/// Returns a corrected command line if the parser rejected words that look like a prompt.
 pub(super) fn for_error(error: &clap::Error, args: &[OsString]) -> Option<String> {
     let args: Vec<&str> = args.iter().filter_map(|argument| argument.to_str()).collect();
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         Some(_) | None => None,
     };
-    if error.kind() == ErrorKind::InvalidSubcommand {
-        let word = context(ContextKind::InvalidSubcommand)?;
-        let is_typo = error.get(ContextKind::SuggestedSubcommand).is_some() || is_anagram_of_command(word);
-        let words = args.iter().position(|argument| *argument == word).and_then(|start| args.get(start..))?;
-        let is_task = word.contains(char::is_whitespace) || !is_typo;
-        return is_task.then(|| format!("to run a task: {}", command_line("run", words)));
-    }
-    let name = args.get(1).filter(|name| matches!(**name, "run" | "ask"))?;
+    let name = args.get(1).filter(|name| matches!(**name, "ask" | "chat" | "run"))?;
     let extra = context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
     // The prompt is the word before the first surplus one.
     let prompt =
@@ -33,28 +23,20 @@ pub(super) fn for_error(error: &clap::Error, args: &[OsString]) -> Option<String
     Some(format!("to give a prompt of several words: {}", command_line(name, words)))
 }
 
-/// Returns whether the word is a permutation of a subcommand, which the parser does not count as similar.
-fn is_anagram_of_command(word: &str) -> bool {
-    let letters = |word: &str| {
-        let mut letters: Vec<char> = word.chars().collect();
-        letters.sort_unstable();
-        letters
-    };
-    Arguments::command().get_subcommands().any(|command| letters(command.get_name()) == letters(word))
-}
-
 /// Returns a command line that gives the words up to the next flag as one quoted prompt.
 fn command_line(name: &str, words: &[&str]) -> String {
     let words: Vec<&str> = words.iter().copied().take_while(|word| !word.starts_with('-')).collect();
     let prompt = words.join(" ");
+    // A conversation needs no name.
+    let pintle = if name == "chat" { "pintle".to_owned() } else { format!("pintle {name}") };
     if prompt.is_empty() || prompt.chars().count() > MAX_TASK || prompt.contains(char::is_control) {
-        return format!("pintle {name} \"PROMPT\"");
+        return format!("{pintle} \"PROMPT\"");
     }
     // Shells expand these within double quotes.
     if prompt.contains(['"', '$', '`', '\\', '!']) {
-        return format!("pintle {name} '{}'", prompt.replace('\'', r"'\''"));
+        return format!("{pintle} '{}'", prompt.replace('\'', r"'\''"));
     }
-    format!("pintle {name} \"{prompt}\"")
+    format!("{pintle} \"{prompt}\"")
 }
 
 #[cfg(test)]
@@ -62,6 +44,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+    use crate::args::Arguments;
 
     fn hint_for(arguments: &[&str]) -> Option<String> {
         let args: Vec<OsString> = ["pintle"].iter().chain(arguments).map(OsString::from).collect();
@@ -69,25 +52,21 @@ mod tests {
     }
 
     #[test]
-    fn hints_quote_the_task_and_name_the_subcommand() {
-        let cases: [(&[&str], Option<&str>); 10] = [
-            (&["fix it"], Some(r#"to run a task: pintle run "fix it""#)),
-            (&["fix", "the", "bug", "--dir", "x"], Some(r#"to run a task: pintle run "fix the bug""#)),
-            (&["run it"], Some(r#"to run a task: pintle run "run it""#)),
-            (&["say \"$HOME\" isn't it"], Some(r#"to run a task: pintle run 'say "$HOME" isn'\''t it'"#)),
-            (&["fix\x1b it"], Some(r#"to run a task: pintle run "PROMPT""#)),
+    fn hints_quote_the_prompt() {
+        let cases: [(&[&str], Option<&str>); 7] = [
+            (&["chat", "fix", "the", "bug", "--dir", "x"], Some(r#"pintle "fix the bug""#)),
+            (&["run", "fix", "it", "now"], Some(r#"pintle run "fix it now""#)),
+            (&["ask", "why", "not"], Some(r#"pintle ask "why not""#)),
+            (&["run", "say \"$HOME\"", "isn't", "it"], Some(r#"pintle run 'say "$HOME" isn'\''t it'"#)),
+            (&["run", "fix\x1b", "it"], Some(r#"pintle run "PROMPT""#)),
             (&["rnu"], None),
-            (&["--nonsense", "fix it"], None),
-            (
-                &["run", "fix", "it", "now"],
-                Some(r#"to give a prompt of several words: pintle run "fix it now""#),
-            ),
-            (&["ask", "why", "not"], Some(r#"to give a prompt of several words: pintle ask "why not""#)),
             (&["run", "fix", "--nonsense"], None),
         ];
         for (arguments, expected) in cases {
-            assert_eq!(hint_for(arguments).as_deref(), expected, "{arguments:?}");
+            let expected = expected.map(|line| format!("to give a prompt of several words: {line}"));
+            assert_eq!(hint_for(arguments), expected, "{arguments:?}");
         }
-        assert_eq!(hint_for(&[&"fix it ".repeat(100)]).unwrap(), r#"to run a task: pintle run "PROMPT""#);
+        let long = "fix it ".repeat(100);
+        assert!(hint_for(&["run", &long, "x"]).unwrap().ends_with(r#"pintle run "PROMPT""#));
     }
 }

@@ -7,8 +7,9 @@ use pintle_llm::Finish;
 
 use super::draft::{DiffLine, Draft};
 use super::drafts::Drafts;
+use super::line::{Face, Line};
 use super::live_region::TerminalSize;
-use super::style::{Highlight, Style};
+use super::style::Highlight;
 use super::{summary, width};
 
 /// Time between two redraws.
@@ -28,7 +29,7 @@ const MAX_LINES: usize = 16;
 
 /// Pending response and running calls.
 #[derive(Debug, Default)]
-pub(super) struct Activity {
+pub(crate) struct Activity {
     response: Option<PendingResponse>,
     calls: Vec<RunningCall>,
     /// Calls of the current response, with their arguments as far as they are streamed.
@@ -64,7 +65,7 @@ struct ActivityLine {
 
 impl Activity {
     /// Processes an event of the session, or of a subagent with this name.
-    pub(super) fn event(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
+    pub(crate) fn event(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
         match agent {
             None => self.session_event(event, now),
             Some(agent) => self.subagent_event(agent, event, now),
@@ -145,12 +146,12 @@ impl Activity {
     }
 
     /// Returns whether there is activity to show.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         !self.is_streaming_text && (self.response.is_some() || !self.calls.is_empty())
     }
 
     /// Formats the activity at `now`, truncated to the size of the terminal.
-    pub(super) fn lines(&self, now: Duration, size: TerminalSize, style: Style) -> Vec<String> {
+    pub(crate) fn lines(&self, now: Duration, size: TerminalSize) -> Vec<Line> {
         // Terminals differ in how they treat the last column; one row is left for the transcript.
         let (columns, rows) = (size.columns.saturating_sub(1), size.rows.saturating_sub(1).min(MAX_LINES));
         if !self.is_busy() || columns == 0 {
@@ -189,7 +190,7 @@ impl Activity {
             });
             lines.truncate(rows);
         }
-        lines.iter().map(|line| line.format(columns, style)).collect()
+        lines.iter().map(|line| line.to_line(columns)).collect()
     }
 
     fn set_reasoning(&mut self, is_reasoning: bool) {
@@ -244,25 +245,22 @@ impl ActivityLine {
         }
     }
 
-    /// Formats the line, truncated to a width.
-    fn format(&self, columns: usize, style: Style) -> String {
+    /// Returns the line, truncated to a width.
+    fn to_line(&self, columns: usize) -> Line {
         let suffix = Some(self.suffix.as_str())
             .filter(|suffix| 3 * width::columns(suffix) <= columns)
             .unwrap_or_default();
         let mut available = columns.saturating_sub(width::columns(suffix));
-        let mut line = String::new();
+        let mut line = Line::default();
         for (highlight, part) in &self.parts {
             let truncated = width::truncate(part, available);
             available = available.saturating_sub(width::columns(&truncated));
-            match highlight {
-                Some(highlight) => line.push_str(&style.highlight(*highlight, &truncated)),
-                None => line.push_str(&truncated),
-            }
-            if truncated != *part {
+            let is_cut = truncated != *part;
+            line.push(truncated, highlight.map_or(Face::PLAIN, Highlight::face));
+            if is_cut {
                 break;
             }
         }
-        line.push_str(&style.highlight(Highlight::Dim, suffix));
-        line
+        line.and(suffix, Face::DIM)
     }
 }

@@ -105,7 +105,10 @@ impl LiveView {
 
     fn lines(&self, frame: Frame) -> Vec<String> {
         match &self.activity {
-            Some(activity) if self.is_animated() => activity.lines(frame.now, frame.size, self.style),
+            Some(activity) if self.is_animated() => {
+                let lines = activity.lines(frame.now, frame.size).into_iter();
+                lines.map(|line| line.to_terminal(self.style.depth())).collect()
+            }
             Some(_) | None => Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::line::{Colour, Depth, Face};
 use super::sanitize::escape_hidden;
 use super::word_wrap::wrap;
 
@@ -31,10 +32,28 @@ pub(super) enum Highlight {
     Location,
 }
 
+impl Highlight {
+    /// Returns the look of the role.
+    pub(super) fn face(self) -> Face {
+        match self {
+            Self::Dim => Face::DIM,
+            Self::Bold => Face::BOLD,
+            Self::Success => Face::coloured(Colour::Green),
+            Self::Failure => Face::coloured(Colour::Red),
+            Self::Location => Face::coloured(Colour::Cyan),
+        }
+    }
+}
+
 impl Style {
     /// Not a terminal.
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { terminal: false, colour: false, moves: false };
+
+    /// Returns how many colours are shown.
+    pub(super) fn depth(self) -> Depth {
+        if self.colour { Depth::Sixteen } else { Depth::Plain }
+    }
 
     /// Colours the text, which must be one line without control characters.
     pub(super) fn highlight(self, highlight: Highlight, text: &str) -> String {

@@ -97,7 +97,7 @@ pub(super) fn count(count: u64) -> String {
 }
 
 /// `1 call`, `2 calls`.
-pub(super) fn plural(count: u64, noun: &str) -> String {
+pub(crate) fn plural(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", self::count(count))
 }

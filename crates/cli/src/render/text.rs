@@ -5,43 +5,24 @@ mod subagents;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::time::Duration;
 
 use pintle_agent::{EventKind, SessionEvent};
-use pintle_env::Output;
 use pintle_llm::Usage;
-use pintle_tools::{FileChange, ToolErrorKind};
+use pintle_tools::FileChange;
 
+use super::call::{CompletedCall, MAX_LINE_CHARS};
 use super::live_region::TerminalSize;
 use super::sanitize::diff_lines;
 use super::style::{Highlight, Style};
 use super::subagent_names::{SubagentNames, call_key_of};
 use super::word_wrap::WordWrapper;
-use super::{Footer, Header, summary, width};
-
-/// Tools that run commands, in all toolsets.
-const COMMAND_TOOLS: [&str; 5] = ["shell", "Bash", "run_shell_command", "exec_command", "write_stdin"];
-
-/// Maximum number of non-blank lines shown from the end of a command's output.
-const COMMAND_LINES: usize = 6;
-
-/// Maximum number of lines shown from the end of a command's output, including blank ones.
-const COMMAND_LINES_WITH_BLANKS: usize = 18;
-
-/// Number of lines shown from the start of another tool's error.
-const FAILURE_LINES: usize = 3;
+use super::{Footer, Header, note, summary, width};
 
 /// Maximum number of lines shown per diff.
 const DIFF_LINES: usize = 120;
 
-/// Maximum length of a line of output, in characters.
-const MAX_LINE_CHARS: usize = 160;
-
 /// Maximum length of a diff line, in characters. Generated files may consist of a single line.
 const MAX_DIFF_LINE_CHARS: usize = 500;
-
-/// Bytes read from the start or the end of a tool's output.
-const OUTPUT_BYTES: usize = 4 << 10;
 
 /// Prefix of reasoning text.
 const REASONING: &str = "[reasoning] ";
@@ -55,16 +36,6 @@ pub(crate) enum Detail {
     Normal,
     /// Transcript with reasoning, requests and token counts.
     Verbose,
-}
-
-/// Status of a completed call.
-#[derive(Debug)]
-enum Status {
-    Succeeded,
-    /// Its command exited with this non-zero code. That is a result, neither a success nor a failure.
-    Exited(i32),
-    /// It failed, for this reason.
-    Failed(Cow<'static, str>),
 }
 
 /// Formats events as a transcript.
@@ -164,79 +135,21 @@ impl TextView {
             EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
                 self.subagent_lifecycle(None, &event.kind)
             }
-            EventKind::ApprovalRequested { tool_name, reason, .. } => {
-                self.note("approval", &format!("{tool_name} needs approval: {reason}"))
-            }
-            EventKind::SteeringInjected { content } => self.note("steering", content),
-            EventKind::CompactionStart { .. } => {
-                self.note("compacting", "summarizing the conversation so far")
-            }
-            EventKind::CompactionEnd { through, tokens_before, tokens_after, .. } => {
-                let [before, after] = [tokens_before, tokens_after].map(|tokens| summary::count(*tokens));
-                let entries = summary::plural(*through, "entry");
-                self.note("compacted", &format!("{entries} summarized, ~{before} to ~{after} tokens"))
-            }
-            EventKind::LoopDetection { message } => self.note("loop", message),
-            EventKind::HistoryRepaired { message } => self.note("repaired", message),
-            EventKind::Warning { message } => self.note("warning", message),
-            EventKind::BudgetReached { budget, limit, spent, needed, scope } => {
-                self.note("limit", &summary::budget(*scope, *budget, *limit, *spent, *needed))
-            }
-            EventKind::ContextFull { least_tokens, context_window } => {
-                let [least, window] = [least_tokens, context_window].map(|tokens| summary::count(*tokens));
-                self.note(
-                    "limit",
-                    &format!("the next request has at least {least} tokens, the context window {window}"),
-                )
-            }
-            EventKind::Gap { skipped } => self.note("gap", &format!("{skipped} bytes omitted")),
-            // Shown only in verbose mode, shown elsewhere, or unknown to this version.
-            EventKind::SessionStart { .. }
-            | EventKind::SessionEnd { .. }
-            | EventKind::UserInput { .. }
-            | EventKind::ProcessingEnd { .. }
-            | EventKind::ProjectLoaded(_)
-            | EventKind::RequestPrepared { .. }
-            | EventKind::AssistantTextStart {}
-            | EventKind::ReasoningStart {}
-            | EventKind::ReasoningDelta { .. }
-            | EventKind::ReasoningEnd { .. }
-            | EventKind::ModelResponse { .. }
-            | EventKind::ToolCallOutputDelta { .. }
-            | EventKind::ApprovalDecided { .. }
-            | EventKind::TurnLimit { .. }
-            | EventKind::Error { .. }
-            | _ => self.verbose(&event.kind),
+            kind @ (EventKind::SessionStart { .. } | _) => match note::note(kind) {
+                Some((label, text)) => self.note(label, &text),
+                None => self.verbose(kind),
+            },
         }
     }
 
     /// Formats a completed call after `prefix`: its result, and below it its output and changes.
     fn call_lines(&mut self, prefix: &str, subject: &str, end: &EventKind) -> String {
-        let EventKind::ToolCallEnd {
-            tool_name,
-            output,
-            error,
-            timeout_ms,
-            exit_code,
-            duration_ms,
-            changes,
-            ..
-        } = end
-        else {
-            return String::new();
-        };
-        let took = Duration::from_millis(*duration_ms);
-        let status = match (error, exit_code) {
-            (Some(kind), _) => {
-                Status::Failed(failure_label(*kind, timeout_ms.map_or(took, Duration::from_millis)))
-            }
-            (None, Some(code)) if *code != 0 => Status::Exited(*code),
-            (None, _) => Status::Succeeded,
-        };
-        let head = self.call_line(tool_name, subject, &status, took);
+        let Some(call) = CompletedCall::of(end, subject) else { return String::new() };
+        let head = call.head(self.style.moves).to_terminal(self.style.depth());
         let mut shown = self.line(&format!("{prefix}{head}"));
-        shown.push_str(&self.output_lines(tool_name, output, error.is_some()));
-        shown.extend(changes.iter().map(|change| self.change_lines(change)));
+        let output = call.output_lines().into_iter();
+        shown.extend(output.map(|line| indent(&self.style.highlight(Highlight::Dim, &line))));
+        shown.extend(call.changes.iter().map(|change| self.change_lines(change)));
         shown
     }
 
@@ -320,51 +233,6 @@ impl TextView {
         shown
     }
 
-    /// Formats the line of a call: with a mark on a terminal, with the greppable `[tool]` elsewhere.
-    fn call_line(&self, name: &str, subject: &str, status: &Status, took: Duration) -> String {
-        let name = summary::one_line(name, MAX_LINE_CHARS);
-        let (highlight, mark, label) = match status {
-            Status::Succeeded => (Highlight::Success, "✓", Cow::Borrowed("ok")),
-            Status::Exited(code) => (Highlight::Bold, "•", Cow::Owned(format!("exit {code}"))),
-            Status::Failed(label) => (Highlight::Failure, "✗", Cow::Borrowed(&**label)),
-        };
-        let took = summary::duration(took);
-        let space = if subject.is_empty() { "" } else { " " };
-        if !self.style.moves {
-            let name = self.style.highlight(Highlight::Bold, &format!("[{name}]"));
-            return format!("{name}{space}{subject} ({}, {took})", self.style.highlight(highlight, &label));
-        }
-        let (mark, name) =
-            (self.style.highlight(highlight, mark), self.style.highlight(Highlight::Bold, &name));
-        let label = match status {
-            Status::Succeeded => String::new(),
-            Status::Exited(_) | Status::Failed(_) => {
-                format!("{}, ", self.style.highlight(highlight, &label))
-            }
-        };
-        format!("{mark} {name}{space}{subject} {label}{}", self.style.highlight(Highlight::Dim, &took))
-    }
-
-    /// Returns the end of a command's output, or the start of another tool's error.
-    fn output_lines(&self, tool_name: &str, output: &Output, failed: bool) -> String {
-        // Treat an output that cannot be read back as empty.
-        let text = if COMMAND_TOOLS.contains(&tool_name) {
-            output.tail_text_lossy(OUTPUT_BYTES).unwrap_or_default()
-        } else if failed {
-            output.head_text_lossy(OUTPUT_BYTES).unwrap_or_default()
-        } else {
-            return String::new();
-        };
-        let lines: Vec<&str> = text.lines().collect();
-        let shown = if COMMAND_TOOLS.contains(&tool_name) {
-            last_lines(&lines)
-        } else {
-            lines.get(..FAILURE_LINES).unwrap_or(&lines)
-        };
-        let lines = shown.iter().map(|line| summary::output_line(line, MAX_LINE_CHARS));
-        lines.map(|line| indent(&self.style.highlight(Highlight::Dim, &line))).collect()
-    }
-
     fn change_lines(&self, change: &FileChange) -> String {
         let count = diff_lines(&change.diff).count();
         let shown = diff_lines(&change.diff).take(DIFF_LINES).map(|line| {
@@ -386,21 +254,6 @@ fn indent(line: &str) -> String {
     if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }
 }
 
-/// Returns the last lines of a command's output to show. Blank lines do not count, up to a bound. If earlier lines are
-/// omitted, the result does not start with a blank line.
-fn last_lines<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
-    let is_blank = |line: &&str| line.trim().is_empty();
-    let mut seen = 0;
-    let within = lines.iter().rev().take(COMMAND_LINES_WITH_BLANKS).take_while(|line| {
-        seen += usize::from(!is_blank(line));
-        seen <= COMMAND_LINES
-    });
-    let first = lines.len() - within.count();
-    let shown = lines.get(first..).unwrap_or_default();
-    let blank = if first == 0 { 0 } else { shown.iter().take_while(|line| is_blank(line)).count() };
-    shown.get(blank..).unwrap_or_default()
-}
-
 /// Formats token counts, with the cached part of the input.
 fn tokens(usage: &Usage) -> String {
     let part = |tokens: Option<u64>, name: &str| {
@@ -412,22 +265,6 @@ fn tokens(usage: &Usage) -> String {
     let cached = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
     let [input, output] = [usage.input_tokens, usage.output_tokens].map(summary::count);
     format!("{input} tokens in{cached}, {output} out")
-}
-
-/// Returns a label for the failure of a call; `limit` is its timeout.
-fn failure_label(kind: ToolErrorKind, limit: Duration) -> Cow<'static, str> {
-    Cow::Borrowed(match kind {
-        ToolErrorKind::TimedOut => return format!("timed out after {}", summary::duration(limit)).into(),
-        ToolErrorKind::UnknownTool => "unknown tool",
-        ToolErrorKind::InvalidArguments => "invalid arguments",
-        ToolErrorKind::Denied => "denied",
-        ToolErrorKind::NotFound => "not found",
-        ToolErrorKind::PermissionDenied => "permission denied",
-        ToolErrorKind::EditConflict => "does not apply",
-        ToolErrorKind::Cancelled => "cancelled",
-        ToolErrorKind::EnvironmentLost => "environment lost",
-        ToolErrorKind::Failed | _ => "failed",
-    })
 }
 
 #[cfg(test)]

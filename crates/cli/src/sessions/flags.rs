@@ -66,8 +66,8 @@ pub(super) fn apply(summary: &Summary, given: &Flags) -> Result<RunArgs, Failure
         }
         words.extend(values.iter().map(|value| format!("--{name}={value}")));
     }
-    let Command::Run(args) = command_line::parse_with(words)?.command else {
-        return Err(Failure::usage("a session goes on with `pintle run`"));
+    let (Command::Chat(args) | Command::Run(args)) = command_line::parse_with(words)?.command else {
+        return Err(Failure::usage("a session goes on with `pintle run` or in a conversation"));
     };
     Ok(*args)
 }

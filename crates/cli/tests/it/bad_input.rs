@@ -48,7 +48,7 @@ fn invalid_flag_values_list_valid_ones() {
         (&["run", "--provider", "scripted", "x"], &["--script"]),
         (&["run", "--dir", "/no/such/place", "--provider", "openai", "x"], &["/no/such/place"]),
         (&["ask", "--prompt-file", "/no/such/file"], &["/no/such/file"]),
-        (&["fly"], &["fly"]),
+        (&["rules", "fly"], &["fly"]),
     ];
     for (arguments, parts) in cases {
         let output = run(pintle(arguments).env("OPENAI_API_KEY", "sk-x"));
@@ -57,8 +57,8 @@ fn invalid_flag_values_list_valid_ones() {
 }
 
 #[test]
-fn task_without_subcommand_gets_a_hint() {
-    assert_clear(&run(&mut pintle(&["fix it"])), 2, &["fix it", "pintle run \"fix it\""]);
+fn prompts_without_quotes_get_a_hint() {
+    assert_clear(&run(&mut pintle(&["fix", "it"])), 2, &["pintle \"fix it\""]);
     assert_clear(&run(&mut pintle(&["run", "fix", "it"])), 2, &["pintle run \"fix it\""]);
     for typo in ["rnu", "mdels"] {
         let output = run(&mut pintle(&[typo]));

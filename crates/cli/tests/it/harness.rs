@@ -94,7 +94,7 @@ impl Harness {
         if self.dialect == Dialect::ChatCompletions {
             command.args(["--model", "local-model"]);
         }
-        if subcommand == "run" {
+        if matches!(subcommand, "chat" | "run") {
             command.arg("--dir").arg(self.directory.path());
             // The specification's tools have the same names in every dialect.
             if !arguments.contains(&"--toolset") {

@@ -13,6 +13,7 @@ mod audit;
 mod bad_input;
 mod basics;
 mod budget;
+mod chat;
 mod confinement;
 mod demo;
 mod environments;

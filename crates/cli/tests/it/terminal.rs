@@ -94,7 +94,7 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    fn resize(&self, columns: u16, rows: u16) {
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
         self.screen.shown.lock().unwrap().0.screen_mut().set_size(cells(rows), cells(columns));
         resize(&self.keyboard, columns, rows);
     }
@@ -115,6 +115,11 @@ impl Terminal {
 
     pub(crate) fn wait_for_text(&mut self, text: &str) -> String {
         self.wait_for(text, |screen| screen.contains(text))
+    }
+
+    /// Returns the number of the process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Runs the command on a new terminal that does not control it.

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::time::Duration;
 
 use pintle_agent::{Outcome, OutcomeStatus, SessionId};
 use serde_json::{Value, json};

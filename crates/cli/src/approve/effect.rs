@@ -1,0 +1,84 @@
+//! What a call that needs approval would do.
+
+use pintle_agent::{ApprovalRequest, SubagentOrigin};
+use pintle_tools::{ChangeKind, Effect, FileChange};
+use serde_json::Value;
+
+use super::is_plan;
+use crate::render::diff_lines;
+
+/// Part of what a call would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Lines(Vec<String>),
+    /// Text as it is, such as a command.
+    Text(String),
+    /// Lines of unified diffs, one below the other.
+    Diff(Vec<String>),
+}
+
+/// Returns who calls what: the name of the tool, after that of the subagent that calls it.
+pub(crate) fn title(request: &ApprovalRequest) -> String {
+    let origin = request.origin.as_ref().map(origin_prefix).unwrap_or_default();
+    format!("{origin}{}", request.tool_name)
+}
+
+/// Names the subagent that makes the call.
+fn origin_prefix(origin: &SubagentOrigin) -> String {
+    let depth = if origin.depth > 1 { format!(" at depth {}", origin.depth) } else { String::new() };
+    format!("{}{depth}: ", origin.agent_id)
+}
+
+/// Returns the diff of the call, or its arguments if there is none. A failed dry run is mentioned, since the real call may
+/// still succeed.
+pub(crate) fn effect(request: &ApprovalRequest) -> Vec<Detail> {
+    let dry_run = request.dry_run.as_ref();
+    if let Some(diff) = dry_run.and_then(|dry_run| diff(&dry_run.changes)) {
+        return vec![diff];
+    }
+    let failure = dry_run.and_then(|dry_run| dry_run.failure.as_ref());
+    let failure = failure.map(|failure| Detail::Text(format!("a dry run failed:\n{failure}\narguments:")));
+    failure.into_iter().chain(arguments(request)).collect()
+}
+
+/// Returns the command below its other arguments, the text of a plan, or all arguments as JSON.
+fn arguments(request: &ApprovalRequest) -> Vec<Detail> {
+    if is_plan(request)
+        && let Some(plan) = request.arguments.get("plan").and_then(Value::as_str)
+    {
+        return vec![Detail::Text(plan.to_owned())];
+    }
+    if request.effect == Effect::Execute
+        && let Some(sections) = command(&request.arguments)
+    {
+        return sections;
+    }
+    vec![Detail::Text(serde_json::to_string_pretty(&request.arguments).unwrap_or_default())]
+}
+
+/// Returns the command line verbatim, below the other arguments: its working directory matters as much as its text.
+fn command(arguments: &Value) -> Option<Vec<Detail>> {
+    let fields = arguments.as_object()?;
+    let (name, command) =
+        ["command", "cmd"].into_iter().find_map(|name| Some((name, fields.get(name)?.as_str()?)))?;
+    let others = fields.iter().filter(|(field, value)| *field != name && !value.is_null());
+    let others: Vec<String> = others.map(|(field, value)| format!("{field}: {value}")).collect();
+    Some(vec![Detail::Lines(others), Detail::Text(command.to_owned())])
+}
+
+/// Returns the lines of all diffs, or `None` unless every change has one: the user must see the complete effect.
+fn diff(changes: &[FileChange]) -> Option<Detail> {
+    let is_visible = |change: &FileChange| !change.diff.is_empty() && has_honest_header(change);
+    let all = !changes.is_empty() && changes.iter().all(is_visible);
+    let lines = changes.iter().flat_map(|change| diff_lines(&change.diff)).map(str::to_owned);
+    all.then(|| Detail::Diff(lines.collect()))
+}
+
+/// Returns whether the diff's header can be trusted: with a line end in its name, a file could pose as another.
+fn has_honest_header(change: &FileChange) -> bool {
+    let from = match &change.kind {
+        ChangeKind::Renamed { from } => from.as_str(),
+        ChangeKind::Added | ChangeKind::Modified | ChangeKind::Deleted => "",
+    };
+    !change.path.contains(char::is_control) && !from.contains(char::is_control)
+}

@@ -1,0 +1,60 @@
+//! Modes of the terminal: those of a conversation, and those of before.
+
+use std::io::{self, Write as _};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
+
+/// Switches on bracketed paste and reports of modified keys, as kitty and as xterm do it.
+const ENTER: &str = "\x1b[?2004h\x1b[>1u\x1b[>4;1m";
+
+/// Switches these off again, and shows the cursor.
+const LEAVE: &str = "\x1b[>4;0m\x1b[<1u\x1b[?2004l\x1b[?25h\x1b[0m";
+
+/// Modes of the terminal before, while it is in others.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Enters the modes of a conversation: keys arrive one by one, and are not shown.
+///
+/// # Errors
+///
+/// The error of the terminal, or that there is none.
+pub(crate) fn enter() -> io::Result<()> {
+    let before = tcgetattr(io::stdin())?;
+    let mut raw = before.clone();
+    raw.make_raw();
+    // What others print, such as a panic, should be readable.
+    raw.output_modes |= before.output_modes & (OutputModes::OPOST | OutputModes::ONLCR);
+    *lock() = Some(before);
+    tcsetattr(io::stdin(), OptionalActions::Flush, &raw)?;
+    write(ENTER);
+    Ok(())
+}
+
+/// Restores the modes that the terminal had before, if it is in others. Also for panics and signals.
+pub(crate) fn restore() {
+    if let Some(before) = lock().take() {
+        write(LEAVE);
+        // Fails only if the terminal is gone.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+    }
+}
+
+/// Restores the terminal before a panic is reported, from now on.
+pub(crate) fn restore_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        restore();
+        report(info);
+    }));
+}
+
+fn lock() -> std::sync::MutexGuard<'static, Option<Termios>> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(text: &str) {
+    let mut stdout = io::stdout().lock();
+    // Whoever reads next finds out that the terminal is gone.
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}

@@ -1,0 +1,261 @@
+//! Lines of styled text, and how a terminal is told to show them.
+
+use crate::render::{is_safe, width};
+
+/// Line of styled text, without a line end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    spans: Vec<Span>,
+}
+
+/// Text with one look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) text: String,
+    pub(crate) face: Face,
+}
+
+/// Look of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Face {
+    /// Colour of the text; that of the terminal if `None`.
+    pub(crate) colour: Option<Colour>,
+    pub(crate) bold: bool,
+    pub(crate) dim: bool,
+    pub(crate) italic: bool,
+    pub(crate) underlined: bool,
+    pub(crate) struck: bool,
+    pub(crate) reversed: bool,
+}
+
+/// Colour of a text, of the user's own palette: it suits the background, whatever that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Red,
+    Green,
+    Yellow,
+    Blue,
+    Magenta,
+    Cyan,
+}
+
+/// How many colours a terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Depth {
+    /// None, and no other look either.
+    Plain,
+    /// None: bold, underlined and the like only.
+    Monochrome,
+    /// Those of the user's palette.
+    Sixteen,
+}
+
+impl Face {
+    pub(crate) const PLAIN: Self = Self {
+        colour: None,
+        bold: false,
+        dim: false,
+        italic: false,
+        underlined: false,
+        struck: false,
+        reversed: false,
+    };
+    pub(crate) const BOLD: Self = Self { bold: true, ..Self::PLAIN };
+    pub(crate) const DIM: Self = Self { dim: true, ..Self::PLAIN };
+    pub(crate) const REVERSED: Self = Self { reversed: true, ..Self::PLAIN };
+
+    /// Returns the look of text in this colour.
+    pub(crate) const fn coloured(colour: Colour) -> Self {
+        Self { colour: Some(colour), ..Self::PLAIN }
+    }
+
+    /// Returns this look with what the other one adds.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            colour: other.colour.or(self.colour),
+            bold: self.bold || other.bold,
+            dim: self.dim || other.dim,
+            italic: self.italic || other.italic,
+            underlined: self.underlined || other.underlined,
+            struck: self.struck || other.struck,
+            reversed: self.reversed || other.reversed,
+        }
+    }
+
+    /// Returns the parameters that select this look (ECMA-48, Select Graphic Rendition); none for plain text.
+    fn parameters(self, depth: Depth) -> Vec<String> {
+        if depth == Depth::Plain {
+            return Vec::new();
+        }
+        let flags = [
+            (self.bold, "1"),
+            (self.dim, "2"),
+            (self.italic, "3"),
+            (self.underlined, "4"),
+            (self.reversed, "7"),
+            (self.struck, "9"),
+        ];
+        let mut parameters: Vec<String> =
+            flags.iter().filter(|(is_set, _)| *is_set).map(|(_, code)| (*code).to_owned()).collect();
+        parameters.extend(self.colour.and_then(|colour| colour.parameters(depth)));
+        parameters
+    }
+}
+
+impl Colour {
+    fn parameters(self, depth: Depth) -> Option<String> {
+        let own = match self {
+            _ if depth <= Depth::Monochrome => return None,
+            Self::Red => "31",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Blue => "34",
+            Self::Magenta => "35",
+            Self::Cyan => "36",
+        };
+        Some(own.to_owned())
+    }
+}
+
+impl Line {
+    /// Returns a line of plain text.
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Self::new(text, Face::PLAIN)
+    }
+
+    /// Returns a line with one look.
+    pub(crate) fn new(text: impl Into<String>, face: Face) -> Self {
+        let mut line = Self::default();
+        line.push(text, face);
+        line
+    }
+
+    /// Appends text.
+    pub(crate) fn push(&mut self, text: impl Into<String>, face: Face) {
+        let text = text.into();
+        match self.spans.last_mut() {
+            _ if text.is_empty() => {}
+            Some(last) if last.face == face => last.text.push_str(&text),
+            Some(_) | None => self.spans.push(Span { text, face }),
+        }
+    }
+
+    /// Appends another line.
+    pub(crate) fn append(&mut self, other: Self) {
+        for Span { text, face } in other.spans {
+            self.push(text, face);
+        }
+    }
+
+    /// Returns the line with text after it.
+    pub(crate) fn and(mut self, text: impl Into<String>, face: Face) -> Self {
+        self.push(text, face);
+        self
+    }
+
+    /// Returns the parts of the line.
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Returns whether the line has no text.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Returns the text of the line.
+    pub(crate) fn text(&self) -> String {
+        self.spans.iter().map(|span| span.text.as_str()).collect()
+    }
+
+    /// Returns the width of the line in columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.spans.iter().map(|span| width::columns(&span.text)).sum()
+    }
+
+    /// Returns the line with this look in addition.
+    pub(crate) fn with(mut self, face: Face) -> Self {
+        for span in &mut self.spans {
+            span.face = span.face.and(face);
+        }
+        self
+    }
+
+    /// Returns the line cut to a width, with an ellipsis if it was cut.
+    pub(crate) fn truncated(self, columns: usize) -> Self {
+        if self.columns() <= columns {
+            return self;
+        }
+        let mut left = columns;
+        let mut line = Self::default();
+        for Span { text, face } in self.spans {
+            let wide = width::columns(&text);
+            if wide < left {
+                left -= wide;
+                line.push(text, face);
+                continue;
+            }
+            // A span that ends exactly here is followed by others.
+            let cut = if wide == left { format!("{text}…") } else { text };
+            line.push(width::truncate(&cut, left), face);
+            break;
+        }
+        line
+    }
+
+    /// Returns what makes a terminal show the line. Characters that would control it are left out.
+    pub(crate) fn to_terminal(&self, depth: Depth) -> String {
+        let mut out = String::new();
+        for Span { text, face } in &self.spans {
+            let parameters = face.parameters(depth);
+            if !parameters.is_empty() {
+                out.push_str(&format!("\x1b[{}m", parameters.join(";")));
+            }
+            out.extend(text.chars().filter(|character| is_showable(*character)));
+            if !parameters.is_empty() {
+                out.push_str("\x1b[0m");
+            }
+        }
+        out
+    }
+}
+
+/// Returns whether a character shows something and controls nothing. Joiners and selectors have been looked at before.
+fn is_showable(character: char) -> bool {
+    is_safe(character) && character != '\n'
+        || matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+impl From<&str> for Line {
+    fn from(text: &str) -> Self {
+        Self::plain(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_shown_with_as_many_looks_as_there_are() {
+        let line = Line::new("a", Face::coloured(Colour::Red).and(Face::BOLD))
+            .and("b", Face::coloured(Colour::Cyan))
+            .and("c", Face::PLAIN);
+        let shown = [Depth::Plain, Depth::Monochrome, Depth::Sixteen]
+            .map(|depth| line.to_terminal(depth).replace('\x1b', "^"));
+        assert_eq!(shown, ["abc", "^[1ma^[0mbc", "^[1;31ma^[0m^[36mb^[0mc"]);
+    }
+
+    #[test]
+    fn nothing_in_a_line_controls_the_terminal() {
+        let line = Line::plain("a\x1b[2Jb\u{9b}2Jc\r\n\td\u{202e}e\u{7}");
+        assert_eq!(line.to_terminal(Depth::Sixteen), "a[2Jb2Jc\tde");
+    }
+
+    #[test]
+    fn lines_are_cut_by_width() {
+        let line = Line::new("ab", Face::BOLD).and("日本", Face::DIM).and("!", Face::PLAIN);
+        let cut = [7, 6, 5, 4, 3, 2, 1, 0].map(|columns| line.clone().truncated(columns).text());
+        assert_eq!(cut, ["ab日本!", "ab日…", "ab日…", "ab…", "ab…", "a…", "…", ""]);
+    }
+}

@@ -1,0 +1,188 @@
+//! Turns streamed Markdown into rows.
+//!
+//! Each line of the text is final once its end has arrived, so what is printed never changes. Only a table waits for its
+//! end, since the widths of its columns depend on all rows, and is bounded. What has not ended can be shown as it would look
+//! now.
+//!
+//! Lines stand on their own: emphasis does not reach over a line end, and a line of dashes is a rule, not the mark of a
+//! heading.
+
+mod block;
+mod highlight;
+mod inline;
+mod table;
+
+use self::block::{Block, Fence};
+use self::highlight::Highlighter;
+use self::table::Table;
+use super::line::{Face, Line};
+use super::wrap::{self, Margins, expand_tabs};
+use crate::render::Sanitizer;
+
+/// Longest line that is kept until its end. A longer one is continued in a new row.
+const MAX_LINE: usize = 4 << 10;
+
+/// Narrowest quotation, in columns. One that is nested deeper is shown as it was written.
+const MIN_QUOTE: usize = 8;
+
+/// Formatter for one text.
+#[derive(Debug, Default)]
+pub(crate) struct Markdown {
+    sanitizer: Sanitizer,
+    /// Line that has not ended.
+    pending: String,
+    /// Whether the line that has not ended continues one that was too long.
+    is_continued: bool,
+    code: Option<Code>,
+    table: Option<Table>,
+}
+
+/// Code block that has not ended.
+#[derive(Debug)]
+struct Code {
+    fence: Fence,
+    highlighter: Highlighter,
+}
+
+impl Markdown {
+    /// Takes the next piece, and returns the rows that are final.
+    pub(crate) fn push(&mut self, piece: &str, columns: usize) -> Vec<Line> {
+        let mut sanitized = String::new();
+        self.sanitizer.push(piece, &mut sanitized);
+        let mut rows = Vec::new();
+        self.take(&sanitized, columns, &mut rows);
+        rows
+    }
+
+    /// Ends the text, and returns the rows that are left.
+    pub(crate) fn end(&mut self, columns: usize) -> Vec<Line> {
+        let mut sanitized = String::new();
+        self.sanitizer.end(&mut sanitized);
+        let mut rows = Vec::new();
+        self.take(&sanitized, columns, &mut rows);
+        if !self.pending.is_empty() {
+            self.end_line(columns, &mut rows);
+        }
+        rows.extend(self.table.take().into_iter().flat_map(|table| table.rows(columns)));
+        *self = Self::default();
+        rows
+    }
+
+    /// Returns the rows of what has not ended, as they would look now.
+    pub(crate) fn preview(&self, columns: usize) -> Vec<Line> {
+        let mut rows = self.table.as_ref().map(|table| table.rows(columns)).unwrap_or_default();
+        if self.pending.is_empty() {
+            return rows;
+        }
+        if let Some(code) = &self.code {
+            let line = Line::plain(expand_tabs(&self.pending));
+            let line = if code.fence.is_closed_by(&self.pending) { line.with(Face::DIM) } else { line };
+            rows.extend(wrap::break_anywhere(&line, columns, &Margins::default()));
+        } else {
+            rows.extend(self.line(&Block::of(&self.pending), columns));
+        }
+        rows
+    }
+
+    fn take(&mut self, text: &str, columns: usize, rows: &mut Vec<Line>) {
+        let mut rest = text;
+        while let Some((line, after)) = rest.split_once('\n') {
+            self.append(line, columns, rows);
+            self.end_line(columns, rows);
+            rest = after;
+        }
+        self.append(rest, columns, rows);
+    }
+
+    /// Appends to the line that has not ended, and takes from it what makes it too long.
+    fn append(&mut self, text: &str, columns: usize, rows: &mut Vec<Line>) {
+        self.pending.push_str(text);
+        while self.pending.len() > MAX_LINE {
+            let limit = (0..=MAX_LINE).rev().find(|end| self.pending.is_char_boundary(*end)).unwrap_or(0);
+            let blank = self.pending.get(..limit).and_then(|head| head.rfind(' '));
+            let end = blank.map_or(limit, |blank| blank + 1);
+            let rest = self.pending.split_off(end);
+            self.end_line(columns, rows);
+            (self.pending, self.is_continued) = (rest, true);
+        }
+    }
+
+    fn end_line(&mut self, columns: usize, rows: &mut Vec<Line>) {
+        let line = std::mem::take(&mut self.pending);
+        let is_continued = std::mem::take(&mut self.is_continued);
+        if let Some(code) = &mut self.code {
+            let is_end = !is_continued && code.fence.is_closed_by(&line);
+            let shown = match is_end {
+                true => Line::new(expand_tabs(&line), Face::DIM),
+                false => code.highlighter.line(&expand_tabs(&line)),
+            };
+            rows.extend(wrap::break_anywhere(&shown, columns, &Margins::default()));
+            self.code = self.code.take().filter(|_| !is_end);
+            return;
+        }
+        let block = if is_continued { Block::Words { indent: 0, text: &line } } else { Block::of(&line) };
+        if let Block::Row(cells) = &block {
+            let table = self.table.get_or_insert_default();
+            table.push(cells);
+            if table.is_full() {
+                rows.extend(table.rows(columns));
+                table.forget_rows();
+            }
+            return;
+        }
+        rows.extend(self.table.take().into_iter().flat_map(|table| table.rows(columns)));
+        rows.extend(self.line(&block, columns));
+        if let Block::Fence(fence) = block {
+            self.code = Some(Code { highlighter: Highlighter::new(fence.language()), fence });
+        }
+    }
+
+    /// Returns the rows of a line that is not in a code block.
+    fn line(&self, block: &Block<'_>, columns: usize) -> Vec<Line> {
+        match block {
+            Block::Blank => vec![Line::default()],
+            Block::Rule => vec![Line::new("─".repeat(columns.min(40)), Face::DIM)],
+            Block::Heading { text } => {
+                let heading = inline::line(text).with(Face { underlined: true, ..Face::BOLD });
+                wrap::wrap(&heading, columns, &Margins::default())
+            }
+            Block::Fence(fence) => {
+                let line = Line::new(fence.line().to_owned(), Face::DIM);
+                wrap::break_anywhere(&line, columns, &Margins::default())
+            }
+            Block::Code(text) => {
+                wrap::break_anywhere(&Line::plain(expand_tabs(text)), columns, &Margins::default())
+            }
+            Block::Item { indent, marker, text } => {
+                let first = Line::plain(" ".repeat(*indent)).and(format!("{marker} "), Face::PLAIN);
+                let rest = Line::plain(" ".repeat(first.columns()));
+                wrap::wrap(&inline::line(text), columns, &Margins { first, rest })
+            }
+            Block::Quote(text) => {
+                let margin = Line::new("│ ", Face::DIM);
+                let inner = columns.saturating_sub(margin.columns());
+                if inner < MIN_QUOTE {
+                    return wrap::wrap(&Line::plain(format!("> {text}")), columns, &Margins::default());
+                }
+                let rows = self.line(&Block::of(text), inner).into_iter();
+                rows.map(|row| {
+                    let mut quoted = margin.clone();
+                    quoted.append(row.with(Face::DIM));
+                    quoted
+                })
+                .collect()
+            }
+            Block::Row(cells) => {
+                let mut table = Table::default();
+                table.push(cells);
+                table.rows(columns)
+            }
+            Block::Words { indent, text } => {
+                wrap::wrap(&inline::line(text), columns, &Margins::blank(*indent))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Colours for code.
+//!
+//! Scopes of the grammars are shown in the user's own colours, which suit the background whatever it is.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
+
+use crate::render::line::{Colour, Face, Line};
+
+/// Lines of a block that are coloured. The rest of a longer one is plain.
+const MAX_LINES: usize = 5_000;
+
+/// Longest line that is coloured, in bytes.
+const MAX_LINE: usize = 2_000;
+
+static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
+
+/// Prefixes of scopes with their looks. The longest one that fits counts.
+static FACES: LazyLock<Vec<(Scope, Face)>> = LazyLock::new(|| {
+    let faces = [
+        ("comment", Face::DIM),
+        ("string", Face::coloured(Colour::Green)),
+        ("constant", Face::coloured(Colour::Yellow)),
+        ("constant.character.escape", Face::coloured(Colour::Cyan)),
+        ("keyword", Face::coloured(Colour::Magenta)),
+        ("keyword.operator", Face::PLAIN),
+        ("storage", Face::coloured(Colour::Magenta)),
+        ("entity.name.function", Face::coloured(Colour::Blue)),
+        ("entity.name.tag", Face::coloured(Colour::Blue)),
+        ("entity.name.type", Face::coloured(Colour::Cyan)),
+        ("entity.other.attribute-name", Face::coloured(Colour::Cyan)),
+        ("support.function", Face::coloured(Colour::Blue)),
+        ("support.type", Face::coloured(Colour::Cyan)),
+        ("support.class", Face::coloured(Colour::Cyan)),
+        ("markup.inserted", Face::coloured(Colour::Green)),
+        ("markup.deleted", Face::coloured(Colour::Red)),
+        ("markup.heading", Face::BOLD),
+        ("invalid", Face::coloured(Colour::Red)),
+    ];
+    faces.into_iter().filter_map(|(scope, face)| Some((Scope::new(scope).ok()?, face))).collect()
+});
+
+/// Colours the lines of one block.
+pub(super) struct Highlighter {
+    /// `None` if the language is not known, or once a line cannot be read.
+    parser: Option<(ParseState, ScopeStack)>,
+    lines: usize,
+}
+
+impl Highlighter {
+    /// Creates a highlighter for a language by its name or file extension.
+    pub(super) fn new(language: &str) -> Self {
+        let parser = syntax(language).map(|syntax| (ParseState::new(syntax), ScopeStack::new()));
+        Self { parser, lines: 0 }
+    }
+
+    /// Colours the next line.
+    pub(super) fn line(&mut self, text: &str) -> Line {
+        self.lines += 1;
+        if self.lines > MAX_LINES || text.len() > MAX_LINE {
+            self.parser = None;
+        }
+        let Some((state, stack)) = &mut self.parser else { return Line::plain(text) };
+        let Some(line) = coloured(text, state, stack) else {
+            self.parser = None;
+            return Line::plain(text);
+        };
+        line
+    }
+}
+
+fn syntax(language: &str) -> Option<&'static SyntaxReference> {
+    // Names that the grammars do not know.
+    let language = match language.to_ascii_lowercase().as_str() {
+        "" | "text" | "plain" | "console" | "output" => return None,
+        "shell" | "zsh" | "shellsession" => "sh".to_owned(),
+        "typescript" | "ts" | "tsx" | "jsx" | "mjs" => "js".to_owned(),
+        "jsonc" | "json5" | "jsonl" => "json".to_owned(),
+        "c++" => "cpp".to_owned(),
+        "csharp" => "cs".to_owned(),
+        "patch" => "diff".to_owned(),
+        other => other.to_owned(),
+    };
+    SYNTAXES.find_syntax_by_token(&language)
+}
+
+/// Returns a line with the looks of its scopes; `None` if the grammar fails on it.
+fn coloured(text: &str, state: &mut ParseState, stack: &mut ScopeStack) -> Option<Line> {
+    let operations = state.parse_line(&format!("{text}\n"), &SYNTAXES).ok()?;
+    let mut line = Line::default();
+    let mut from = 0;
+    for (index, operation) in operations {
+        let index = index.min(text.len());
+        line.push(text.get(from..index)?, face(stack));
+        from = index;
+        stack.apply(&operation).ok()?;
+    }
+    line.push(text.get(from..)?, face(stack));
+    Some(line)
+}
+
+/// Returns the look of the innermost scope that has one.
+fn face(stack: &ScopeStack) -> Face {
+    let of_scope = |scope: &Scope| {
+        let fitting = FACES.iter().filter(|(prefix, _)| prefix.is_prefix_of(*scope));
+        fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, face)| *face)
+    };
+    stack.as_slice().iter().rev().find_map(of_scope).unwrap_or_default()
+}
+
+impl fmt::Debug for Highlighter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Highlighter").field("lines", &self.lines).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,273 @@
+//! The conversation as lines: what was said, one line per tool call, its output and its changes.
+//!
+//! Lines are final when they are returned. What is being said can be looked at before.
+
+use std::collections::HashMap;
+
+use pintle_agent::{EventKind, SessionEvent};
+use pintle_tools::FileChange;
+
+use super::call::{CompletedCall, MAX_LINE_CHARS};
+use super::line::{Colour, Face, Line};
+use super::markdown::Markdown;
+use super::subagent_names::{SubagentNames, call_key_of, qualified_name};
+use super::wrap::{self, Margins, expand_tabs};
+use super::{diff, note, sanitize, summary};
+
+/// Columns before the output of a call.
+const INDENT: usize = 4;
+
+/// Lines of a diff that are shown. The rest is in the pager.
+const DIFF_LINES: usize = 40;
+
+/// Rows of an input that are shown. The user knows the rest.
+const INPUT_ROWS: usize = 20;
+
+/// Formats the events of a session and its subagents.
+#[derive(Debug)]
+pub(crate) struct Transcript {
+    columns: usize,
+    markdown: Markdown,
+    /// Subjects of the running calls by call key.
+    calls: HashMap<String, String>,
+    subagents: SubagentNames,
+    /// Events of subagents that wait for the end of the text, with the name of the subagent.
+    deferred: Vec<(String, SessionEvent)>,
+    last: Block,
+    lines: Vec<Line>,
+}
+
+/// Last part of the transcript. Parts are separated by a blank line, except between lines about calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    Start,
+    Input,
+    /// Text of the model that has not ended.
+    Text,
+    Ended,
+    Lines,
+}
+
+impl Transcript {
+    /// Creates an empty transcript of this width.
+    pub(crate) fn new(columns: usize) -> Self {
+        Self {
+            columns,
+            markdown: Markdown::default(),
+            calls: HashMap::new(),
+            subagents: SubagentNames::default(),
+            deferred: Vec::new(),
+            last: Block::Start,
+            lines: Vec::new(),
+        }
+    }
+
+    /// Sets the width of the lines to come.
+    pub(crate) fn resize(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    /// Returns whether nothing has been said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.last == Block::Start
+    }
+
+    /// Takes the lines that are final.
+    pub(crate) fn take(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Returns the rows of the text that has not ended, as they would look now.
+    pub(crate) fn preview(&self) -> Vec<Line> {
+        self.markdown.preview(self.columns)
+    }
+
+    /// Returns the name of the subagent of an event, if it is one of a subagent.
+    pub(crate) fn subagent_of(&mut self, event: &SessionEvent) -> Option<String> {
+        self.subagents.name_of(event)
+    }
+
+    /// Takes an event of the session, or of a subagent with this name.
+    pub(crate) fn event(&mut self, event: &SessionEvent, subagent: Option<&str>) {
+        match subagent {
+            Some(agent) if self.last == Block::Text => self.deferred.push((agent.to_owned(), event.clone())),
+            Some(agent) => self.subagent_event(agent, event),
+            None => {
+                self.session_event(event);
+                if self.last != Block::Text {
+                    for (agent, event) in std::mem::take(&mut self.deferred) {
+                        self.subagent_event(&agent, &event);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Appends a labelled line, such as `[warning] …`.
+    pub(crate) fn note(&mut self, label: &str, text: &str) {
+        let text = format!("[{label}] {}", summary::one_line(text, 4 * MAX_LINE_CHARS));
+        self.line(&Line::new(text, Face::DIM));
+    }
+
+    /// Appends a line about what happened.
+    pub(crate) fn line(&mut self, line: &Line) {
+        self.separate(Block::Lines);
+        let margins = Margins { first: Line::default(), rest: Line::plain("  ") };
+        self.lines.extend(wrap::wrap(line, self.columns, &margins));
+    }
+
+    /// Appends lines that belong to the one before, broken anywhere.
+    pub(crate) fn below(&mut self, lines: impl IntoIterator<Item = Line>) {
+        for line in lines {
+            let margins = if line.is_empty() { Margins::default() } else { Margins::blank(INDENT) };
+            self.lines.extend(wrap::break_anywhere(&line, self.columns, &margins));
+        }
+    }
+
+    fn session_event(&mut self, event: &SessionEvent) {
+        match &event.kind {
+            EventKind::UserInput { content } => self.input(content, Face::BOLD),
+            EventKind::SteeringInjected { content } => self.input(content, Face::PLAIN),
+            EventKind::AssistantTextDelta { delta } => self.text(delta),
+            EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
+            EventKind::ToolCallStart { call_id, arguments, .. } => {
+                self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
+            }
+            EventKind::ToolCallEnd { call_id, .. } => {
+                let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
+                self.call(None, &subject, &event.kind);
+            }
+            EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
+                self.subagent_lifecycle(None, &event.kind);
+            }
+            EventKind::Error { error } => {
+                let message = summary::one_line(&error.message, 4 * MAX_LINE_CHARS);
+                self.line(&Line::new("✗ ", Face::coloured(Colour::Red)).and(message, Face::PLAIN));
+            }
+            // It is asked about below.
+            EventKind::ApprovalRequested { .. } => {}
+            kind @ (EventKind::SessionStart { .. } | _) => {
+                if let Some((label, text)) = note::note(kind) {
+                    self.note(label, &text);
+                }
+            }
+        }
+    }
+
+    fn subagent_event(&mut self, agent: &str, event: &SessionEvent) {
+        match &event.kind {
+            EventKind::ToolCallStart { call_id, arguments, .. } => {
+                self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
+            }
+            EventKind::ToolCallEnd { call_id, .. } => {
+                let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
+                self.call(Some(agent), &subject, &event.kind);
+            }
+            EventKind::AssistantTextEnd { text, .. } if !text.trim().is_empty() => self.note(agent, text),
+            EventKind::Error { error } => self.note(agent, &format!("error: {error}")),
+            EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
+                self.subagent_lifecycle(Some(agent), &event.kind);
+            }
+            EventKind::ApprovalRequested { .. } => {}
+            kind @ (EventKind::SessionStart { .. } | _) => {
+                if let Some((label, text)) = note::note(kind) {
+                    self.note(agent, &format!("{label}: {text}"));
+                }
+            }
+        }
+    }
+
+    fn subagent_lifecycle(&mut self, parent: Option<&str>, kind: &EventKind) {
+        if let EventKind::SubagentSpawned { agent_id, task, .. } = kind {
+            self.note(&qualified_name(parent, agent_id), &format!("started: {task}"));
+        } else if let EventKind::SubagentEnded { agent_id, status, turns_used, .. } = kind {
+            let responses = summary::plural(*turns_used, "response");
+            self.note(&qualified_name(parent, agent_id), &format!("{status}, {responses}"));
+        }
+    }
+
+    /// Appends what the user said.
+    fn input(&mut self, content: &str, face: Face) {
+        self.separate(Block::Input);
+        let margins =
+            Margins { first: Line::new("› ", Face::coloured(Colour::Cyan)), rest: Line::plain("  ") };
+        let lines = sanitize(content);
+        let mut rows = Vec::new();
+        for (index, line) in lines.trim_end().split('\n').enumerate() {
+            let line = Line::new(expand_tabs(line), face);
+            let margins = if index == 0 { margins.clone() } else { Margins::blank(2) };
+            rows.extend(wrap::wrap(&line, self.columns, &margins));
+        }
+        let more = rows.len().saturating_sub(INPUT_ROWS);
+        if more > 1 {
+            rows.truncate(INPUT_ROWS);
+            let more = summary::plural(more as u64, "more line");
+            rows.push(Line::plain("  ").and(format!("… {more}"), Face::DIM));
+        }
+        self.lines.extend(rows);
+    }
+
+    fn text(&mut self, delta: &str) {
+        if self.last != Block::Text && delta.trim().is_empty() {
+            return;
+        }
+        self.separate(Block::Text);
+        let rows = self.markdown.push(delta, self.columns);
+        self.lines.extend(rows);
+    }
+
+    fn end_of_text(&mut self, interrupted: bool) {
+        let mut rows = self.markdown.end(self.columns);
+        while rows.last().is_some_and(Line::is_empty) {
+            rows.pop();
+        }
+        self.lines.extend(rows);
+        if self.last == Block::Text {
+            self.last = Block::Ended;
+        }
+        if interrupted {
+            self.note("interrupted", "response cut off");
+        }
+    }
+
+    fn call(&mut self, agent: Option<&str>, subject: &str, end: &EventKind) {
+        let Some(call) = CompletedCall::of(end, subject) else { return };
+        let mut head = Line::default();
+        if let Some(agent) = agent {
+            head.push(format!("[{}] ", summary::one_line(agent, MAX_LINE_CHARS)), Face::DIM);
+        }
+        head.append(call.head(true));
+        self.separate(Block::Lines);
+        self.lines.push(head.truncated(self.columns));
+        self.below(call.output_lines().iter().map(|line| Line::new(expand_tabs(line), Face::DIM)));
+        for change in call.changes {
+            self.change(change);
+        }
+    }
+
+    fn change(&mut self, change: &FileChange) {
+        let mut lines = diff::diff(&change.diff);
+        let more = lines.len().saturating_sub(DIFF_LINES);
+        if more > 1 {
+            lines.truncate(DIFF_LINES);
+            let more = summary::plural(more as u64, "more line");
+            lines.push(Line::new(format!("… {more}"), Face::DIM));
+        }
+        self.below(lines);
+    }
+
+    /// Adds a blank line if the next part needs one.
+    fn separate(&mut self, block: Block) {
+        if self.last == Block::Text && block != Block::Text {
+            self.end_of_text(false);
+        }
+        let joins = matches!(
+            (self.last, block),
+            (Block::Start, _) | (Block::Lines, Block::Lines) | (Block::Text, Block::Text)
+        );
+        if !joins {
+            self.lines.push(Line::default());
+        }
+        self.last = block;
+    }
+}

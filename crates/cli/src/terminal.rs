@@ -1,0 +1,110 @@
+//! The conversation in a terminal (design of the layers above, section 5).
+//!
+//! It is inline: what is finished is printed once into the terminal's own scrollback, and below it a small region shows what
+//! runs now, the editor, and one line of status. What decides what is shown is pure: keys, events and time go in, lines and
+//! effects come out.
+
+mod approvals;
+mod commands;
+mod completion;
+mod conversation;
+mod device;
+mod driver;
+mod editor;
+mod history;
+mod history_file;
+mod keys;
+mod painter;
+mod status;
+
+use pintle_agent::{Run, Session};
+
+use self::conversation::Conversation;
+use self::driver::Driver;
+pub(crate) use self::driver::Surroundings;
+use self::history::History;
+pub(crate) use self::history_file::HistoryFile;
+use self::painter::Screen;
+use self::status::Status;
+use crate::console;
+use crate::failure::Failure;
+use crate::interrupt::Interrupts;
+use crate::process_env::ProcessEnv;
+use crate::render::Depth;
+
+/// Session to converse in.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) session: Session,
+    /// What the user says first, if anything.
+    pub(crate) prompt: Option<String>,
+    /// Turn that an earlier process left unfinished.
+    pub(crate) unfinished: Option<Run>,
+    /// Whether the session goes on after this process.
+    pub(crate) is_kept: bool,
+    pub(crate) effort: Option<String>,
+}
+
+/// Checks that there is a terminal to converse in.
+///
+/// # Errors
+///
+/// A usage failure without one, or with one whose cursor cannot be moved.
+pub(crate) fn require(process_env: &ProcessEnv) -> Result<(), Failure> {
+    let hint = "`pintle run` does a task without one";
+    if !device::is_terminal() {
+        return Err(
+            Failure::usage("a conversation needs a terminal at standard input and output").with_hint(hint)
+        );
+    }
+    if !console::style(process_env).moves {
+        return Err(
+            Failure::usage("a conversation needs a terminal that can move its cursor").with_hint(hint)
+        );
+    }
+    Ok(())
+}
+
+/// Converses until the user leaves, and closes the session.
+///
+/// # Errors
+///
+/// A failure if the terminal is gone, or cannot be used.
+pub(crate) async fn converse(
+    begun: Begun,
+    surroundings: Surroundings<'_>,
+    process_env: &ProcessEnv,
+    interrupts: &Interrupts,
+) -> Result<(), Failure> {
+    let Begun { session, prompt, unfinished, is_kept, effort } = begun;
+    console::modes::restore_on_panic();
+    let size = console::size();
+    let status = Status {
+        model: surroundings.model.route.model.clone(),
+        effort,
+        mode: surroundings.policy.mode().to_string(),
+        environment: surroundings.environment.clone(),
+        ..Status::default()
+    };
+    let before = surroundings.history.as_ref().map(HistoryFile::read).unwrap_or_default();
+    let conversation = Conversation::new(size, History::new(before), status);
+    let depth = if console::style(process_env).colour { Depth::Sixteen } else { Depth::Monochrome };
+    let screen = Screen { size, depth, reflows: reflows(process_env) };
+    let mut driver = Driver::new(&session, surroundings, conversation, screen);
+    let left = driver.run(prompt, unfinished, interrupts).await;
+    drop(driver);
+    if is_kept {
+        session.suspend().await;
+    } else {
+        session.close().await;
+    }
+    left
+}
+
+/// Returns whether the terminal breaks rows anew when its width changes. The few that do not are known by name.
+fn reflows(process_env: &ProcessEnv) -> bool {
+    let term = process_env.variable("TERM").unwrap_or_default();
+    let is_xterm = term.starts_with("xterm") && process_env.variable("XTERM_VERSION").is_some();
+    let is_screen = term.starts_with("screen") && process_env.variable("TMUX").is_none();
+    !(is_xterm || is_screen || term.starts_with("linux") || term.starts_with("vt"))
+}

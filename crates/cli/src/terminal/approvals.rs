@@ -1,0 +1,281 @@
+//! Calls that wait for approval: what they would do, and the keys that decide.
+
+use std::sync::Arc;
+
+use pintle_agent::{ApprovalRequest, Decision};
+use pintle_tools::SandboxSide;
+
+use super::editor::{Editor, Handled};
+use super::keys::{Key, KeyCode};
+use crate::approve::{self, Detail};
+use crate::render::{
+    Colour, Face, Line, Margins, break_anywhere, diff, escape_hidden, expand_tabs, plural, wrap,
+};
+
+/// Columns before what a call would do.
+const INDENT: usize = 4;
+
+/// Calls that wait, in the order of their requests.
+#[derive(Debug, Default)]
+pub(crate) struct Approvals {
+    pending: Vec<Arc<ApprovalRequest>>,
+    /// Index of the one that is shown.
+    selected: usize,
+    /// Whether keys decide. Otherwise they go to the input that is being written.
+    is_focused: bool,
+    asking: Asking,
+}
+
+/// What the user is asked about the call that is shown.
+#[derive(Debug, Default)]
+enum Asking {
+    #[default]
+    Decision,
+    /// The rule to add.
+    Rule(Editor),
+    /// What to do instead.
+    Words(Editor),
+}
+
+/// Decision on a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Decided {
+    pub(crate) request: Arc<ApprovalRequest>,
+    pub(crate) decision: Decision,
+    /// Rules to add for this session.
+    pub(crate) rules: Vec<String>,
+}
+
+/// Whether two requests are the same one.
+fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
+    let session = |request: &ApprovalRequest| request.origin.as_ref().map(|origin| origin.session_id.clone());
+    one.call_id == other.call_id && one.fingerprint == other.fingerprint && session(one) == session(other)
+}
+
+impl Approvals {
+    /// Sets the calls that wait. New ones get the keys only if nothing is being written.
+    pub(crate) fn set(&mut self, pending: Vec<Arc<ApprovalRequest>>, is_writing: bool) {
+        let shown = self.shown().cloned();
+        let had_none = self.pending.is_empty();
+        self.pending = pending;
+        let still = shown.and_then(|shown| self.pending.iter().position(|request| is_same(request, &shown)));
+        if still.is_none() {
+            self.asking = Asking::Decision;
+        }
+        self.selected = still.unwrap_or_else(|| self.selected.min(self.pending.len().saturating_sub(1)));
+        if self.pending.is_empty() {
+            self.is_focused = false;
+        } else if had_none {
+            self.is_focused = !is_writing;
+        }
+    }
+
+    /// Returns whether no call waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Returns whether keys decide.
+    pub(crate) fn is_focused(&self) -> bool {
+        self.is_focused
+    }
+
+    /// Returns whether keys decide, and nothing is being written about the call.
+    pub(crate) fn is_deciding(&self) -> bool {
+        self.is_focused && matches!(self.asking, Asking::Decision)
+    }
+
+    /// Lets keys decide, if a call waits, or lets them write.
+    pub(crate) fn focus(&mut self, is_focused: bool) {
+        self.is_focused = is_focused && !self.pending.is_empty();
+    }
+
+    fn shown(&self) -> Option<&Arc<ApprovalRequest>> {
+        self.pending.get(self.selected)
+    }
+
+    /// Takes pasted text.
+    pub(crate) fn paste(&mut self, text: &str) {
+        if let Asking::Rule(editor) | Asking::Words(editor) = &mut self.asking {
+            editor.insert(text);
+        }
+    }
+
+    /// Takes a key. Returns the decision that it makes.
+    pub(crate) fn key(&mut self, key: Key, columns: usize) -> Option<Decided> {
+        let request = self.shown()?.clone();
+        match &mut self.asking {
+            Asking::Decision => self.choose(key, request),
+            Asking::Rule(editor) | Asking::Words(editor) => {
+                match key {
+                    Key { code: KeyCode::Escape, .. } => self.asking = Asking::Decision,
+                    Key { code: KeyCode::Enter, .. } => return self.enter(request),
+                    key => match editor.key(key, columns) {
+                        Handled::Yes | Handled::Above | Handled::Below | Handled::No => {}
+                    },
+                }
+                None
+            }
+        }
+    }
+
+    fn choose(&mut self, key: Key, request: Arc<ApprovalRequest>) -> Option<Decided> {
+        let KeyCode::Char(character) = key.code else {
+            if matches!(key.code, KeyCode::Up | KeyCode::Left) {
+                self.selected = self.selected.saturating_sub(1);
+            } else if matches!(key.code, KeyCode::Down | KeyCode::Right | KeyCode::Tab) {
+                self.selected = (self.selected + 1).min(self.pending.len().saturating_sub(1));
+            }
+            return None;
+        };
+        if key.modifiers.ctrl || key.modifiers.alt {
+            return None;
+        }
+        let once =
+            |decision: Decision| Some(Decided { request: request.clone(), decision, rules: Vec::new() });
+        match character {
+            'y' => once(Decision::Approve),
+            'n' => once(Decision::Deny { reason: Some("the user said no".to_owned()) }),
+            'i' if request.sandbox == Some(SandboxSide::Outside) => {
+                once(Decision::Change { arguments: approve::inside(&request.arguments) })
+            }
+            's' if !request.suggested_rules.is_empty() => {
+                Some(Decided { rules: request.suggested_rules.clone(), decision: Decision::Approve, request })
+            }
+            'e' if !request.suggested_rules.is_empty() => {
+                let mut editor = Editor::default();
+                editor.set(&request.suggested_rules.join(" "));
+                self.asking = Asking::Rule(editor);
+                None
+            }
+            'w' => {
+                self.asking = Asking::Words(Editor::default());
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes what was written.
+    fn enter(&mut self, request: Arc<ApprovalRequest>) -> Option<Decided> {
+        match std::mem::take(&mut self.asking) {
+            Asking::Rule(mut editor) => {
+                let rule = editor.take().trim().to_owned();
+                if rule.is_empty() {
+                    return None;
+                }
+                Some(Decided { request, decision: Decision::Approve, rules: vec![rule] })
+            }
+            Asking::Words(mut editor) => {
+                let words = editor.take().trim().to_owned();
+                let reason = if words.is_empty() {
+                    "the user said no".to_owned()
+                } else {
+                    format!("the user says: {words}")
+                };
+                Some(Decided {
+                    request,
+                    decision: Decision::Deny { reason: Some(reason) },
+                    rules: Vec::new(),
+                })
+            }
+            Asking::Decision => None,
+        }
+    }
+
+    /// Returns the rows about the call that is shown, in at most `height` rows if it can be said in so few, and where the
+    /// cursor is.
+    pub(crate) fn rows(&self, columns: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+        let Some(request) = self.shown() else { return (Vec::new(), None) };
+        let mut rows = head(request, self.selected, self.pending.len(), columns);
+        let (keys, cursor) = self.keys(request, columns);
+        let room = height.saturating_sub(rows.len() + keys.len());
+        rows.extend(fold(details(request, columns), room));
+        let cursor = cursor.map(|(row, column)| (rows.len() + row, column));
+        rows.extend(keys);
+        (rows, cursor)
+    }
+
+    fn keys(&self, request: &ApprovalRequest, columns: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+        let (label, editor) = match &self.asking {
+            Asking::Decision => {
+                return (wrap(&choices(request, self.is_focused), columns, &Margins::blank(2)), None);
+            }
+            Asking::Rule(editor) => ("  rule for this session: ", editor),
+            Asking::Words(editor) => ("  deny, and say: ", editor),
+        };
+        let layout = editor.layout(columns.saturating_sub(INDENT + 1).max(1));
+        let mut rows = vec![Line::new(label, Face::BOLD)];
+        rows.extend(layout.rows.into_iter().map(|row| {
+            let mut line = Line::plain(" ".repeat(INDENT));
+            line.append(row);
+            line
+        }));
+        (rows, Some((1 + layout.cursor.0, INDENT + layout.cursor.1)))
+    }
+}
+
+fn head(request: &ApprovalRequest, index: usize, count: usize, columns: usize) -> Vec<Line> {
+    let mut head = Line::new("? ", Face::coloured(Colour::Yellow));
+    head.push(approve::title(request), Face::BOLD);
+    head.push(format!(" ({})", request.reason), Face::PLAIN);
+    if count > 1 {
+        head.push(format!(" [{} of {count}]", index + 1), Face::DIM);
+    }
+    wrap(&head, columns, &Margins::default())
+}
+
+/// Returns what the call would do.
+fn details(request: &ApprovalRequest, columns: usize) -> Vec<Line> {
+    let lines = approve::effect(request).into_iter().flat_map(|detail| match detail {
+        Detail::Diff(lines) => diff(&lines.join("\n")),
+        Detail::Lines(lines) => lines.iter().map(|line| verbatim(line)).collect(),
+        Detail::Text(text) => text.split('\n').map(verbatim).collect(),
+    });
+    lines.flat_map(|line| break_anywhere(&line, columns, &Margins::blank(INDENT))).collect()
+}
+
+/// Returns a line with what is hidden in it made visible: it matters what runs.
+fn verbatim(line: &str) -> Line {
+    Line::plain(expand_tabs(&escape_hidden(line)))
+}
+
+/// Returns the first and the last rows, with the number of those between.
+fn fold(rows: Vec<Line>, height: usize) -> Vec<Line> {
+    if rows.len() <= height.max(3) {
+        return rows;
+    }
+    let kept = height.max(3) - 1;
+    let (first, last) = (kept.div_ceil(2), kept / 2);
+    let omitted = rows.len() - first - last;
+    let note = Line::new(format!("  … {} (Ctrl+T shows all)", plural(omitted as u64, "more row")), Face::DIM);
+    let end = rows.len() - last;
+    let (head, tail) = (rows.iter().take(first), rows.iter().skip(end));
+    head.cloned().chain([note]).chain(tail.cloned()).collect()
+}
+
+fn choices(request: &ApprovalRequest, is_focused: bool) -> Line {
+    if !is_focused {
+        return Line::new("Alt+A decides", Face::BOLD);
+    }
+    let mut line = Line::default();
+    let mut choice = |key: &str, meaning: &str| {
+        if !line.is_empty() {
+            line.push("  ", Face::PLAIN);
+        }
+        line.push(key, Face::BOLD.and(Face::coloured(Colour::Cyan)));
+        line.push(format!(" {meaning}"), Face::PLAIN);
+    };
+    let side = request.sandbox.map_or_else(String::new, |side| format!(" {}", side.as_words()));
+    choice("y", &format!("once{side}"));
+    if request.sandbox == Some(SandboxSide::Outside) {
+        choice("i", "inside instead");
+    }
+    if !request.suggested_rules.is_empty() {
+        choice("s", &format!("for this session: {}", request.suggested_rules.join(", ")));
+        choice("e", "edit that");
+    }
+    choice("n", "no");
+    choice("w", "no, with words");
+    line
+}

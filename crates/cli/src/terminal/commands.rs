@@ -1,0 +1,91 @@
+//! Commands that begin with a slash.
+
+/// Command of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Compact,
+    Context,
+    Cost,
+    Effort,
+    Help,
+    Mode,
+    Model,
+    Permissions,
+    Quit,
+    Status,
+}
+
+/// Command with its arguments, as they were typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Called {
+    pub(crate) command: Command,
+    pub(crate) arguments: String,
+}
+
+/// Names, arguments and meanings of all commands, by name.
+pub(crate) const COMMANDS: [(Command, &str, &str, &str); 10] = [
+    (Command::Compact, "compact", "", "summarize the older part of the conversation"),
+    (Command::Context, "context", "", "show how full the context window is"),
+    (Command::Cost, "cost", "", "show tokens and cost"),
+    (Command::Effort, "effort", "[LEVEL]", "show or set the reasoning effort"),
+    (Command::Help, "help", "", "list keys and commands"),
+    (Command::Mode, "mode", "[plan|ask|edit|auto]", "show or set what needs approval"),
+    (Command::Model, "model", "[NAME]", "show or set the model"),
+    (Command::Permissions, "permissions", "", "list the rules of this session"),
+    (Command::Quit, "quit", "", "leave; the session is kept"),
+    (Command::Status, "status", "", "show the session, its directory and its sandbox"),
+];
+
+impl Called {
+    /// Parses a line that begins with a slash.
+    ///
+    /// # Errors
+    ///
+    /// What was expected, with the nearest name.
+    pub(crate) fn parse(line: &str) -> Result<Self, String> {
+        let line = line.trim().trim_start_matches('/');
+        let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let arguments = arguments.trim().to_owned();
+        let known = COMMANDS.iter().find(|(_, known, ..)| *known == name);
+        if let Some((command, _, expected, _)) = known {
+            if expected.is_empty() && !arguments.is_empty() {
+                return Err(format!("/{name} takes no arguments"));
+            }
+            return Ok(Self { command: *command, arguments });
+        }
+        let distance =
+            |(_, known, ..): &&(Command, &'static str, &str, &str)| strsim::levenshtein(known, name);
+        let nearest = COMMANDS.iter().min_by_key(distance).map_or("help", |(_, known, ..)| *known);
+        Err(match strsim::levenshtein(nearest, name) {
+            0..=2 => format!("there is no command /{name}: did you mean /{nearest}?"),
+            _ => format!("there is no command /{name}: /help lists them"),
+        })
+    }
+}
+
+/// Returns the names of the commands that begin like this, with their meanings.
+pub(crate) fn beginning_with(prefix: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let matching = COMMANDS.iter().filter(move |(_, name, ..)| name.starts_with(prefix));
+    matching.map(|(_, name, _, meaning)| (*name, *meaning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_parsed() {
+        let parsed = |line: &str| Called::parse(line).map(|called| (called.command, called.arguments));
+        let cases = [
+            ("/help", Ok((Command::Help, String::new()))),
+            ("/mode  edit ", Ok((Command::Mode, "edit".to_owned()))),
+            ("/help me", Err("/help takes no arguments".to_owned())),
+            ("/hepl", Err("there is no command /hepl: did you mean /help?".to_owned())),
+            ("/frobnicate", Err("there is no command /frobnicate: /help lists them".to_owned())),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(parsed(line), expected, "{line}");
+        }
+        assert!(COMMANDS.is_sorted_by_key(|(_, name, ..)| *name));
+    }
+}

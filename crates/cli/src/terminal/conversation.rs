@@ -1,0 +1,372 @@
+//! State of the conversation. Pure: keys, events and time go in, lines to print, the live region and effects come out.
+
+mod region;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_agent::{ApprovalRequest, EventKind, SessionEvent};
+
+use super::approvals::{Approvals, Decided};
+use super::commands::Called;
+use super::completion::{self, Files, Kind, Menu};
+use super::editor::{Editor, Handled};
+use super::history::History;
+use super::keys::{Input, Key, KeyCode, MAX_PASTE};
+use super::painter::Region;
+use super::status::Status;
+use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, plural};
+
+/// How long a hint is shown, and a first Ctrl+C counts.
+const HINT_TIME: Duration = Duration::from_secs(3);
+
+/// Between two drawings of streamed text.
+pub(crate) const FRAME: Duration = Duration::from_millis(33);
+
+/// What the driver is to do.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// Say this: it steers a running turn, and otherwise begins one.
+    Say(String),
+    /// Queue this for the end of the turn.
+    FollowUp(String),
+    /// Interrupt the turn.
+    Interrupt,
+    Decide(Decided),
+    Call(Called),
+    /// Keep this among the inputs of before.
+    Remember(String),
+    /// List the files that can be named.
+    ListFiles,
+    /// Stop the process, as Ctrl+Z does elsewhere.
+    Stop,
+    /// Draw everything anew.
+    Redraw,
+    Leave,
+}
+
+/// Conversation of one session.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    size: TerminalSize,
+    transcript: Transcript,
+    activity: Activity,
+    editor: Editor,
+    history: History,
+    approvals: Approvals,
+    files: Files,
+    menu: Option<Menu>,
+    pub(crate) status: Status,
+    /// Hint and when it goes away.
+    hint: Option<(String, Duration)>,
+    /// Whether a turn is under way.
+    is_running: bool,
+    /// Until when another Ctrl+C leaves.
+    leaving: Option<Duration>,
+}
+
+impl Conversation {
+    /// Creates a conversation without events, with the inputs of before.
+    pub(crate) fn new(size: TerminalSize, history: History, status: Status) -> Self {
+        Self {
+            size,
+            transcript: Transcript::new(region::columns(size)),
+            activity: Activity::default(),
+            editor: Editor::default(),
+            history,
+            approvals: Approvals::default(),
+            files: Files::default(),
+            menu: None,
+            status,
+            hint: None,
+            is_running: false,
+            leaving: None,
+        }
+    }
+
+    /// Takes a change of the window's size.
+    pub(crate) fn resize(&mut self, size: TerminalSize) {
+        self.size = size;
+        self.transcript.resize(region::columns(size));
+    }
+
+    /// Takes an event of the session or of a subagent.
+    pub(crate) fn event(&mut self, event: &SessionEvent, now: Duration) {
+        let subagent = self.transcript.subagent_of(event);
+        self.transcript.event(event, subagent.as_deref());
+        self.activity.event(event, subagent.as_deref(), now);
+        if event.depth > 0 {
+            return;
+        }
+        match &event.kind {
+            EventKind::UserInput { .. } => self.is_running = true,
+            EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => self.is_running = false,
+            EventKind::ContextUsage { window, used, .. } => self.status.context = Some((*used, *window)),
+            EventKind::ModelResponse { usage, .. } => {
+                if let Some((used, _)) = &mut self.status.context {
+                    *used = usage.input_tokens + usage.output_tokens;
+                }
+            }
+            EventKind::PolicyChanged(change) => {
+                if let Some(mode) = &change.mode {
+                    self.status.mode.clone_from(mode);
+                }
+            }
+            EventKind::SessionStart { .. } | _ => {}
+        }
+    }
+
+    /// Sets the calls that wait for approval.
+    pub(crate) fn set_approvals(&mut self, pending: Vec<Arc<ApprovalRequest>>) {
+        let is_writing = !self.editor.is_empty();
+        self.approvals.set(pending, is_writing);
+    }
+
+    /// Sets the files that can be named.
+    pub(crate) fn set_files(&mut self, files: Vec<String>) {
+        self.files = Files::Known(files);
+        self.menu = Menu::of(&self.editor.before_cursor(), &self.files);
+    }
+
+    /// Prints a labelled line.
+    pub(crate) fn note(&mut self, label: &str, text: &str) {
+        self.transcript.note(label, text);
+    }
+
+    /// Prints lines about what was asked for.
+    pub(crate) fn answer(&mut self, lines: impl IntoIterator<Item = Line>) {
+        for line in lines {
+            self.transcript.line(&line);
+        }
+    }
+
+    /// Puts back what could not be sent, before what has been written since.
+    pub(crate) fn restore(&mut self, text: &str) {
+        let since = self.editor.take();
+        let between = if since.is_empty() { "" } else { "\n" };
+        self.editor.set(&format!("{text}{between}{since}"));
+    }
+
+    /// Shows a hint for a while.
+    pub(crate) fn hint(&mut self, text: impl Into<String>, now: Duration) {
+        self.hint = Some((text.into(), now + HINT_TIME));
+    }
+
+    /// Takes what the terminal sends.
+    pub(crate) fn input(&mut self, input: Input, now: Duration) -> Vec<Effect> {
+        match input {
+            Input::Key(key) => self.key(key, now),
+            Input::Paste(paste) if paste.dropped > 0 => {
+                let size = plural((paste.text.len() + paste.dropped) as u64, "byte");
+                let limit = plural(MAX_PASTE as u64, "byte");
+                let problem =
+                    format!("not pasted: {size} are more than {limit}; save them and name the file");
+                self.hint(problem, now);
+                Vec::new()
+            }
+            Input::Paste(paste) => {
+                if self.approvals.is_focused() {
+                    self.approvals.paste(&paste.text);
+                } else {
+                    self.history.leave();
+                    self.editor.paste(&paste.text);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn key(&mut self, key: Key, now: Duration) -> Vec<Effect> {
+        if key != Key::ctrl('c') {
+            self.leaving = None;
+        }
+        match key {
+            key if key == Key::ctrl('c') => return self.clear_or_leave(now),
+            key if key == Key::ctrl('z') => return vec![Effect::Stop],
+            key if key == Key::ctrl('l') => return vec![Effect::Redraw],
+            key if key == Key::alt('a') => {
+                self.approvals.focus(!self.approvals.is_focused());
+                return Vec::new();
+            }
+            _ => {}
+        }
+        let columns = region::editor_columns(self.size);
+        if self.approvals.is_focused() {
+            if key == Key::plain(KeyCode::Escape) && self.approvals.is_deciding() {
+                return self.interrupt();
+            }
+            return self.approvals.key(key, columns).map(Effect::Decide).into_iter().collect();
+        }
+        if let Some(effects) = self.menu_key(key) {
+            return effects;
+        }
+        let Key { code, modifiers } = key;
+        if code == KeyCode::Escape {
+            self.interrupt()
+        } else if code == KeyCode::Enter && modifiers.alt {
+            self.follow_up()
+        } else if code == KeyCode::Enter && !modifiers.shift {
+            self.enter(now)
+        } else if code == KeyCode::Tab && !modifiers.shift && self.is_running {
+            self.follow_up()
+        } else if key == Key::ctrl('d') && self.editor.is_empty() {
+            vec![Effect::Leave]
+        } else {
+            self.edit(key, columns);
+            self.complete()
+        }
+    }
+
+    /// Takes a key for the menu; `None` if it is for the editor.
+    fn menu_key(&mut self, key: Key) -> Option<Vec<Effect>> {
+        let menu = self.menu.as_mut()?;
+        match key {
+            Key { code: KeyCode::Up, .. } => menu.select(false),
+            Key { code: KeyCode::Down, .. } => menu.select(true),
+            key if key == Key::plain(KeyCode::Escape) => self.menu = None,
+            key if key == Key::plain(KeyCode::Tab)
+                || key == Key::plain(KeyCode::Enter) && menu.kind() == Kind::File =>
+            {
+                if let Some((length, text)) = menu.accept() {
+                    self.editor.replace_before_cursor(length, &text);
+                }
+                self.menu = None;
+            }
+            _ => return None,
+        }
+        Some(Vec::new())
+    }
+
+    /// Shows the choices for what stands before the cursor.
+    fn complete(&mut self) -> Vec<Effect> {
+        let before = self.editor.before_cursor();
+        self.menu = Menu::of(&before, &self.files);
+        if !completion::names_file(&before) {
+            // The next name is looked for among the files of then.
+            if self.files != Files::Asked {
+                self.files = Files::Unknown;
+            }
+        } else if self.files == Files::Unknown {
+            self.files = Files::Asked;
+            return vec![Effect::ListFiles];
+        }
+        Vec::new()
+    }
+
+    fn edit(&mut self, key: Key, columns: usize) {
+        match self.editor.key(key, columns) {
+            Handled::Above => {
+                let written = self.editor.text();
+                if let Some(entry) = self.history.back(&written) {
+                    let entry = entry.to_owned();
+                    self.editor.set(&entry);
+                }
+            }
+            Handled::Below => {
+                if let Some(entry) = self.history.forward() {
+                    let entry = entry.to_owned();
+                    self.editor.set(&entry);
+                }
+            }
+            Handled::Yes => {
+                if matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) {
+                    self.history.leave();
+                }
+            }
+            Handled::No => {}
+        }
+    }
+
+    fn clear_or_leave(&mut self, now: Duration) -> Vec<Effect> {
+        if !self.editor.is_empty() && !self.approvals.is_focused() {
+            self.editor.clear();
+            self.menu = None;
+            self.hint("cleared; Ctrl+_ brings it back", now);
+            return Vec::new();
+        }
+        if self.leaving.is_some_and(|until| now <= until) {
+            return vec![Effect::Leave];
+        }
+        self.leaving = Some(now + HINT_TIME);
+        let also = if self.is_running { "; Esc interrupts the turn" } else { "" };
+        self.hint(format!("press Ctrl+C again to leave{also}"), now);
+        Vec::new()
+    }
+
+    fn interrupt(&mut self) -> Vec<Effect> {
+        self.hint = None;
+        if self.is_running { vec![Effect::Interrupt] } else { Vec::new() }
+    }
+
+    /// Takes what is written, if it is something.
+    fn take(&mut self) -> Option<String> {
+        self.menu = None;
+        if self.editor.text().trim().is_empty() {
+            return None;
+        }
+        let text = self.editor.take();
+        self.history.add(text.clone());
+        Some(text)
+    }
+
+    fn enter(&mut self, now: Duration) -> Vec<Effect> {
+        let written = self.editor.text();
+        if written.trim_start().starts_with('/') && !written.trim().contains('\n') {
+            match Called::parse(&written) {
+                Ok(called) => {
+                    self.menu = None;
+                    let text = self.editor.take();
+                    self.history.add(text.clone());
+                    return vec![Effect::Remember(text), Effect::Call(called)];
+                }
+                // Paths begin with a slash, too.
+                Err(_) if written.trim().get(1..).is_some_and(|rest| rest.contains('/')) => {}
+                Err(problem) => {
+                    self.hint(problem, now);
+                    return Vec::new();
+                }
+            }
+        }
+        let Some(text) = self.take() else { return Vec::new() };
+        vec![Effect::Remember(text.clone()), Effect::Say(text)]
+    }
+
+    fn follow_up(&mut self) -> Vec<Effect> {
+        let is_running = self.is_running;
+        let Some(text) = self.take() else { return Vec::new() };
+        let said = if is_running { Effect::FollowUp(text.clone()) } else { Effect::Say(text.clone()) };
+        vec![Effect::Remember(text), said]
+    }
+
+    /// Returns how long it takes until the region changes with time alone; `None` if it does not.
+    pub(crate) fn changes_in(&self, now: Duration) -> Option<Duration> {
+        let hint = self.hint.as_ref().map(|(_, until)| until.saturating_sub(now));
+        let activity = self.activity.is_busy().then_some(TICK);
+        hint.into_iter().chain(activity).min()
+    }
+
+    /// Returns the lines to print and the region below them.
+    pub(crate) fn frame(&mut self, now: Duration) -> (Vec<Line>, Region) {
+        if self.hint.as_ref().is_some_and(|(_, until)| *until <= now) {
+            self.hint = None;
+        }
+        (self.transcript.take(), self.region(now))
+    }
+
+    /// Returns what the keys do now.
+    fn hint_line(&self) -> Option<Line> {
+        let text = match &self.hint {
+            Some((text, _)) => text.as_str(),
+            None if self.approvals.is_focused() => return None,
+            None if self.is_running && !self.editor.is_empty() => {
+                "Enter steers the turn · Tab queues for its end · Esc interrupts"
+            }
+            None if self.is_running => "Esc interrupts",
+            None => return None,
+        };
+        Some(Line::new(text, Face::DIM))
+    }
+}
+
+#[cfg(test)]
+mod tests;

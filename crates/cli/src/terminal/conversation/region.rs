@@ -1,0 +1,104 @@
+//! The live region: what is being said, what runs, what is asked, the editor, and the status.
+
+use std::time::Duration;
+
+use super::Conversation;
+use crate::render::{Colour, Face, Line, TerminalSize};
+use crate::terminal::painter::Region;
+
+/// Before the first row of the editor.
+const PROMPT: &str = "› ";
+
+/// Shown where nothing is written.
+const PLACEHOLDER: &str = "say what to do · /help lists keys and commands";
+
+/// Narrowest window in which there is a region.
+const MIN_COLUMNS: usize = 8;
+
+/// Fewest rows that a region may take.
+const MIN_ROWS: usize = 4;
+
+/// Returns the width of lines. Terminals differ in how they treat the last column.
+pub(super) fn columns(size: TerminalSize) -> usize {
+    size.columns.saturating_sub(1).max(1)
+}
+
+/// Returns the width of the editor. The cursor may be behind a full row.
+pub(super) fn editor_columns(size: TerminalSize) -> usize {
+    columns(size).saturating_sub(PROMPT.chars().count() + 1).max(1)
+}
+
+impl Conversation {
+    /// Returns the region, which takes at most half of the screen.
+    pub(super) fn region(&self, now: Duration) -> Region {
+        let size = self.size;
+        let most = (size.rows / 2).max(MIN_ROWS).min(size.rows.saturating_sub(1));
+        if size.columns < MIN_COLUMNS || most == 0 {
+            return Region::default();
+        }
+        let columns = columns(size);
+        let mut below: Vec<Line> = self.hint_line().into_iter().collect();
+        below.push(self.status.line(columns));
+        // The editor comes first, then the status, then the hint.
+        while !below.is_empty() && below.len() >= most {
+            below.remove(0);
+        }
+        let room = most - below.len();
+        let is_deciding = self.approvals.is_focused();
+        let share = if self.approvals.is_empty() { room.div_ceil(2) } else { room.div_ceil(3) };
+        let (editor, editor_cursor) = self.editor_rows(share.max(1));
+        let room = room - editor.len();
+        let menu = self.menu.as_ref().map(|menu| menu.rows(room)).unwrap_or_default();
+        let room = room - menu.len();
+        let (approvals, approval_cursor) = self.approvals.rows(columns, room);
+        let approvals: Vec<Line> = approvals.into_iter().take(room).collect();
+        let mut rows = self.activity_rows(now, room - approvals.len());
+        let cursor = match (is_deciding, approval_cursor) {
+            (true, Some((row, column))) => Some((rows.len() + row, column)),
+            (true, None) => None,
+            (false, _) => Some((rows.len() + approvals.len() + editor_cursor.0, editor_cursor.1)),
+        };
+        rows.extend(approvals);
+        rows.extend(editor);
+        rows.extend(menu);
+        rows.extend(below);
+        let rows: Vec<Line> = rows.into_iter().map(|row| row.truncated(columns)).collect();
+        let cursor = cursor.map(|(row, column)| (row.min(rows.len().saturating_sub(1)), column.min(columns)));
+        Region { rows, cursor }
+    }
+
+    /// Returns the rows of what is being said and of what runs, the newest, each with a blank row below.
+    fn activity_rows(&self, now: Duration, most: usize) -> Vec<Line> {
+        let size = TerminalSize { rows: most.max(1), ..self.size };
+        let mut rows = self.transcript.preview();
+        if !rows.is_empty() || !self.transcript.is_empty() {
+            rows.push(Line::default());
+        }
+        let activity = self.activity.lines(now, size);
+        if !activity.is_empty() {
+            rows.extend(activity);
+            rows.push(Line::default());
+        }
+        let first = rows.len().saturating_sub(most);
+        rows.split_off(first)
+    }
+
+    /// Returns the rows of the editor around the cursor, and where the cursor is in them.
+    fn editor_rows(&self, most: usize) -> (Vec<Line>, (usize, usize)) {
+        let indent = PROMPT.chars().count();
+        let face = Face::coloured(Colour::Cyan).and(Face::BOLD);
+        if self.editor.is_empty() {
+            let row = Line::new(PROMPT, face).and(PLACEHOLDER, Face::DIM);
+            return (vec![row], (0, indent));
+        }
+        let layout = self.editor.layout(editor_columns(self.size));
+        let (row, column) = layout.cursor;
+        let first = (row + 1).saturating_sub(most);
+        let rows = layout.rows.into_iter().enumerate().skip(first).take(most).map(|(index, row)| {
+            let mut line = if index == 0 { Line::new(PROMPT, face) } else { Line::plain("  ") };
+            line.append(row);
+            line
+        });
+        (rows.collect(), (row - first, indent + column))
+    }
+}

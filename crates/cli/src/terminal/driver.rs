@@ -1,0 +1,400 @@
+//! Drives a conversation: takes what the terminal and the session send, draws, and does what the user asks for.
+
+mod called;
+
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use pintle_agent::{
+    EventKind, Outcome, Run, Session, SessionError, SessionEvent, SessionHandle, SessionState,
+};
+use pintle_env::{EntryKind, ExecutionEnvironment, WalkRequest};
+use pintle_governance::Policy;
+use pintle_tools::gate::Permission;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::approvals::Decided;
+use super::conversation::{Conversation, Effect, FRAME};
+use super::device::Device;
+use super::history_file::HistoryFile;
+use super::keys::{Decoder, ESCAPE_DELAY};
+use super::painter::{Painter, Screen};
+use crate::console::{self, Console};
+use crate::cost::CostTracker;
+use crate::explain;
+use crate::failure::{Failure, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::model::Model;
+use crate::policy::APPROVAL_SOURCE;
+
+/// Events that are taken before keys are looked at again.
+const EVENTS_AT_ONCE: usize = 256;
+
+/// Most files that are offered for completion.
+const MAX_FILES: usize = 20_000;
+
+/// How long listing them may take.
+const LIST_TIME: Duration = Duration::from_secs(2);
+
+/// How long a turn may take to end after the user has left.
+const LEAVE_TIME: Duration = Duration::from_secs(5);
+
+/// What a conversation needs beside its session.
+#[derive(Debug)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) policy: &'a Policy,
+    /// Working directory of the tools.
+    pub(crate) directory: &'a Path,
+    /// Environment and sandbox, as the user knows them.
+    pub(crate) environment: String,
+    /// Where the tools work.
+    pub(crate) tools: Arc<dyn ExecutionEnvironment>,
+    /// Where inputs of before are kept, if anywhere.
+    pub(crate) history: Option<HistoryFile>,
+    /// Whether a sandbox holds commands.
+    pub(crate) has_sandbox: bool,
+    /// Notices of other parts of the process.
+    pub(crate) notices: mpsc::UnboundedReceiver<String>,
+}
+
+/// End of something that was begun.
+enum Done {
+    /// A turn has ended.
+    Turn(Box<Result<Outcome, SessionError>>),
+    /// A message was accepted or not.
+    Sent(String, Result<(), SessionError>),
+    /// A decision was taken, or why not.
+    Decided(Result<(), String>),
+    /// The files that can be named.
+    Listed(Vec<String>),
+    /// A command was carried out, or why not.
+    Called(Result<Vec<crate::render::Line>, String>),
+}
+
+type Doing<'a> = Pin<Box<dyn Future<Output = Done> + Send + 'a>>;
+
+/// Driver of one conversation.
+pub(super) struct Driver<'a> {
+    session: &'a Session,
+    handle: SessionHandle,
+    surroundings: Surroundings<'a>,
+    conversation: Conversation,
+    painter: Painter,
+    console: Console,
+    decoder: Decoder,
+    doing: FuturesUnordered<Doing<'a>>,
+    cost: CostTracker<'a>,
+    began: Instant,
+    /// When the screen may be drawn next, if it has to be.
+    draws_at: Option<Instant>,
+    is_leaving: bool,
+}
+
+impl<'a> Driver<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        surroundings: Surroundings<'a>,
+        conversation: Conversation,
+        screen: Screen,
+    ) -> Self {
+        let model = surroundings.model;
+        Self {
+            session,
+            handle: session.handle(),
+            conversation,
+            painter: Painter::new(screen),
+            console: Console::new(),
+            decoder: Decoder::default(),
+            doing: FuturesUnordered::new(),
+            cost: CostTracker::new(model.catalog_entry(), model.catalog()),
+            began: Instant::now(),
+            draws_at: Some(Instant::now()),
+            surroundings,
+            is_leaving: false,
+        }
+    }
+
+    /// Converses until the user leaves.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the terminal is gone, or cannot be used.
+    pub(super) async fn run(
+        &mut self,
+        prompt: Option<String>,
+        unfinished: Option<Run>,
+        interrupts: &Interrupts,
+    ) -> Result<(), Failure> {
+        let mut device = Device::enter()?;
+        let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
+        let mut events = self.session.tree_events();
+        if let Some(run) = unfinished {
+            self.doing.push(Box::pin(async move { Done::Turn(Box::new(run.await)) }));
+        }
+        if let Some(prompt) = prompt {
+            self.say(prompt);
+        }
+        while !self.is_leaving {
+            let now = Instant::now();
+            let escape = self.decoder.is_within_sequence().then(|| now + ESCAPE_DELAY);
+            let changes = self.conversation.changes_in(self.began.elapsed()).map(|time| now + time);
+            let draw = self.draws_at.into_iter().chain(changes).min();
+            tokio::select! {
+                biased;
+                () = interrupts.first_signal() => break,
+                piece = device.next() => match piece {
+                    Some(piece) => self.typed(&piece, &mut device).await?,
+                    None => break,
+                },
+                () = at(escape) => self.flush_keys(&mut device).await?,
+                _ = resized.recv() => self.resize().await?,
+                () = at(draw) => self.draw().await?,
+                Some(done) = self.doing.next(), if !self.doing.is_empty() => self.done(done),
+                Some(notice) = self.surroundings.notices.recv() => {
+                    self.conversation.note("pintle", &notice);
+                    self.draw_soon();
+                }
+                event = events.next() => match event {
+                    Some(event) => {
+                        self.event(&event);
+                        for _ in 1..EVENTS_AT_ONCE {
+                            let Some(Some(event)) = events.next().now_or_never() else { break };
+                            self.event(&event);
+                        }
+                    }
+                    None => break,
+                },
+            }
+        }
+        self.leave(&mut events).await?;
+        Ok(())
+    }
+
+    /// Interrupts what is under way, and erases the region.
+    async fn leave(&mut self, events: &mut pintle_agent::TreeEvents) -> Result<(), Failure> {
+        if self.session.state() == SessionState::Processing && self.handle.interrupt().is_ok() {
+            let ended = async {
+                while let Some(event) = events.next().await {
+                    self.event(&event);
+                    if matches!(event.kind, EventKind::ProcessingEnd { .. }) && event.depth == 0 {
+                        break;
+                    }
+                }
+            };
+            // What has not ended by then is answered when the session goes on.
+            let _ = tokio::time::timeout(LEAVE_TIME, ended).await;
+        }
+        let (lines, _) = self.conversation.frame(self.began.elapsed());
+        let last = self.painter.paint(&lines, &super::painter::Region::default()) + &self.painter.erase();
+        self.console.write(&last).await
+    }
+
+    async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
+        let inputs = self.decoder.push(piece);
+        self.take_inputs(inputs, device).await
+    }
+
+    async fn flush_keys(&mut self, device: &mut Device) -> Result<(), Failure> {
+        let inputs = self.decoder.flush();
+        self.take_inputs(inputs, device).await
+    }
+
+    async fn take_inputs(
+        &mut self,
+        inputs: Vec<super::keys::Input>,
+        device: &mut Device,
+    ) -> Result<(), Failure> {
+        for input in inputs {
+            for effect in self.conversation.input(input, self.began.elapsed()) {
+                self.perform(effect, device).await?;
+            }
+        }
+        self.draw().await
+    }
+
+    async fn perform(&mut self, effect: Effect, device: &mut Device) -> Result<(), Failure> {
+        match effect {
+            Effect::Say(text) => self.say(text),
+            Effect::FollowUp(text) => {
+                let (handle, sent) = (self.handle.clone(), text);
+                self.doing.push(Box::pin(async move {
+                    let result = handle.follow_up(sent.clone()).await;
+                    Done::Sent(sent, result)
+                }));
+            }
+            Effect::Interrupt => {
+                // Fails only if the session has ended.
+                let _ = self.handle.interrupt();
+            }
+            Effect::Decide(decided) => self.decide(decided),
+            Effect::Call(called) => self.call(&called),
+            Effect::Remember(text) => self.remember(&text),
+            Effect::ListFiles => {
+                let environment = Arc::clone(&self.surroundings.tools);
+                self.doing
+                    .push(Box::pin(async move { Done::Listed(list_files(environment.as_ref()).await) }));
+            }
+            Effect::Stop => self.stop(device).await?,
+            Effect::Redraw => {
+                let erased = self.painter.erase();
+                self.console.write(&erased).await?;
+            }
+            Effect::Leave => self.is_leaving = true,
+        }
+        Ok(())
+    }
+
+    /// Keeps an input for other conversations about the directory.
+    fn remember(&mut self, text: &str) {
+        let Some(history) = &self.surroundings.history else { return };
+        if let Err(failure) = history.append(text) {
+            self.conversation.note("history", &failure.message());
+            // Once is enough.
+            self.surroundings.history = None;
+        }
+    }
+
+    /// Says something: to a turn that is under way, or as the beginning of one.
+    fn say(&mut self, text: String) {
+        if self.session.state() == SessionState::Processing {
+            let handle = self.handle.clone();
+            self.doing.push(Box::pin(async move {
+                let result = handle.steer(text.clone()).await;
+                Done::Sent(text, result)
+            }));
+        } else {
+            let run = self.session.submit(text);
+            self.doing.push(Box::pin(async move { Done::Turn(Box::new(run.await)) }));
+        }
+    }
+
+    fn decide(&mut self, decided: Decided) {
+        let (handle, policy) = (self.handle.clone(), self.surroundings.policy.clone());
+        self.doing.push(Box::pin(async move { Done::Decided(decide(&handle, &policy, decided).await) }));
+    }
+
+    /// Stops this process until the shell continues it.
+    async fn stop(&mut self, device: &mut Device) -> Result<(), Failure> {
+        let erased = self.painter.erase();
+        self.console.write(&erased).await?;
+        device.suspend(|| {
+            // The whole job stops, as it would without raw mode. Fails only for an invalid signal.
+            let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        })?;
+        self.painter.forget();
+        self.resize().await
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Turn(ended) => {
+                let failure = match &*ended {
+                    Ok(outcome) => explain::outcome(outcome, &self.surroundings.model.route)
+                        .map(|failure| failure.message()),
+                    Err(error) => Some(error.to_string()),
+                };
+                // An interruption speaks for itself.
+                if let Some(failure) = failure.filter(|failure| !failure.is_empty()) {
+                    self.conversation.note("failed", &failure);
+                }
+            }
+            Done::Sent(_, Ok(())) | Done::Decided(Ok(())) => {}
+            Done::Sent(text, Err(error)) => {
+                self.conversation.restore(&text);
+                self.conversation.hint(format!("not sent: {error}"), self.began.elapsed());
+            }
+            Done::Decided(Err(problem)) => self.conversation.note("approval", &problem),
+            Done::Listed(files) => self.conversation.set_files(files),
+            Done::Called(Ok(lines)) => self.conversation.answer(lines),
+            Done::Called(Err(problem)) => self.conversation.hint(problem, self.began.elapsed()),
+        }
+        self.refresh();
+        self.draw_soon();
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        self.cost.add(event);
+        self.conversation.event(event, self.began.elapsed());
+        if matches!(
+            event.kind,
+            EventKind::ApprovalRequested { .. }
+                | EventKind::ApprovalDecided { .. }
+                | EventKind::ToolCallEnd { .. }
+                | EventKind::ProcessingEnd { .. }
+                | EventKind::SteeringInjected { .. }
+                | EventKind::UserInput { .. }
+                | EventKind::ModelResponse { .. }
+        ) {
+            self.refresh();
+        }
+        self.draw_soon();
+    }
+
+    /// Takes over what is known of the session without an event.
+    fn refresh(&mut self) {
+        self.conversation.set_approvals(self.handle.approvals());
+        let queued = self.handle.queued();
+        self.conversation.status.queued = queued.steering.len() + queued.follow_ups.len();
+        self.conversation.status.cost = self.cost.total();
+        self.conversation.status.mode = self.surroundings.policy.mode().to_string();
+    }
+
+    async fn resize(&mut self) -> Result<(), Failure> {
+        let size = console::size();
+        let erased = self.painter.resize(size);
+        self.conversation.resize(size);
+        self.console.write(&erased).await?;
+        self.draw().await
+    }
+
+    fn draw_soon(&mut self) {
+        self.draws_at.get_or_insert_with(|| Instant::now() + FRAME);
+    }
+
+    async fn draw(&mut self) -> Result<(), Failure> {
+        self.draws_at = None;
+        let (lines, region) = self.conversation.frame(self.began.elapsed());
+        let output = self.painter.paint(&lines, &region);
+        self.console.write(&output).await
+    }
+}
+
+/// Adds the rules of a decision, and decides.
+async fn decide(handle: &SessionHandle, policy: &Policy, decided: Decided) -> Result<(), String> {
+    let Decided { request, decision, rules } = decided;
+    for rule in &rules {
+        let source = format!("{APPROVAL_SOURCE}{}", request.call_id);
+        let added = policy.add_rule(Permission::Allow, rule, source).await;
+        added.map_err(|error| error.to_string())?;
+    }
+    let of_call = match &request.origin {
+        Some(origin) => handle.of_session(&origin.session_id),
+        None => Some(handle.clone()),
+    };
+    let of_call = of_call.ok_or("the subagent that made the call has ended")?;
+    of_call.decide(&request.call_id, decision).map_err(|error| error.to_string())
+}
+
+/// Lists the files that can be named, as far as they are found in a short time.
+async fn list_files(environment: &dyn ExecutionEnvironment) -> Vec<String> {
+    let request = WalkRequest::new(".").with_max_entries(MAX_FILES).with_time_limit(LIST_TIME);
+    // Where files cannot be listed, none are offered.
+    let Ok(found) = environment.walk(&request).await else { return Vec::new() };
+    let files = found.entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
+    files.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect()
+}
+
+/// Waits until a time, or forever.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}

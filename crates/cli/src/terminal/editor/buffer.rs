@@ -1,0 +1,56 @@
+//! What a text consists of: characters as people see them, and pastes that are folded.
+
+use super::graphemes;
+use crate::render::{escape_hidden, plural, width};
+
+/// Character, or a paste that is folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Element {
+    text: String,
+    /// What is shown instead, if it is a paste.
+    label: Option<String>,
+}
+
+impl Element {
+    /// Folds a paste.
+    pub(super) fn fold(text: &str) -> Self {
+        let lines = text.lines().count();
+        let size = if lines > 1 { plural(lines as u64, "line") } else { plural(text.len() as u64, "byte") };
+        Self { text: text.to_owned(), label: Some(format!("[pasted {size}]")) }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn is_fold(&self) -> bool {
+        self.label.is_some()
+    }
+
+    pub(super) fn is_line_end(&self) -> bool {
+        !self.is_fold() && matches!(self.text.as_str(), "\n" | "\r\n")
+    }
+
+    pub(super) fn is_word(&self) -> bool {
+        self.is_fold() || self.text.chars().any(|character| character.is_alphanumeric() || character == '_')
+    }
+
+    /// Returns what is shown at a column.
+    pub(super) fn shown(&self, column: usize) -> String {
+        const TAB: usize = 8;
+        match (&self.label, self.text.as_str()) {
+            (Some(label), _) => label.clone(),
+            (None, "\t") => " ".repeat(TAB - column % TAB),
+            (None, text) => match escape_hidden(text) {
+                // An accent without a base would be drawn over its neighbour.
+                shown if width::columns(&shown) == 0 => text.chars().flat_map(char::escape_unicode).collect(),
+                shown => shown.into_owned(),
+            },
+        }
+    }
+}
+
+/// Returns the elements of a text without pastes.
+pub(super) fn elements(text: &str) -> Vec<Element> {
+    graphemes(text).map(|text| Element { text: text.to_owned(), label: None }).collect()
+}

@@ -1,0 +1,86 @@
+//! The line of status: model, effort, mode, environment, context, cost and queue.
+
+use crate::render::{Face, Line};
+
+/// Between two parts.
+const SEPARATOR: &str = " · ";
+
+/// State that is always in view.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Status {
+    pub(crate) model: String,
+    pub(crate) effort: Option<String>,
+    pub(crate) mode: String,
+    /// Environment and sandbox of the tools.
+    pub(crate) environment: String,
+    /// Tokens of the newest request, and those of the window.
+    pub(crate) context: Option<(u64, u64)>,
+    /// Cost in US dollars, if known.
+    pub(crate) cost: Option<f64>,
+    /// Messages that wait.
+    pub(crate) queued: usize,
+}
+
+impl Status {
+    /// Returns the line in at most so many columns. What does not fit is left out, the least important first.
+    pub(crate) fn line(&self, columns: usize) -> Line {
+        let context = self.context.filter(|(_, window)| *window > 0).map(|(used, window)| {
+            let left = 100 - (used.min(window) * 100).div_ceil(window);
+            format!("{left}% context left")
+        });
+        let cost = self.cost.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"));
+        let queued = (self.queued > 0).then(|| format!("{} queued", self.queued));
+        let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        // In the order of the line, with the rank of each: the highest gives way first.
+        let mut parts: Vec<(u8, String)> = [
+            (2, named(&self.model)),
+            (6, self.effort.clone()),
+            (1, named(&self.mode)),
+            (5, named(&self.environment)),
+            (3, context),
+            (4, cost),
+            (0, queued),
+        ]
+        .into_iter()
+        .filter_map(|(rank, part)| Some((rank, part?)))
+        .collect();
+        loop {
+            let texts: Vec<&str> = parts.iter().map(|(_, part)| part.as_str()).collect();
+            let line = Line::new(texts.join(SEPARATOR), Face::DIM);
+            if line.columns() <= columns || parts.len() <= 1 {
+                return line.truncated(columns);
+            }
+            let least = parts.iter().map(|(rank, _)| *rank).max();
+            parts.retain(|(rank, _)| Some(*rank) != least);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_most_is_kept_in_a_narrow_window() {
+        let status = Status {
+            model: "claude-opus".into(),
+            effort: Some("high".into()),
+            mode: "auto".into(),
+            environment: "local, sandbox full".into(),
+            context: Some((66_000, 200_000)),
+            cost: Some(0.123),
+            queued: 2,
+        };
+        let shown = [100, 70, 50, 20, 6].map(|columns| status.line(columns).text());
+        let expected = [
+            "claude-opus · high · auto · local, sandbox full · 67% context left · $0.12 · 2 queued",
+            "claude-opus · auto · 67% context left · $0.12 · 2 queued",
+            "claude-opus · auto · 67% context left · 2 queued",
+            "auto · 2 queued",
+            "2 que…",
+        ];
+        assert_eq!(shown, expected);
+        let empty = Status { mode: "ask".into(), cost: Some(0.0), ..Status::default() };
+        assert_eq!(empty.line(80).text(), "ask");
+    }
+}

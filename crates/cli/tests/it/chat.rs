@@ -1,0 +1,194 @@
+//! The conversation on a real pseudo-terminal.
+
+use std::process::{Command, Stdio};
+
+use pintle_testkit::Dialect;
+
+use crate::harness::{Harness, pintle, run};
+use crate::terminal::Terminal;
+
+/// Returns the command, on a terminal that does not reflow, with a state of its own.
+fn chat(harness: &Harness, arguments: &[&str]) -> Command {
+    let mut command = harness.command("chat", arguments);
+    command.env("XTERM_VERSION", "XTerm(390)").env("PINTLE_STATE_DIR", harness.path(".state"));
+    command
+}
+
+fn begin(harness: &Harness, arguments: &[&str]) -> Terminal {
+    let mut terminal = Terminal::start(&chat(harness, arguments));
+    terminal.wait_for_text("say what to do");
+    terminal
+}
+
+/// Ends the conversation, and returns the screen. The terminal must be as it was before.
+fn leave(mut terminal: Terminal) -> String {
+    terminal.type_keys("/quit\r");
+    let (code, screen, output) = terminal.finish();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(output.contains("\u{1b}[?2004l") && output.ends_with("\u{1b}[0m"), "{:?}", output.lines().last());
+    assert!(!screen.contains("say what to do"), "the region is gone: {screen}");
+    screen
+}
+
+fn count(screen: &str, text: &str) -> usize {
+    screen.matches(text).count()
+}
+
+#[test]
+fn a_conversation_goes_on_until_the_user_leaves() {
+    let turns = "[[turn]]\ntext = \"I **look**.\"\n[[turn.call]]\ntool = \"shell\"\n\
+                 arguments = { command = \"echo seen\" }\n[[turn]]\ntext = \"Found it.\"\n\
+                 [[turn]]\ntext = \"You are welcome.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = begin(&harness, &["find it"]);
+    let screen = terminal.wait_for_text("Found it.");
+    assert!(screen.contains("› find it") && screen.contains("I look."), "{screen}");
+    assert!(screen.contains("✓ shell echo seen") && screen.contains("    seen"), "{screen}");
+    terminal.type_keys("thank you\r");
+    terminal.wait_for_text("You are welcome.");
+    let screen = leave(terminal);
+    for line in ["› find it", "I look.", "Found it.", "› thank you", "You are welcome."] {
+        assert_eq!(count(&screen, line), 1, "{line}: {screen}");
+    }
+    let mut list = pintle(&["sessions", "list", "--all"]);
+    let listed = run(list.env("PINTLE_STATE_DIR", harness.path(".state")));
+    assert_eq!(listed.stdout.lines().filter(|line| line.contains("find it")).count(), 1, "{listed:?}");
+}
+
+#[test]
+fn a_turn_is_steered_and_interrupted() {
+    let turns = "[[turn]]\ntext = \"I wait.\"\n[[turn.call]]\ntool = \"shell\"\n\
+                 arguments = { command = \"until test -e go; do sleep 0.02; done\", timeout_ms = 600000 }\n\
+                 [[turn]]\ntext = \"Steered.\"\n[[turn.call]]\ntool = \"shell\"\n\
+                 arguments = { command = \"sleep 600\", timeout_ms = 600000 }\n\
+                 [[turn]]\ntext = \"Still here.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = begin(&harness, &[]);
+    terminal.type_keys("go\r");
+    terminal.wait_for_text("shell until test -e go");
+    terminal.type_keys("look at b.txt");
+    terminal.wait_for_text("Enter steers the turn");
+    terminal.type_keys("\r");
+    terminal.wait_for_text("1 queued");
+    std::fs::write(harness.path("go"), "").unwrap();
+    terminal.wait_for_text("› look at b.txt");
+    terminal.wait_for_text("shell sleep 600");
+    terminal.type_keys("half a thought\u{1b}");
+    terminal.wait_for_text("✗ shell sleep 600 cancelled");
+    let screen = terminal.wait_for_text("› half a thought");
+    assert!(screen.contains("Steered."), "what was said stays: {screen}");
+    terminal.type_keys(" and more\r");
+    terminal.wait_for_text("Still here.");
+    leave(terminal);
+}
+
+#[test]
+fn calls_are_approved_with_keys_and_rules() {
+    let call = |command: &str| {
+        format!("[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = {{ command = \"{command}\" }}\n")
+    };
+    let turns = [
+        call("touch a"),
+        call("touch b"),
+        call("touch b"),
+        call("touch c"),
+        "[[turn]]\ntext = \"Ready.\"\n".into(),
+    ];
+    let harness = Harness::new(Dialect::AnthropicMessages, &turns.concat());
+    let mut terminal = begin(&harness, &["--mode", "ask", "go"]);
+    terminal.wait_for("a question", |screen| screen.contains("touch a") && screen.contains("y once"));
+    assert!(!harness.path("a").exists());
+    terminal.type_keys("y");
+    terminal.wait_for("another question", |screen| screen.contains("shell(touch b)"));
+    assert!(harness.path("a").exists());
+    // The second time it is not asked about.
+    terminal.type_keys("s");
+    terminal.wait_for("the last question", |screen| screen.contains("shell(touch c)"));
+    terminal.type_keys("wuse a file\r");
+    let screen = terminal.wait_for_text("Ready.");
+    assert_eq!(count(&screen, "✓ shell touch b"), 2, "{screen}");
+    assert!(screen.contains("✗ shell touch c denied") && screen.contains("use a file"), "{screen}");
+    assert!(harness.path("b").exists() && !harness.path("c").exists());
+    leave(terminal);
+}
+
+#[test]
+fn inputs_and_the_conversation_are_there_the_next_time() {
+    let turns = "[[turn]]\ntext = \"Noted.\"\n[[turn]]\ntext = \"I remember.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = begin(&harness, &[]);
+    terminal.type_keys("remember 42\r");
+    terminal.wait_for_text("Noted.");
+    leave(terminal);
+    let mut terminal = begin(&harness, &["--continue"]);
+    terminal.type_keys("\u{1b}[A");
+    terminal.wait_for_text("› remember 42");
+    terminal.type_keys("\u{15}what was it?\r");
+    terminal.wait_for_text("I remember.");
+    leave(terminal);
+}
+
+#[test]
+fn a_change_of_the_windows_size_neither_doubles_nor_loses_lines() {
+    let lines: String = (0..30).map(|number| format!("line {number} of the answer\\n\\n")).collect();
+    let harness = Harness::new(Dialect::AnthropicMessages, &format!("[[turn]]\ntext = \"{lines}\"\n"));
+    let mut terminal = begin(&harness, &["go"]);
+    terminal.wait_for_text("line 29 of the answer");
+    for (columns, rows) in [(60, 20), (100, 30), (41, 12), (80, 24)] {
+        terminal.resize(columns, rows);
+        terminal.type_keys("x");
+        let xs = |screen: &str| screen.lines().filter(|line| line.starts_with("› x")).count();
+        terminal.wait_for("the input, once", |screen| xs(screen) == 1);
+    }
+    terminal.type_keys("\u{15}");
+    terminal.wait_for_text("say what to do");
+    let screen = leave(terminal);
+    assert_eq!(count(&screen, "line 29 of the answer"), 1, "{screen}");
+}
+
+#[test]
+fn modes_and_others_are_changed_by_commands() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
+    let mut terminal = begin(&harness, &[]);
+    terminal.wait_for_text("· auto ·");
+    terminal.type_keys("/mode edit\r");
+    terminal.wait_for_text("· edit ·");
+    terminal.type_keys("/mode fast\r");
+    terminal.wait_for_text("expected plan, ask, edit or auto");
+    terminal.type_keys("\u{3}/effort high\r");
+    terminal.wait_for_text("· high ·");
+    terminal.type_keys("/status\r");
+    terminal.wait_for_text("directory: ");
+    terminal.type_keys("/help\r");
+    terminal.wait_for_text("inputs of before");
+    leave(terminal);
+}
+
+#[test]
+fn a_signal_leaves_the_terminal_as_it_was() {
+    let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"sleep 600\" }\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = begin(&harness, &["go"]);
+    terminal.wait_for_text("shell sleep 600");
+    let pid = rustix::process::Pid::from_raw(terminal.pid().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let (code, screen, output) = terminal.finish();
+    assert_eq!(code, Some(130), "{screen}");
+    assert!(output.contains("\u{1b}[?2004l") && !screen.contains("say what to do"), "{screen}");
+}
+
+#[test]
+fn a_conversation_needs_a_terminal() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
+    let output = run(chat(&harness, &["go"]).stdin(Stdio::null()));
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(
+        output.stderr.contains("needs a terminal") && output.stderr.contains("`pintle run`"),
+        "{output:?}"
+    );
+    // Without a subcommand it is the same.
+    let bare = run(&mut pintle(&["say something"]));
+    assert!(bare.code == Some(2) && bare.stderr.contains("needs a terminal"), "{bare:?}");
+    let mistyped = run(&mut pintle(&["sesions"]));
+    assert!(mistyped.code == Some(2) && mistyped.stderr.contains("sessions"), "{mistyped:?}");
+}
