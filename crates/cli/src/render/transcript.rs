@@ -116,6 +116,12 @@ impl Transcript {
         self.lines.extend(wrap::wrap(line, self.columns, &margins));
     }
 
+    /// Appends rows that fit as they are.
+    pub(crate) fn rows(&mut self, rows: Vec<Line>) {
+        self.separate(Block::Lines);
+        self.lines.extend(rows);
+    }
+
     /// Appends lines that belong to the one before, broken anywhere.
     pub(crate) fn below(&mut self, lines: impl IntoIterator<Item = Line>) {
         for line in lines {

@@ -36,10 +36,7 @@ impl Margins {
 /// Breaks a line at words. Words that are wider than a row are broken between characters. A row has at least one character,
 /// so that nothing is lost where it does not fit.
 pub(crate) fn wrap(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
-    if margins.first.columns() + MIN_ROOM > columns && !margins.first.is_empty() {
-        // There is no room for a margin.
-        let mut whole = margins.first.clone();
-        whole.append(line.clone());
+    if let Some(whole) = without_room(line, columns, margins) {
         return wrap(&whole, columns, &Margins::default());
     }
     let mut rows = Rows::new(columns, margins);
@@ -51,11 +48,25 @@ pub(crate) fn wrap(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> 
 
 /// Breaks a line between characters, as for code.
 pub(crate) fn break_anywhere(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
+    if let Some(whole) = without_room(line, columns, margins) {
+        return break_anywhere(&whole, columns, &Margins::default());
+    }
     let mut rows = Rows::new(columns, margins);
     for word in words(line) {
         rows.fill(&word);
     }
     rows.finish()
+}
+
+/// Returns the line with its margin as a part of it, if there is no room for a margin.
+fn without_room(line: &Line, columns: usize, margins: &Margins) -> Option<Line> {
+    if margins.first.is_empty() || margins.first.columns() + MIN_ROOM <= columns {
+        return None;
+    }
+    let is_blank = margins.first.text().trim().is_empty();
+    let mut whole = if is_blank { Line::default() } else { margins.first.clone() };
+    whole.append(line.clone());
+    Some(whole)
 }
 
 /// Rows under construction.

@@ -53,8 +53,14 @@ fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
 }
 
 impl Approvals {
-    /// Sets the calls that wait. New ones get the keys only if nothing is being written.
-    pub(crate) fn set(&mut self, pending: Vec<Arc<ApprovalRequest>>, is_writing: bool) {
+    /// Sets the calls that wait, and returns those that are new. These get the keys only if nothing is being written.
+    pub(crate) fn set(
+        &mut self,
+        pending: Vec<Arc<ApprovalRequest>>,
+        is_writing: bool,
+    ) -> Vec<Arc<ApprovalRequest>> {
+        let is_known = |request: &ApprovalRequest| self.pending.iter().any(|known| is_same(known, request));
+        let new: Vec<_> = pending.iter().filter(|request| !is_known(request)).cloned().collect();
         let shown = self.shown().cloned();
         let had_none = self.pending.is_empty();
         self.pending = pending;
@@ -68,6 +74,7 @@ impl Approvals {
         } else if had_none {
             self.is_focused = !is_writing;
         }
+        new
     }
 
     /// Returns whether no call waits.
@@ -225,6 +232,12 @@ fn head(request: &ApprovalRequest, index: usize, count: usize, columns: usize) -
     wrap(&head, columns, &Margins::default())
 }
 
+/// Returns what a call would do as a whole, if that takes more than so many rows.
+pub(crate) fn long_details(request: &ApprovalRequest, columns: usize, most: usize) -> Option<Vec<Line>> {
+    let rows = details(request, columns);
+    (rows.len() > most).then(|| head(request, 0, 1, columns).into_iter().chain(rows).collect())
+}
+
 /// Returns what the call would do.
 fn details(request: &ApprovalRequest, columns: usize) -> Vec<Line> {
     let lines = approve::effect(request).into_iter().flat_map(|detail| match detail {
@@ -248,7 +261,7 @@ fn fold(rows: Vec<Line>, height: usize) -> Vec<Line> {
     let kept = height.max(3) - 1;
     let (first, last) = (kept.div_ceil(2), kept / 2);
     let omitted = rows.len() - first - last;
-    let note = Line::new(format!("  … {} (Ctrl+T shows all)", plural(omitted as u64, "more row")), Face::DIM);
+    let note = Line::new(format!("  … {}, as above", plural(omitted as u64, "more row")), Face::DIM);
     let end = rows.len() - last;
     let (head, tail) = (rows.iter().take(first), rows.iter().skip(end));
     head.cloned().chain([note]).chain(tail.cloned()).collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pintle_agent::{ApprovalRequest, EventKind, SessionEvent};
 
-use super::approvals::{Approvals, Decided};
+use super::approvals::{self, Approvals, Decided};
 use super::commands::Called;
 use super::completion::{self, Files, Kind, Menu};
 use super::editor::{Editor, Handled};
@@ -116,10 +116,16 @@ impl Conversation {
         }
     }
 
-    /// Sets the calls that wait for approval.
+    /// Sets the calls that wait for approval. What does not fit the region is printed as a whole: whoever decides must be
+    /// able to see it.
     pub(crate) fn set_approvals(&mut self, pending: Vec<Arc<ApprovalRequest>>) {
         let is_writing = !self.editor.is_empty();
-        self.approvals.set(pending, is_writing);
+        for request in self.approvals.set(pending, is_writing) {
+            let columns = region::columns(self.size);
+            if let Some(rows) = approvals::long_details(&request, columns, self.size.rows / 4) {
+                self.transcript.rows(rows);
+            }
+        }
     }
 
     /// Sets the files that can be named.

@@ -321,10 +321,17 @@ fn long_calls_are_folded_and_hidden_characters_shown() {
     let mut harness = Harness::running();
     let command: String = (0..100).map(|line| format!("echo {line}\u{202e}\n")).collect();
     harness.conversation.set_approvals(vec![request("1", &command)]);
+    let (printed, _) = harness.conversation.frame(harness.now);
+    let printed: String = printed.iter().map(|line| line.text() + "\n").collect();
+    let all = (0..100).all(|line| printed.contains(&format!("    echo {line}\\u{{202e}}\n")));
+    assert!(all, "it is printed as a whole: {printed}");
     let shown = harness.shown();
-    assert!(shown.contains("more rows (Ctrl+T shows all)"), "{shown}");
+    assert!(shown.contains("more rows, as above"), "{shown}");
     assert!(shown.contains("echo 0\\u{202e}"), "{shown}");
     assert!(shown.lines().count() <= 24);
+    harness.conversation.set_approvals(vec![request("1", &command)]);
+    let (again, _) = harness.conversation.frame(harness.now);
+    assert_eq!(again, [], "once");
 }
 
 #[test]
