@@ -322,6 +322,17 @@ impl Machine {
         self.start_input(text, out);
     }
 
+    /// Returns the input that makes this heard soonest: it steers a run that goes on, and begins one otherwise. While a run
+    /// is being stopped and another one waits, it goes with that.
+    pub(crate) fn saying(&self, run: impl FnOnce() -> RunId, text: String) -> InputKind {
+        let goes_on = self.progress.is_some() && self.ending.is_none();
+        if goes_on || self.waiting.is_some() {
+            InputKind::Steer { text }
+        } else {
+            InputKind::Submit { run: run(), text }
+        }
+    }
+
     fn steer(&mut self, text: String, out: &mut Vec<Action>) {
         let problem = self.problem_with(&text, self.steering.len());
         self.queue(problem, out, |machine| machine.steering.push_back(text));

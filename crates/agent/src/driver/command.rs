@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::{AdapterTimeout, ReasoningEffort, RetryPolicy};
@@ -72,6 +73,8 @@ pub(crate) enum Command {
 pub(crate) enum MessageQueue {
     Steering,
     FollowUps,
+    /// Steering while a run goes on, otherwise none: it begins a run.
+    Soonest,
 }
 
 /// Change of the part of the configuration that the driver applies, without the machine.
@@ -129,9 +132,17 @@ impl Driver {
         let kind = match queue {
             MessageQueue::Steering => InputKind::Steer { text },
             MessageQueue::FollowUps => InputKind::FollowUp { text },
+            MessageQueue::Soonest => {
+                let run = || RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
+                self.machine.saying(run, text)
+            }
         };
         let refusal = if self.machine.state() == SessionState::Closed {
             Some(SessionError::Closed)
+        } else if let InputKind::Submit { text, .. } = &kind
+            && text.trim().is_empty()
+        {
+            Some(SessionError::Refused("it is empty".to_owned()))
         } else {
             self.machine.refusal(&kind).map(SessionError::Refused)
         };

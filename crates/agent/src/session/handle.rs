@@ -65,6 +65,17 @@ impl SessionHandle {
         self.queue(MessageQueue::FollowUps, text.into()).await
     }
 
+    /// Says something so that it is heard soonest: to the run that goes on, like [`steer`](Self::steer), and otherwise as an
+    /// input, whose run nobody owns. Which of them it is, is decided when the session takes it, so a run that ends meanwhile
+    /// loses nothing. Returns like [`steer`](Self::steer) once it is accepted; events tell what follows.
+    ///
+    /// # Errors
+    ///
+    /// As for [`steer`](Self::steer).
+    pub async fn say(&self, text: impl Into<String>) -> Result<(), SessionError> {
+        self.queue(MessageQueue::Soonest, text.into()).await
+    }
+
     /// Returns who acts through this handle.
     pub(crate) fn principal(&self) -> Option<Box<Principal>> {
         self.principal.clone().map(Box::new)

@@ -364,3 +364,45 @@ async fn call_stopped_before_its_effect_has_none() {
         assert_eq!(results(&harness.session), ["Not run: the turn was stopped before this call started."]);
     }
 }
+
+/// A message that is said soonest is heard once, whatever happens meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_is_said_at_any_moment_is_heard_once() {
+    for delay in 0..OFTEN as u64 {
+        let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("done").answer("heard");
+        let tool = Waits::stopping_after(Duration::from_millis(3));
+        let go = Arc::clone(&tool.go);
+        let harness = waiting_harness(adapter, tool, TurnLimits::default());
+        let handle = harness.session.handle();
+        tokio::spawn(async move {
+            sleep(Duration::from_millis(OFTEN as u64 / 2)).await;
+            go.notify_one();
+        });
+        let mut events = harness.session.events();
+        handle.say("go").await.unwrap();
+        sleep(Duration::from_millis(delay)).await;
+        if delay % 3 == 0 {
+            handle.interrupt().unwrap();
+        }
+        handle.say("and this").await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        let said: Vec<String> = harness
+            .session
+            .history()
+            .iter()
+            .filter(|turn| matches!(turn.kind, TurnKind::User | TurnKind::Steering))
+            .map(|turn| turn.item.text())
+            .collect();
+        assert_eq!(said, ["go", "and this"], "after {delay} ms");
+        assert!(handle.queued().is_empty());
+        drop(harness);
+        while events.next().await.is_some() {}
+    }
+}
+
+#[tokio::test]
+async fn nothing_said_is_refused() {
+    let harness = harness(anthropic(), env());
+    assert!(matches!(harness.session.handle().say(" ").await, Err(SessionError::Refused(_))));
+    assert_eq!(harness.adapter.requests().len(), 0);
+}
