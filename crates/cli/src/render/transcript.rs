@@ -109,6 +109,12 @@ impl Transcript {
         self.line(&Line::new(text, Face::DIM));
     }
 
+    /// Appends a line about a failure.
+    pub(crate) fn failure(&mut self, message: &str) {
+        let message = summary::one_line(message, 4 * MAX_LINE_CHARS);
+        self.line(&Line::new("✗ ", Face::coloured(Colour::Red)).and(message, Face::PLAIN));
+    }
+
     /// Appends a line about what happened.
     pub(crate) fn line(&mut self, line: &Line) {
         self.separate(Block::Lines);
@@ -146,12 +152,12 @@ impl Transcript {
             EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
                 self.subagent_lifecycle(None, &event.kind);
             }
-            EventKind::Error { error } => {
-                let message = summary::one_line(&error.message, 4 * MAX_LINE_CHARS);
-                self.line(&Line::new("✗ ", Face::coloured(Colour::Red)).and(message, Face::PLAIN));
+            EventKind::TurnLimit { round, .. } => {
+                let limit = if round.is_some() { "tool round limit reached" } else { "turn limit reached" };
+                self.note("limit", limit);
             }
-            // It is asked about below.
-            EventKind::ApprovalRequested { .. } => {}
+            // It is asked about below; a failure is explained.
+            EventKind::ApprovalRequested { .. } | EventKind::Error { .. } => {}
             kind @ (EventKind::SessionStart { .. } | _) => {
                 if let Some((label, text)) = note::note(kind) {
                     self.note(label, &text);

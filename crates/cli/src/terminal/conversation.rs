@@ -134,6 +134,11 @@ impl Conversation {
         self.menu = Menu::of(&self.editor.before_cursor(), &self.files);
     }
 
+    /// Prints why a turn failed.
+    pub(crate) fn failed(&mut self, message: &str) {
+        self.transcript.failure(message);
+    }
+
     /// Prints a labelled line.
     pub(crate) fn note(&mut self, label: &str, text: &str) {
         self.transcript.note(label, text);

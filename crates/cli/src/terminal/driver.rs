@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
-use pintle_agent::{
-    EventKind, Outcome, Run, Session, SessionError, SessionEvent, SessionHandle, SessionState,
-};
+use pintle_agent::{EventKind, Run, Session, SessionError, SessionEvent, SessionHandle, SessionState};
 use pintle_env::{EntryKind, ExecutionEnvironment, WalkRequest};
 use pintle_governance::Policy;
 use pintle_tools::gate::Permission;
@@ -66,8 +64,6 @@ pub(crate) struct Surroundings<'a> {
 
 /// End of something that was begun.
 enum Done {
-    /// A turn has ended.
-    Turn(Box<Result<Outcome, SessionError>>),
     /// A message was accepted or not.
     Sent(String, Result<(), SessionError>),
     /// A decision was taken, or why not.
@@ -95,6 +91,8 @@ pub(super) struct Driver<'a> {
     /// When the screen may be drawn next, if it has to be.
     draws_at: Option<Instant>,
     is_leaving: bool,
+    /// Newest failure of the session.
+    failure: Option<Failure>,
 }
 
 impl<'a> Driver<'a> {
@@ -118,6 +116,7 @@ impl<'a> Driver<'a> {
             draws_at: Some(Instant::now()),
             surroundings,
             is_leaving: false,
+            failure: None,
         }
     }
 
@@ -125,7 +124,7 @@ impl<'a> Driver<'a> {
     ///
     /// # Errors
     ///
-    /// A failure if the terminal is gone, or cannot be used.
+    /// A failure if the terminal is gone or cannot be used, or if the session ends by one.
     pub(super) async fn run(
         &mut self,
         prompt: Option<String>,
@@ -135,8 +134,9 @@ impl<'a> Driver<'a> {
         let mut device = Device::enter()?;
         let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
         let mut events = self.session.tree_events();
+        // Events tell what becomes of it.
         if let Some(run) = unfinished {
-            self.doing.push(Box::pin(async move { Done::Turn(Box::new(run.await)) }));
+            run.detach();
         }
         if let Some(prompt) = prompt {
             self.say(prompt);
@@ -174,7 +174,9 @@ impl<'a> Driver<'a> {
             }
         }
         self.leave(&mut events).await?;
-        Ok(())
+        // It has been shown.
+        let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
+        failure.map_or(Ok(()), |failure| Err(Failure::silent(failure.exit())))
     }
 
     /// Interrupts what is under way, and erases the region.
@@ -263,16 +265,11 @@ impl<'a> Driver<'a> {
 
     /// Says something: to a turn that is under way, or as the beginning of one.
     fn say(&mut self, text: String) {
-        if self.session.state() == SessionState::Processing {
-            let handle = self.handle.clone();
-            self.doing.push(Box::pin(async move {
-                let result = handle.steer(text.clone()).await;
-                Done::Sent(text, result)
-            }));
-        } else {
-            let run = self.session.submit(text);
-            self.doing.push(Box::pin(async move { Done::Turn(Box::new(run.await)) }));
-        }
+        let handle = self.handle.clone();
+        self.doing.push(Box::pin(async move {
+            let result = handle.say(text.clone()).await;
+            Done::Sent(text, result)
+        }));
     }
 
     fn decide(&mut self, decided: Decided) {
@@ -294,17 +291,6 @@ impl<'a> Driver<'a> {
 
     fn done(&mut self, done: Done) {
         match done {
-            Done::Turn(ended) => {
-                let failure = match &*ended {
-                    Ok(outcome) => explain::outcome(outcome, &self.surroundings.model.route)
-                        .map(|failure| failure.message()),
-                    Err(error) => Some(error.to_string()),
-                };
-                // An interruption speaks for itself.
-                if let Some(failure) = failure.filter(|failure| !failure.is_empty()) {
-                    self.conversation.note("failed", &failure);
-                }
-            }
             Done::Sent(_, Ok(())) | Done::Decided(Ok(())) => {}
             Done::Sent(text, Err(error)) => {
                 self.conversation.restore(&text);
@@ -321,6 +307,13 @@ impl<'a> Driver<'a> {
 
     fn event(&mut self, event: &SessionEvent) {
         self.cost.add(event);
+        if let EventKind::Error { error } = &event.kind
+            && event.depth == 0
+        {
+            let failure = explain::model_error(error, &self.surroundings.model.route);
+            self.conversation.failed(&failure.message());
+            self.failure = Some(failure);
+        }
         self.conversation.event(event, self.began.elapsed());
         if matches!(
             event.kind,

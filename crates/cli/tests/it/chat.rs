@@ -165,6 +165,30 @@ fn modes_and_others_are_changed_by_commands() {
 }
 
 #[test]
+fn a_failed_turn_is_explained_and_the_conversation_goes_on() {
+    let turns = "[[turn]]\nfailure = [{ status = 400 }]\ntext = \"Done.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = begin(&harness, &["go"]);
+    terminal.wait_for_text("✗ invalid request");
+    terminal.type_keys("again\r");
+    // The server fails on the first turn of each conversation.
+    terminal.wait_for("the next failure", |screen| count(screen, "✗ invalid request") == 2);
+    leave(terminal);
+}
+
+/// No input would succeed without another key.
+#[test]
+fn a_wrong_key_ends_the_conversation() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
+    let mut command = chat(&harness, &["go"]);
+    command.env("ANTHROPIC_API_KEY", "sk-wrong");
+    let (code, screen, output) = Terminal::start(&command).finish();
+    assert_eq!(code, Some(4), "{screen}");
+    assert!(screen.contains("check the key in ANTHROPIC_API_KEY"), "{screen}");
+    assert!(output.contains("\u{1b}[?2004l") && !screen.contains("say what to do"), "{screen}");
+}
+
+#[test]
 fn a_signal_leaves_the_terminal_as_it_was() {
     let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"sleep 600\" }\n";
     let harness = Harness::new(Dialect::AnthropicMessages, turns);
