@@ -15,6 +15,7 @@ mod history;
 mod history_file;
 mod keys;
 mod painter;
+mod search;
 mod status;
 
 use pintle_agent::{Run, Session};

@@ -14,8 +14,12 @@ use super::editor::{Editor, Handled};
 use super::history::History;
 use super::keys::{Input, Key, KeyCode, MAX_PASTE};
 use super::painter::Region;
+use super::search::{Search, Searched};
 use super::status::Status;
-use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, plural};
+use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, expand_tabs, plural, sanitize};
+
+/// Lines of a command's output that are shown.
+const SHOWN_OUTPUT: usize = 20;
 
 /// How long a hint is shown, and a first Ctrl+C counts.
 const HINT_TIME: Duration = Duration::from_secs(3);
@@ -38,6 +42,8 @@ pub(crate) enum Effect {
     Remember(String),
     /// List the files that can be named.
     ListFiles,
+    /// Run this command where the tools work, for the user.
+    Run(String),
     /// Stop the process, as Ctrl+Z does elsewhere.
     Stop,
     /// Draw everything anew.
@@ -56,6 +62,9 @@ pub(crate) struct Conversation {
     approvals: Approvals,
     files: Files,
     menu: Option<Menu>,
+    search: Option<Search>,
+    /// Outputs of commands of the user, for the next message.
+    outputs: Vec<String>,
     pub(crate) status: Status,
     /// Hint and when it goes away.
     hint: Option<(String, Duration)>,
@@ -77,6 +86,8 @@ impl Conversation {
             approvals: Approvals::default(),
             files: Files::default(),
             menu: None,
+            search: None,
+            outputs: Vec::new(),
             status,
             hint: None,
             is_running: false,
@@ -191,6 +202,19 @@ impl Conversation {
         if key != Key::ctrl('c') {
             self.leaving = None;
         }
+        if let Some(search) = &mut self.search {
+            match search.key(key, &self.history) {
+                Searched::On => {}
+                Searched::Left => self.search = None,
+                Searched::Taken(found) => {
+                    self.search = None;
+                    if !found.is_empty() {
+                        self.editor.set(&found);
+                    }
+                }
+            }
+            return Vec::new();
+        }
         match key {
             key if key == Key::ctrl('c') => return self.clear_or_leave(now),
             key if key == Key::ctrl('z') => return vec![Effect::Stop],
@@ -207,6 +231,10 @@ impl Conversation {
                 return self.interrupt();
             }
             return self.approvals.key(key, columns).map(Effect::Decide).into_iter().collect();
+        }
+        if key == Key::ctrl('r') {
+            (self.search, self.menu) = (Some(Search::default()), None);
+            return Vec::new();
         }
         if let Some(effects) = self.menu_key(key) {
             return effects;
@@ -339,13 +367,48 @@ impl Conversation {
             }
         }
         let Some(text) = self.take() else { return Vec::new() };
-        vec![Effect::Remember(text.clone()), Effect::Say(text)]
+        let effect = match text.trim().strip_prefix('!').map(str::trim) {
+            Some("") => {
+                self.hint("expected a command behind the exclamation mark", now);
+                self.editor.set(&text);
+                return Vec::new();
+            }
+            Some(command) => Effect::Run(command.to_owned()),
+            None => Effect::Say(self.with_outputs(&text)),
+        };
+        vec![Effect::Remember(text), effect]
+    }
+
+    /// Shows what a command of the user printed, and keeps it for the next message.
+    pub(crate) fn ran(&mut self, command: &str, ended: &str, output: &str) {
+        self.transcript.line(
+            &Line::new("! ", Face::BOLD)
+                .and(summary_of(command), Face::BOLD)
+                .and(format!(" {ended}"), Face::DIM),
+        );
+        let lines: Vec<&str> = output.lines().collect();
+        let first = lines.len().saturating_sub(SHOWN_OUTPUT);
+        let shown = lines.get(first..).unwrap_or_default().iter();
+        let shown: Vec<Line> = shown.map(|line| Line::new(expand_tabs(&sanitize(line)), Face::DIM)).collect();
+        if first > 0 {
+            let more = plural(first as u64, "more line");
+            self.transcript.below([Line::new(format!("… {more} before"), Face::DIM)]);
+        }
+        self.transcript.below(shown);
+        self.outputs.push(format!("I ran `{command}` ({ended}):\n\n```\n{}\n```\n\n", output.trim_end()));
+    }
+
+    /// Returns a message with the outputs of commands that the user has run since the last one.
+    fn with_outputs(&mut self, text: &str) -> String {
+        let outputs: String = self.outputs.drain(..).collect();
+        format!("{outputs}{text}")
     }
 
     fn follow_up(&mut self) -> Vec<Effect> {
         let is_running = self.is_running;
         let Some(text) = self.take() else { return Vec::new() };
-        let said = if is_running { Effect::FollowUp(text.clone()) } else { Effect::Say(text.clone()) };
+        let message = self.with_outputs(&text);
+        let said = if is_running { Effect::FollowUp(message) } else { Effect::Say(message) };
         vec![Effect::Remember(text), said]
     }
 
@@ -377,6 +440,13 @@ impl Conversation {
         };
         Some(Line::new(text, Face::DIM))
     }
+}
+
+/// Returns the first line of a command.
+fn summary_of(command: &str) -> String {
+    let first = command.lines().next().unwrap_or_default();
+    let more = if command.lines().count() > 1 { " …" } else { "" };
+    format!("{}{more}", expand_tabs(&sanitize(first)))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use pintle_agent::{EventKind, Run, Session, SessionError, SessionEvent, SessionHandle, SessionState};
-use pintle_env::{EntryKind, ExecutionEnvironment, WalkRequest};
+use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, WalkRequest};
 use pintle_governance::Policy;
 use pintle_tools::gate::Permission;
 use tokio::signal::unix::{SignalKind, signal};
@@ -36,6 +36,12 @@ const EVENTS_AT_ONCE: usize = 256;
 
 /// Most files that are offered for completion.
 const MAX_FILES: usize = 20_000;
+
+/// How long a command of the user may take.
+const COMMAND_TIME: Duration = Duration::from_secs(600);
+
+/// Bytes of its output that are kept, from the end.
+const COMMAND_OUTPUT: usize = 32 << 10;
 
 /// How long listing them may take.
 const LIST_TIME: Duration = Duration::from_secs(2);
@@ -68,6 +74,8 @@ enum Done {
     Sent(String, Result<(), SessionError>),
     /// A decision was taken, or why not.
     Decided(Result<(), String>),
+    /// A command of the user has ended, in this way and with this output.
+    Ran { command: String, ended: String, output: String },
     /// The files that can be named.
     Listed(Vec<String>),
     /// A command was carried out, or why not.
@@ -238,6 +246,7 @@ impl<'a> Driver<'a> {
             Effect::Decide(decided) => self.decide(decided),
             Effect::Call(called) => self.call(&called),
             Effect::Remember(text) => self.remember(&text),
+            Effect::Run(command) => self.run_command(command),
             Effect::ListFiles => {
                 let environment = Arc::clone(&self.surroundings.tools);
                 self.doing
@@ -272,6 +281,27 @@ impl<'a> Driver<'a> {
         }));
     }
 
+    /// Runs a command of the user where the tools work.
+    fn run_command(&mut self, command: String) {
+        let environment = Arc::clone(&self.surroundings.tools);
+        self.conversation.hint(format!("running {command}"), self.began.elapsed());
+        self.doing.push(Box::pin(async move {
+            let request = ExecRequest::new(&command).with_timeout(COMMAND_TIME);
+            let (ended, output) = match environment.exec_command(request).await {
+                Ok(result) => {
+                    let output = result.output.tail_text_lossy(COMMAND_OUTPUT).unwrap_or_default();
+                    let ended = match (result.timed_out, result.exit_code) {
+                        (true, _) => "timed out".to_owned(),
+                        (false, code) => format!("exit {code}"),
+                    };
+                    (ended, output)
+                }
+                Err(error) => ("failed".to_owned(), error.to_string()),
+            };
+            Done::Ran { command, ended, output }
+        }));
+    }
+
     fn decide(&mut self, decided: Decided) {
         let (handle, policy) = (self.handle.clone(), self.surroundings.policy.clone());
         self.doing.push(Box::pin(async move { Done::Decided(decide(&handle, &policy, decided).await) }));
@@ -297,6 +327,7 @@ impl<'a> Driver<'a> {
                 self.conversation.hint(format!("not sent: {error}"), self.began.elapsed());
             }
             Done::Decided(Err(problem)) => self.conversation.note("approval", &problem),
+            Done::Ran { command, ended, output } => self.conversation.ran(&command, &ended, &output),
             Done::Listed(files) => self.conversation.set_files(files),
             Done::Called(Ok(lines)) => self.conversation.answer(lines),
             Done::Called(Err(problem)) => self.conversation.hint(problem, self.began.elapsed()),

@@ -62,6 +62,15 @@ impl History {
         Some(&self.draft)
     }
 
+    /// Returns the newest entry before `before` that contains a text, regardless of case, and its index. `None` for
+    /// `before` begins with the newest one.
+    pub(crate) fn search(&self, text: &str, before: Option<usize>) -> Option<(usize, &str)> {
+        let text = text.to_lowercase();
+        let entries = self.entries.iter().enumerate().take(before.unwrap_or(usize::MAX)).rev();
+        let mut found = entries.filter(|(_, entry)| entry.to_lowercase().contains(&text));
+        found.next().map(|(index, entry)| (index, entry.as_str()))
+    }
+
     /// Ends the steps: what is shown has been changed or taken.
     pub(crate) fn leave(&mut self) {
         self.at = None;
@@ -85,6 +94,14 @@ mod tests {
         assert_eq!(history.forward(), Some("two"));
         assert_eq!(history.forward(), Some("draft"));
         assert_eq!(history.forward(), None);
+    }
+
+    #[test]
+    fn entries_are_searched_from_the_newest() {
+        let history = history(&["cargo test", "ls", "Cargo build"]);
+        assert_eq!(history.search("cargo", None), Some((2, "Cargo build")));
+        assert_eq!(history.search("cargo", Some(2)), Some((0, "cargo test")));
+        assert_eq!(history.search("cargo", Some(0)), None);
     }
 
     #[test]

@@ -165,6 +165,20 @@ fn modes_and_others_are_changed_by_commands() {
 }
 
 #[test]
+fn commands_of_the_user_run_where_the_tools_work() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Seen.\"\n");
+    std::fs::write(harness.path("here"), "").unwrap();
+    let mut terminal = begin(&harness, &[]);
+    terminal.type_keys("!ls; exit 3\r");
+    let screen = terminal.wait_for_text("! ls; exit 3 exit 3");
+    assert!(screen.contains("    here"), "{screen}");
+    terminal.type_keys("look\r");
+    let screen = terminal.wait_for_text("Seen.");
+    assert!(screen.contains("› I ran `ls; exit 3` (exit 3):"), "{screen}");
+    leave(terminal);
+}
+
+#[test]
 fn a_failed_turn_is_explained_and_the_conversation_goes_on() {
     let turns = "[[turn]]\nfailure = [{ status = 400 }]\ntext = \"Done.\"\n";
     let harness = Harness::new(Dialect::AnthropicMessages, turns);

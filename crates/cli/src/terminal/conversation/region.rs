@@ -85,6 +85,11 @@ impl Conversation {
 
     /// Returns the rows of the editor around the cursor, and where the cursor is in them.
     fn editor_rows(&self, most: usize) -> (Vec<Line>, (usize, usize)) {
+        if let Some(search) = &self.search {
+            let (mut rows, cursor) = search.rows();
+            rows.truncate(most);
+            return (rows, cursor);
+        }
         let indent = PROMPT.chars().count();
         let face = Face::coloured(Colour::Cyan).and(Face::BOLD);
         if self.editor.is_empty() {

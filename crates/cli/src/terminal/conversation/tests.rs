@@ -219,6 +219,44 @@ fn inputs_of_before_come_back() {
 }
 
 #[test]
+fn inputs_of_before_are_searched() {
+    let mut harness = Harness::new();
+    harness.types("cargo test\rls\rcargo build\r").done();
+    harness.types("\x12cargo");
+    insta::assert_snapshot!(harness.shown(), @"
+    search inputs: cargo
+      cargo build
+    m · auto
+    ");
+    assert_eq!(harness.cursor(), (0, 20));
+    harness.types("\x12");
+    assert!(harness.shown().contains("  cargo test"));
+    harness.types("\x12");
+    assert!(harness.shown().contains("no other input has: cargo\n  cargo test"), "{}", harness.shown());
+    assert_eq!(harness.types("\r").done(), "", "it is not sent at once");
+    assert!(harness.shown().contains("› cargo test"));
+    assert!(harness.types("\x12ls\x1b").shown().contains("› cargo test"), "Esc ends it without a change");
+}
+
+#[test]
+fn commands_of_the_user_are_run_and_told_with_the_next_message() {
+    let mut harness = Harness::of_size(40, 60);
+    assert_eq!(harness.types("!make test\r").done(), r#"Run("make test")"#);
+    let output: String = (0..30).map(|line| format!("line {line}\x1b[2J\n")).collect();
+    harness.conversation.ran("make test", "exit 2", &output);
+    let shown = harness.shown();
+    assert!(shown.contains("! make test exit 2") && shown.contains("… 10 more lines before"), "{shown}");
+    assert!(shown.contains("    line 29[2J") && !shown.contains("line 9["), "{shown}");
+    let said = harness.types("why?\r").done();
+    assert!(
+        said.starts_with(r#"Say("I ran `make test` (exit 2):\n\n```\nline 0"#) && said.ends_with(r#"why?")"#)
+    );
+    assert_eq!(harness.types("and now?\r").done(), r#"Say("and now?")"#, "once");
+    assert_eq!(harness.types("!\r").done(), "");
+    assert!(harness.shown().contains("expected a command"));
+}
+
+#[test]
 fn several_lines_are_written_and_sent_as_one_input() {
     let mut harness = Harness::new();
     harness.types("first\nsecond\x1b[13;2uthird");

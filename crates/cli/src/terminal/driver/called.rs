@@ -9,12 +9,13 @@ use crate::render::{Face, Line};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 
 /// Keys and what they do.
-const KEYS: [(&str, &str); 12] = [
+const KEYS: [(&str, &str); 13] = [
     ("Enter", "send; while a turn runs, steer it"),
     ("Tab, Alt+Enter", "queue for the end of the turn"),
     ("Esc", "interrupt the turn; what was said stays"),
     ("Ctrl+J, Shift+Enter", "begin another line"),
-    ("Up, Down", "inputs of before"),
+    ("Up, Down, Ctrl+R", "inputs of before, one by one or searched"),
+    ("!COMMAND", "run a command; the model sees it with your next message"),
     ("Ctrl+A, Ctrl+E, Alt+B, Alt+F", "move by lines and words"),
     ("Ctrl+W, Ctrl+U, Ctrl+K, Ctrl+Y", "cut a word, to the beginning, to the end; put back"),
     ("Ctrl+_", "undo"),

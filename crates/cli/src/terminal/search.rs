@@ -1,0 +1,73 @@
+//! Search among the inputs of before.
+
+use super::history::History;
+use super::keys::{Key, KeyCode};
+use crate::render::{Face, Line};
+
+/// Search that is under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Search {
+    text: String,
+    /// Index of the entry that was found.
+    at: Option<usize>,
+    found: String,
+    has_failed: bool,
+}
+
+/// What a key did to a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Searched {
+    /// It goes on.
+    On,
+    /// It ends with this entry.
+    Taken(String),
+    /// It ends as if it had not begun.
+    Left,
+}
+
+impl Search {
+    /// Takes a key.
+    pub(crate) fn key(&mut self, key: Key, history: &History) -> Searched {
+        match key {
+            key if key == Key::ctrl('r') => self.find(history, self.at),
+            Key { code: KeyCode::Escape, .. } => return Searched::Left,
+            key if key == Key::ctrl('c') || key == Key::ctrl('g') => return Searched::Left,
+            Key { code: KeyCode::Backspace, .. } => {
+                self.text.pop();
+                self.find(history, None);
+            }
+            Key { code: KeyCode::Char(character), modifiers } if !modifiers.ctrl && !modifiers.alt => {
+                self.text.push(character);
+                self.find(history, None);
+            }
+            // Any other key takes what was found.
+            _ => return Searched::Taken(self.found.clone()),
+        }
+        Searched::On
+    }
+
+    fn find(&mut self, history: &History, before: Option<usize>) {
+        if self.text.is_empty() {
+            *self = Self::default();
+            return;
+        }
+        match history.search(&self.text, before) {
+            Some((index, entry)) => {
+                entry.clone_into(&mut self.found);
+                (self.at, self.has_failed) = (Some(index), false);
+            }
+            // What was found before stays.
+            None => self.has_failed = true,
+        }
+    }
+
+    /// Returns the rows that show the search, and where the cursor is.
+    pub(crate) fn rows(&self) -> (Vec<Line>, (usize, usize)) {
+        let label = if self.has_failed { "no other input has: " } else { "search inputs: " };
+        let line = Line::new(label, Face::DIM).and(self.text.clone(), Face::BOLD);
+        let cursor = (0, line.columns());
+        let found = self.found.lines().next().unwrap_or_default();
+        let more = if self.found.lines().count() > 1 { " …" } else { "" };
+        (vec![line, Line::plain(format!("  {found}{more}"))], cursor)
+    }
+}
