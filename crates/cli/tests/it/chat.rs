@@ -160,7 +160,7 @@ fn modes_and_others_are_changed_by_commands() {
     terminal.type_keys("/status\r");
     terminal.wait_for_text("directory: ");
     terminal.type_keys("/help\r");
-    terminal.wait_for_text("inputs of before");
+    terminal.wait_for_text("list the rules of this session");
     leave(terminal);
 }
 
