@@ -374,7 +374,8 @@ async fn what_is_said_at_any_moment_is_heard_once() {
         let go = Arc::clone(&tool.go);
         let harness = waiting_harness(adapter, tool, TurnLimits::default());
         let handle = harness.session.handle();
-        tokio::spawn(async move {
+        let mut other = JoinSet::new();
+        other.spawn(async move {
             sleep(Duration::from_millis(OFTEN as u64 / 2)).await;
             go.notify_one();
         });
