@@ -14,9 +14,11 @@ mod editor;
 mod history;
 mod history_file;
 mod keys;
+mod pager;
 mod painter;
 mod search;
 mod status;
+mod whole;
 
 use pintle_agent::{Run, Session};
 

@@ -1,6 +1,7 @@
 //! Modes of the terminal: those of a conversation, and those of before.
 
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
@@ -10,6 +11,13 @@ const ENTER: &str = "\x1b[?2004h\x1b[>1u\x1b[>4;1m";
 
 /// Switches these off again, and shows the cursor.
 const LEAVE: &str = "\x1b[>4;0m\x1b[<1u\x1b[?2004l\x1b[?25h\x1b[0m";
+
+/// Enters and leaves the other screen of the terminal.
+const OTHER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
+const FIRST_SCREEN: &str = "\x1b[?1049l\x1b[?25h";
+
+/// Whether the other screen is shown.
+static IS_OTHER_SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// Modes of the terminal before, while it is in others.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
@@ -31,9 +39,18 @@ pub(crate) fn enter() -> io::Result<()> {
     Ok(())
 }
 
+/// Returns the output that shows the other screen of the terminal, or the first one again.
+pub(crate) fn show_other_screen(shown: bool) -> &'static str {
+    IS_OTHER_SHOWN.store(shown, Ordering::Relaxed);
+    if shown { OTHER_SCREEN } else { FIRST_SCREEN }
+}
+
 /// Restores the modes that the terminal had before, if it is in others. Also for panics and signals.
 pub(crate) fn restore() {
     if let Some(before) = lock().take() {
+        if IS_OTHER_SHOWN.load(Ordering::Relaxed) {
+            write(show_other_screen(false));
+        }
         write(LEAVE);
         // Fails only if the terminal is gone.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);

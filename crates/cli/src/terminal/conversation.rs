@@ -48,6 +48,8 @@ pub(crate) enum Effect {
     Stop,
     /// Draw everything anew.
     Redraw,
+    /// Show the whole conversation in the pager.
+    Look,
     Leave,
 }
 
@@ -219,6 +221,7 @@ impl Conversation {
             key if key == Key::ctrl('c') => return self.clear_or_leave(now),
             key if key == Key::ctrl('z') => return vec![Effect::Stop],
             key if key == Key::ctrl('l') => return vec![Effect::Redraw],
+            key if key == Key::ctrl('t') => return vec![Effect::Look],
             key if key == Key::alt('a') => {
                 self.approvals.focus(!self.approvals.is_focused());
                 return Vec::new();

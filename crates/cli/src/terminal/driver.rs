@@ -22,7 +22,9 @@ use super::conversation::{Conversation, Effect, FRAME};
 use super::device::Device;
 use super::history_file::HistoryFile;
 use super::keys::{Decoder, ESCAPE_DELAY};
+use super::pager::Pager;
 use super::painter::{Painter, Screen};
+use super::whole::whole;
 use crate::console::{self, Console};
 use crate::cost::CostTracker;
 use crate::explain;
@@ -101,6 +103,8 @@ pub(super) struct Driver<'a> {
     is_leaving: bool,
     /// Newest failure of the session.
     failure: Option<Failure>,
+    /// Open while the user looks through the conversation.
+    pager: Option<Pager>,
 }
 
 impl<'a> Driver<'a> {
@@ -125,6 +129,7 @@ impl<'a> Driver<'a> {
             surroundings,
             is_leaving: false,
             failure: None,
+            pager: None,
         }
     }
 
@@ -189,6 +194,9 @@ impl<'a> Driver<'a> {
 
     /// Interrupts what is under way, and erases the region.
     async fn leave(&mut self, events: &mut pintle_agent::TreeEvents) -> Result<(), Failure> {
+        if self.pager.is_some() {
+            self.close_pager().await?;
+        }
         if self.session.state() == SessionState::Processing && self.handle.interrupt().is_ok() {
             let ended = async {
                 while let Some(event) = events.next().await {
@@ -222,6 +230,12 @@ impl<'a> Driver<'a> {
         device: &mut Device,
     ) -> Result<(), Failure> {
         for input in inputs {
+            if let Some(pager) = &mut self.pager {
+                if !pager.input(&input) {
+                    self.close_pager().await?;
+                }
+                continue;
+            }
             for effect in self.conversation.input(input, self.began.elapsed()) {
                 self.perform(effect, device).await?;
             }
@@ -256,6 +270,12 @@ impl<'a> Driver<'a> {
             Effect::Redraw => {
                 let erased = self.painter.erase();
                 self.console.write(&erased).await?;
+            }
+            Effect::Look => {
+                let size = console::size();
+                let columns = size.columns.saturating_sub(1).max(1);
+                self.pager = Some(Pager::new(whole(&self.session.history(), columns), size));
+                self.console.write(console::modes::show_other_screen(true)).await?;
             }
             Effect::Leave => self.is_leaving = true,
         }
@@ -370,8 +390,19 @@ impl<'a> Driver<'a> {
         self.conversation.status.mode = self.surroundings.policy.mode().to_string();
     }
 
+    /// Goes back to the conversation, which may have another size by now.
+    async fn close_pager(&mut self) -> Result<(), Failure> {
+        self.pager = None;
+        self.console.write(console::modes::show_other_screen(false)).await?;
+        self.resize().await
+    }
+
     async fn resize(&mut self) -> Result<(), Failure> {
         let size = console::size();
+        if let Some(pager) = &mut self.pager {
+            pager.resize(size);
+            return self.draw().await;
+        }
         let erased = self.painter.resize(size);
         self.conversation.resize(size);
         self.console.write(&erased).await?;
@@ -384,6 +415,11 @@ impl<'a> Driver<'a> {
 
     async fn draw(&mut self) -> Result<(), Failure> {
         self.draws_at = None;
+        if let Some(pager) = &self.pager {
+            let rows: Vec<String> =
+                pager.shown().iter().map(|row| row.to_terminal(self.painter.depth())).collect();
+            return self.console.write(&format!("\x1b[H{}\x1b[K", rows.join("\x1b[K\r\n"))).await;
+        }
         let (lines, region) = self.conversation.frame(self.began.elapsed());
         let output = self.painter.paint(&lines, &region);
         self.console.write(&output).await

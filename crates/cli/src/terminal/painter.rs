@@ -71,6 +71,11 @@ impl Painter {
         Self { screen, rows: Vec::new(), row: 0, column: Some(0), is_cursor_shown: true }
     }
 
+    /// Returns how many colours are shown.
+    pub(crate) fn depth(&self) -> Depth {
+        self.screen.depth
+    }
+
     /// Returns the output that prints lines above the region and draws the region as it is now. Both must be narrower than
     /// the screen, and the region less tall.
     pub(crate) fn paint(&mut self, printed: &[Line], region: &Region) -> String {

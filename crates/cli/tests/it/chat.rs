@@ -179,6 +179,32 @@ fn commands_of_the_user_run_where_the_tools_work() {
 }
 
 #[test]
+fn the_whole_conversation_can_be_looked_through() {
+    let lines: String = (0..60).map(|number| format!("- line {number}\\n")).collect();
+    let turns = format!(
+        "[[turn]]\ntext = \"{lines}\"\n[[turn.call]]\ntool = \"shell\"\narguments = {{ command = \"seq 100 130\" }}\n\
+         [[turn]]\ntext = \"The end.\"\n"
+    );
+    let harness = Harness::new(Dialect::AnthropicMessages, &turns);
+    let mut terminal = begin(&harness, &["go"]);
+    let before = terminal.wait_for_text("The end.");
+    terminal.type_keys("half\u{14}");
+    terminal.wait_for_text("q closes");
+    terminal.type_keys("/seq 100\r");
+    let screen =
+        terminal.wait_for("the call", |screen| screen.starts_with("      \"command\": \"seq 100 130\""));
+    assert!(screen.contains("    100") && screen.contains("    115"), "{screen}");
+    terminal.type_keys("g");
+    terminal.wait_for("the beginning", |screen| screen.starts_with("› go") && screen.contains("• line 3"));
+    terminal.resize(60, 24);
+    terminal.type_keys("q");
+    let after = terminal.wait_for_text("› half");
+    assert!(after.contains("The end.") && !after.contains("q closes"), "{before}\n{after}");
+    terminal.type_keys("\u{15}");
+    leave(terminal);
+}
+
+#[test]
 fn a_failed_turn_is_explained_and_the_conversation_goes_on() {
     let turns = "[[turn]]\nfailure = [{ status = 400 }]\ntext = \"Done.\"\n";
     let harness = Harness::new(Dialect::AnthropicMessages, turns);

@@ -9,7 +9,7 @@ use crate::render::{Face, Line};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 
 /// Keys and what they do.
-const KEYS: [(&str, &str); 13] = [
+const KEYS: [(&str, &str); 14] = [
     ("Enter", "send; while a turn runs, steer it"),
     ("Tab, Alt+Enter", "queue for the end of the turn"),
     ("Esc", "interrupt the turn; what was said stays"),
@@ -20,6 +20,7 @@ const KEYS: [(&str, &str); 13] = [
     ("Ctrl+W, Ctrl+U, Ctrl+K, Ctrl+Y", "cut a word, to the beginning, to the end; put back"),
     ("Ctrl+_", "undo"),
     ("Alt+A", "decide on calls that wait, or write on"),
+    ("Ctrl+T", "look through the whole conversation"),
     ("Ctrl+L", "draw anew"),
     ("Ctrl+Z", "back to the shell; `fg` returns"),
     ("Ctrl+C", "clear the input; twice, leave"),

@@ -1,0 +1,57 @@
+//! The whole conversation, with complete arguments and results, for the pager.
+
+use pintle_agent::{Turn, TurnKind};
+
+use crate::render::{Colour, Face, Line, Markdown, expand_tabs, sanitize};
+
+/// Columns before arguments and results.
+const INDENT: &str = "    ";
+
+/// Returns the lines of a history. Markdown is laid out in so many columns.
+pub(crate) fn whole(history: &[Turn], columns: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for turn in history {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        turn_lines(turn, columns, &mut lines);
+    }
+    lines
+}
+
+fn turn_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
+    if matches!(turn.kind, TurnKind::User | TurnKind::Steering) {
+        let text = turn.item.text();
+        let said = sanitize(&text);
+        for (index, line) in said.lines().enumerate() {
+            let sign = if index == 0 { "› " } else { "  " };
+            let sign = Line::new(sign, Face::coloured(Colour::Cyan));
+            lines.push(sign.and(expand_tabs(line), Face::BOLD));
+        }
+        return;
+    }
+    let text = turn.item.text();
+    if !text.is_empty() {
+        let mut markdown = Markdown::default();
+        lines.extend(markdown.push(&text, columns));
+        lines.extend(markdown.end(columns));
+    }
+    for call in turn.item.tool_calls() {
+        lines.push(
+            Line::new("→ ", Face::coloured(Colour::Cyan))
+                .and(sanitize(&call.name).replace('\n', " "), Face::BOLD),
+        );
+        let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
+        lines.extend(indented(&arguments));
+    }
+    for result in turn.item.results() {
+        let face = if result.is_error { Face::coloured(Colour::Red) } else { Face::coloured(Colour::Green) };
+        lines.push(Line::new(if result.is_error { "✗" } else { "✓" }, face));
+        lines.extend(indented(&result.text()));
+    }
+}
+
+fn indented(text: &str) -> Vec<Line> {
+    let line = |line: &str| Line::plain(format!("{INDENT}{}", expand_tabs(line)));
+    sanitize(text).lines().map(line).collect()
+}
