@@ -39,7 +39,7 @@ use crate::render::Depth;
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) session: Session,
-    /// What the user says first, if anything.
+    /// First input of the user, if any.
     pub(crate) prompt: Option<String>,
     /// Turn that an earlier process left unfinished.
     pub(crate) unfinished: Option<Run>,

@@ -1,4 +1,4 @@
-//! What a call that needs approval would do.
+//! Details of a call that needs approval: its effect, as far as it is known before.
 
 use pintle_agent::{ApprovalRequest, SubagentOrigin};
 use pintle_tools::{ChangeKind, Effect, FileChange};

@@ -31,7 +31,7 @@ pub(crate) fn enter() -> io::Result<()> {
     let before = tcgetattr(io::stdin())?;
     let mut raw = before.clone();
     raw.make_raw();
-    // What others print, such as a panic, should be readable.
+    // Output of other code, such as a panic, stays readable.
     raw.output_modes |= before.output_modes & (OutputModes::OPOST | OutputModes::ONLCR);
     *lock() = Some(before);
     tcsetattr(io::stdin(), OptionalActions::Flush, &raw)?;
@@ -72,6 +72,6 @@ fn lock() -> std::sync::MutexGuard<'static, Option<Termios>> {
 
 fn write(text: &str) {
     let mut stdout = io::stdout().lock();
-    // Whoever reads next finds out that the terminal is gone.
+    // If the terminal is gone, the next read fails as well.
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }

@@ -11,7 +11,7 @@ const TAB: usize = 4;
 /// Columns that a margin leaves at least. Otherwise there is none.
 const MIN_ROOM: usize = 4;
 
-/// What stands before the rows of a line.
+/// Prefixes of the rows of a line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Margins {
     pub(crate) first: Line,

@@ -26,14 +26,14 @@ pub(crate) struct Approvals {
     asking: Asking,
 }
 
-/// What the user is asked about the call that is shown.
+/// Question about the call that is shown.
 #[derive(Debug, Default)]
 enum Asking {
     #[default]
     Decision,
     /// The rule to add.
     Rule(Editor),
-    /// What to do instead.
+    /// The reason of a denial.
     Words(Editor),
 }
 

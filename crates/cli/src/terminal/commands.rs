@@ -41,7 +41,7 @@ impl Called {
     ///
     /// # Errors
     ///
-    /// What was expected, with the nearest name.
+    /// A message with the nearest name, or that there are no arguments.
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let line = line.trim().trim_start_matches('/');
         let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

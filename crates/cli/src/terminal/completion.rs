@@ -21,7 +21,7 @@ pub(crate) enum Files {
 /// Choices for what stands before the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Menu {
-    /// What takes its place, and what that means.
+    /// Replacements with their meanings.
     choices: Vec<(String, &'static str)>,
     selected: usize,
     /// Bytes before the cursor that are replaced.
@@ -29,14 +29,14 @@ pub(crate) struct Menu {
     kind: Kind,
 }
 
-/// What is completed.
+/// Kind of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Command,
     File,
 }
 
-/// What stands before the cursor.
+/// Word before the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Word<'a> {
     kind: Kind,

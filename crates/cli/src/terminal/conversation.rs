@@ -27,7 +27,7 @@ const HINT_TIME: Duration = Duration::from_secs(3);
 /// Between two drawings of streamed text.
 pub(crate) const FRAME: Duration = Duration::from_millis(33);
 
-/// What the driver is to do.
+/// Action for the driver.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     /// Say this: it steers a running turn, and otherwise begins one.

@@ -51,7 +51,7 @@ const LIST_TIME: Duration = Duration::from_secs(2);
 /// How long a turn may take to end after the user has left.
 const LEAVE_TIME: Duration = Duration::from_secs(5);
 
-/// What a conversation needs beside its session.
+/// Resources of a conversation beside its session.
 #[derive(Debug)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) model: &'a Model,
@@ -103,6 +103,8 @@ pub(super) struct Driver<'a> {
     is_leaving: bool,
     /// Newest failure of the session.
     failure: Option<Failure>,
+    /// When an open escape sequence ends. Other events do not postpone it.
+    escape_at: Option<Instant>,
     /// Open while the user looks through the conversation.
     pager: Option<Pager>,
 }
@@ -129,6 +131,7 @@ impl<'a> Driver<'a> {
             surroundings,
             is_leaving: false,
             failure: None,
+            escape_at: None,
             pager: None,
         }
     }
@@ -156,7 +159,6 @@ impl<'a> Driver<'a> {
         }
         while !self.is_leaving {
             let now = Instant::now();
-            let escape = self.decoder.is_within_sequence().then(|| now + ESCAPE_DELAY);
             let changes = self.conversation.changes_in(self.began.elapsed()).map(|time| now + time);
             let draw = self.draws_at.into_iter().chain(changes).min();
             tokio::select! {
@@ -166,7 +168,7 @@ impl<'a> Driver<'a> {
                     Some(piece) => self.typed(&piece, &mut device).await?,
                     None => break,
                 },
-                () = at(escape) => self.flush_keys(&mut device).await?,
+                () = at(self.escape_at) => self.flush_keys(&mut device).await?,
                 _ = resized.recv() => self.resize().await?,
                 () = at(draw) => self.draw().await?,
                 Some(done) = self.doing.next(), if !self.doing.is_empty() => self.done(done),
@@ -206,7 +208,7 @@ impl<'a> Driver<'a> {
                     }
                 }
             };
-            // What has not ended by then is answered when the session goes on.
+            // Calls that have not ended by then are answered when the session is resumed.
             let _ = tokio::time::timeout(LEAVE_TIME, ended).await;
         }
         let (lines, _) = self.conversation.frame(self.began.elapsed());
@@ -216,11 +218,13 @@ impl<'a> Driver<'a> {
 
     async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
         let inputs = self.decoder.push(piece);
+        self.escape_at = self.decoder.is_within_sequence().then(|| Instant::now() + ESCAPE_DELAY);
         self.take_inputs(inputs, device).await
     }
 
     async fn flush_keys(&mut self, device: &mut Device) -> Result<(), Failure> {
         let inputs = self.decoder.flush();
+        self.escape_at = None;
         self.take_inputs(inputs, device).await
     }
 

@@ -46,7 +46,7 @@ enum LastEdit {
     Cut,
 }
 
-/// What a key did.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handled {
     /// It moved or changed something, or could have.
@@ -116,7 +116,7 @@ impl Editor {
             self.remember(LastEdit::Other);
         }
         self.last = if is_word { LastEdit::Typed } else { LastEdit::Other };
-        // What is typed may belong to the character before it.
+        // A combining character joins the one before it.
         let from = self.cursor.saturating_sub(1);
         let before = self.elements.get(from..self.cursor).unwrap_or_default();
         let (from, joined) = match before {

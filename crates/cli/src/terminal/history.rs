@@ -11,7 +11,7 @@ pub(crate) struct History {
     entries: VecDeque<String>,
     /// Index of the entry that is shown, if one is.
     at: Option<usize>,
-    /// What was written before the first step back.
+    /// Input that was being written before the first step back.
     draft: String,
 }
 

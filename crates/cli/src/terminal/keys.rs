@@ -26,7 +26,7 @@ const ESCAPE: u8 = 0x1b;
 const PASTE_START: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// What a terminal sends.
+/// Input from a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     Key(Key),

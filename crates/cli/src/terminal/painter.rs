@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use crate::render::TerminalSize;
 use crate::render::{Depth, Line};
 
-/// What a terminal is, as far as painting depends on it.
+/// Size and capabilities of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Screen {
     pub(crate) size: TerminalSize,
@@ -47,7 +47,7 @@ pub(crate) struct Painter {
 /// Row on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
-    /// What made the terminal show it.
+    /// Output that shows it.
     shown: String,
     columns: usize,
 }

@@ -14,7 +14,7 @@ pub(crate) struct Search {
     has_failed: bool,
 }
 
-/// What a key did to a search.
+/// Effect of a key on a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Searched {
     /// It goes on.
@@ -56,7 +56,7 @@ impl Search {
                 entry.clone_into(&mut self.found);
                 (self.at, self.has_failed) = (Some(index), false);
             }
-            // What was found before stays.
+            // The last match stays.
             None => self.has_failed = true,
         }
     }

@@ -82,6 +82,19 @@ fn a_turn_is_steered_and_interrupted() {
     leave(terminal);
 }
 
+/// Deltas that arrive more often than a sequence may take do not postpone the key.
+#[test]
+fn escape_interrupts_a_model_that_streams() {
+    let words = "word ".repeat(4_000);
+    let turns = format!("[[turn]]\npause_ms = 10\ntext = \"{words}\"\n");
+    let harness = Harness::new(Dialect::AnthropicMessages, &turns);
+    let mut terminal = begin(&harness, &["go"]);
+    terminal.wait_for_text("word word");
+    terminal.type_keys("\u{1b}");
+    terminal.wait_for_text("[interrupted]");
+    leave(terminal);
+}
+
 #[test]
 fn calls_are_approved_with_keys_and_rules() {
     let call = |command: &str| {

@@ -130,10 +130,10 @@ impl Scene {
             ("work/hooks", ".git/hooks"),
             ("work/k", "keys"),
             ("work/src/id", "../bin/id"),
-            ("outside/back", "../work/src/lib.rs"),
         ] {
             std::os::unix::fs::symlink(target, root.join(link)).unwrap();
         }
+        std::os::unix::fs::symlink(root.join("work/src/lib.rs"), root.join("outside/back")).unwrap();
         let variables = [("PATH", "/usr/bin:/bin")].map(|(name, value)| (name.into(), value.into()));
         let env = LocalEnvironment::with_host_env(root.join("work"), variables).unwrap();
         Self { directory, env: Arc::new(env) }

@@ -1,4 +1,4 @@
-//! What a line of Markdown is.
+//! Block structure of Markdown, line by line.
 
 /// Indentation from which on a line is code, in columns. Lists are indented less, or have a marker.
 const CODE_INDENT: usize = 4;

@@ -1,4 +1,4 @@
-//! What the commands of the conversation do.
+//! Commands of the conversation, carried out.
 
 use pintle_agent::PolicyRule;
 use pintle_governance::Mode;

@@ -1,4 +1,4 @@
-//! What a text consists of: characters as people see them, and pastes that are folded.
+//! Elements of a text: grapheme clusters, and pastes that are folded.
 
 use super::graphemes;
 use crate::render::{escape_hidden, plural, width};
@@ -7,7 +7,7 @@ use crate::render::{escape_hidden, plural, width};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Element {
     text: String,
-    /// What is shown instead, if it is a paste.
+    /// Label shown instead, if it is a paste.
     label: Option<String>,
 }
 
