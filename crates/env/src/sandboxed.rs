@@ -6,6 +6,7 @@ mod filter;
 mod landlock;
 mod mounts;
 mod placeholders;
+mod program;
 mod rules;
 mod support;
 mod thread;

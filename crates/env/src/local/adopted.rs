@@ -2,12 +2,12 @@
 
 use std::{
     io,
-    os::fd::OwnedFd,
-    process::{Child, ExitStatus},
+    os::{fd::OwnedFd, unix::process::ExitStatusExt},
+    process::ExitStatus,
     time::Duration,
 };
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 use tokio::{
     io::{AsyncReadExt, Interest, unix::AsyncFd},
     net::unix::pipe::Receiver,
@@ -24,12 +24,14 @@ const MAX_REPORT: usize = 4 << 10;
 /// started itself.
 #[derive(Debug)]
 pub(crate) struct AdoptedChild {
-    child: Child,
+    process: Pid,
     exited: AsyncFd<OwnedFd>,
+    /// Set once the exit was read: from then on the id may belong to another process.
+    status: Option<ExitStatus>,
 }
 
 impl AdoptedChild {
-    /// Takes over a process. Kills it if it cannot be awaited.
+    /// Takes over a child of this process by its id. Kills it if it cannot be awaited.
     ///
     /// # Errors
     ///
@@ -38,28 +40,29 @@ impl AdoptedChild {
         deprecated,
         reason = "the new constructor is unsafe, and an owned descriptor keeps its contract"
     )]
-    pub(crate) fn new(mut child: Child) -> io::Result<Self> {
+    pub(crate) fn new(id: i32) -> io::Result<Self> {
+        let process = Pid::from_raw(id).ok_or(io::ErrorKind::InvalidInput)?;
         let exited = || -> io::Result<AsyncFd<OwnedFd>> {
-            let process = pidfd_open(Pid::from_child(&child), PidfdFlags::NONBLOCK)?;
-            AsyncFd::with_interest(process, Interest::READABLE)
+            let exited = pidfd_open(process, PidfdFlags::NONBLOCK)?;
+            AsyncFd::with_interest(exited, Interest::READABLE)
         };
         match exited() {
-            Ok(exited) => Ok(Self { child, exited }),
+            Ok(exited) => Ok(Self { process, exited, status: None }),
             Err(error) => {
-                child.kill()?;
-                child.wait()?;
+                kill_process(process, Signal::KILL)?;
+                waitpid(Some(process), WaitOptions::empty())?;
                 Err(error)
             }
         }
     }
 
     pub(super) fn id(&self) -> u32 {
-        self.child.id()
+        self.process.as_raw_nonzero().get().unsigned_abs()
     }
 
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
-            if let Some(status) = self.child.try_wait()? {
+            if let Some(status) = self.try_wait()? {
                 return Ok(status);
             }
             self.exited.readable().await?.clear_ready();
@@ -67,7 +70,11 @@ impl AdoptedChild {
     }
 
     pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+        if self.status.is_none() {
+            let exited = waitpid(Some(self.process), WaitOptions::NOHANG)?;
+            self.status = exited.map(|(_, status)| ExitStatus::from_raw(status.as_raw()));
+        }
+        Ok(self.status)
     }
 }
 

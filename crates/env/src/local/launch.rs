@@ -117,7 +117,7 @@ impl Child {
     }
 
     /// Waits for the exit. Cancel safe.
-    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         match self {
             Self::Runtime(child) => child.wait().await,
             #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]

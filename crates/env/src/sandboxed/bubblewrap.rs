@@ -1,6 +1,4 @@
 //! The level *full*: namespaces and mounts by bubblewrap, and our seccomp filters.
-#![expect(clippy::disallowed_methods, reason = "this module starts commands")]
-
 use std::{
     ffi::{OsStr, OsString},
     io,
@@ -9,12 +7,12 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use super::{
     filter,
     mounts::{Mounts, View},
+    program::Program,
     rules::Rules,
     thread::{self, Descriptors, Inheritance, Prepared},
 };
@@ -54,14 +52,14 @@ pub(super) fn spawn(
     invocation: &Invocation,
 ) -> io::Result<Launched> {
     thread::spawn(invocation, Inheritance::Report, |descriptors| {
-        let mut command = Command::new(bubblewrap);
-        let inherited = configure(&mut command, rules, mounts, invocation, descriptors)?;
-        Ok(Prepared { command, inherited })
+        let mut program = Program { name: bubblewrap.into(), ..Program::default() };
+        let inherited = configure(&mut program, rules, mounts, invocation, descriptors)?;
+        Ok(Prepared { program, inherited })
     })
 }
 
 fn configure(
-    command: &mut Command,
+    program: &mut Program,
     rules: &Rules,
     mounts: &Mounts,
     invocation: &Invocation,
@@ -81,17 +79,18 @@ fn configure(
         arguments.add(["--setenv".as_ref(), name.as_os_str(), value.as_os_str()]);
     }
     let tag = invocation.variables.get_key_value(OsStr::new(TAG_VARIABLE));
-    command.env_clear().envs(tag);
+    program.variables.extend(tag.map(|(name, value)| (name.clone(), value.clone())));
     arguments.add_descriptor("--info-fd", &info);
-    for program in filter::filters(rules)? {
-        let program = descriptors.file(&filter::to_bytes(&program))?;
-        arguments.add_descriptor("--add-seccomp-fd", &program);
-        inherited.push(program);
+    for filter in filter::filters(rules)? {
+        let filter = descriptors.file(&filter::to_bytes(&filter))?;
+        arguments.add_descriptor("--add-seccomp-fd", &filter);
+        inherited.push(filter);
     }
     let arguments = descriptors.file(&arguments.0)?;
-    command.arg("--args").arg(number(&arguments));
-    command.args(["--", SHELL, "-c", SCRIPT, "pintle-sandbox"]).arg(number(&report)).arg(number(&info));
-    command.arg(&invocation.program).args(&invocation.arguments);
+    program.arguments.extend(["--args".into(), number(&arguments)]);
+    program.arguments.extend(["--", SHELL, "-c", SCRIPT, "pintle-sandbox"].map(OsString::from));
+    program.arguments.extend([number(&report), number(&info), invocation.program.clone()]);
+    program.arguments.extend_from_slice(&invocation.arguments);
     inherited.extend([info, report, arguments]);
     Ok(inherited)
 }

@@ -1,7 +1,5 @@
 //! The level *writes*: Landlock rules and seccomp filters on the thread that starts a command.
-#![expect(clippy::disallowed_methods, reason = "this module starts commands")]
-
-use std::{collections::BTreeSet, io, net::UdpSocket, os::unix::net::UnixDatagram, process::Command};
+use std::{collections::BTreeSet, io, net::UdpSocket, os::unix::net::UnixDatagram};
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -11,6 +9,7 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::{
     Protection, filter,
+    program::Program,
     rules::Rules,
     thread::{self, Inheritance, Prepared, on_own_thread},
 };
@@ -36,9 +35,12 @@ pub(super) fn spawn(rules: &Rules, invocation: &Invocation) -> io::Result<Launch
     };
     thread::spawn(invocation, inheritance, |_| {
         restrict(rules)?;
-        let mut command = Command::new(&invocation.program);
-        command.args(&invocation.arguments).env_clear().envs(&invocation.variables);
-        Ok(Prepared { command, inherited: Vec::new() })
+        let program = Program {
+            name: invocation.program.clone(),
+            arguments: invocation.arguments.clone(),
+            variables: invocation.variables.clone(),
+        };
+        Ok(Prepared { program, inherited: Vec::new() })
     })
 }
 

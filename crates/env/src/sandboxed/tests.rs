@@ -4,6 +4,7 @@ mod attacks;
 mod builds;
 mod full;
 mod limits;
+mod signals;
 mod switching;
 
 use std::{

@@ -6,29 +6,33 @@
 //! to have, and opens what only the launcher of the command is to inherit, without a moment in
 //! which another command could inherit it too.
 //!
+//! Before that it blocks all signals. A signal handler writes to a descriptor by its number, as that
+//! of the runtime does, and here the number may belong to another file. The command gets the mask
+//! that the thread had.
+//!
 //! Nothing may be logged on this thread: the descriptor of the log is closed, and its number may
 //! belong to another file.
-#![expect(clippy::disallowed_methods, reason = "this module starts commands and closes their descriptors")]
+#![expect(clippy::disallowed_methods, reason = "this module lists and closes descriptors")]
 
 use std::{
     fs::{self, File},
     io::{self, PipeReader, PipeWriter, Seek, Write},
-    os::{
-        fd::{AsRawFd, OwnedFd, RawFd},
-        unix::process::CommandExt,
-    },
-    process::{Command, Stdio},
+    os::fd::{AsRawFd, OwnedFd, RawFd},
     thread,
 };
 
 use nix::{
     errno::Errno,
     sched::{CloneFlags, unshare},
-    sys::memfd::{MFdFlags, memfd_create},
-    unistd,
+    sys::{
+        memfd::{MFdFlags, memfd_create},
+        signal::{SigSet, SigmaskHow},
+    },
+    unistd::{self, Pid},
 };
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
+use super::program::{Program, Streams};
 use crate::{
     command::Stdin,
     local::{AdoptedChild, Child, Invocation, Launched, StartReport},
@@ -36,6 +40,9 @@ use crate::{
 
 /// Descriptors of this process as this thread has them.
 const DESCRIPTORS: &str = "/proc/thread-self/fd";
+
+/// Descriptors, and the working directory, from which the command inherits its own.
+const OWN: CloneFlags = CloneFlags::CLONE_FILES.union(CloneFlags::CLONE_FS);
 
 /// Last of the three standard descriptors.
 const STANDARD: RawFd = 2;
@@ -81,9 +88,9 @@ impl Descriptors<'_> {
     }
 }
 
-/// A command with its variables, and the descriptors that it inherits besides its pipes.
+/// A program, and the descriptors that it inherits besides its pipes.
 pub(super) struct Prepared {
-    pub(super) command: Command,
+    pub(super) program: Program,
     pub(super) inherited: Vec<OwnedFd>,
 }
 
@@ -97,7 +104,7 @@ pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send
 
 /// Returns true if a thread can have its own descriptors.
 pub(super) fn has_own_descriptors() -> io::Result<bool> {
-    on_own_thread(|| Ok(unshare(CloneFlags::CLONE_FILES).is_ok()))
+    on_own_thread(|| Ok(unshare(OWN).is_ok()))
 }
 
 /// Starts a command that `prepare` makes, with no descriptors but those that it returns.
@@ -115,8 +122,8 @@ pub(super) fn spawn(
         stderr: io::pipe()?,
         start: (inheritance == Inheritance::Report).then(io::pipe).transpose()?,
     };
-    let child = on_own_thread(|| start(invocation, &pipes, inheritance, prepare))?;
-    let child = Child::Adopted(AdoptedChild::new(child)?);
+    let process = on_own_thread(|| start(invocation, &pipes, inheritance, prepare))?;
+    let child = Child::Adopted(AdoptedChild::new(process.as_raw())?);
     let program = invocation.program.to_string_lossy().into_owned();
     let [stdout, stderr] = [pipes.stdout.0, pipes.stderr.0].map(OwnedFd::from);
     Ok(Launched {
@@ -133,29 +140,28 @@ fn start(
     pipes: &Pipes,
     inheritance: Inheritance,
     prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<Prepared>,
-) -> io::Result<std::process::Child> {
+) -> io::Result<Pid> {
     let start = pipes.start.as_ref().map(|(_, end)| end);
     let stdin = pipes.stdin.as_ref().map(|(end, _)| end);
+    let streams = Streams::new(stdin, &pipes.stdout.1, &pipes.stderr.1);
     let ends = [Some(pipes.stdout.1.as_raw_fd()), Some(pipes.stderr.1.as_raw_fd())];
     let ends = ends.into_iter().chain([stdin.map(AsRawFd::as_raw_fd), start.map(AsRawFd::as_raw_fd)]);
-    match unshare(CloneFlags::CLONE_FILES) {
-        Ok(()) => keep_only(&ends.flatten().collect::<Vec<_>>())?,
-        Err(_) if inheritance == Inheritance::IfUnavoidable => {}
+    let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+    let shared = match unshare(OWN) {
+        Ok(()) => keep_only(&ends.flatten().collect::<Vec<_>>()).map(|()| false)?,
+        Err(_) if inheritance == Inheritance::IfUnavoidable => {
+            mask.thread_set_mask()?;
+            true
+        }
         Err(error) => return Err(error.into()),
-    }
-    let Prepared { mut command, inherited } = prepare(&Descriptors { start })?;
-    let child = command
-        .current_dir(&invocation.directory)
-        .stdin(match stdin {
-            Some(end) => Stdio::from(end.try_clone()?),
-            None => Stdio::null(),
-        })
-        .stdout(pipes.stdout.1.try_clone()?)
-        .stderr(pipes.stderr.1.try_clone()?)
-        .process_group(0)
-        .spawn();
+    };
+    let Prepared { program, inherited } = prepare(&Descriptors { start })?;
+    let process = match shared {
+        true => program.spawn_shared(&invocation.directory, streams),
+        false => program.spawn(&invocation.directory, streams, &mask),
+    };
     drop(inherited);
-    child
+    process
 }
 
 /// Closes all descriptors of this thread, which has its own, but the standard ones and `kept`.
