@@ -39,6 +39,8 @@ pub struct Session {
     handle: SessionHandle,
     runs: Arc<AtomicU64>,
     log: Arc<EventLog>,
+    /// Number of events that repeat the record of a resumed session.
+    replayed: u64,
     /// Run that the record left unfinished.
     resumed: Mutex<Option<Run>>,
     driver: JoinSet<()>,
@@ -95,6 +97,13 @@ impl Session {
         let (first, ended) = self.log.forget(before);
         self.handle.tree.forget(ended);
         first
+    }
+
+    /// Returns the sequence number of the first event that is new. Those before repeat what the record of a resumed session
+    /// has; a session that was not resumed has none.
+    #[must_use]
+    pub fn first_new_event(&self) -> u64 {
+        self.replayed
     }
 
     /// Returns the id of the session.

@@ -163,7 +163,7 @@ pub(crate) struct EnvArgs {
 }
 
 /// `pintle run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) prompt: PromptArgs,

@@ -144,6 +144,25 @@ impl ProcessEnv {
         write().map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
     }
 
+    /// Writes a text file that only the user can read and that does not exist yet. Returns its absolute path.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    pub(crate) fn write_new(&self, path: &Path, text: &str) -> Result<PathBuf, Failure> {
+        use std::io::Write as _;
+        let path = absolute(path)?;
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+            file.write_all(text.as_bytes())?;
+            file.persist_noclobber(&path).map(drop).map_err(|error| error.error)
+        };
+        match write() {
+            Ok(()) => Ok(path),
+            Err(error) => Err(Failure::failed(format!("cannot write {}", path.display())).caused_by(&error)),
+        }
+    }
+
     /// Appends to a text file that only the user can read. It is created, with its directory.
     ///
     /// # Errors

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pintle_agent::protocol::{Change, InputKind};
 use pintle_agent::{
-    BudgetSource, CompactionPolicy, OutcomeStatus, Session, SessionConfig, SessionId, SystemClock, TurnLimits,
+    BudgetSource, CompactionPolicy, OutcomeStatus, ProviderProfile, Record, Session, SessionConfig,
+    SessionId, SubagentLimits, SystemClock, TurnLimits,
 };
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
@@ -16,7 +18,7 @@ use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
 
 use crate::approve::Prompter;
-use crate::args::{OutputFormat, RunArgs};
+use crate::args::{OutputFormat, PromptArgs, RunArgs};
 use crate::budget;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
@@ -32,9 +34,10 @@ use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, View};
+use crate::sessions::conversed::Conversed;
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Origin, Place, Selected, Sessions};
-use crate::terminal::{self, Begun, HistoryFile, Surroundings};
+use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, Surroundings};
 use crate::timeout;
 use crate::toolset;
 
@@ -47,17 +50,86 @@ const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// A failure for every outcome other than success.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    on_surface(Surface::Transcript, args, process_env).await
+    match on_surface(Surface::Transcript, args, Beginning::default(), process_env).await? {
+        Ended::Task(exit) => Ok(exit),
+        Ended::Conversation(..) => Ok(Exit::Done),
+    }
 }
 
-/// Converses in the terminal.
+/// Converses in the terminal, in one session after the other.
 ///
 /// # Errors
 ///
 /// A usage failure without a terminal, else a failure that keeps the conversation from beginning, or ends it.
 pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     terminal::require(process_env)?;
-    on_surface(Surface::Conversation, args, process_env).await
+    let (mut args, mut beginning) = (args, Beginning::default());
+    loop {
+        let (next, device) =
+            match on_surface(Surface::Conversation, args.clone(), beginning, process_env).await? {
+                Ended::Task(exit) => return Ok(exit),
+                Ended::Conversation(next, device) => (next, device),
+            };
+        args.prompt = PromptArgs::default();
+        beginning = Beginning { device: Some(device), ..Beginning::default() };
+        let session = &mut args.session;
+        (session.continues, session.resume, session.fork) = (false, None, None);
+        match next {
+            Next::Leave => return Ok(Exit::Done),
+            Next::New(settings) => beginning.settings = Some(settings),
+            Next::Resume(id) => session.resume = Some(id),
+            Next::Fork { id, turns, settings } => {
+                session.fork = Some(turns.map_or_else(|| id.to_string(), |turns| format!("{id}@{turns}")));
+                beginning.settings = Some(settings);
+            }
+            Next::Rewind { id, turns, forced, draft } => {
+                let rewound = sessions::conversed::rewind(&id, turns, forced, process_env).await;
+                beginning.draft = rewound.is_ok().then_some(draft);
+                let said = rewound.unwrap_or_else(|failure| failure.message());
+                beginning.notes = said.lines().map(str::to_owned).collect();
+                session.resume = Some(id.to_string());
+            }
+        }
+    }
+}
+
+/// What a session begins with besides its arguments.
+#[derive(Debug, Default)]
+struct Beginning {
+    /// Settings of the session before.
+    settings: Option<Settings>,
+    /// What has been done to the session since it was left.
+    notes: Vec<String>,
+    /// Input that the user may edit.
+    draft: Option<String>,
+    /// The terminal, in the modes of a conversation.
+    device: Option<Device>,
+}
+
+impl Beginning {
+    /// Returns the arguments with the settings of the session before. They are remembered as if they were given.
+    fn apply(&self, mut args: RunArgs) -> RunArgs {
+        let Some(Settings { model, effort, mode }) = &self.settings else { return args };
+        // A script answers for whatever model it names.
+        if args.model.script.is_none() {
+            args.model.model = Some(model.clone());
+        }
+        args.model.reasoning_effort.clone_from(effort);
+        args.policy.mode = Some(*mode);
+        let given = &mut args.session.given;
+        given.insert("mode".to_owned(), vec![mode.to_string()]);
+        if let Some(effort) = effort {
+            given.insert("reasoning-effort".to_owned(), vec![effort.clone()]);
+        }
+        args
+    }
+}
+
+/// How a session ended.
+#[derive(Debug)]
+enum Ended {
+    Task(Exit),
+    Conversation(Next, Device),
 }
 
 /// Through what the user sees a session.
@@ -68,14 +140,23 @@ enum Surface {
     Conversation,
 }
 
-async fn on_surface(surface: Surface, args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+async fn on_surface(
+    surface: Surface,
+    args: RunArgs,
+    beginning: Beginning,
+    process_env: &ProcessEnv,
+) -> Result<Ended, Failure> {
     let selected = sessions::select(&args, process_env).await?;
     // A session remembers the mode that it started with, and the record has the present one.
-    let is_mode_given = args.policy.mode.is_some();
+    let is_mode_given = args.policy.mode.is_some() || beginning.settings.is_some();
     let args = match &selected {
-        Some(selected) => selected.arguments(&args)?,
+        Some(selected) => {
+            let RunArgs { prompt, session, .. } = args.clone();
+            RunArgs { prompt, session, ..selected.arguments(&args)? }
+        }
         None => args,
     };
+    let args = beginning.apply(args);
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
     let may_go_without = args.session.goes_on() || surface == Surface::Conversation;
@@ -94,11 +175,11 @@ async fn on_surface(surface: Surface, args: RunArgs, process_env: &ProcessEnv) -
     let kept = keep(&args, selected, &model, worktree, process_env).await?;
     let environment = interrupts.race(target.connect()).await?;
     environment.kill_on_second_signal(&interrupts);
-    let run = SessionRun { surface, args: &args, is_mode_given, prompt, kept, model: &model };
+    let run = SessionRun { surface, args: &args, beginning, is_mode_given, prompt, kept, model: &model };
     let result = run.execute(&environment, process_env, &interrupts).await;
     // The session closes the environment itself, but it may not have been created.
     let closed = environment.close().await;
-    result.and_then(|exit| closed.map(|()| exit)).map_err(|failure| interrupts.reclassify(failure))
+    result.and_then(|ended| closed.map(|()| ended)).map_err(|failure| interrupts.reclassify(failure))
 }
 
 /// Removes the worktree after a failure: without its session, nobody would find it again.
@@ -142,6 +223,7 @@ async fn in_worktree(
 struct SessionRun<'a> {
     surface: Surface,
     args: &'a RunArgs,
+    beginning: Beginning,
     /// Whether this command line sets the mode.
     is_mode_given: bool,
     prompt: Option<String>,
@@ -186,8 +268,9 @@ impl SessionRun<'_> {
         env_session: &EnvSession,
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
-    ) -> Result<Exit, Failure> {
-        let Self { surface, args, is_mode_given, prompt, kept, model } = self;
+    ) -> Result<Ended, Failure> {
+        let Self { surface, args, beginning, is_mode_given, prompt, kept, model } = self;
+        let Beginning { notes, draft, device, .. } = beginning;
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
@@ -212,8 +295,14 @@ impl SessionRun<'_> {
         if let Some(untrusted) = untrusted {
             untrusted.notice();
         }
+        let is_effort_given = args.session.given.contains_key("reasoning-effort");
+        let mut effort = args.model.reasoning_effort.clone();
         if let Some(Kept { origin: Origin::Resumed(record), .. }) = &kept {
             policy::restore(&policy, record, is_mode_given)?;
+            // A flag that the session remembers is older than what was set since.
+            if !is_effort_given {
+                effort = recorded_effort(record);
+            }
         }
         if let Some(mode) = mode_in(env_session.sandbox(), policy.mode(), prompter.is_attended())? {
             policy.set_mode(mode).await.or_failed("cannot set the mode")?;
@@ -230,33 +319,45 @@ impl SessionRun<'_> {
         let grant = policy::grant::load(args.grant.as_deref(), recorded)?;
         let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
         let governed = Governed { policy: &policy, hooks, budget, grant };
-        let mut session = session(args, config, model, env_session, governed, prompter.clone(), kept)?;
+        let profile = profile(surface, args, model, &prompter, &governed)?;
+        let offered = profile.as_in_session(SubagentLimits::default()).tools();
+        let mut session =
+            session(args, config, model, profile, env_session, governed, prompter.clone(), kept)?;
         policy.attach(session.handle());
         let mut beginning = policy.on_record();
         beginning.grant = held_to;
         beginning.sandbox = Some(env_session.sandbox().on_record().to_owned());
         session.handle().record_policy(beginning).await.or_failed("cannot start the session")?;
+        if is_resumed && is_effort_given {
+            let set = session.handle().set_reasoning_effort(effort.clone().map(ReasoningEffort::from));
+            set.or_failed("cannot set the reasoning effort of the session")?;
+        }
         let unfinished = session.resumed();
         if surface == Surface::Conversation {
-            let begun =
-                Begun { session, prompt, unfinished, is_kept, effort: args.model.reasoning_effort.clone() };
+            let conversed = is_kept
+                .then(|| Conversed::open(session.id().clone(), Arc::clone(&environment), process_env))
+                .transpose()?;
+            let begun = Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device };
             let surroundings = Surroundings {
                 model,
                 policy: &policy,
                 directory: &directory,
                 environment: format!("{name}, {}", env_session.sandbox().on_record()),
                 tools: Arc::clone(&environment),
+                offered,
+                conversed,
+                process_env,
                 history: is_kept
                     .then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env))
                     .flatten(),
                 has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
                 notices: console::divert_notices(),
             };
-            terminal::converse(begun, surroundings, process_env, interrupts).await?;
+            let (next, device) = terminal::converse(begun, surroundings, process_env, interrupts).await?;
             return if interrupts.is_interrupted() {
                 Err(Failure::silent(Exit::Interrupted))
             } else {
-                Ok(Exit::Done)
+                Ok(Ended::Conversation(next, device))
             };
         }
         if prompt.is_none() && unfinished.is_none() {
@@ -293,8 +394,19 @@ impl SessionRun<'_> {
         if report.outcome.status == OutcomeStatus::AwaitingInput && !prompter.is_attended() {
             console::notice("the model asked a question, but no terminal is available to answer it");
         }
-        failure.map_or(Ok(Exit::Done), |failure| Err(failure.already_in_output()))
+        failure.map_or(Ok(Ended::Task(Exit::Done)), |failure| Err(failure.already_in_output()))
     }
+}
+
+/// Returns the reasoning effort at the end of a record.
+fn recorded_effort(record: &Record) -> Option<String> {
+    let changed = record.entries.iter().rev().find_map(|entry| match &entry.input.kind {
+        InputKind::Configure { change: Change::ReasoningEffort(effort) } => Some(effort.clone()),
+        _ => None,
+    });
+    changed
+        .unwrap_or_else(|| record.header.start.reasoning_effort.clone())
+        .map(|effort| effort.as_str().to_owned())
 }
 
 /// Returns the policy for `--compact-at`.
@@ -317,10 +429,31 @@ fn config(args: &RunArgs) -> SessionConfig {
     config
 }
 
+/// Returns the profile of a session with its tools. A conversation can turn to a plan at any time, so it has the tool for
+/// plans from the beginning.
+fn profile(
+    surface: Surface,
+    args: &RunArgs,
+    model: &Model,
+    prompter: &Prompter,
+    governed: &Governed<'_>,
+) -> Result<ProviderProfile, Failure> {
+    let profile = toolset::for_run(model, args, prompter.is_attended(), governed.grant.is_some())?;
+    let policy = governed.policy;
+    let is_accepted_here = prompter.is_attended() || args.wait_approval;
+    if !(surface == Surface::Conversation || policy.mode() == Mode::Plan && is_accepted_here) {
+        return Ok(profile);
+    }
+    let tool = PresentPlan::new(policy.clone(), policy.after_plan());
+    profile.with_tool(tool).or_failed("cannot offer the tool for plans")
+}
+
+#[expect(clippy::too_many_arguments, reason = "a session is made of these")]
 fn session(
     args: &RunArgs,
     mut config: SessionConfig,
     model: &Model,
+    profile: ProviderProfile,
     env_session: &EnvSession,
     governed: Governed<'_>,
     prompter: Prompter,
@@ -331,11 +464,8 @@ fn session(
         grant.limit(&mut config);
     }
     let limits = config.limits.clone();
-    let mut profile = toolset::for_run(model, args, prompter.is_attended(), grant.is_some())?;
     if policy.mode() == Mode::Plan {
         let instructions = if prompter.is_attended() || args.wait_approval {
-            let tool = PresentPlan::new(policy.clone(), policy.after_plan());
-            profile = profile.with_tool(tool).or_failed("cannot offer the tool for plans")?;
             PresentPlan::INSTRUCTIONS
         } else {
             PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON

@@ -1,5 +1,6 @@
 //! Sessions that the command keeps.
 
+pub(crate) mod conversed;
 mod delete;
 pub(crate) mod export;
 mod files;

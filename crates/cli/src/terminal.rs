@@ -14,26 +14,32 @@ mod editor;
 mod history;
 mod history_file;
 mod keys;
+mod next;
 mod pager;
 mod painter;
 mod search;
 mod status;
 mod whole;
 
-use pintle_agent::{Run, Session};
+use pintle_agent::{Run, Session, Turn, TurnKind};
 
 use self::conversation::Conversation;
+pub(crate) use self::device::Device;
 use self::driver::Driver;
 pub(crate) use self::driver::Surroundings;
 use self::history::History;
 pub(crate) use self::history_file::HistoryFile;
+pub(crate) use self::next::{Next, Settings};
 use self::painter::Screen;
 use self::status::Status;
 use crate::console;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
-use crate::render::Depth;
+use crate::render::{Depth, Face, Line, plural, sanitize};
+
+/// Lines of an earlier conversation that are shown when it goes on.
+const RECAP: usize = 60;
 
 /// Session to converse in.
 #[derive(Debug)]
@@ -46,6 +52,12 @@ pub(crate) struct Begun {
     /// Whether the session goes on after this process.
     pub(crate) is_kept: bool,
     pub(crate) effort: Option<String>,
+    /// What was done to the session before.
+    pub(crate) notes: Vec<String>,
+    /// Input that is not sent yet.
+    pub(crate) draft: Option<String>,
+    /// The terminal, if a conversation before this one has left it.
+    pub(crate) device: Option<Device>,
 }
 
 /// Checks that there is a terminal to converse in.
@@ -68,7 +80,8 @@ pub(crate) fn require(process_env: &ProcessEnv) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Converses until the user leaves, and closes the session.
+/// Converses until the user leaves or turns to another session, and closes this one. Returns the terminal, which keeps what
+/// is typed meanwhile for the next one.
 ///
 /// # Errors
 ///
@@ -78,9 +91,15 @@ pub(crate) async fn converse(
     surroundings: Surroundings<'_>,
     process_env: &ProcessEnv,
     interrupts: &Interrupts,
-) -> Result<(), Failure> {
-    let Begun { session, prompt, unfinished, is_kept, effort } = begun;
-    console::modes::restore_on_panic();
+) -> Result<(Next, Device), Failure> {
+    let Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device } = begun;
+    let mut device = match device {
+        Some(device) => device,
+        None => {
+            console::modes::restore_on_panic();
+            Device::enter()?
+        }
+    };
     let size = console::size();
     let status = Status {
         model: surroundings.model.route.model.clone(),
@@ -90,18 +109,42 @@ pub(crate) async fn converse(
         ..Status::default()
     };
     let before = surroundings.history.as_ref().map(HistoryFile::read).unwrap_or_default();
-    let conversation = Conversation::new(size, History::new(before), status);
+    let mut conversation = Conversation::new(size, History::new(before), status);
+    if notes.is_empty() {
+        conversation.answer(recap(&session.history(), size.columns.saturating_sub(1).max(1)));
+    } else {
+        conversation.answer(notes.iter().map(|note| Line::new(sanitize(note), Face::DIM)));
+    }
+    if let Some(draft) = &draft {
+        conversation.restore(draft);
+    }
     let depth = if console::style(process_env).colour { Depth::Sixteen } else { Depth::Monochrome };
     let screen = Screen { size, depth, reflows: reflows(process_env) };
     let mut driver = Driver::new(&session, surroundings, conversation, screen);
-    let left = driver.run(prompt, unfinished, interrupts).await;
+    let left = driver.run(&mut device, prompt, unfinished, interrupts).await;
     drop(driver);
     if is_kept {
         session.suspend().await;
     } else {
         session.close().await;
     }
-    left
+    left.map(|next| (next, device))
+}
+
+/// Returns the end of a history: the newest input of the user and what followed, as far as a screen has room for it.
+fn recap(history: &[Turn], columns: usize) -> Vec<Line> {
+    let is_input = |turn: &Turn| matches!(turn.kind, TurnKind::User);
+    let Some(from) = history.iter().rposition(is_input) else { return Vec::new() };
+    let messages = plural(history.len() as u64, "message");
+    let mut lines = vec![Line::new(format!("continued after {messages}; Ctrl+T shows all"), Face::DIM)];
+    let mut newest = whole::said(history.get(from..).unwrap_or_default(), columns);
+    newest.pop();
+    let first = newest.len().saturating_sub(RECAP);
+    if first > 0 {
+        lines.push(Line::new("…", Face::DIM));
+    }
+    lines.extend(newest.into_iter().skip(first));
+    lines
 }
 
 /// Returns whether the terminal breaks rows anew when its width changes. The few that do not are known by name.

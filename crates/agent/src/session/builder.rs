@@ -263,11 +263,13 @@ impl SessionBuilder {
         let origin = lineage.origin.clone();
         let mut driver = Driver::new(parts, lineage, keep_environment, Arc::clone(&log), shared);
         let unfinished = options.apply(&mut driver, &log, origin)?;
+        let replayed = log.next_seq();
         let recorder = driver.recorder();
         let handle =
             SessionHandle { commands: sender, shared: shared_receiver, client, recorder, tree, principal };
         handle.tree.join(Member::new(Arc::clone(&log), &handle));
         let (runs, resumed) = (driver.run_counter(), Mutex::new(unfinished));
-        Ok((Session { id, handle, runs, log, resumed, driver: JoinSet::new() }, driver, commands))
+        let session = Session { id, handle, runs, log, replayed, resumed, driver: JoinSet::new() };
+        Ok((session, driver, commands))
     }
 }

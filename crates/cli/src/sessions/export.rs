@@ -13,10 +13,21 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::render::sanitize;
 
 pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure> {
-    let summary = sessions.find(&args.id).await?;
+    let text = text(sessions, &args.id, args.format).await?;
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+/// Returns a session as text.
+///
+/// # Errors
+///
+/// A failure if there is no such session, or if its record cannot be read.
+pub(super) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<String, Failure> {
+    let summary = sessions.find(prefix).await?;
     let record = sessions.record(&summary.id).await?;
     let history = || record.replay().map(|replay| replay.history).or_failed("the session cannot be exported");
-    let text = match args.format {
+    Ok(match format {
         ExportFormat::Jsonl => {
             let mut bytes = Vec::new();
             record.write(&mut bytes).or_failed("the session cannot be exported")?;
@@ -24,9 +35,7 @@ pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exi
         }
         ExportFormat::Markdown => markdown(&summary, &history()?),
         ExportFormat::Html => html(&summary, &history()?),
-    };
-    Console::new().write(&text).await?;
-    Ok(Exit::Done)
+    })
 }
 
 /// Part of an entry of the history, as it is shown.

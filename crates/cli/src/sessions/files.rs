@@ -22,15 +22,15 @@ use crate::process_env::ProcessEnv;
 use crate::render;
 
 /// A session with its files: its place is reached, and its checkpoints are at hand.
-struct Files<'a> {
-    sessions: &'a Sessions,
-    summary: Summary,
-    replay: Replay,
-    environment: Arc<dyn ExecutionEnvironment>,
+pub(super) struct Files<'a> {
+    pub(super) sessions: &'a Sessions,
+    pub(super) summary: Summary,
+    pub(super) replay: Replay,
+    pub(super) environment: Arc<dyn ExecutionEnvironment>,
 }
 
 /// Point in the conversation, or a checkpoint by its id.
-enum Point<'a> {
+pub(super) enum Point<'a> {
     Turns(usize),
     Checkpoint(&'a str),
 }
@@ -67,7 +67,7 @@ pub(super) async fn rewind(
 }
 
 /// Connects to the place of a session, works there, and disconnects.
-async fn in_place<'a>(
+pub(super) async fn in_place<'a>(
     sessions: &'a Sessions,
     prefix: &str,
     process_env: &ProcessEnv,
@@ -132,7 +132,7 @@ impl Files<'_> {
         }
     }
 
-    async fn diff(&self, point: &Point<'_>, output: ListFormat) -> Result<String, Failure> {
+    pub(super) async fn diff(&self, point: &Point<'_>, output: ListFormat) -> Result<String, Failure> {
         let Some(id) = self.at(point)? else {
             return match output {
                 ListFormat::Json => render::json_line(&json!({"changes": [], "unknown": []})),
@@ -163,7 +163,7 @@ impl Files<'_> {
         Ok(diff.text)
     }
 
-    async fn rewind(&self, point: &Point<'_>, args: &RewindArgs) -> Result<String, Failure> {
+    pub(super) async fn rewind(&self, point: &Point<'_>, args: &RewindArgs) -> Result<String, Failure> {
         let id = &self.summary.id;
         let turns = match point {
             Point::Turns(turns) if !args.files => Some(*turns),

@@ -45,12 +45,7 @@ pub(super) async fn list(
         let here = EnvArgs { env: EnvSpec::Local, dir: None };
         Place::of_args(&here, process_env)?.filter()
     };
-    let mut found = sessions.list(&filter, &Page::of(args.limit)).await?;
-    // Killed before anything was on record.
-    let is_begun = |summary: &Summary| {
-        !summary.title.is_empty() || summary.properties.contains_key(StoredJournal::STATE)
-    };
-    found.retain(is_begun);
+    let found = begun(sessions, &filter, args.limit).await?;
     let mut rows = Vec::new();
     for summary in &found {
         rows.push(row(sessions, summary).await);
@@ -64,6 +59,33 @@ pub(super) async fn list(
     };
     Console::new().write(&text).await?;
     Ok(Exit::Done)
+}
+
+/// Returns a line for each of the newest sessions, without line ends.
+///
+/// # Errors
+///
+/// A failure if the store cannot be read.
+pub(super) async fn lines(
+    sessions: &Sessions,
+    filter: &Filter,
+    limit: usize,
+) -> Result<Vec<String>, Failure> {
+    let mut lines = Vec::new();
+    for summary in begun(sessions, filter, limit).await? {
+        lines.push(line(&row(sessions, &summary).await, false).trim_end().to_owned());
+    }
+    Ok(lines)
+}
+
+/// Returns the newest sessions, without those that were killed before anything was on record.
+async fn begun(sessions: &Sessions, filter: &Filter, limit: usize) -> Result<Vec<Summary>, Failure> {
+    let mut found = sessions.list(filter, &Page::of(limit)).await?;
+    let is_begun = |summary: &Summary| {
+        !summary.title.is_empty() || summary.properties.contains_key(StoredJournal::STATE)
+    };
+    found.retain(is_begun);
+    Ok(found)
 }
 
 /// Returns a session as a list shows it.

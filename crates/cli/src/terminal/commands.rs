@@ -5,14 +5,25 @@
 pub(crate) enum Command {
     Compact,
     Context,
+    Copy,
     Cost,
+    Diff,
     Effort,
+    Export,
+    Fork,
     Help,
     Mode,
     Model,
+    New,
     Permissions,
+    Plan,
     Quit,
+    Resume,
+    Rewind,
+    Sessions,
     Status,
+    Tools,
+    Undo,
 }
 
 /// Command with its arguments, as they were typed.
@@ -23,17 +34,28 @@ pub(crate) struct Called {
 }
 
 /// Names, arguments and meanings of all commands, by name.
-pub(crate) const COMMANDS: [(Command, &str, &str, &str); 10] = [
+pub(crate) const COMMANDS: [(Command, &str, &str, &str); 21] = [
     (Command::Compact, "compact", "", "summarize the older part of the conversation"),
     (Command::Context, "context", "", "show how full the context window is"),
+    (Command::Copy, "copy", "", "copy the last response to the clipboard"),
     (Command::Cost, "cost", "", "show tokens and cost"),
+    (Command::Diff, "diff", "", "show what the session has changed in its directory"),
     (Command::Effort, "effort", "[LEVEL]", "show or set the reasoning effort"),
+    (Command::Export, "export", "[FILE]", "write the conversation to a file: .md, .html or .jsonl"),
+    (Command::Fork, "fork", "[N]", "go on in a new session with this history, or its first N entries"),
     (Command::Help, "help", "", "list keys and commands"),
     (Command::Mode, "mode", "[plan|ask|edit|auto]", "show or set what needs approval"),
     (Command::Model, "model", "[NAME]", "show or set the model"),
+    (Command::New, "new", "", "begin a new session; this one is kept"),
     (Command::Permissions, "permissions", "", "list the rules of this session"),
+    (Command::Plan, "plan", "[TASK]", "have a plan made and accept it before anything changes"),
     (Command::Quit, "quit", "", "leave; the session is kept"),
+    (Command::Resume, "resume", "[ID]", "go on with another session of this directory"),
+    (Command::Rewind, "rewind", "[N [now]]", "go back to before an input: conversation and files"),
+    (Command::Sessions, "sessions", "", "list the sessions of this directory"),
     (Command::Status, "status", "", "show the session, its directory and its sandbox"),
+    (Command::Tools, "tools", "", "list the tools that the model has"),
+    (Command::Undo, "undo", "", "go back to before the newest input, which can be edited"),
 ];
 
 impl Called {

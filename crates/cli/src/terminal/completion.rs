@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn commands_and_files_are_completed() {
         let cases: &[(&str, &[&str])] = &[
-            ("/co", &["compact", "context", "cost"]),
+            ("/co", &["compact", "context", "copy", "cost"]),
             ("/quit", &[]),
             ("/tmp/x", &[]),
             ("say /co", &[]),
@@ -188,11 +188,11 @@ mod tests {
         assert_eq!(menu.accept(), Some((2, "context ".to_owned())));
         menu.select(false);
         menu.select(false);
-        assert_eq!(menu.accept(), Some((2, "cost ".to_owned())));
+        assert_eq!(menu.accept(), Some((2, "cost ".to_owned())), "the last one comes before the first");
         let rows: Vec<String> = menu.rows(2).iter().map(Line::text).collect();
         assert_eq!(
             rows,
-            ["  /context  show how full the context window is", "  /cost  show tokens and cost"]
+            ["  /copy  copy the last response to the clipboard", "  /cost  show tokens and cost"]
         );
     }
 }

@@ -108,6 +108,17 @@ impl Conversation {
         let subagent = self.transcript.subagent_of(event);
         self.transcript.event(event, subagent.as_deref());
         self.activity.event(event, subagent.as_deref(), now);
+        self.state_event(event);
+    }
+
+    /// Takes an event of before, which is not shown.
+    pub(crate) fn earlier_event(&mut self, event: &SessionEvent, now: Duration) {
+        let subagent = self.transcript.subagent_of(event);
+        self.activity.event(event, subagent.as_deref(), now);
+        self.state_event(event);
+    }
+
+    fn state_event(&mut self, event: &SessionEvent) {
         if event.depth > 0 {
             return;
         }

@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 
+use super::keys::Input;
 use crate::console::modes;
 use crate::failure::{Failure, OrFailure as _};
 
@@ -19,9 +20,11 @@ const PIECES: usize = 16;
 
 /// Terminal in the modes of a conversation, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Device {
+pub(crate) struct Device {
     input: mpsc::Receiver<Vec<u8>>,
     reader: Option<(OwnedFd, JoinHandle<()>)>,
+    /// Input that a conversation has left for the next one.
+    pub(super) unread: Vec<Input>,
 }
 
 /// Returns whether standard input and standard output are a terminal.
@@ -40,7 +43,7 @@ impl Device {
         let (sender, input) = mpsc::channel(PIECES);
         let (wake, woken) = pipe().or_failed("cannot read the terminal")?;
         let reader = std::thread::spawn(move || read(&woken, &sender));
-        Ok(Self { input, reader: Some((wake, reader)) })
+        Ok(Self { input, reader: Some((wake, reader)), unread: Vec::new() })
     }
 
     /// Leaves the modes of the conversation while something else uses the terminal, and enters them again.

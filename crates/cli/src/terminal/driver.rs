@@ -7,11 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use pintle_agent::{EventKind, Run, Session, SessionError, SessionEvent, SessionHandle, SessionState};
 use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, WalkRequest};
 use pintle_governance::Policy;
+use pintle_llm::ToolList;
 use pintle_tools::gate::Permission;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -22,6 +25,7 @@ use super::conversation::{Conversation, Effect, FRAME};
 use super::device::Device;
 use super::history_file::HistoryFile;
 use super::keys::{Decoder, ESCAPE_DELAY};
+use super::next::Next;
 use super::pager::Pager;
 use super::painter::{Painter, Screen};
 use super::whole::whole;
@@ -32,6 +36,8 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::policy::APPROVAL_SOURCE;
+use crate::process_env::ProcessEnv;
+use crate::sessions::conversed::Conversed;
 
 /// Events that are taken before keys are looked at again.
 const EVENTS_AT_ONCE: usize = 256;
@@ -62,6 +68,11 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) environment: String,
     /// Where the tools work.
     pub(crate) tools: Arc<dyn ExecutionEnvironment>,
+    /// Tools that the model is offered.
+    pub(crate) offered: ToolList,
+    /// The session in the store, if it is kept.
+    pub(crate) conversed: Option<Conversed>,
+    pub(crate) process_env: &'a ProcessEnv,
     /// Where inputs of before are kept, if anywhere.
     pub(crate) history: Option<HistoryFile>,
     /// Whether a sandbox holds commands.
@@ -82,6 +93,8 @@ enum Done {
     Listed(Vec<String>),
     /// A command was carried out, or why not.
     Called(Result<Vec<crate::render::Line>, String>),
+    /// Another session was found.
+    Found(Next),
 }
 
 type Doing<'a> = Pin<Box<dyn Future<Output = Done> + Send + 'a>>;
@@ -100,13 +113,18 @@ pub(super) struct Driver<'a> {
     began: Instant,
     /// When the screen may be drawn next, if it has to be.
     draws_at: Option<Instant>,
-    is_leaving: bool,
+    /// Whether the events of the session are new, and not those of its record.
+    is_caught_up: bool,
+    /// What follows, once the user has left.
+    next: Option<Next>,
     /// Newest failure of the session.
     failure: Option<Failure>,
     /// When an open escape sequence ends. Other events do not postpone it.
     escape_at: Option<Instant>,
     /// Open while the user looks through the conversation.
     pager: Option<Pager>,
+    /// Text for the clipboard, with the next drawing.
+    clipboard: Option<String>,
 }
 
 impl<'a> Driver<'a> {
@@ -129,25 +147,27 @@ impl<'a> Driver<'a> {
             began: Instant::now(),
             draws_at: Some(Instant::now()),
             surroundings,
-            is_leaving: false,
+            is_caught_up: session.first_new_event() == 0,
+            next: None,
             failure: None,
             escape_at: None,
             pager: None,
+            clipboard: None,
         }
     }
 
-    /// Converses until the user leaves.
+    /// Converses until the user leaves, or turns to another session.
     ///
     /// # Errors
     ///
     /// A failure if the terminal is gone or cannot be used, or if the session ends by one.
     pub(super) async fn run(
         &mut self,
+        device: &mut Device,
         prompt: Option<String>,
         unfinished: Option<Run>,
         interrupts: &Interrupts,
-    ) -> Result<(), Failure> {
-        let mut device = Device::enter()?;
+    ) -> Result<Next, Failure> {
         let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
         let mut events = self.session.tree_events();
         // Events tell what becomes of it.
@@ -157,7 +177,9 @@ impl<'a> Driver<'a> {
         if let Some(prompt) = prompt {
             self.say(prompt);
         }
-        while !self.is_leaving {
+        let unread = std::mem::take(&mut device.unread);
+        self.take_inputs(unread, device).await?;
+        while self.next.is_none() {
             let now = Instant::now();
             let changes = self.conversation.changes_in(self.began.elapsed()).map(|time| now + time);
             let draw = self.draws_at.into_iter().chain(changes).min();
@@ -165,10 +187,10 @@ impl<'a> Driver<'a> {
                 biased;
                 () = interrupts.first_signal() => break,
                 piece = device.next() => match piece {
-                    Some(piece) => self.typed(&piece, &mut device).await?,
+                    Some(piece) => self.typed(&piece, device).await?,
                     None => break,
                 },
-                () = at(self.escape_at) => self.flush_keys(&mut device).await?,
+                () = at(self.escape_at) => self.flush_keys(device).await?,
                 _ = resized.recv() => self.resize().await?,
                 () = at(draw) => self.draw().await?,
                 Some(done) = self.doing.next(), if !self.doing.is_empty() => self.done(done),
@@ -191,7 +213,8 @@ impl<'a> Driver<'a> {
         self.leave(&mut events).await?;
         // It has been shown.
         let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
-        failure.map_or(Ok(()), |failure| Err(Failure::silent(failure.exit())))
+        let next = self.next.take().unwrap_or(Next::Leave);
+        failure.map_or(Ok(next), |failure| Err(Failure::silent(failure.exit())))
     }
 
     /// Interrupts what is under way, and erases the region.
@@ -234,6 +257,10 @@ impl<'a> Driver<'a> {
         device: &mut Device,
     ) -> Result<(), Failure> {
         for input in inputs {
+            if self.next.is_some() {
+                device.unread.push(input);
+                continue;
+            }
             if let Some(pager) = &mut self.pager {
                 if !pager.input(&input) {
                     self.close_pager().await?;
@@ -281,7 +308,7 @@ impl<'a> Driver<'a> {
                 self.pager = Some(Pager::new(whole(&self.session.history(), columns), size));
                 self.console.write(console::modes::show_other_screen(true)).await?;
             }
-            Effect::Leave => self.is_leaving = true,
+            Effect::Leave => self.next = Some(Next::Leave),
         }
         Ok(())
     }
@@ -354,6 +381,11 @@ impl<'a> Driver<'a> {
             Done::Ran { command, ended, output } => self.conversation.ran(&command, &ended, &output),
             Done::Listed(files) => self.conversation.set_files(files),
             Done::Called(Ok(lines)) => self.conversation.answer(lines),
+            Done::Found(next) => {
+                if let Err(problem) = self.turn_to(next) {
+                    self.conversation.hint(problem, self.began.elapsed());
+                }
+            }
             Done::Called(Err(problem)) => self.conversation.hint(problem, self.began.elapsed()),
         }
         self.refresh();
@@ -362,6 +394,13 @@ impl<'a> Driver<'a> {
 
     fn event(&mut self, event: &SessionEvent) {
         self.cost.add(event);
+        if event.depth == 0 {
+            self.is_caught_up = event.seq >= self.session.first_new_event();
+        }
+        if !self.is_caught_up {
+            self.conversation.earlier_event(event, self.began.elapsed());
+            return;
+        }
         if let EventKind::Error { error } = &event.kind
             && event.depth == 0
         {
@@ -425,7 +464,10 @@ impl<'a> Driver<'a> {
             return self.console.write(&format!("\x1b[H{}\x1b[K", rows.join("\x1b[K\r\n"))).await;
         }
         let (lines, region) = self.conversation.frame(self.began.elapsed());
-        let output = self.painter.paint(&lines, &region);
+        let mut output = self.painter.paint(&lines, &region);
+        if let Some(text) = self.clipboard.take() {
+            output.push_str(&clipboard(&text));
+        }
         self.console.write(&output).await
     }
 }
@@ -453,6 +495,11 @@ async fn list_files(environment: &dyn ExecutionEnvironment) -> Vec<String> {
     let Ok(found) = environment.walk(&request).await else { return Vec::new() };
     let files = found.entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
     files.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect()
+}
+
+/// Returns the output that has the terminal put a text on the clipboard, where it allows that (OSC 52).
+fn clipboard(text: &str) -> String {
+    format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text))
 }
 
 /// Waits until a time, or forever.

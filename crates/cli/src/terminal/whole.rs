@@ -19,23 +19,21 @@ pub(crate) fn whole(history: &[Turn], columns: usize) -> Vec<Line> {
     lines
 }
 
-fn turn_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
-    if matches!(turn.kind, TurnKind::User | TurnKind::Steering) {
-        let text = turn.item.text();
-        let said = sanitize(&text);
-        for (index, line) in said.lines().enumerate() {
-            let sign = if index == 0 { "› " } else { "  " };
-            let sign = Line::new(sign, Face::coloured(Colour::Cyan));
-            lines.push(sign.and(expand_tabs(line), Face::BOLD));
+/// Returns the lines of what was said in a history, without calls and results.
+pub(crate) fn said(history: &[Turn], columns: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for turn in history {
+        let before = lines.len();
+        text_lines(turn, columns, &mut lines);
+        if lines.len() > before {
+            lines.push(Line::default());
         }
-        return;
     }
-    let text = turn.item.text();
-    if !text.is_empty() {
-        let mut markdown = Markdown::default();
-        lines.extend(markdown.push(&text, columns));
-        lines.extend(markdown.end(columns));
-    }
+    lines
+}
+
+fn turn_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
+    text_lines(turn, columns, lines);
     for call in turn.item.tool_calls() {
         lines.push(
             Line::new("→ ", Face::coloured(Colour::Cyan))
@@ -48,6 +46,25 @@ fn turn_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
         let face = if result.is_error { Face::coloured(Colour::Red) } else { Face::coloured(Colour::Green) };
         lines.push(Line::new(if result.is_error { "✗" } else { "✓" }, face));
         lines.extend(indented(&result.text()));
+    }
+}
+
+fn text_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
+    if matches!(turn.kind, TurnKind::User | TurnKind::Steering) {
+        let text = turn.item.text();
+        let said = sanitize(&text);
+        for (index, line) in said.lines().enumerate() {
+            let sign = if index == 0 { "› " } else { "  " };
+            let sign = Line::new(sign, Face::coloured(Colour::Cyan));
+            lines.push(sign.and(expand_tabs(line), Face::BOLD));
+        }
+        return;
+    }
+    let text = turn.item.text();
+    if turn.kind == TurnKind::Assistant && !text.trim().is_empty() {
+        let mut markdown = Markdown::default();
+        lines.extend(markdown.push(&text, columns));
+        lines.extend(markdown.end(columns));
     }
 }
 

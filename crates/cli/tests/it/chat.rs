@@ -1,5 +1,7 @@
 //! The conversation on a real pseudo-terminal.
 
+mod sessions;
+
 use std::process::{Command, Stdio};
 
 use pintle_testkit::Dialect;

@@ -289,6 +289,7 @@ fn commands_are_completed_called_and_corrected() {
     › /co
       /compact  summarize the older part of the conversation
       /context  show how full the context window is
+      /copy  copy the last response to the clipboard
       /cost  show tokens and cost
     m · auto
     ");

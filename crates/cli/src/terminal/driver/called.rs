@@ -1,12 +1,15 @@
 //! Commands of the conversation, carried out.
 
+mod sessions;
+
 use pintle_agent::PolicyRule;
 use pintle_governance::Mode;
 use pintle_llm::ReasoningEffort;
 
 use super::{Done, Driver};
-use crate::render::{Face, Line};
+use crate::render::{Face, Line, sanitize};
 use crate::terminal::commands::{COMMANDS, Called, Command};
+use crate::terminal::next::Next;
 
 /// Keys and what they do.
 const KEYS: [(&str, &str); 14] = [
@@ -26,6 +29,10 @@ const KEYS: [(&str, &str); 14] = [
     ("Ctrl+C", "clear the input; twice, leave"),
 ];
 
+/// Follows the task of a plan. The description of the tool says more.
+const PLAN_FIRST: &str = "Do not change anything yet: read what you need, and then present a complete plan with the tool \
+                          `present_plan`.";
+
 impl Driver<'_> {
     /// Carries out a command.
     pub(super) fn call(&mut self, called: &Called) {
@@ -33,17 +40,29 @@ impl Driver<'_> {
         let result = match command {
             Command::Compact => self.handle.compact().map(|()| Vec::new()).map_err(|error| error.to_string()),
             Command::Context => Ok(vec![self.context()]),
+            Command::Copy => return self.copy(),
             Command::Cost => Ok(vec![self.cost_line()]),
+            Command::Diff => return self.diff(),
             Command::Effort => self.effort(arguments),
+            Command::Export => return self.export(arguments),
+            Command::Fork => self.fork(arguments),
             Command::Help => Ok(help()),
             Command::Mode => return self.mode(arguments),
             Command::Model => self.model(arguments),
+            Command::New => self.turn_to(Next::New(self.settings())),
             Command::Permissions => Ok(self.permissions()),
+            Command::Plan => return self.plan(arguments),
             Command::Quit => {
-                self.is_leaving = true;
+                self.next = Some(Next::Leave);
                 Ok(Vec::new())
             }
+            Command::Resume if arguments.is_empty() => return self.list_sessions(),
+            Command::Resume => return self.resume(arguments),
+            Command::Rewind => return self.rewind(arguments),
+            Command::Sessions => return self.list_sessions(),
             Command::Status => Ok(self.status()),
+            Command::Tools => Ok(self.tools()),
+            Command::Undo => self.undo(),
         };
         self.done(Done::Called(result));
     }
@@ -105,6 +124,36 @@ impl Driver<'_> {
                 set.map(|()| vec![labelled("mode", mode.to_string())]).map_err(|error| error.to_string()),
             )
         }));
+    }
+
+    /// Has a plan made: nothing changes until the user has accepted it.
+    fn plan(&mut self, task: &str) {
+        let policy = self.surroundings.policy.clone();
+        let handle = self.handle.clone();
+        let task = task.to_owned();
+        self.doing.push(Box::pin(async move {
+            let set = policy.set_mode(Mode::Plan).await;
+            if let Err(error) = set {
+                return Done::Called(Err(error.to_string()));
+            }
+            if task.is_empty() {
+                return Done::Called(Ok(vec![labelled("mode", "plan: say what to plan")]));
+            }
+            let asked = format!("{task}\n\n{PLAN_FIRST}");
+            let result = handle.say(asked).await;
+            Done::Sent(task, result)
+        }));
+    }
+
+    fn tools(&self) -> Vec<Line> {
+        let offered = self.surroundings.offered.iter();
+        offered
+            .map(|tool| {
+                let meaning = tool.description.split_terminator(['.', '\n']).next().unwrap_or_default();
+                let name = format!("  {:<24} ", sanitize(&tool.name));
+                Line::new(name, Face::BOLD).and(sanitize(meaning), Face::DIM)
+            })
+            .collect()
     }
 
     fn permissions(&self) -> Vec<Line> {

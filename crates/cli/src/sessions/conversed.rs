@@ -1,0 +1,128 @@
+//! The session of a conversation, in the store that keeps it.
+
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
+
+use super::files::{Files, Point};
+use super::{Place, Sessions, export, files, list};
+use crate::args::{ExportFormat, ListFormat, RewindArgs};
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+
+/// Sessions that a list in a conversation has at most.
+const LISTED: usize = 20;
+
+/// Session that is kept while this process converses in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Conversed {
+    sessions: Sessions,
+    id: SessionId,
+    environment: Arc<dyn ExecutionEnvironment>,
+}
+
+impl Conversed {
+    /// Returns the session with this id, whose tools work in the environment.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the store cannot be opened.
+    pub(crate) fn open(
+        id: SessionId,
+        environment: Arc<dyn ExecutionEnvironment>,
+        process_env: &ProcessEnv,
+    ) -> Result<Self, Failure> {
+        Ok(Self { sessions: Sessions::open(process_env)?, id, environment })
+    }
+
+    /// Returns the id of the only session whose id begins like this, if nobody else runs it.
+    ///
+    /// # Errors
+    ///
+    /// A failure if there is none or more than one, or if it is this one or one that runs.
+    pub(crate) async fn find(&self, prefix: &str) -> Result<SessionId, Failure> {
+        let id = self.sessions.find(prefix).await?.id;
+        if id == self.id {
+            return Err(Failure::usage(format!("this is session {id}")));
+        }
+        if self.sessions.is_live(&id).await {
+            return Err(Failure::failed(format!("session {id} runs in another process")));
+        }
+        Ok(id)
+    }
+
+    /// Returns the changes in the directory since the beginning of the session, as a unified diff.
+    ///
+    /// # Errors
+    ///
+    /// A failure if a checkpoint cannot be read or taken.
+    pub(crate) async fn diff(&self) -> Result<String, Failure> {
+        self.files().await?.diff(&Point::Turns(0), ListFormat::Text).await
+    }
+
+    /// Returns what a rewind to the first entries of the history would do.
+    ///
+    /// # Errors
+    ///
+    /// As [`Conversed::diff`].
+    pub(crate) async fn preview_rewind(&self, turns: usize) -> Result<String, Failure> {
+        let args = rewind_args(&self.id, turns, false, true);
+        self.files().await?.rewind(&Point::Turns(turns), &args).await
+    }
+
+    /// Returns the session as text.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the record cannot be read.
+    pub(crate) async fn export(&self, format: ExportFormat) -> Result<String, Failure> {
+        export::text(&self.sessions, self.id.as_str(), format).await
+    }
+
+    /// Returns a line for each of the newest sessions of the same directory.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the store cannot be read.
+    pub(crate) async fn neighbours(&self) -> Result<Vec<String>, Failure> {
+        let here = Place::of_summary(&self.sessions.find(self.id.as_str()).await?);
+        list::lines(&self.sessions, &here.filter(), LISTED).await
+    }
+
+    async fn files(&self) -> Result<Files<'_>, Failure> {
+        let summary = self.sessions.find(self.id.as_str()).await?;
+        let record = self.sessions.record(&self.id).await?;
+        let replay = record.replay().or_failed("the session cannot be read")?;
+        Ok(Files { sessions: &self.sessions, summary, replay, environment: Arc::clone(&self.environment) })
+    }
+}
+
+/// Takes a session that nobody runs back to the first entries of its history, with its files, and returns what was done.
+///
+/// # Errors
+///
+/// A failure if something was changed by somebody else, unless it is forced, or if not every file was restored.
+pub(crate) async fn rewind(
+    id: &SessionId,
+    turns: usize,
+    forced: bool,
+    process_env: &ProcessEnv,
+) -> Result<String, Failure> {
+    let sessions = Sessions::open(process_env)?;
+    let args = rewind_args(id, turns, forced, false);
+    let work = async |files: &Files<'_>| files.rewind(&Point::Turns(turns), &args).await;
+    files::in_place(&sessions, id.as_str(), process_env, work).await
+}
+
+fn rewind_args(id: &SessionId, turns: usize, force: bool, dry_run: bool) -> RewindArgs {
+    RewindArgs {
+        id: format!("{id}@{turns}"),
+        checkpoint: None,
+        conversation: false,
+        files: false,
+        force,
+        dry_run,
+        output: ListFormat::Text,
+    }
+}
