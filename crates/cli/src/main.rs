@@ -19,6 +19,7 @@ mod explain;
 mod failure;
 mod follow;
 mod hardening;
+mod instructions;
 mod interrupt;
 mod mock;
 mod model;

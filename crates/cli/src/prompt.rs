@@ -13,6 +13,7 @@ use crate::console::{self, Console};
 use crate::environment::EnvTarget;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::instructions;
 use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 use crate::profile_file::ProfileFile;
@@ -27,12 +28,16 @@ use crate::toolset;
 /// A usage failure for an invalid directory or a missing model, and failures to connect or write.
 pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let profile = profile(&args, process_env)?.as_in_session(SubagentLimits::default());
+    let profile = instructions::with_skills(profile, &args.environment.env, process_env);
+    let of_user = instructions::of_user(&profile.provider, None, process_env);
     let target = EnvTarget::from_args(&args.environment, ConfinementArgs::none(), process_env)?;
     let interrupts = Interrupts::listen()?;
     let env_session = interrupts.race(target.connect()).await?;
     env_session.kill_on_second_signal(&interrupts);
     let environment = env_session.environment();
-    let prompt = interrupts.race(async { Ok(Prompt::gather(&profile, environment.as_ref()).await) }).await;
+    let prompt = interrupts
+        .race(async { Ok(Prompt::gather(&profile, environment.as_ref(), of_user.as_deref()).await) })
+        .await;
     let closed = env_session.close().await;
     let prompt = prompt?;
     let text = match args.output {
@@ -70,13 +75,17 @@ struct Prompt {
 }
 
 impl Prompt {
-    async fn gather(profile: &ProviderProfile, environment: &dyn ExecutionEnvironment) -> Self {
+    async fn gather(
+        profile: &ProviderProfile,
+        environment: &dyn ExecutionEnvironment,
+        of_user: Option<&str>,
+    ) -> Self {
         let context = EnvironmentContext::gather(environment, SystemClock.now().date()).await;
         let root = context.git_root();
         let docs = profile.project_docs(environment, root).await;
         Self {
-            text: profile.build_system_prompt(&context, &docs, None),
-            layers: profile.prompt_layers(&context, &docs, None),
+            text: profile.build_system_prompt(&context, &docs, of_user),
+            layers: profile.prompt_layers(&context, &docs, of_user),
             project: LoadedProject::from(&docs),
         }
     }

@@ -28,6 +28,7 @@ use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
 use crate::follow::{Task, User, follow};
 use crate::hardening;
+use crate::instructions;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::policy::{self, LoadedPolicy};
@@ -320,9 +321,19 @@ impl SessionRun<'_> {
         let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
         let governed = Governed { policy: &policy, hooks, budget, grant };
         let profile = profile(surface, args, model, &prompter, &governed)?;
+        let profile = instructions::with_skills(profile, &args.environment.env, process_env);
         let offered = profile.as_in_session(SubagentLimits::default()).tools();
-        let mut session =
-            session(args, config, model, profile, env_session, governed, prompter.clone(), kept)?;
+        let mut session = session(
+            args,
+            config,
+            model,
+            profile,
+            env_session,
+            governed,
+            prompter.clone(),
+            kept,
+            process_env,
+        )?;
         policy.attach(session.handle());
         let mut beginning = policy.on_record();
         beginning.grant = held_to;
@@ -458,20 +469,18 @@ fn session(
     governed: Governed<'_>,
     prompter: Prompter,
     kept: Option<Kept>,
+    process_env: &ProcessEnv,
 ) -> Result<Session, Failure> {
     let Governed { policy, hooks, budget, grant } = governed;
     if let Some(grant) = &grant {
         grant.limit(&mut config);
     }
     let limits = config.limits.clone();
-    if policy.mode() == Mode::Plan {
-        let instructions = if prompter.is_attended() || args.wait_approval {
-            PresentPlan::INSTRUCTIONS
-        } else {
-            PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON
-        };
-        config.user_instructions = Some(instructions.to_owned());
-    }
+    let of_mode = (policy.mode() == Mode::Plan).then(|| match prompter.is_attended() || args.wait_approval {
+        true => PresentPlan::INSTRUCTIONS,
+        false => PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON,
+    });
+    config.user_instructions = instructions::of_user(&profile.provider, of_mode, process_env);
     let environment = env_session.environment();
     let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
     let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))

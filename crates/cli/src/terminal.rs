@@ -14,11 +14,14 @@ mod editor;
 mod history;
 mod history_file;
 mod keys;
+mod memory;
 mod next;
+mod outside;
 mod pager;
 mod painter;
 mod search;
 mod status;
+mod user_commands;
 mod whole;
 
 use pintle_agent::{Run, Session, Turn, TurnKind};

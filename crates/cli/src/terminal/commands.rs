@@ -12,6 +12,8 @@ pub(crate) enum Command {
     Export,
     Fork,
     Help,
+    Init,
+    Memory,
     Mode,
     Model,
     New,
@@ -34,7 +36,7 @@ pub(crate) struct Called {
 }
 
 /// Names, arguments and meanings of all commands, by name.
-pub(crate) const COMMANDS: [(Command, &str, &str, &str); 21] = [
+pub(crate) const COMMANDS: [(Command, &str, &str, &str); 23] = [
     (Command::Compact, "compact", "", "summarize the older part of the conversation"),
     (Command::Context, "context", "", "show how full the context window is"),
     (Command::Copy, "copy", "", "copy the last response to the clipboard"),
@@ -44,6 +46,8 @@ pub(crate) const COMMANDS: [(Command, &str, &str, &str); 21] = [
     (Command::Export, "export", "[FILE]", "write the conversation to a file: .md, .html or .jsonl"),
     (Command::Fork, "fork", "[N]", "go on in a new session with this history, or its first N entries"),
     (Command::Help, "help", "", "list keys and commands"),
+    (Command::Init, "init", "", "have the instructions of the project written, in AGENTS.md"),
+    (Command::Memory, "memory", "", "show the files of instructions; a line with # adds to one"),
     (Command::Mode, "mode", "[plan|ask|edit|auto]", "show or set what needs approval"),
     (Command::Model, "model", "[NAME]", "show or set the model"),
     (Command::New, "new", "", "begin a new session; this one is kept"),
@@ -65,9 +69,8 @@ impl Called {
     ///
     /// A message with the nearest name, or that there are no arguments.
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
-        let line = line.trim().trim_start_matches('/');
-        let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let arguments = arguments.trim().to_owned();
+        let (name, arguments) = split(line);
+        let arguments = arguments.to_owned();
         let known = COMMANDS.iter().find(|(_, known, ..)| *known == name);
         if let Some((command, _, expected, _)) = known {
             if expected.is_empty() && !arguments.is_empty() {
@@ -83,6 +86,18 @@ impl Called {
             _ => format!("there is no command /{name}: /help lists them"),
         })
     }
+}
+
+/// Returns whether a command has this name.
+pub(crate) fn is_known(name: &str) -> bool {
+    COMMANDS.iter().any(|(_, known, ..)| *known == name)
+}
+
+/// Splits a line that begins with a slash into the name of a command and its arguments.
+pub(crate) fn split(line: &str) -> (&str, &str) {
+    let line = line.trim().trim_start_matches('/');
+    let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    (name, arguments.trim())
 }
 
 /// Returns the names of the commands that begin like this, with their meanings.

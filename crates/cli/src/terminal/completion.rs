@@ -3,6 +3,7 @@
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::commands;
+use super::user_commands::UserCommand;
 use crate::render::{Colour, Face, Line};
 
 /// Most choices that are shown.
@@ -22,7 +23,7 @@ pub(crate) enum Files {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Menu {
     /// Replacements with their meanings.
-    choices: Vec<(String, &'static str)>,
+    choices: Vec<(String, String)>,
     selected: usize,
     /// Bytes before the cursor that are replaced.
     length: usize,
@@ -64,14 +65,17 @@ pub(crate) fn names_file(before_cursor: &str) -> bool {
 
 impl Menu {
     /// Returns the choices for what stands before the cursor; `None` if there are none.
-    pub(crate) fn of(before_cursor: &str, files: &Files) -> Option<Self> {
+    pub(crate) fn of(before_cursor: &str, files: &Files, of_user: &[UserCommand]) -> Option<Self> {
         let word = Word::before(before_cursor)?;
-        let choices: Vec<(String, &'static str)> = match (word.kind, files) {
-            (Kind::Command, _) => commands::beginning_with(word.text)
-                .map(|(name, meaning)| (name.to_owned(), meaning))
-                .collect(),
+        let choices: Vec<(String, String)> = match (word.kind, files) {
+            (Kind::Command, _) => {
+                let own = of_user.iter().filter(|command| command.name.starts_with(word.text));
+                let own = own.map(|command| (command.name.clone(), command.meaning.clone()));
+                let known = commands::beginning_with(word.text);
+                known.map(|(name, meaning)| (name.to_owned(), meaning.to_owned())).chain(own).collect()
+            }
             (Kind::File, Files::Known(files)) => {
-                best(word.text, files).into_iter().map(|file| (file.to_owned(), "")).collect()
+                best(word.text, files).into_iter().map(|file| (file.to_owned(), String::new())).collect()
             }
             (Kind::File, Files::Unknown | Files::Asked) => Vec::new(),
         };
@@ -155,7 +159,7 @@ mod tests {
     }
 
     fn choices(before_cursor: &str) -> Vec<String> {
-        let menu = Menu::of(before_cursor, &files());
+        let menu = Menu::of(before_cursor, &files(), &[]);
         menu.map(|menu| menu.choices.into_iter().map(|(choice, _)| choice).collect()).unwrap_or_default()
     }
 
@@ -178,12 +182,12 @@ mod tests {
             assert_eq!(choices(before_cursor), *expected, "{before_cursor:?}");
         }
         assert_eq!(choices("@").len(), 5, "all, as far as they fit");
-        assert_eq!(Menu::of("@x", &Files::Asked), None);
+        assert_eq!(Menu::of("@x", &Files::Asked, &[]), None);
     }
 
     #[test]
     fn a_choice_takes_the_place_of_what_was_typed() {
-        let mut menu = Menu::of("/co", &Files::Unknown).unwrap();
+        let mut menu = Menu::of("/co", &Files::Unknown, &[]).unwrap();
         menu.select(true);
         assert_eq!(menu.accept(), Some((2, "context ".to_owned())));
         menu.select(false);

@@ -8,14 +8,16 @@ use std::time::Duration;
 use pintle_agent::{ApprovalRequest, EventKind, SessionEvent};
 
 use super::approvals::{self, Approvals, Decided};
-use super::commands::Called;
+use super::commands::{self, Called};
 use super::completion::{self, Files, Kind, Menu};
 use super::editor::{Editor, Handled};
 use super::history::History;
 use super::keys::{Input, Key, KeyCode, MAX_PASTE};
+use super::memory::MemoryFile;
 use super::painter::Region;
 use super::search::{Search, Searched};
 use super::status::Status;
+use super::user_commands::UserCommand;
 use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, expand_tabs, plural, sanitize};
 
 /// Lines of a command's output that are shown.
@@ -44,6 +46,10 @@ pub(crate) enum Effect {
     ListFiles,
     /// Run this command where the tools work, for the user.
     Run(String),
+    /// Add this line to a file of instructions.
+    Memorize(MemoryFile, String),
+    /// Have this text edited by the editor of the user.
+    Edit(String),
     /// Stop the process, as Ctrl+Z does elsewhere.
     Stop,
     /// Draw everything anew.
@@ -65,6 +71,12 @@ pub(crate) struct Conversation {
     files: Files,
     menu: Option<Menu>,
     search: Option<Search>,
+    /// Files of instructions of the project, with their sizes in bytes.
+    instructions: Vec<(String, usize)>,
+    /// Commands of the user.
+    user_commands: Vec<UserCommand>,
+    /// Line for a file of instructions, until the file is chosen.
+    memory: Option<String>,
     /// Outputs of commands of the user, for the next message.
     outputs: Vec<String>,
     pub(crate) status: Status,
@@ -89,6 +101,9 @@ impl Conversation {
             files: Files::default(),
             menu: None,
             search: None,
+            instructions: Vec::new(),
+            user_commands: Vec::new(),
+            memory: None,
             outputs: Vec::new(),
             status,
             hint: None,
@@ -125,6 +140,11 @@ impl Conversation {
         match &event.kind {
             EventKind::UserInput { .. } => self.is_running = true,
             EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => self.is_running = false,
+            EventKind::ProjectLoaded(project) => {
+                let documents = project.documents.iter();
+                self.instructions =
+                    documents.map(|document| (document.path.clone(), document.bytes)).collect();
+            }
             EventKind::ContextUsage { window, used, .. } => self.status.context = Some((*used, *window)),
             EventKind::ModelResponse { usage, .. } => {
                 if let Some((used, _)) = &mut self.status.context {
@@ -155,7 +175,25 @@ impl Conversation {
     /// Sets the files that can be named.
     pub(crate) fn set_files(&mut self, files: Vec<String>) {
         self.files = Files::Known(files);
-        self.menu = Menu::of(&self.editor.before_cursor(), &self.files);
+        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.user_commands);
+    }
+
+    /// Returns the files of instructions of the project, with their sizes in bytes.
+    pub(crate) fn instructions(&self) -> &[(String, usize)] {
+        &self.instructions
+    }
+
+    /// Sets the commands of the user.
+    pub(crate) fn set_user_commands(&mut self, commands: Vec<UserCommand>) {
+        self.user_commands = commands;
+        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.user_commands);
+    }
+
+    /// Replaces what is being written.
+    pub(crate) fn set_text(&mut self, text: &str) {
+        self.menu = None;
+        self.history.leave();
+        self.editor.set(text);
     }
 
     /// Prints why a turn failed.
@@ -233,11 +271,15 @@ impl Conversation {
             key if key == Key::ctrl('z') => return vec![Effect::Stop],
             key if key == Key::ctrl('l') => return vec![Effect::Redraw],
             key if key == Key::ctrl('t') => return vec![Effect::Look],
+            key if key == Key::ctrl('g') => return vec![Effect::Edit(self.editor.text())],
             key if key == Key::alt('a') => {
                 self.approvals.focus(!self.approvals.is_focused());
                 return Vec::new();
             }
             _ => {}
+        }
+        if let Some(line) = self.memory.take() {
+            return self.memorize(line, key);
         }
         let columns = region::editor_columns(self.size);
         if self.approvals.is_focused() {
@@ -293,7 +335,7 @@ impl Conversation {
     /// Shows the choices for what stands before the cursor.
     fn complete(&mut self) -> Vec<Effect> {
         let before = self.editor.before_cursor();
-        self.menu = Menu::of(&before, &self.files);
+        self.menu = Menu::of(&before, &self.files, &self.user_commands);
         if !completion::names_file(&before) {
             // The next name is looked for among the files of then.
             if self.files != Files::Asked {
@@ -304,6 +346,23 @@ impl Conversation {
             return vec![Effect::ListFiles];
         }
         Vec::new()
+    }
+
+    /// Takes the key that chooses the file for a line of instructions.
+    fn memorize(&mut self, line: String, key: Key) -> Vec<Effect> {
+        let file = match key {
+            Key { code: KeyCode::Char(character), .. } if key == Key::plain(key.code) => {
+                MemoryFile::chosen_by(character)
+            }
+            _ => None,
+        };
+        match file {
+            Some(file) => vec![Effect::Memorize(file, line)],
+            None => {
+                self.editor.set(&format!("# {line}"));
+                Vec::new()
+            }
+        }
     }
 
     fn edit(&mut self, key: Key, columns: usize) {
@@ -372,13 +431,23 @@ impl Conversation {
                     self.history.add(text.clone());
                     return vec![Effect::Remember(text), Effect::Call(called)];
                 }
-                // Paths begin with a slash, too.
-                Err(_) if written.trim().get(1..).is_some_and(|rest| rest.contains('/')) => {}
                 Err(problem) => {
-                    self.hint(problem, now);
-                    return Vec::new();
+                    if let Some(effects) = self.user_command(&written) {
+                        return effects;
+                    }
+                    // Paths begin with a slash, too.
+                    if !written.trim().get(1..).is_some_and(|rest| rest.contains('/')) {
+                        self.hint(problem, now);
+                        return Vec::new();
+                    }
                 }
             }
+        }
+        if let Some(line) = written.trim().strip_prefix("# ").filter(|line| !line.contains('\n')) {
+            self.memory = Some(line.trim().to_owned());
+            self.editor.clear();
+            self.menu = None;
+            return vec![Effect::Remember(written)];
         }
         let Some(text) = self.take() else { return Vec::new() };
         let effect = match text.trim().strip_prefix('!').map(str::trim) {
@@ -391,6 +460,14 @@ impl Conversation {
             None => Effect::Say(self.with_outputs(&text)),
         };
         vec![Effect::Remember(text), effect]
+    }
+
+    /// Returns the effects of a command of the user; `None` if there is none of that name.
+    fn user_command(&mut self, written: &str) -> Option<Vec<Effect>> {
+        let (name, arguments) = commands::split(written);
+        let said = self.user_commands.iter().find(|command| command.name == name)?.say(arguments);
+        let text = self.take()?;
+        Some(vec![Effect::Remember(text), Effect::Say(self.with_outputs(&said))])
     }
 
     /// Shows what a command of the user printed, and keeps it for the next message.
@@ -445,6 +522,7 @@ impl Conversation {
     fn hint_line(&self) -> Option<Line> {
         let text = match &self.hint {
             Some((text, _)) => text.as_str(),
+            None if self.memory.is_some() => "add to: p instructions of the project · u yours · Esc back",
             None if self.approvals.is_focused() => return None,
             None if self.is_running && !self.editor.is_empty() => {
                 "Enter steers the turn · Tab queues for its end · Esc interrupts"

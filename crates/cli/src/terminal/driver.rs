@@ -25,9 +25,12 @@ use super::conversation::{Conversation, Effect, FRAME};
 use super::device::Device;
 use super::history_file::HistoryFile;
 use super::keys::{Decoder, ESCAPE_DELAY};
+use super::memory::{self, MemoryFile};
 use super::next::Next;
+use super::outside;
 use super::pager::Pager;
 use super::painter::{Painter, Screen};
+use super::user_commands::{UserCommand, discover};
 use super::whole::whole;
 use crate::console::{self, Console};
 use crate::cost::CostTracker;
@@ -37,6 +40,7 @@ use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::policy::APPROVAL_SOURCE;
 use crate::process_env::ProcessEnv;
+use crate::render::{Face, Line, sanitize};
 use crate::sessions::conversed::Conversed;
 
 /// Events that are taken before keys are looked at again.
@@ -91,8 +95,10 @@ enum Done {
     Ran { command: String, ended: String, output: String },
     /// The files that can be named.
     Listed(Vec<String>),
+    /// The commands of the user.
+    Commands(Vec<UserCommand>),
     /// A command was carried out, or why not.
-    Called(Result<Vec<crate::render::Line>, String>),
+    Called(Result<Vec<Line>, String>),
     /// Another session was found.
     Found(Next),
 }
@@ -177,6 +183,7 @@ impl<'a> Driver<'a> {
         if let Some(prompt) = prompt {
             self.say(prompt);
         }
+        self.find_user_commands();
         let unread = std::mem::take(&mut device.unread);
         self.take_inputs(unread, device).await?;
         while self.next.is_none() {
@@ -292,6 +299,8 @@ impl<'a> Driver<'a> {
             Effect::Call(called) => self.call(&called),
             Effect::Remember(text) => self.remember(&text),
             Effect::Run(command) => self.run_command(command),
+            Effect::Memorize(file, line) => self.memorize(file, line),
+            Effect::Edit(text) => self.edit(&text, device).await?,
             Effect::ListFiles => {
                 let environment = Arc::clone(&self.surroundings.tools);
                 self.doing
@@ -330,6 +339,42 @@ impl<'a> Driver<'a> {
             let result = handle.say(text.clone()).await;
             Done::Sent(text, result)
         }));
+    }
+
+    fn find_user_commands(&mut self) {
+        let environment = Arc::clone(&self.surroundings.tools);
+        let process_env = self.surroundings.process_env;
+        self.doing
+            .push(Box::pin(async move { Done::Commands(discover(environment.as_ref(), process_env).await) }));
+    }
+
+    /// Adds a line to a file of instructions.
+    fn memorize(&mut self, file: MemoryFile, line: String) {
+        let environment = Arc::clone(&self.surroundings.tools);
+        let process_env = self.surroundings.process_env;
+        self.doing.push(Box::pin(async move {
+            let added = memory::add(file, &line, environment.as_ref(), process_env).await;
+            let shown = |name: String| {
+                Line::new("memory: ", Face::BOLD)
+                    .and(format!("added to {}, for sessions to come", sanitize(&name)), Face::PLAIN)
+            };
+            Done::Called(added.map(|name| vec![shown(name)]))
+        }));
+    }
+
+    /// Has a text edited by the editor of the user, which has the terminal meanwhile.
+    async fn edit(&mut self, text: &str, device: &mut Device) -> Result<(), Failure> {
+        let erased = self.painter.erase();
+        self.console.write(&erased).await?;
+        let process_env = self.surroundings.process_env;
+        let mut edited = Ok(String::new());
+        device.suspend(|| edited = outside::edit(text, process_env))?;
+        match edited {
+            Ok(edited) => self.conversation.set_text(&edited),
+            Err(failure) => self.conversation.hint(failure.message(), self.began.elapsed()),
+        }
+        self.painter.forget();
+        self.resize().await
     }
 
     /// Runs a command of the user where the tools work.
@@ -380,6 +425,7 @@ impl<'a> Driver<'a> {
             Done::Decided(Err(problem)) => self.conversation.note("approval", &problem),
             Done::Ran { command, ended, output } => self.conversation.ran(&command, &ended, &output),
             Done::Listed(files) => self.conversation.set_files(files),
+            Done::Commands(commands) => self.conversation.set_user_commands(commands),
             Done::Called(Ok(lines)) => self.conversation.answer(lines),
             Done::Found(next) => {
                 if let Err(problem) = self.turn_to(next) {

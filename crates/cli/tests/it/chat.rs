@@ -1,5 +1,6 @@
 //! The conversation on a real pseudo-terminal.
 
+mod commands;
 mod sessions;
 
 use std::process::{Command, Stdio};

@@ -10,24 +10,33 @@ use super::{Done, Driver};
 use crate::render::{Face, Line, sanitize};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 use crate::terminal::next::Next;
+use crate::{instructions, process_env};
 
 /// Keys and what they do.
-const KEYS: [(&str, &str); 14] = [
+const KEYS: [(&str, &str); 16] = [
     ("Enter", "send; while a turn runs, steer it"),
     ("Tab, Alt+Enter", "queue for the end of the turn"),
     ("Esc", "interrupt the turn; what was said stays"),
     ("Ctrl+J, Shift+Enter", "begin another line"),
     ("Up, Down, Ctrl+R", "inputs of before, one by one or searched"),
     ("!COMMAND", "run a command; the model sees it with your next message"),
+    ("# LINE", "add a line to a file of instructions"),
     ("Ctrl+A, Ctrl+E, Alt+B, Alt+F", "move by lines and words"),
     ("Ctrl+W, Ctrl+U, Ctrl+K, Ctrl+Y", "cut a word, to the beginning, to the end; put back"),
     ("Ctrl+_", "undo"),
+    ("Ctrl+G", "write in your editor"),
     ("Alt+A", "decide on calls that wait, or write on"),
     ("Ctrl+T", "look through the whole conversation"),
     ("Ctrl+L", "draw anew"),
     ("Ctrl+Z", "back to the shell; `fg` returns"),
     ("Ctrl+C", "clear the input; twice, leave"),
 ];
+
+/// Asks for the instructions of a project.
+const INIT: &str = "Look at this project and write the instructions that a new colleague would need into `AGENTS.md` at its \
+                    root: how it is built, tested and run, how its code is organized, and conventions that are not obvious. \
+                    Verify commands before you name them. Keep it below 150 lines, and leave out what any project has. If \
+                    the file exists, keep what is right in it and mend the rest.";
 
 /// Follows the task of a plan. The description of the tool says more.
 const PLAN_FIRST: &str = "Do not change anything yet: read what you need, and then present a complete plan with the tool \
@@ -47,6 +56,11 @@ impl Driver<'_> {
             Command::Export => return self.export(arguments),
             Command::Fork => self.fork(arguments),
             Command::Help => Ok(help()),
+            Command::Init => {
+                self.say(INIT.to_owned());
+                Ok(Vec::new())
+            }
+            Command::Memory => Ok(self.memory()),
             Command::Mode => return self.mode(arguments),
             Command::Model => self.model(arguments),
             Command::New => self.turn_to(Next::New(self.settings())),
@@ -154,6 +168,27 @@ impl Driver<'_> {
                 Line::new(name, Face::BOLD).and(sanitize(meaning), Face::DIM)
             })
             .collect()
+    }
+
+    /// Lists the files of instructions that this session has, and those that the user may have.
+    fn memory(&self) -> Vec<Line> {
+        let project = self.conversation.instructions();
+        let mut lines: Vec<Line> = project
+            .iter()
+            .map(|(path, bytes)| labelled("project", format!("{path}, {bytes} bytes")))
+            .collect();
+        let surroundings = &self.surroundings;
+        let provider = surroundings.model.route.provider.name();
+        for path in instructions::files(provider, surroundings.process_env) {
+            let size = process_env::read_text_if_there("instructions", &path).ok().flatten();
+            if let Some(text) = size {
+                lines.push(labelled("yours", format!("{}, {} bytes", path.display(), text.len())));
+            }
+        }
+        if lines.is_empty() {
+            lines.push(labelled("memory", "no instructions; a line that begins with `# ` adds to a file"));
+        }
+        lines
     }
 
     fn permissions(&self) -> Vec<Line> {

@@ -1,0 +1,99 @@
+//! Commands of the user, files of instructions, and the editor of the user.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn with_home(harness: &Harness, home: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = chat(harness, arguments);
+    command.env("HOME", home.path()).env("PINTLE_CONFIG_DIR", home.path().join(".config/pintle"));
+    command
+}
+
+fn write(base: &std::path::Path, path: &str, text: &str) {
+    let path = base.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn commands_of_the_user_are_completed_and_said() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Reviewed.\"\n");
+    let home = TempDir::new().unwrap();
+    let command = "---\ndescription: Look at one file\n---\nReview $1 for $2.\n";
+    write(home.path(), ".claude/commands/review.md", command);
+    let mut terminal = Terminal::start(&with_home(&harness, &home, &[]));
+    terminal.wait_for_text("say what to do");
+    terminal.type_keys("/rev");
+    terminal.wait_for_text("/review  Look at one file");
+    terminal.type_keys("\tmain.rs errors\r");
+    let screen = terminal.wait_for_text("Reviewed.");
+    assert!(screen.contains("› Review main.rs for errors."), "{screen}");
+    leave(terminal);
+}
+
+#[test]
+fn lines_are_added_to_the_file_of_choice() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Hello.\"\n");
+    let home = TempDir::new().unwrap();
+    write(harness.path(".").as_path(), "AGENTS.md", "# Rules\n");
+    let mut terminal = Terminal::start(&with_home(&harness, &home, &[]));
+    terminal.wait_for_text("say what to do");
+    terminal.type_keys("# use tabs\r");
+    terminal.wait_for_text("p instructions of the project");
+    terminal.type_keys("p");
+    terminal.wait_for_text("memory: added to AGENTS.md");
+    assert_eq!(fs::read_to_string(harness.path("AGENTS.md")).unwrap(), "# Rules\n\n- use tabs\n");
+    terminal.type_keys("# be brief\r");
+    terminal.wait_for_text("u yours");
+    terminal.type_keys("\u{1b}");
+    terminal.wait_for_text("› # be brief");
+    terminal.type_keys("\r");
+    terminal.wait_for_text("u yours");
+    terminal.type_keys("u");
+    terminal.wait_for("the other file", |screen| count(screen, "memory: added to") == 2);
+    let own = home.path().join(".config/pintle/AGENTS.md");
+    assert_eq!(fs::read_to_string(&own).unwrap(), "- be brief\n");
+    terminal.type_keys("hello\r");
+    terminal.wait_for_text("Hello.");
+    terminal.type_keys("/memory\r");
+    let screen = terminal.wait_for_text("yours: ");
+    assert!(screen.contains("project: ") && screen.contains("19 bytes"), "{screen}");
+    leave(terminal);
+}
+
+#[test]
+fn the_editor_of_the_user_has_the_text_and_the_terminal() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
+    let editor = harness.path("editor");
+    fs::write(&editor, "#!/bin/sh\ntest -t 0 && echo edited >>\"$2\"\nexit \"$1\"\n").unwrap();
+    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+    for (exit, expected) in [(0, "  edited"), (3, "the text is as it was")] {
+        let mut command = chat(&harness, &[]);
+        command.env("VISUAL", format!("{} {exit}", editor.display()));
+        let mut terminal = Terminal::start(&command);
+        terminal.wait_for_text("say what to do");
+        terminal.type_keys("written\u{a}\u{7}");
+        let screen = terminal.wait_for_text(expected);
+        assert!(screen.contains("› written"), "{screen}");
+        terminal.type_keys("\u{15}\u{15}\u{3}");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn instructions_and_skills_of_the_user_are_in_the_prompt() {
+    let home = TempDir::new().unwrap();
+    write(home.path(), ".config/pintle/AGENTS.md", "Speak like a pirate.\n");
+    let skill = "---\nname: tidy\ndescription: Tidies up.\n---\nTidy.\n";
+    write(home.path(), ".agents/skills/tidy/SKILL.md", skill);
+    let directory = TempDir::new().unwrap();
+    let mut command = pintle(&["prompt", "--provider", "anthropic", "--dir"]);
+    let own = home.path().join(".config/pintle");
+    let prompt = run(command.arg(directory.path()).env("HOME", home.path()).env("PINTLE_CONFIG_DIR", own));
+    let has = |text| prompt.stdout.contains(text);
+    assert!(has("Speak like a pirate.") && has("Tidies up."), "{}", prompt.stdout);
+}
