@@ -19,10 +19,14 @@ mod explain;
 mod failure;
 mod follow;
 mod hardening;
+mod host_command;
 mod interrupt;
+mod keys;
+mod login;
 mod mock;
 mod model;
 mod models;
+mod no_key;
 mod patch;
 mod piped_input;
 mod policy;
@@ -117,6 +121,8 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Approvals(args) => approvals::approvals(args, process_env).await,
         Command::Rules(args) => rules::rules(args, process_env).await,
         Command::Trust(args) => trust::trust(args, process_env).await,
+        Command::Login(args) => login::login(args, process_env).await,
+        Command::Logout(args) => login::logout(&args, process_env).await,
         Command::Demo(args) => demo::demo(args, process_env).await,
         Command::Tools(args) => tools::tools(&args, process_env).await,
         Command::Models(args) => models::models(&args, process_env).await,

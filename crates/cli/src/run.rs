@@ -198,7 +198,7 @@ impl SessionRun<'_> {
         let budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
         let config = config(args)
             .with_budget(budget::of_session(&budget))
-            .with_redactions(hardening::secrets(process_env));
+            .with_redactions(hardening::secrets(process_env, model.route.secret()));
         let limits = config.limits.clone();
         let is_kept = kept.is_some();
         let is_resumed = kept.as_ref().is_some_and(|kept| matches!(kept.origin, Origin::Resumed(_)));

@@ -57,6 +57,8 @@ impl Command {
             | Self::Approvals(_)
             | Self::Rules(_)
             | Self::Trust(_)
+            | Self::Login(_)
+            | Self::Logout(_)
             | Self::Patch(_)
             | Self::Mock(_)
             | Self::Completions(_) => OutputFormat::Text,
