@@ -17,6 +17,7 @@ mod environment;
 mod exit;
 mod explain;
 mod failure;
+mod first_start;
 mod follow;
 mod hardening;
 mod host_command;

@@ -24,6 +24,7 @@ use crate::environment::{EnvSession, EnvTarget, SANDBOX_HINT, SandboxState, Sand
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
+use crate::first_start;
 use crate::follow::{Task, User, follow};
 use crate::hardening;
 use crate::interrupt::Interrupts;
@@ -85,6 +86,13 @@ async fn on_surface(surface: Surface, args: RunArgs, process_env: &ProcessEnv) -
     let model = Model::from_args(&args.model, process_env).await?;
     // Last, so that no failure leaves a worktree behind.
     let (args, worktree) = in_worktree(args, process_env).await?;
+    if surface == Surface::Conversation {
+        match interrupts.race(first_start::decide_trust(&args.environment, process_env)).await {
+            Ok(true) => {}
+            Ok(false) => return or_remove(Err(Failure::silent(Exit::Done)), worktree, process_env).await,
+            Err(failure) => return or_remove(Err(failure), worktree, process_env).await,
+        }
+    }
     let target =
         EnvTarget::from_args(&args.environment, args.confinement, process_env)?.for_use(SandboxUse {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
