@@ -23,7 +23,7 @@ pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::error_format::ErrorFormat;
-pub(crate) use self::first_contact::{LoginArgs, LogoutArgs};
+pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 pub(crate) use self::session::{
     DeleteArgs, DiffArgs, ExportArgs, ExportFormat, Flags, ListSessionsArgs, PruneArgs, RewindArgs,
@@ -41,7 +41,7 @@ use crate::timeout;
 /// OPENAI_BASE_URL, ANTHROPIC_BASE_URL and GEMINI_BASE_URL. `pintle login` stores a key. `pintle demo` needs neither a key
 /// nor a network.
 #[derive(Debug, Parser)]
-#[command(name = "pintle", version, after_help = exit::TABLE)]
+#[command(name = "pintle", version = env!("PINTLE_VERSION"), after_help = exit::TABLE)]
 pub(crate) struct Arguments {
     /// Subcommand with its arguments.
     #[command(subcommand)]
@@ -91,6 +91,10 @@ pub(crate) enum Command {
     Mock(MockArgs),
     /// Generate a shell completion script
     Completions(CompletionsArgs),
+    /// Print a manual page, or write all of them to a directory
+    Man(ManArgs),
+    /// Check keys, network, programs, sandbox, terminal and directories
+    Doctor(DoctorArgs),
 }
 
 /// Flags that select a model and its endpoint.

@@ -12,6 +12,7 @@ mod completions;
 mod console;
 mod cost;
 mod demo;
+mod doctor;
 mod env_spec;
 mod environment;
 mod exit;
@@ -24,6 +25,7 @@ mod host_command;
 mod interrupt;
 mod keys;
 mod login;
+mod man;
 mod mock;
 mod model;
 mod models;
@@ -133,5 +135,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
             MockCommand::Serve(args) => mock::serve(args).await,
         },
         Command::Completions(args) => completions::completions(&args).await,
+        Command::Man(args) => man::man(&args, process_env).await,
+        Command::Doctor(args) => doctor::doctor(&args, process_env).await,
     }
 }

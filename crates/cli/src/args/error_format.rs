@@ -61,7 +61,9 @@ impl Command {
             | Self::Logout(_)
             | Self::Patch(_)
             | Self::Mock(_)
-            | Self::Completions(_) => OutputFormat::Text,
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Doctor(_) => OutputFormat::Text,
         };
         (output != OutputFormat::Text).then_some(ErrorFormat::DEFAULT)
     }

@@ -1,8 +1,10 @@
-//! Subcommands for the first steps: keys.
+//! Subcommands for the first steps: keys, checks and manual pages.
+
+use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ListFormat;
+use super::{ListFormat, ReportFormat};
 use crate::provider::Provider;
 
 /// `pintle login`.
@@ -37,4 +39,26 @@ pub(crate) struct LogoutArgs {
     /// Provider of the key
     #[arg(value_enum, value_name = "PROVIDER")]
     pub(crate) provider: Provider,
+}
+
+/// `pintle man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Subcommand, such as `sessions rewind` [default: the command itself]
+    #[arg(value_name = "SUBCOMMAND")]
+    pub(crate) subcommand: Vec<String>,
+    /// Write the pages of the command and all its subcommands to this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "subcommand")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// `pintle doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Connect to nothing
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ReportFormat,
 }
