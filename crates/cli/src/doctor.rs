@@ -16,7 +16,6 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::keys::ConfiguredKeys;
-use crate::login;
 use crate::process_env::{self, ProcessEnv};
 use crate::provider::Provider;
 use crate::render;
@@ -69,8 +68,9 @@ fn keys(process_env: &ProcessEnv) -> (Check, Vec<Provider>) {
     let configured = ConfiguredKeys::read(process_env);
     let none = ConfiguredKeys::default();
     let known = configured.as_ref().unwrap_or(&none);
-    let found: Vec<(Provider, &str)> =
-        all.filter_map(|provider| Some((provider, login::source(provider, known, process_env)?))).collect();
+    let found: Vec<(Provider, &str)> = all
+        .filter_map(|provider| Some((provider, known.source_or_variable(provider, process_env)?)))
+        .collect();
     let sources: Vec<String> =
         found.iter().map(|(provider, source)| format!("{} ({source})", provider.name())).collect();
     let sources = if sources.is_empty() { "none".to_owned() } else { sources.join(", ") };

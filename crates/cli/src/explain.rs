@@ -49,7 +49,8 @@ fn hint(error: &ErrorInfo, route: &Route) -> Option<String> {
     match error.kind {
         ErrorKind::Authentication => Some(match &route.key {
             Some(key) => format!("check the key in {}", key.source),
-            None => "the server requires a key: set OPENAI_API_KEY".to_owned(),
+            None => "the server requires a key: set OPENAI_API_KEY, or `pintle login openai-compatible`"
+                .to_owned(),
         }),
         ErrorKind::AccessDenied => {
             let key = route.key.as_ref().map_or("the key", |key| key.source);

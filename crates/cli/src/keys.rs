@@ -72,6 +72,16 @@ impl ConfiguredKeys {
         self.credentials.get(provider).map(|_| STORED)
     }
 
+    /// Returns the name of the source of a provider's key, which may be a variable; `None` without one.
+    pub(crate) fn source_or_variable(
+        &self,
+        provider: Provider,
+        process_env: &ProcessEnv,
+    ) -> Option<&'static str> {
+        let mut variables = provider.variables().keys.iter().copied();
+        variables.find(|name| process_env.variable(name).is_some()).or_else(|| self.source(provider))
+    }
+
     /// Returns the key of a provider and the name of its source; `None` without one. Runs the provider's command, if there
     /// is one.
     ///

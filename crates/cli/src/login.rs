@@ -70,7 +70,7 @@ pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Resul
         format!("removed the key of {name}; to make it invalid, revoke it at the provider\n")
     };
     Console::new().write(&text).await?;
-    let other = source(args.provider, &ConfiguredKeys::read(process_env)?, process_env);
+    let other = ConfiguredKeys::read(process_env)?.source_or_variable(args.provider, process_env);
     if let Some(other) = other {
         console::notice(&format!("the key of {name} in {other} is still used"));
     }
@@ -81,7 +81,7 @@ pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Resul
 fn stored(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failure> {
     let path = Credentials::path(process_env).unwrap_or_default();
     let name = provider.name();
-    match source(provider, &ConfiguredKeys::read(process_env)?, process_env) {
+    match ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env) {
         Some(keys::STORED) | None => {}
         Some(before) => {
             console::notice(&format!("the key of {name} in {before} comes before the stored one"))
@@ -125,24 +125,13 @@ fn names() -> Vec<&'static str> {
     Provider::value_variants().iter().map(|provider| provider.name()).collect()
 }
 
-/// Returns where the key of a provider comes from: a variable, a command, or the stored one.
-pub(crate) fn source(
-    provider: Provider,
-    configured: &ConfiguredKeys,
-    process_env: &ProcessEnv,
-) -> Option<&'static str> {
-    let variables = provider.variables().keys.iter();
-    let variable = variables.copied().find(|name| process_env.variable(name).is_some());
-    variable.or_else(|| configured.source(provider))
-}
-
 fn list(output: ListFormat, process_env: &ProcessEnv) -> Result<String, Failure> {
     let configured = ConfiguredKeys::read(process_env)?;
     let providers = Provider::value_variants().iter();
     let rows: Vec<Row> = providers
         .map(|provider| Row {
             provider: provider.name(),
-            source: source(*provider, &configured, process_env),
+            source: configured.source_or_variable(*provider, process_env),
         })
         .collect();
     match output {

@@ -52,11 +52,11 @@ pub(crate) fn failure(local: Option<&LocalServer>) -> Failure {
             format!("or name a local server: {}", command_line(&format!("http://{HOST}:8080/v1"), "NAME"))
         }
     };
-    let text = format!(
-        "no API key found\n  set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or store a key: pintle login\n  \
-         {server}\n  or watch a scripted model, without key and network: pintle demo"
-    );
-    Failure::multi_line(Exit::Authentication, &text)
+    Failure::new(Exit::Authentication, "no API key found").with_hints_below(&[
+        "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or store a key: pintle login",
+        &server,
+        "or watch a scripted model, without key and network: pintle demo",
+    ])
 }
 
 fn command_line(base_url: &str, model: &str) -> String {

@@ -83,7 +83,7 @@ async fn on_surface(surface: Surface, args: RunArgs, process_env: &ProcessEnv) -
     let needs_no_prompt = may_go_without && args.prompt.is_absent();
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
-    let model = Model::from_args(&args.model, process_env).await?;
+    let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
     // Last, so that no failure leaves a worktree behind.
     let (args, worktree) = in_worktree(args, process_env).await?;
     if surface == Surface::Conversation {

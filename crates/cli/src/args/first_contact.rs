@@ -28,7 +28,7 @@ pub(crate) struct LoginArgs {
     #[arg(long, conflicts_with_all = ["provider", "stdin"])]
     pub(crate) list: bool,
     /// Output format of --list
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, requires = "list", value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
 }
 

@@ -210,7 +210,7 @@ fn command_without_a_key_says_what_to_do() {
     let output = run(&mut at_home(&harness, pintle(&["run", "--output", "json", "x"])));
     let error: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(error["error"]["kind"], "authentication", "{output:?}");
-    assert!(error["error"]["details"].as_str().unwrap().contains("pintle login"), "{output:?}");
+    assert!(error["error"]["hint"].as_str().unwrap().contains("pintle login"), "{output:?}");
 }
 
 fn project(harness: &Harness) {
