@@ -60,10 +60,10 @@ fn question(project: &Project, parts: &UntrustedRules) -> (String, Vec<Section>)
     let root = project.root.display();
     let head = if parts.was_trusted {
         format!(
-            "The project in {root} has changed since you trusted it. Only if you do so again, it runs commands or allows calls:"
+            "The project in {root} has changed since you trusted it. It runs commands and allows calls only if you do so again"
         )
     } else {
-        format!("The project in {root} runs commands or allows calls only if you trust it:")
+        format!("The project in {root} runs commands and allows calls only if you trust it")
     };
     let hooks = parts.hooks.iter().map(|command| format!("hook: {command}"));
     let rules = parts.rules.iter().map(|rule| format!("allowed without asking: {rule}"));

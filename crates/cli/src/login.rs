@@ -115,10 +115,11 @@ async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String),
     };
     let hidden = HiddenInput::begin().or_failed("cannot use the terminal")?;
     console::prompt(&format!("Key of {} (not shown): ", provider.name()));
-    let key = line().await;
+    let key = line().await?;
     drop(hidden);
-    console::prompt_abandoned();
-    Ok((provider, key?))
+    // The terminal has shown the line end, and nothing else.
+    console::prompt_answered();
+    Ok((provider, key))
 }
 
 fn names() -> Vec<&'static str> {

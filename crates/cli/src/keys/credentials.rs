@@ -69,9 +69,9 @@ impl Credentials {
         process_env.configuration_directory().map(|directory| directory.join(STORED))
     }
 
-    /// Returns the stored key of a provider.
+    /// Returns the stored key of a provider; `None` also for an empty one.
     pub(crate) fn get(&self, provider: Provider) -> Option<&Secret> {
-        self.keys.get(provider.name())
+        self.keys.get(provider.name()).filter(|key| !key.expose().is_empty())
     }
 
     /// Returns all stored keys.
@@ -142,6 +142,8 @@ mod tests {
         assert_eq!(read.all().count(), 2);
         assert!(!format!("{read:?}").contains("quotes"));
         assert!(read.set(Provider::Gemini, None, &process_env).unwrap());
+        read.set(Provider::OpenAi, Some(Secret::new("")), &process_env).unwrap();
+        assert_eq!(Credentials::read(&process_env).unwrap().get(Provider::OpenAi), None);
         assert_eq!(Credentials::read(&process_env).unwrap().get(Provider::Gemini), None);
     }
 

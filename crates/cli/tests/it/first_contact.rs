@@ -218,8 +218,8 @@ fn project(harness: &Harness) {
     fs::write(harness.path(".pintle/rules.toml"), "allow = [\"shell(make *)\"]\n").unwrap();
 }
 
-fn converse(harness: &Harness) -> Terminal {
-    let mut command = at_home(harness, harness.command("chat", &[]));
+fn converse(harness: &Harness, arguments: &[&str]) -> Terminal {
+    let mut command = at_home(harness, harness.command("chat", arguments));
     command.env("ANTHROPIC_API_KEY", KEY).env("XTERM_VERSION", "XTerm(390)");
     Terminal::start(&command)
 }
@@ -240,7 +240,7 @@ fn first_conversation_asks_about_trust_once() {
     project(&harness);
     let trusted = || run(&mut at_home(&harness, pintle(&["trust", "--list"]))).stdout;
     // Whoever quits is asked again.
-    let mut terminal = converse(&harness);
+    let mut terminal = converse(&harness, &[]);
     let screen = terminal.wait_for_text(QUESTION);
     assert!(screen.contains("allowed without asking: shell(make *)"), "{screen}");
     terminal.type_keys("perhaps\n");
@@ -250,28 +250,28 @@ fn first_conversation_asks_about_trust_once() {
     assert_eq!((code, trusted().as_str()), (Some(0), ""), "{screen}");
     assert!(!harness.path(".state/sessions").exists(), "nothing has begun");
 
-    let mut terminal = converse(&harness);
+    let mut terminal = converse(&harness, &[]);
     terminal.wait_for_text(QUESTION);
     terminal.type_keys("n\n");
     leave(terminal);
     assert_eq!(trusted(), "");
-    assert!(!leave(converse(&harness)).contains(QUESTION), "a refusal is remembered");
+    assert!(!leave(converse(&harness, &[])).contains(QUESTION), "a refusal is remembered");
 
     // Other content is another question.
     fs::write(harness.path(".pintle/rules.toml"), "allow = [\"shell(just *)\"]\n").unwrap();
-    let mut terminal = converse(&harness);
+    let mut terminal = converse(&harness, &[]);
     terminal.wait_for_text(QUESTION);
     terminal.type_keys("y\n");
     leave(terminal);
     assert_eq!(trusted().lines().count(), 1);
-    assert!(!leave(converse(&harness)).contains(QUESTION), "trust is remembered");
+    assert!(!leave(converse(&harness, &[])).contains(QUESTION), "trust is remembered");
 }
 
 #[test]
 fn interrupted_question_decides_nothing() {
     let harness = Harness::new(Dialect::AnthropicMessages, HELLO);
     project(&harness);
-    let mut terminal = converse(&harness);
+    let mut terminal = converse(&harness, &[]);
     terminal.wait_for_text(QUESTION);
     terminal.type_keys("\u{3}");
     let (code, screen, _) = terminal.finish();
@@ -280,11 +280,32 @@ fn interrupted_question_decides_nothing() {
 }
 
 #[test]
+fn whoever_quits_leaves_no_worktree() {
+    let harness = Harness::new(Dialect::AnthropicMessages, HELLO);
+    project(&harness);
+    for arguments in ["init --quiet", "add .pintle", "commit --quiet --message=first"] {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false"];
+        let mut git = Command::new("git");
+        git.args(identity).args(arguments.split(' ')).current_dir(harness.directory.path());
+        assert_eq!(run(&mut git).code, Some(0), "{arguments}");
+    }
+    let mut terminal = converse(&harness, &["--worktree"]);
+    terminal.wait_for_text(QUESTION);
+    terminal.type_keys("q\n");
+    let (code, screen, _) = terminal.finish();
+    assert!(code == Some(0) && screen.contains("working in "), "{screen}");
+    let worktrees =
+        Command::new("git").args(["worktree", "list"]).current_dir(harness.directory.path()).output();
+    let listed = CommandOutput::from(worktrees.unwrap()).stdout;
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+}
+
+#[test]
 fn rules_that_only_deny_need_no_trust() {
     let harness = Harness::new(Dialect::AnthropicMessages, HELLO);
     fs::create_dir(harness.path(".pintle")).unwrap();
     fs::write(harness.path(".pintle/rules.toml"), "deny = [\"shell(git push *)\"]\n").unwrap();
-    assert!(!leave(converse(&harness)).contains(QUESTION));
+    assert!(!leave(converse(&harness, &[])).contains(QUESTION));
 }
 
 #[test]
