@@ -360,12 +360,16 @@ fn doctor_reports_each_check() {
 #[test]
 fn version_names_the_commit() {
     let output = run(&mut pintle(&["--version"]));
+    let version = output.stdout.strip_prefix(concat!("pintle ", env!("CARGO_PKG_VERSION"))).unwrap();
     let git = |arguments: &[&str]| run(Command::new("git").args(arguments)).stdout.trim().to_owned();
-    let expected = match git(&["log", "-1", "--format=%h %cs", "--abbrev=8"]).as_str() {
-        "" => format!("pintle {}\n", env!("CARGO_PKG_VERSION")),
-        commit => format!("pintle {} ({commit})\n", env!("CARGO_PKG_VERSION")),
-    };
-    assert_eq!((output.code, output.stdout), (Some(0), expected));
+    if git(&["rev-parse", "--show-prefix"]) != "crates/cli/" {
+        assert_eq!(version, "\n", "nobody knows the commit");
+        return;
+    }
+    let commit = version.trim().strip_prefix('(').and_then(|commit| commit.strip_suffix(')')).unwrap();
+    let (hash, _date) = commit.split_once(' ').unwrap();
+    // It may be an earlier one than now: a commit during the tests changes no binary.
+    assert_eq!(git(&["log", "-1", "--format=%h %cs", "--abbrev=8", hash]), commit);
 }
 
 #[test]
