@@ -211,8 +211,13 @@ impl Prompter {
 
     /// Asks a question that belongs to no call. Returns `None` without a terminal, or if input has ended.
     pub(crate) async fn ask_now(&self, text: &str, prompt: &str) -> Option<String> {
+        self.ask_about(text, &[], prompt).await
+    }
+
+    /// As [`ask_now`](Self::ask_now), with sections below the text.
+    pub(crate) async fn ask_about(&self, text: &str, sections: &[Section], prompt: &str) -> Option<String> {
         let terminal = self.shared.terminal.as_ref()?;
-        terminal.ask(|size| render::question(text, &[], prompt, size, terminal.style)).await
+        terminal.ask(|size| render::question(text, sections, prompt, size, terminal.style)).await
     }
 
     async fn wait_until_shown(&self, key: &str) {

@@ -5,6 +5,7 @@ mod audit;
 mod budget;
 mod confinement;
 mod error_format;
+mod first_contact;
 mod policy;
 mod session;
 
@@ -22,6 +23,7 @@ pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::error_format::ErrorFormat;
+pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 pub(crate) use self::session::{
     DeleteArgs, DiffArgs, ExportArgs, ExportFormat, Flags, ListSessionsArgs, PruneArgs, RewindArgs,
@@ -36,9 +38,10 @@ use crate::timeout;
 /// A coding agent in the terminal.
 ///
 /// API keys are read from OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY (or GOOGLE_API_KEY), base URLs from
-/// OPENAI_BASE_URL, ANTHROPIC_BASE_URL and GEMINI_BASE_URL. `pintle demo` needs neither a key nor a network.
+/// OPENAI_BASE_URL, ANTHROPIC_BASE_URL and GEMINI_BASE_URL. `pintle login` stores a key. `pintle demo` needs neither a key
+/// nor a network.
 #[derive(Debug, Parser)]
-#[command(name = "pintle", version, after_help = exit::TABLE)]
+#[command(name = "pintle", version = env!("PINTLE_VERSION"), after_help = exit::TABLE)]
 pub(crate) struct Arguments {
     /// Subcommand with its arguments.
     #[command(subcommand)]
@@ -72,6 +75,10 @@ pub(crate) enum Command {
     Rules(RulesArgs),
     /// Trust what a project lets agents do, or show what is trusted
     Trust(TrustArgs),
+    /// Store a provider's API key, or list where keys come from
+    Login(LoginArgs),
+    /// Remove a stored API key
+    Logout(LogoutArgs),
     /// List the tools offered to a model
     Tools(ToolsArgs),
     /// List known models with their limits, features and prices
@@ -84,12 +91,16 @@ pub(crate) enum Command {
     Mock(MockArgs),
     /// Generate a shell completion script
     Completions(CompletionsArgs),
+    /// Print a manual page, or write all of them to a directory
+    Man(ManArgs),
+    /// Check keys, network, programs, sandbox, terminal and directories
+    Doctor(DoctorArgs),
 }
 
 /// Flags that select a model and its endpoint.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// Model provider [default: the first of openai, anthropic, gemini with a key in the environment]
+    /// Model provider [default: the first of openai, anthropic, gemini with a key]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<ProviderName>,
     /// Model name [default: the provider's best model]

@@ -52,8 +52,9 @@ pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<E
     let id = sessions.find(&args.session).await?.id;
     let mut report = reading::report(&sessions, id, head).await?;
     if !args.full {
-        report =
-            report.redacted(&hardening::secrets(process_env)).or_failed("the audit cannot be redacted")?;
+        report = report
+            .redacted(&hardening::secrets(process_env, None))
+            .or_failed("the audit cannot be redacted")?;
     }
     let call = args.call.as_deref().map(|wanted| find_call(&report, wanted)).transpose()?;
     let text = match (args.output, call) {

@@ -48,11 +48,12 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
 fn hint(error: &ErrorInfo, route: &Route) -> Option<String> {
     match error.kind {
         ErrorKind::Authentication => Some(match &route.key {
-            Some(key) => format!("check the key in {}", key.variable),
-            None => "the server requires a key: set OPENAI_API_KEY".to_owned(),
+            Some(key) => format!("check the key in {}", key.source),
+            None => "the server requires a key: set OPENAI_API_KEY, or `pintle login openai-compatible`"
+                .to_owned(),
         }),
         ErrorKind::AccessDenied => {
-            let key = route.key.as_ref().map_or("the key", |key| key.variable);
+            let key = route.key.as_ref().map_or("the key", |key| key.source);
             Some(format!("check that {key} has access to the model {}", route.model))
         }
         ErrorKind::NotFound => Some(match &route.base_url {

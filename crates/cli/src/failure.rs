@@ -21,6 +21,8 @@ pub(crate) struct Failure {
     is_in_output: bool,
     /// Further lines to print after the message, each with its line end.
     details: String,
+    /// Whether these lines are the hint.
+    is_hint_below: bool,
 }
 
 /// Conversion of any error into the cause of a failure.
@@ -46,7 +48,15 @@ impl Failure {
     /// Creates a failure. The message starts in lower case and has no final period.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { exit, message, hint: None, info: None, is_in_output: false, details: String::new() }
+        Self {
+            exit,
+            message,
+            hint: None,
+            info: None,
+            is_in_output: false,
+            details: String::new(),
+            is_hint_below: false,
+        }
     }
 
     /// Creates a failure from a text whose first line is the message and whose other lines are details.
@@ -82,6 +92,16 @@ impl Failure {
     pub(crate) fn with_hint(mut self, hint: &str) -> Self {
         self.hint = Some(self.hint.map_or_else(|| hint.to_owned(), |earlier| format!("{earlier}; {hint}")));
         self
+    }
+
+    /// Adds hints, each printed on a line of its own below the message.
+    pub(crate) fn with_hints_below(self, hints: &[&str]) -> Self {
+        let details = hints.iter().map(|hint| format!("  {hint}\n")).collect();
+        Self {
+            details,
+            is_hint_below: true,
+            ..hints.iter().fold(self, |failure, hint| failure.with_hint(hint))
+        }
     }
 
     /// Attaches the error of a model call.
@@ -124,7 +144,7 @@ impl Failure {
             object.insert("hint".to_owned(), json!(hint));
         }
         let details = self.details.trim_end();
-        if !details.is_empty() {
+        if !details.is_empty() && !self.is_hint_below {
             object.insert("details".to_owned(), json!(details));
         }
         object.insert("exit_code".to_owned(), json!(self.exit.code()));
@@ -141,9 +161,9 @@ impl Failure {
         &self.details
     }
 
-    /// Returns the message followed by the hint.
+    /// Returns the message followed by the hint, unless that is below it.
     pub(crate) fn message(&self) -> String {
-        let parts = [Some(self.message.as_str()), self.hint.as_deref()];
+        let parts = [Some(self.message.as_str()), self.hint.as_deref().filter(|_| !self.is_hint_below)];
         parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
     }
 }
@@ -199,6 +219,10 @@ mod tests {
                 of_model.with_hint("check the model"),
                 json!({"kind": "not_found", "message": "no such model", "retry": "never", "status": 404,
                     "hint": "check the model", "exit_code": 1}),
+            ),
+            (
+                Failure::failed("no key").with_hints_below(&["set one", "or do without"]),
+                json!({"kind": "failed", "message": "no key", "hint": "set one; or do without", "exit_code": 1}),
             ),
             (
                 Failure::failed("x").already_in_output().into_interruption(),

@@ -13,6 +13,7 @@ use pintle_env::{EnvPolicy, Redactions};
 
 use crate::args::Command;
 use crate::env_spec::EnvSpec;
+use crate::keys::{Credentials, Secret};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 
@@ -53,9 +54,11 @@ pub(crate) unsafe fn hide_secrets(process_env: &ProcessEnv, command: &Command) {
 /// Length in bytes below which the value of a variable may also be an ordinary word.
 const SHORTEST_SECRET: usize = 12;
 
-/// Returns the secrets of this process: the keys of model providers, and the values of other variables that commands must
-/// not see, if they look like keys.
-pub(crate) fn secrets(process_env: &ProcessEnv) -> Redactions {
+/// Returns the secrets of this process: the keys of model providers, whether in variables, stored or `in_use`, and the
+/// values of other variables that commands must not see, if they look like keys.
+pub(crate) fn secrets(process_env: &ProcessEnv, in_use: Option<&Secret>) -> Redactions {
+    let stored = Credentials::for_redaction(process_env);
+    let keys = stored.all().chain(in_use).map(|key| key.expose().to_owned());
     let secrets = process_env.variables().filter_map(|(name, value)| {
         let value = value.to_str()?;
         let looks_like_key = value.len() >= SHORTEST_SECRET
@@ -64,7 +67,7 @@ pub(crate) fn secrets(process_env: &ProcessEnv) -> Redactions {
         let is_secret = is_provider_key(&name) || is_withheld(&name, OsStr::new(value)) && looks_like_key;
         is_secret.then(|| value.to_owned())
     });
-    Redactions::new(secrets)
+    Redactions::new(secrets.chain(keys))
 }
 
 fn is_provider_key(name: &OsStr) -> bool {

@@ -12,18 +12,25 @@ mod completions;
 mod console;
 mod cost;
 mod demo;
+mod doctor;
 mod env_spec;
 mod environment;
 mod exit;
 mod explain;
 mod failure;
+mod first_start;
 mod follow;
 mod hardening;
+mod host_command;
 mod instructions;
 mod interrupt;
+mod keys;
+mod login;
+mod man;
 mod mock;
 mod model;
 mod models;
+mod no_key;
 mod patch;
 mod piped_input;
 mod policy;
@@ -118,6 +125,8 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Approvals(args) => approvals::approvals(args, process_env).await,
         Command::Rules(args) => rules::rules(args, process_env).await,
         Command::Trust(args) => trust::trust(args, process_env).await,
+        Command::Login(args) => login::login(args, process_env).await,
+        Command::Logout(args) => login::logout(&args, process_env).await,
         Command::Demo(args) => demo::demo(args, process_env).await,
         Command::Tools(args) => tools::tools(&args, process_env).await,
         Command::Models(args) => models::models(&args, process_env).await,
@@ -127,5 +136,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
             MockCommand::Serve(args) => mock::serve(args).await,
         },
         Command::Completions(args) => completions::completions(&args).await,
+        Command::Man(args) => man::man(&args, process_env).await,
+        Command::Doctor(args) => doctor::doctor(&args, process_env).await,
     }
 }

@@ -10,6 +10,7 @@ use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 use crate::args::ModelArgs;
 use crate::failure::{Failure, OrFailure as _};
 use crate::models;
+use crate::no_key;
 use crate::process_env::{self, ProcessEnv};
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
@@ -50,7 +51,7 @@ impl Model {
     }
 
     async fn select(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let source = ModelSource::choose(args, |name| process_env.variable(name))?;
+        let source = ModelSource::choose(args, process_env, &no_key::PORTS).await?;
         let catalog = models::catalog(&args.catalog, process_env)?;
         match source {
             ModelSource::Provider(mut route) => {

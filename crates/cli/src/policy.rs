@@ -82,12 +82,8 @@ pub(crate) async fn load(
         } else {
             let (narrowing, widening) = of_project.split_widening();
             rules.extend(narrowing);
-            if !widening.is_empty() || !project.hooks().is_empty() {
-                let was_trusted = trusted.has_older(environment_name, &project);
-                let rules = widening.iter().map(|(rule, _)| rule.to_string()).collect();
-                let hooks = project.hooks().iter().map(|hook| hook.command().to_owned()).collect();
-                untrusted = Some(UntrustedRules { rules, hooks, was_trusted });
-            }
+            untrusted =
+                UntrustedRules::of(&project, &widening, trusted.has_older(environment_name, &project));
         }
     }
     for (permission, texts) in [(Permission::Allow, &args.allow), (Permission::Deny, &args.deny)] {
@@ -102,7 +98,34 @@ pub(crate) async fn load(
     Ok(LoadedPolicy { policy, user_hooks, project_hooks, untrusted })
 }
 
+/// Returns the project with the parts that apply only if it is trusted, if nobody has decided about them as they are now.
+///
+/// # Errors
+///
+/// A usage failure for a wrong file of the project.
+pub(crate) async fn undecided(
+    environment: &dyn ExecutionEnvironment,
+    environment_name: &str,
+    process_env: &ProcessEnv,
+) -> Result<Option<(Project, UntrustedRules)>, Failure> {
+    let Some(project) = Project::read(environment).await? else { return Ok(None) };
+    let trusted = Trusted::open(process_env)?;
+    if trusted.contains(environment_name, &project) || trusted.is_refused(environment_name, &project) {
+        return Ok(None);
+    }
+    let (_, widening) = project_rules(&project)?.split_widening();
+    let parts = UntrustedRules::of(&project, &widening, trusted.has_older(environment_name, &project));
+    Ok(parts.map(|parts| (project, parts)))
+}
+
 impl UntrustedRules {
+    /// Returns the parts of a project that apply only if it is trusted; `None` if it has none.
+    fn of(project: &Project, widening: &[(Rule, String)], was_trusted: bool) -> Option<Self> {
+        let rules: Vec<String> = widening.iter().map(|(rule, _)| rule.to_string()).collect();
+        let hooks: Vec<String> = project.hooks().iter().map(|hook| hook.command().to_owned()).collect();
+        (!rules.is_empty() || !hooks.is_empty()).then_some(Self { rules, hooks, was_trusted })
+    }
+
     /// Says that the rules do not apply, and how to change that.
     pub(crate) fn notice(&self) {
         let change = if self.was_trusted { " any more, since its files have changed" } else { "" };

@@ -257,6 +257,33 @@ pub(crate) fn read_text_if_there(what: &str, path: &Path) -> Result<Option<Strin
     }
 }
 
+/// Reads a text file that only its owner may read; `None` if there is none.
+///
+/// # Errors
+///
+/// A usage failure for a file that others can read or change, otherwise as [`read_text`].
+pub(crate) fn read_private_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let what = format!("the {what} {}", path.display());
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(unreadable(&what, &error)),
+    };
+    let metadata = file.metadata().map_err(|error| unreadable(&what, &error))?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(Failure::usage(format!("{what} is open to others (mode {mode:04o}), so it is not used"))
+            .with_hint(&format!(
+                "`chmod 600 {}`, and replace keys that others may have read",
+                path.display()
+            )));
+    }
+    bounded_text(MAX_TEXT, &what, file).map(Some)
+}
+
 /// Reads a text file of at most `limit` bytes.
 ///
 /// # Errors

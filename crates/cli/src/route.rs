@@ -1,6 +1,5 @@
-//! Selects a model and its endpoint from flags and environment variables.
+//! Selects a model and its endpoint from flags, environment variables and configured keys.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use pintle_llm::{Client, ClientBuilder, Error};
@@ -9,7 +8,13 @@ use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatib
 use crate::args::{ModelArgs, ProviderName};
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
+use crate::keys::{ConfiguredKeys, Secret};
+use crate::no_key;
+use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
+
+/// Source of the base URL and the key of a scripted server.
+const SCRIPT: &str = "--script";
 
 /// Source of model responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,21 +57,28 @@ pub(crate) struct BaseUrl {
     pub(crate) source: &'static str,
 }
 
-/// API key and the variable that holds it.
-#[derive(Clone, PartialEq, Eq)]
+/// API key and where it is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiKey {
-    secret: String,
-    /// Environment variable.
-    pub(crate) variable: &'static str,
+    secret: Secret,
+    /// Environment variable, or another source.
+    pub(crate) source: &'static str,
 }
 
 impl ModelSource {
-    /// Selects a source from flags and environment variables. `lookup` must treat an empty variable as unset.
+    /// Selects a source from flags, environment variables and the keys that the user has configured. The command that
+    /// prints a key runs only if its provider is selected and no variable has the key. Without any key, local servers are
+    /// looked for at `ports`.
     ///
     /// # Errors
     ///
     /// A usage failure for conflicting flags, an authentication failure for a missing key.
-    pub(crate) fn choose(args: &ModelArgs, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+    pub(crate) async fn choose(
+        args: &ModelArgs,
+        process_env: &ProcessEnv,
+        ports: &[u16],
+    ) -> Result<Self, Failure> {
+        let lookup = |name: &str| process_env.variable(name);
         if args.provider == Some(ProviderName::Scripted) {
             return scripted(args);
         }
@@ -75,12 +87,14 @@ impl ModelSource {
                 return Err(Failure::usage(format!("{flag} requires --provider scripted")));
             }
         }
-        let provider = provider(args, &lookup)?;
+        let provider = provider(args, process_env, ports).await?;
+        let model = model(provider, args.model.as_deref())?;
+        let base_url = base_url(provider, args, lookup)?;
         Ok(Self::Provider(Route {
             provider,
-            model: model(provider, args.model.as_deref())?,
-            base_url: base_url(provider, args, &lookup)?,
-            key: key(provider, &lookup)?,
+            model,
+            base_url,
+            key: key(provider, process_env).await?,
             organization: lookup("OPENAI_ORG_ID").filter(|_| provider == Provider::OpenAi),
             project: lookup("OPENAI_PROJECT_ID").filter(|_| provider == Provider::OpenAi),
         }))
@@ -93,11 +107,16 @@ impl Route {
         Self {
             provider,
             model,
-            base_url: Some(BaseUrl { url, source: "--script" }),
-            key: Some(ApiKey { secret: "scripted".to_owned(), variable: "--script" }),
+            base_url: Some(BaseUrl { url, source: SCRIPT }),
+            key: Some(ApiKey { secret: Secret::new("scripted"), source: SCRIPT }),
             organization: None,
             project: None,
         }
+    }
+
+    /// Returns the key, unless it is that of a scripted server, which is an ordinary word.
+    pub(crate) fn secret(&self) -> Option<&Secret> {
+        self.key.as_ref().filter(|key| key.source != SCRIPT).map(|key| &key.secret)
     }
 
     /// Builds a client with this provider alone. Sends nothing.
@@ -113,7 +132,7 @@ impl Route {
     }
 
     fn build_client(&self, client: ClientBuilder) -> Result<Client, Error> {
-        let key = self.key.as_ref().map_or("", |key| key.secret.as_str());
+        let key = self.key.as_ref().map_or("", |key| key.secret.expose());
         let url = self.base_url.as_ref().map(|base_url| base_url.url.as_str());
         let client = client.default_provider(self.provider.dialect().name());
         match self.provider {
@@ -149,12 +168,6 @@ impl BaseUrl {
     }
 }
 
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiKey").field("variable", &self.variable).finish_non_exhaustive()
-    }
-}
-
 /// Sets the base URL, if there is one.
 fn with_base_url<A>(builder: AdapterBuilder<A>, url: Option<&str>) -> AdapterBuilder<A> {
     match url {
@@ -172,22 +185,23 @@ fn scripted(args: &ModelArgs) -> Result<ModelSource, Failure> {
     Ok(ModelSource::Script { file, dialect: args.dialect, model: args.model.clone() })
 }
 
-fn provider(args: &ModelArgs, lookup: impl Fn(&str) -> Option<String>) -> Result<Provider, Failure> {
+async fn provider(args: &ModelArgs, process_env: &ProcessEnv, ports: &[u16]) -> Result<Provider, Failure> {
+    let lookup = |name: &str| process_env.variable(name);
     if let Some(ProviderName::Of(provider)) = args.provider {
         return Ok(provider);
     }
-    if let Some(provider) = Provider::by_key(&lookup) {
+    if let Some(provider) = Provider::by_key(lookup) {
+        return Ok(provider);
+    }
+    let configured = ConfiguredKeys::read(process_env)?;
+    if let Some(provider) = Provider::BY_KEY.into_iter().find(|known| configured.source(*known).is_some()) {
         return Ok(provider);
     }
     let compatible = Provider::OpenAiCompatible;
     if args.base_url.is_some() || lookup(compatible.variables().base_url).is_some() {
         return Ok(compatible);
     }
-    let hint = "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, \
-                  or use a local server with --provider openai-compatible \
-                  --base-url http://127.0.0.1:8080/v1 --model NAME, \
-                  or try `pintle demo`, which needs neither key nor server";
-    Err(Failure::new(Exit::Authentication, "no API key found").with_hint(hint))
+    Err(no_key::failure(no_key::local_server(ports).await.as_ref()))
 }
 
 fn model(provider: Provider, named: Option<&str>) -> Result<String, Failure> {
@@ -216,22 +230,25 @@ fn base_url(
     }
 }
 
-fn key(provider: Provider, lookup: impl Fn(&str) -> Option<String>) -> Result<Option<ApiKey>, Failure> {
+async fn key(provider: Provider, process_env: &ProcessEnv) -> Result<Option<ApiKey>, Failure> {
     let names = provider.variables().keys;
-    let key = names.iter().find_map(|variable| Some(ApiKey { secret: lookup(variable)?, variable }));
+    let in_variable = names.iter().find_map(|name| Some((Secret::new(process_env.variable(name)?), *name)));
+    let key = match in_variable {
+        Some(key) => Some(key),
+        None => ConfiguredKeys::read(process_env)?.key(provider, process_env).await?,
+    };
     match key {
-        Some(key) if !key.secret.bytes().all(|byte| byte.is_ascii_graphic()) => Err(Failure::new(
-            Exit::Authentication,
-            format!(
-                "the key in {} contains a space, a line break or another invalid character",
-                key.variable
-            ),
-        )
-        .with_hint("check its value")),
-        Some(key) => Ok(Some(key)),
+        Some((secret, source)) if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) => {
+            Err(Failure::new(
+                Exit::Authentication,
+                format!("the key in {source} contains a space, a line break or another invalid character"),
+            )
+            .with_hint("check its value"))
+        }
+        Some((secret, source)) => Ok(Some(ApiKey { secret, source })),
         None if provider == Provider::OpenAiCompatible => Ok(None),
         None => Err(Failure::new(Exit::Authentication, format!("no API key for {}", provider.name()))
-            .with_hint(&format!("set {}", names.join(" or ")))
+            .with_hint(&format!("set {}, or `pintle login {}`", names.join(" or "), provider.name()))
             .with_hint("`pintle demo` works without one")),
     }
 }

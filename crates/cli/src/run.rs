@@ -26,6 +26,7 @@ use crate::environment::{EnvSession, EnvTarget, SANDBOX_HINT, SandboxState, Sand
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
+use crate::first_start;
 use crate::follow::{Task, User, follow};
 use crate::hardening;
 use crate::instructions;
@@ -164,9 +165,16 @@ async fn on_surface(
     let needs_no_prompt = may_go_without && args.prompt.is_absent();
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
-    let model = Model::from_args(&args.model, process_env).await?;
+    let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
     // Last, so that no failure leaves a worktree behind.
     let (args, worktree) = in_worktree(args, process_env).await?;
+    if surface == Surface::Conversation {
+        match interrupts.race(first_start::decide_trust(&args.environment, process_env)).await {
+            Ok(true) => {}
+            Ok(false) => return or_remove(Err(Failure::silent(Exit::Done)), worktree, process_env).await,
+            Err(failure) => return or_remove(Err(failure), worktree, process_env).await,
+        }
+    }
     let target =
         EnvTarget::from_args(&args.environment, args.confinement, process_env)?.for_use(SandboxUse {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
@@ -282,7 +290,7 @@ impl SessionRun<'_> {
         let budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
         let config = config(args)
             .with_budget(budget::of_session(&budget))
-            .with_redactions(hardening::secrets(process_env));
+            .with_redactions(hardening::secrets(process_env, model.route.secret()));
         let limits = config.limits.clone();
         let is_kept = kept.is_some();
         let is_resumed = kept.as_ref().is_some_and(|kept| matches!(kept.origin, Origin::Resumed(_)));

@@ -57,9 +57,13 @@ impl Command {
             | Self::Approvals(_)
             | Self::Rules(_)
             | Self::Trust(_)
+            | Self::Login(_)
+            | Self::Logout(_)
             | Self::Patch(_)
             | Self::Mock(_)
-            | Self::Completions(_) => OutputFormat::Text,
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Doctor(_) => OutputFormat::Text,
         };
         (output != OutputFormat::Text).then_some(ErrorFormat::DEFAULT)
     }

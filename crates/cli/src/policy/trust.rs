@@ -1,4 +1,4 @@
-//! Projects that the user trusts, as they were when the user said so.
+//! Projects that the user trusts or does not, as they were when the user said so.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,6 +26,9 @@ struct Form {
     version: u32,
     /// Hash of the files, by environment and root.
     projects: BTreeMap<String, String>,
+    /// The same for projects that the user does not trust, and is not asked about again until they change.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    refused: BTreeMap<String, String>,
 }
 
 impl Trusted {
@@ -60,6 +63,11 @@ impl Trusted {
         self.form.projects.get(&key(environment, project)) == Some(&project.hash().to_string())
     }
 
+    /// Returns whether the user was asked about a project as it is now, and does not trust it.
+    pub(crate) fn is_refused(&self, environment: &str, project: &Project) -> bool {
+        self.form.refused.get(&key(environment, project)) == Some(&project.hash().to_string())
+    }
+
     /// Returns whether the user trusted a project that has changed since.
     pub(crate) fn has_older(&self, environment: &str, project: &Project) -> bool {
         self.form.projects.contains_key(&key(environment, project)) && !self.contains(environment, project)
@@ -78,8 +86,24 @@ impl Trusted {
     ) -> Result<Hash, Failure> {
         let hash = project.hash();
         self.form.projects.insert(key(environment, project), hash.to_string());
+        self.form.refused.remove(&key(environment, project));
         self.save(process_env)?;
         Ok(hash)
+    }
+
+    /// Remembers that the user does not trust a project as it is now.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the list cannot be written.
+    pub(crate) fn refuse(
+        &mut self,
+        environment: &str,
+        project: &Project,
+        process_env: &ProcessEnv,
+    ) -> Result<(), Failure> {
+        self.form.refused.insert(key(environment, project), project.hash().to_string());
+        self.save(process_env)
     }
 
     /// Trusts a project no longer. Returns whether it was trusted.

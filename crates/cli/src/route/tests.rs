@@ -1,3 +1,5 @@
+use std::ffi::OsStr;
+
 use super::*;
 
 const OPENAI: ProviderName = ProviderName::Of(Provider::OpenAi);
@@ -28,9 +30,13 @@ fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failu
         timeout: None,
         catalog: crate::args::CatalogArgs::default(),
     };
-    ModelSource::choose(&args, |name| {
-        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-    })
+    let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
+    let process_env = ProcessEnv::with(variables);
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(ModelSource::choose(
+        &args,
+        &process_env,
+        &[],
+    ))
 }
 
 /// Variables with their values.
@@ -42,7 +48,7 @@ type Selected = (Provider, String, Option<(String, &'static str)>, Option<&'stat
 fn select(flags: Flags, variables: &[(&str, &str)]) -> Selected {
     let ModelSource::Provider(route) = choose(flags, variables).unwrap() else { panic!("a script") };
     let base_url = route.base_url.map(|base_url| (base_url.redacted(), base_url.source));
-    (route.provider, route.model, base_url, route.key.map(|key| key.variable))
+    (route.provider, route.model, base_url, route.key.map(|key| key.source))
 }
 
 #[test]
@@ -119,7 +125,7 @@ fn missing_and_conflicting_flags_are_rejected() {
     let none = Flags::default();
     let scripted = Some(ProviderName::Scripted);
     let cases: [(Flags, Environment, Exit, &str); 10] = [
-        (none, &[], Exit::Authentication, "no API key found; set OPENAI_API_KEY"),
+        (none, &[], Exit::Authentication, "no API key found"),
         (none, &[("ANTHROPIC_BASE_URL", "http://b")], Exit::Authentication, "no API key found"),
         (
             Flags { provider: Some(ANTHROPIC), ..none },
@@ -200,6 +206,6 @@ fn secrets_are_redacted() {
     for (url, redacted) in cases {
         assert_eq!(BaseUrl { url: url.to_owned(), source: "--base-url" }.redacted(), redacted);
     }
-    let key = ApiKey { secret: "sk-secret".to_owned(), variable: "OPENAI_API_KEY" };
+    let key = ApiKey { secret: Secret::new("sk-secret"), source: "OPENAI_API_KEY" };
     assert!(!format!("{key:?}").contains("sk-secret"));
 }

@@ -17,6 +17,7 @@ mod chat;
 mod confinement;
 mod demo;
 mod environments;
+mod first_contact;
 mod hangup;
 mod hardening;
 mod harness;

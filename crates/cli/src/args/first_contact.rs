@@ -1,0 +1,64 @@
+//! Subcommands for the first steps: keys, checks and manual pages.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{ListFormat, ReportFormat};
+use crate::provider::Provider;
+
+/// `pintle login`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Keys are stored in credentials.toml in the directory of your configuration, with mode 0600. An environment variable comes \
+before them, and so does a command in config.toml:
+
+  [key_command]
+  anthropic = [\"pass\", \"show\", \"anthropic\"]
+
+Subscriptions of vendors, such as ChatGPT or Claude, are not supported; keys of their APIs are.")]
+pub(crate) struct LoginArgs {
+    /// Provider of the key [default: asks for it]
+    #[arg(value_enum, value_name = "PROVIDER", required_if_eq("stdin", "true"))]
+    pub(crate) provider: Option<Provider>,
+    /// Read the key from standard input instead of the terminal
+    #[arg(long)]
+    pub(crate) stdin: bool,
+    /// List the providers and where the key of each comes from, without the keys
+    #[arg(long, conflicts_with_all = ["provider", "stdin"])]
+    pub(crate) list: bool,
+    /// Output format of --list
+    #[arg(long, requires = "list", value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// `pintle logout`.
+#[derive(Debug, Args)]
+#[command(after_help = "Subscriptions of vendors are not supported; keys of their APIs are.")]
+pub(crate) struct LogoutArgs {
+    /// Provider of the key
+    #[arg(value_enum, value_name = "PROVIDER")]
+    pub(crate) provider: Provider,
+}
+
+/// `pintle man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Subcommand, such as `sessions rewind` [default: the command itself]
+    #[arg(value_name = "SUBCOMMAND")]
+    pub(crate) subcommand: Vec<String>,
+    /// Write the pages of the command and all its subcommands to this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "subcommand")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// `pintle doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Connect to nothing
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ReportFormat,
+}

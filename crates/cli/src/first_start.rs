@@ -1,0 +1,103 @@
+//! Question at the first start of a conversation in a project: whether it is trusted.
+
+use crate::approve::Prompter;
+use crate::args::EnvArgs;
+use crate::console;
+use crate::env_spec::EnvSpec;
+use crate::failure::Failure;
+use crate::policy::{self, Project, Trusted, UntrustedRules};
+use crate::process_env::ProcessEnv;
+use crate::render::Section;
+
+/// Prompt of the question.
+const PROMPT: &str = "Trust it as it is now? [y]es, [n]o (start without these), [q]uit: ";
+
+/// Answer to the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Trust,
+    Refuse,
+    Quit,
+}
+
+/// Asks whether the project is trusted, if it has something to trust and nobody has decided about it as it is now. The
+/// answer is kept. Returns whether the conversation may begin.
+///
+/// Without a terminal to ask at, and for projects elsewhere than on this machine, nothing is asked and what is not trusted
+/// is left out.
+///
+/// # Errors
+///
+/// A usage failure for a wrong file of the project, or a failure if the answer cannot be kept.
+pub(crate) async fn decide_trust(args: &EnvArgs, process_env: &ProcessEnv) -> Result<bool, Failure> {
+    if args.env != EnvSpec::Local || !Prompter::has_terminal() {
+        return Ok(true);
+    }
+    let environment = process_env.local_environment(&process_env.directory(args.dir.as_deref())?)?;
+    let name = args.env.to_string();
+    let Some((project, parts)) = policy::undecided(&environment, &name, process_env).await? else {
+        return Ok(true);
+    };
+    let prompter = Prompter::from_process(console::style(process_env), None, false);
+    let (head, sections) = question(&project, &parts);
+    let answer = loop {
+        // Input that has ended is no consent.
+        let Some(line) = prompter.ask_about(&head, &sections, PROMPT).await else { break Answer::Quit };
+        if let Some(answer) = Answer::parse(&line) {
+            break answer;
+        }
+    };
+    let mut trusted = Trusted::open(process_env)?;
+    match answer {
+        Answer::Trust => trusted.add(&name, &project, process_env).map(|_| true),
+        Answer::Refuse => trusted.refuse(&name, &project, process_env).map(|()| true),
+        Answer::Quit => Ok(false),
+    }
+}
+
+/// Returns the head of the question, and a section for each kind of thing that the project declares.
+fn question(project: &Project, parts: &UntrustedRules) -> (String, Vec<Section>) {
+    let root = project.root.display();
+    let head = if parts.was_trusted {
+        format!(
+            "The project in {root} has changed since you trusted it. It runs commands and allows calls only if you do so again"
+        )
+    } else {
+        format!("The project in {root} runs commands and allows calls only if you trust it")
+    };
+    let hooks = parts.hooks.iter().map(|command| format!("hook: {command}"));
+    let rules = parts.rules.iter().map(|rule| format!("allowed without asking: {rule}"));
+    (head, vec![Section::text(&hooks.chain(rules).collect::<Vec<_>>().join("\n"))])
+}
+
+impl Answer {
+    fn parse(line: &str) -> Option<Self> {
+        match line.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Some(Self::Trust),
+            "n" | "no" => Some(Self::Refuse),
+            "q" | "quit" => Some(Self::Quit),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_clear_answers_decide() {
+        let cases = [
+            ("y", Some(Answer::Trust)),
+            (" YES ", Some(Answer::Trust)),
+            ("no", Some(Answer::Refuse)),
+            ("q", Some(Answer::Quit)),
+            ("", None),
+            ("yes please", None),
+            ("all", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(Answer::parse(line), expected, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Runs a program on this machine to its end, without a shell, and collects what it prints.
+
+use std::time::Duration;
+
+use pintle_env::{Command, EnvError, ExecutionEnvironment, OutputChunk, OutputStream, ProcessOutput};
+use tokio::time::timeout;
+
+/// Largest output that is kept of each stream, in bytes. The rest is read and dropped.
+const MAX_OUTPUT: usize = 64 << 10;
+
+/// How long output may be idle once the program has exited: something that it left running may hold the pipe.
+const DRAIN_IDLE: Duration = Duration::from_millis(100);
+
+/// End of a program.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It exited, or was killed by a signal.
+    Exited {
+        /// Exit code, or 128 plus the number of the signal.
+        code: i32,
+        stdout: String,
+        stderr: String,
+    },
+    /// It was terminated, since it ran too long.
+    TimedOut,
+}
+
+/// Runs a program with its arguments. Standard input is empty. What the program leaves running is terminated.
+///
+/// # Errors
+///
+/// The error of the environment if the program cannot be started.
+pub(crate) async fn run(
+    environment: &dyn ExecutionEnvironment,
+    words: &[String],
+    limit: Duration,
+) -> Result<Ended, EnvError> {
+    let (program, arguments) =
+        words.split_first().map_or(("", words), |(first, rest)| (first.as_str(), rest));
+    let mut process = environment.spawn(Command::argv(program, arguments)).await?;
+    let mut output = process.take_output();
+    let mut printed = Printed::default();
+    let exited = async {
+        loop {
+            tokio::select! {
+                chunk = next(&mut output) => printed.keep(&chunk?),
+                status = process.wait() => return status,
+            }
+        }
+    };
+    let Ok(status) = timeout(limit, exited).await else { return Ok(Ended::TimedOut) };
+    let code = status?.code();
+    while let Some(open) = &mut output
+        && let Ok(Ok(Some(chunk))) = timeout(DRAIN_IDLE, open.next_chunk()).await
+    {
+        printed.keep(&chunk);
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Ended::Exited { code, stdout: text(printed.stdout), stderr: text(printed.stderr) })
+}
+
+/// Returns the next chunk. Waits forever once the output has ended.
+async fn next(output: &mut Option<Box<dyn ProcessOutput>>) -> Result<OutputChunk, EnvError> {
+    if let Some(open) = output {
+        if let Some(chunk) = open.next_chunk().await? {
+            return Ok(chunk);
+        }
+        *output = None;
+    }
+    std::future::pending().await
+}
+
+#[derive(Default)]
+struct Printed {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Printed {
+    fn keep(&mut self, chunk: &OutputChunk) {
+        let kept = match chunk.stream {
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
+        };
+        let room = MAX_OUTPUT.saturating_sub(kept.len()).min(chunk.bytes.len());
+        kept.extend_from_slice(chunk.bytes.get(..room).unwrap_or_default());
+    }
+}

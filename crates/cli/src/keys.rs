@@ -1,0 +1,107 @@
+//! Keys of providers that are not in the environment: those that a command of the user prints, and stored ones.
+
+mod command;
+mod credentials;
+mod form;
+
+use std::fmt;
+
+pub(crate) use self::command::KeyCommands;
+pub(crate) use self::credentials::Credentials;
+pub(crate) use self::form::check;
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+use crate::provider::Provider;
+
+/// Name of the source of a key that a command printed.
+pub(crate) const OF_COMMAND: &str = "key_command";
+
+/// Name of the source of a stored key.
+pub(crate) const STORED: &str = "credentials.toml";
+
+/// Said wherever keys are stored or removed.
+pub(crate) const SUBSCRIPTIONS: &str =
+    "subscriptions of vendors, such as ChatGPT or Claude, are not supported; keys of their APIs are";
+
+/// A key. `Debug` hides it, and there is no `Display`.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    /// Wraps a key.
+    pub(crate) fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    /// Returns the key.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Keys that the user has configured: commands come before stored keys.
+#[derive(Debug, Default)]
+pub(crate) struct ConfiguredKeys {
+    commands: KeyCommands,
+    credentials: Credentials,
+}
+
+impl ConfiguredKeys {
+    /// Reads the user's configuration. Runs nothing.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for a file that is wrong, or that others can read although it holds keys.
+    pub(crate) fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let commands = KeyCommands::read(process_env)?;
+        let credentials = Credentials::read(process_env)?;
+        Ok(Self { commands, credentials })
+    }
+
+    /// Returns the name of the source of a provider's key; `None` without one.
+    pub(crate) fn source(&self, provider: Provider) -> Option<&'static str> {
+        if self.commands.has(provider) {
+            return Some(OF_COMMAND);
+        }
+        self.credentials.get(provider).map(|_| STORED)
+    }
+
+    /// Returns the name of the source of a provider's key, which may be a variable; `None` without one.
+    pub(crate) fn source_or_variable(
+        &self,
+        provider: Provider,
+        process_env: &ProcessEnv,
+    ) -> Option<&'static str> {
+        let mut variables = provider.variables().keys.iter().copied();
+        variables.find(|name| process_env.variable(name).is_some()).or_else(|| self.source(provider))
+    }
+
+    /// Returns the key of a provider and the name of its source; `None` without one. Runs the provider's command, if there
+    /// is one.
+    ///
+    /// # Errors
+    ///
+    /// An authentication failure if the command prints no key.
+    pub(crate) async fn key(
+        &self,
+        provider: Provider,
+        process_env: &ProcessEnv,
+    ) -> Result<Option<(Secret, &'static str)>, Failure> {
+        if let Some(key) = self.commands.run(provider, process_env).await? {
+            return Ok(Some((key, OF_COMMAND)));
+        }
+        Ok(self.credentials.get(provider).map(|key| (key.clone(), STORED)))
+    }
+}
+
+/// Returns the number of the line in which a file is wrong.
+fn line_of(error: &toml::de::Error, text: &str) -> usize {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    1 + before.matches('\n').count()
+}

@@ -1,0 +1,235 @@
+//! Commands of the user's configuration that print a key, such as those of password managers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+use pintle_env::{EnvPolicy, ExecutionEnvironment as _};
+use serde::Deserialize;
+
+use super::{OF_COMMAND, Secret, line_of};
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::host_command::{self, Ended};
+use crate::process_env::{self, ProcessEnv};
+use crate::provider::Provider;
+
+/// File of the user's configuration.
+const FILE: &str = "config.toml";
+
+/// How long a command may take, including a question to the user.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// Longest part of a command's standard error that is repeated, in characters.
+const MAX_QUOTED: usize = 300;
+
+/// Programs with their arguments, by provider.
+#[derive(Debug, Default)]
+pub(crate) struct KeyCommands {
+    commands: BTreeMap<&'static str, Vec<String>>,
+}
+
+/// The part of the file that is read here.
+#[derive(Default, Deserialize)]
+struct Form {
+    #[serde(default)]
+    key_command: BTreeMap<String, Vec<String>>,
+}
+
+impl KeyCommands {
+    /// Reads the commands from the user's configuration. A project has none.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for a file that is wrong.
+    pub(crate) fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let Some(path) = Self::path(process_env) else { return Ok(Self::default()) };
+        match process_env::read_text_if_there("configuration", &path)? {
+            Some(text) => Self::parse(&path, &text),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Returns the path of the file; `None` if no variable names the directory.
+    pub(crate) fn path(process_env: &ProcessEnv) -> Option<PathBuf> {
+        process_env.configuration_directory().map(|directory| directory.join(FILE))
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
+        let form: Form = toml::from_str(text).map_err(|error| {
+            let (line, problem) = (line_of(&error, text), error.message());
+            Failure::usage(format!("the configuration {} is wrong in line {line}: {problem}", path.display()))
+        })?;
+        let mut commands = BTreeMap::new();
+        for (name, words) in form.key_command {
+            let wrong = |problem: &str| {
+                let place = format!("the configuration {}: {OF_COMMAND}.{name}", path.display());
+                Failure::usage(format!("{place} {problem}"))
+            };
+            let Ok(provider) = Provider::from_str(&name, false) else {
+                let known: Vec<&str> =
+                    Provider::value_variants().iter().map(|provider| provider.name()).collect();
+                return Err(wrong(&format!("names no provider, expected one of {}", known.join(", "))));
+            };
+            if words.first().is_none_or(String::is_empty) {
+                return Err(wrong("is empty, expected a program and its arguments"));
+            }
+            commands.insert(provider.name(), words);
+        }
+        Ok(Self { commands })
+    }
+
+    /// Returns whether there is a command for a provider.
+    pub(crate) fn has(&self, provider: Provider) -> bool {
+        self.commands.contains_key(provider.name())
+    }
+
+    /// Runs the command of a provider and returns the first line of its output; `None` without a command.
+    ///
+    /// # Errors
+    ///
+    /// An authentication failure if the command cannot run, fails, takes too long or prints no key.
+    pub(crate) async fn run(
+        &self,
+        provider: Provider,
+        process_env: &ProcessEnv,
+    ) -> Result<Option<Secret>, Failure> {
+        let Some(words) = self.commands.get(provider.name()) else { return Ok(None) };
+        key_of(provider, words, TIME_LIMIT, process_env).await.map(Some)
+    }
+}
+
+async fn key_of(
+    provider: Provider,
+    words: &[String],
+    limit: Duration,
+    process_env: &ProcessEnv,
+) -> Result<Secret, Failure> {
+    let failed = |problem: &str| {
+        Failure::new(Exit::Authentication, format!("{OF_COMMAND} of {} {problem}", provider.name()))
+            .with_hint(&format!("check {FILE} in the directory of your configuration"))
+    };
+    // It is the user's own command, which may need the user's other secrets.
+    let environment = process_env.environment_builder(Path::new("/")).env_policy(EnvPolicy::InheritAll);
+    let environment = environment.build().or_failed("cannot run a command")?;
+    let ended = host_command::run(&environment, words, limit).await;
+    // What the command leaves running is terminated, and nothing waits for it.
+    let cleaned = environment.cleanup().await;
+    let ended = ended.map_err(|error| failed("cannot run").caused_by(&error))?;
+    cleaned.or_failed("a command may still be running")?;
+    match ended {
+        Ended::TimedOut => Err(failed(&format!("took longer than {} s", limit.as_secs()))),
+        Ended::Exited { code: 0, stdout, .. } => {
+            let key = stdout.lines().next().unwrap_or_default().trim();
+            let checked = super::check(provider, key);
+            checked.map_err(|failure| failed(&format!("printed no key: {}", failure.message())))?;
+            Ok(Secret::new(key))
+        }
+        Ended::Exited { code, stdout, stderr } => {
+            Err(failed(&format!("failed with exit code {code}{}", quoted(&stderr, &stdout))))
+        }
+    }
+}
+
+/// Returns the beginning of what a command wrote to standard error, without the lines that it also printed: those may be
+/// keys.
+fn quoted(stderr: &str, stdout: &str) -> String {
+    let printed: Vec<&str> = stdout.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines = stderr.lines().filter(|line| !printed.iter().any(|key| line.contains(key)));
+    let text = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
+    let text: String = crate::render::sanitize(&text).chars().take(MAX_QUOTED).collect();
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<KeyCommands, Failure> {
+        KeyCommands::parse(Path::new("config.toml"), text)
+    }
+
+    #[test]
+    fn other_parts_of_the_configuration_are_ignored() {
+        let text =
+            "mode = \"ask\"\n[key_command]\nanthropic = [\"pass\", \"show\", \"key\"]\n[other]\nx = 1\n";
+        let commands = parse(text).unwrap();
+        assert!(commands.has(Provider::Anthropic) && !commands.has(Provider::OpenAi));
+        assert!(!parse("").unwrap().has(Provider::Anthropic));
+    }
+
+    #[test]
+    fn wrong_command_is_a_usage_failure() {
+        let cases = [
+            (
+                "[key_command]\nacme = [\"pass\"]\n",
+                "key_command.acme names no provider, expected one of openai",
+            ),
+            ("[key_command]\nopenai = []\n", "key_command.openai is empty, expected a program"),
+            ("[key_command]\nopenai = [\"\"]\n", "key_command.openai is empty"),
+            ("[key_command]\nopenai = \"pass show key\"\n", "the configuration config.toml is wrong"),
+            ("[key_command\n", "the configuration config.toml is wrong"),
+        ];
+        for (text, message) in cases {
+            let failure = parse(text).unwrap_err();
+            assert!(failure.message().contains(message), "{text}: {}", failure.message());
+            assert_eq!(failure.exit(), Exit::Usage);
+        }
+    }
+
+    async fn printed(line: &str, limit: Duration) -> Result<Secret, Failure> {
+        let words = ["sh", "-c", line].map(str::to_owned);
+        let process_env = ProcessEnv::with([
+            ("PATH", std::ffi::OsStr::new("/usr/bin:/bin")),
+            ("VAULT_TOKEN", std::ffi::OsStr::new("token-of-the-vault")),
+        ]);
+        key_of(Provider::Anthropic, &words, limit, &process_env).await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn first_line_of_the_output_is_the_key() {
+        for line in [
+            "echo key-0123456789; echo and more",
+            "read -r nothing; echo key-0123456789",
+            "printf 'key-0123456789\\r\\n'",
+            "echo key-0123456789; sleep 600 &",
+        ] {
+            assert_eq!(printed(line, TIME_LIMIT).await, Ok(Secret::new("key-0123456789")), "{line}");
+        }
+        assert_eq!(printed("echo $VAULT_TOKEN", TIME_LIMIT).await, Ok(Secret::new("token-of-the-vault")));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn command_without_a_key_is_an_authentication_failure() {
+        let cases = [
+            ("echo 'no such\x1b[2J entry' >&2; exit 3", "failed with exit code 3: no such"),
+            (
+                "echo key-0123456789; echo key-0123456789 >&2; exit 3",
+                "failed with exit code 3; check config.toml",
+            ),
+            ("exit 0", "printed no key: this is no key of anthropic: it is empty"),
+            ("echo one two three", "printed no key: this is no key of anthropic: it contains a space"),
+        ];
+        for (line, message) in cases {
+            let failure = printed(line, TIME_LIMIT).await.unwrap_err();
+            assert_eq!(failure.exit(), Exit::Authentication);
+            assert!(failure.message().contains(message), "{line}: {}", failure.message());
+            assert!(
+                !failure.message().contains(['\x1b']) && !failure.message().contains("0123"),
+                "{failure:?}"
+            );
+        }
+        let failure = printed("sleep 600", Duration::from_millis(1)).await.unwrap_err();
+        assert!(failure.message().contains("took longer than"), "{}", failure.message());
+    }
+
+    #[tokio::test]
+    async fn missing_program_is_an_authentication_failure() {
+        let words = ["no-such-program-of-keys".to_owned()];
+        let process_env = ProcessEnv::with([("PATH", std::ffi::OsStr::new("/usr/bin:/bin"))]);
+        let failure = key_of(Provider::Gemini, &words, TIME_LIMIT, &process_env).await.unwrap_err();
+        assert_eq!(failure.exit(), Exit::Authentication);
+        assert!(failure.message().starts_with("key_command of gemini cannot run"), "{}", failure.message());
+    }
+}
