@@ -106,8 +106,12 @@ impl LiveView {
     fn lines(&self, frame: Frame) -> Vec<String> {
         match &self.activity {
             Some(activity) if self.is_animated() => {
-                let lines = activity.lines(frame.now, frame.size).into_iter();
-                lines.map(|line| line.to_terminal(self.style.depth())).collect()
+                let columns = frame.size.columns.saturating_sub(1);
+                let mut lines = activity.lines(frame.now, frame.size);
+                // One row is left for the transcript.
+                let room = frame.size.rows.saturating_sub(1 + lines.len());
+                lines.extend(activity.plan_lines(room).into_iter().map(|line| line.truncated(columns)));
+                lines.iter().map(|line| line.to_terminal(self.style.depth())).collect()
             }
             Some(_) | None => Vec::new(),
         }

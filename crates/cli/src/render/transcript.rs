@@ -10,6 +10,7 @@ use pintle_tools::FileChange;
 use super::call::{CompletedCall, MAX_LINE_CHARS};
 use super::line::{Colour, Face, Line};
 use super::markdown::Markdown;
+use super::plan::{self, Plan};
 use super::subagent_names::{SubagentNames, call_key_of, qualified_name};
 use super::wrap::{self, Margins, expand_tabs};
 use super::{diff, note, sanitize, summary};
@@ -33,6 +34,8 @@ pub(crate) struct Transcript {
     subagents: SubagentNames,
     /// Events of subagents that wait for the end of the text, with the name of the subagent.
     deferred: Vec<(String, SessionEvent)>,
+    /// Newest plan of the session, until it is shown.
+    plan: Option<Plan>,
     last: Block,
     lines: Vec<Line>,
 }
@@ -57,6 +60,7 @@ impl Transcript {
             calls: HashMap::new(),
             subagents: SubagentNames::default(),
             deferred: Vec::new(),
+            plan: None,
             last: Block::Start,
             lines: Vec::new(),
         }
@@ -142,13 +146,18 @@ impl Transcript {
             EventKind::SteeringInjected { content } => self.input(content, Face::PLAIN),
             EventKind::AssistantTextDelta { delta } => self.text(delta),
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
-            EventKind::ToolCallStart { call_id, arguments, .. } => {
-                self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
+            EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
+                self.plan = Plan::of(tool_name, arguments).or(self.plan.take());
+                self.calls.insert(call_key_of(event, call_id), plan::subject(tool_name, arguments));
             }
             EventKind::ToolCallEnd { call_id, .. } => {
                 let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
                 self.call(None, &subject, &event.kind);
+                if self.plan.as_ref().is_some_and(Plan::is_complete) {
+                    self.plan();
+                }
             }
+            EventKind::ProcessingEnd { .. } => self.plan(),
             EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
                 self.subagent_lifecycle(None, &event.kind);
             }
@@ -168,8 +177,8 @@ impl Transcript {
 
     fn subagent_event(&mut self, agent: &str, event: &SessionEvent) {
         match &event.kind {
-            EventKind::ToolCallStart { call_id, arguments, .. } => {
-                self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
+            EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
+                self.calls.insert(call_key_of(event, call_id), plan::subject(tool_name, arguments));
             }
             EventKind::ToolCallEnd { call_id, .. } => {
                 let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
@@ -266,6 +275,13 @@ impl Transcript {
             lines.push(Line::new(format!("… {more}"), Face::DIM));
         }
         self.below(lines);
+    }
+
+    /// Appends the plan as it is now, once.
+    fn plan(&mut self) {
+        let Some(plan) = self.plan.take() else { return };
+        self.separate(Block::Lines);
+        self.below(plan.lines());
     }
 
     /// Adds a blank line if the next part needs one.

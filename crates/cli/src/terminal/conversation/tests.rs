@@ -1,3 +1,5 @@
+mod rendering;
+
 use std::num::NonZero;
 
 use pintle_tools::Effect as ToolEffect;
