@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod budget;
 mod confinement;
+mod conversation;
 mod error_format;
 mod policy;
 mod session;
@@ -21,6 +22,7 @@ pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, D
 pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
+pub(crate) use self::conversation::{ConversationArgs, NotifyName, TitleName};
 pub(crate) use self::error_format::ErrorFormat;
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 pub(crate) use self::session::{
@@ -206,6 +208,8 @@ pub(crate) struct RunArgs {
     /// Also print reasoning, requests and token counts (text output)
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) conversation: ConversationArgs,
 }
 
 /// `pintle ask`.

@@ -47,6 +47,7 @@ const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// A failure for every outcome other than success.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    args.conversation.refuse()?;
     on_surface(Surface::Transcript, args, process_env).await
 }
 
@@ -56,7 +57,7 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
 ///
 /// A usage failure without a terminal, else a failure that keeps the conversation from beginning, or ends it.
 pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    terminal::require(process_env)?;
+    terminal::require(process_env, &args.conversation)?;
     on_surface(Surface::Conversation, args, process_env).await
 }
 
@@ -250,6 +251,7 @@ impl SessionRun<'_> {
                     .then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env))
                     .flatten(),
                 has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
+                flags: &args.conversation,
                 notices: console::divert_notices(),
             };
             terminal::converse(begun, surroundings, process_env, interrupts).await?;

@@ -5,6 +5,7 @@
 //! effects come out.
 
 mod approvals;
+mod attention;
 mod commands;
 mod completion;
 mod conversation;
@@ -14,6 +15,7 @@ mod editor;
 mod history;
 mod history_file;
 mod keys;
+mod lines;
 mod pager;
 mod painter;
 mod search;
@@ -22,6 +24,7 @@ mod whole;
 
 use pintle_agent::{Run, Session};
 
+use self::attention::Attention;
 use self::conversation::Conversation;
 use self::driver::Driver;
 pub(crate) use self::driver::Surroundings;
@@ -29,6 +32,7 @@ use self::history::History;
 pub(crate) use self::history_file::HistoryFile;
 use self::painter::Screen;
 use self::status::Status;
+use crate::args::ConversationArgs;
 use crate::console;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
@@ -52,15 +56,17 @@ pub(crate) struct Begun {
 ///
 /// # Errors
 ///
-/// A usage failure without one, or with one whose cursor cannot be moved.
-pub(crate) fn require(process_env: &ProcessEnv) -> Result<(), Failure> {
+/// A usage failure without one, or with one whose cursor cannot be moved, unless the conversation is in lines.
+pub(crate) fn require(process_env: &ProcessEnv, flags: &ConversationArgs) -> Result<(), Failure> {
+    attention::check(flags)?;
     let hint = "`pintle run` does a task without one";
     if !device::is_terminal() {
         return Err(
             Failure::usage("a conversation needs a terminal at standard input and output").with_hint(hint)
         );
     }
-    if !console::style(process_env).moves {
+    if !flags.plain && !console::style(process_env).moves {
+        let hint = "`pintle --plain` converses in lines; `pintle run` does a task without a terminal";
         return Err(
             Failure::usage("a conversation needs a terminal that can move its cursor").with_hint(hint)
         );
@@ -90,10 +96,19 @@ pub(crate) async fn converse(
         ..Status::default()
     };
     let before = surroundings.history.as_ref().map(HistoryFile::read).unwrap_or_default();
-    let conversation = Conversation::new(size, History::new(before), status);
+    let is_plain = surroundings.flags.plain;
+    let history = History::new(before);
+    let mut conversation = match is_plain {
+        true => Conversation::in_lines(size, history, status),
+        false => Conversation::new(size, history, status),
+    };
+    if prompt.is_none() && unfinished.is_none() {
+        conversation.say_ready();
+    }
+    let attention = attention(&surroundings, process_env);
     let depth = if console::style(process_env).colour { Depth::Sixteen } else { Depth::Monochrome };
-    let screen = Screen { size, depth, reflows: reflows(process_env) };
-    let mut driver = Driver::new(&session, surroundings, conversation, screen);
+    let screen = Screen { size, depth, reflows: reflows(process_env), moves: !is_plain };
+    let mut driver = Driver::new(&session, surroundings, conversation, screen, attention);
     let left = driver.run(prompt, unfinished, interrupts).await;
     drop(driver);
     if is_kept {
@@ -102,6 +117,18 @@ pub(crate) async fn converse(
         session.close().await;
     }
     left
+}
+
+/// Returns what shows titles and notifications, and saves the title of before.
+fn attention(surroundings: &Surroundings<'_>, process_env: &ProcessEnv) -> Attention {
+    let flags = surroundings.flags;
+    let has_title = attention::has_title(flags, process_env);
+    if has_title {
+        console::modes::save_title();
+    }
+    let directory = surroundings.directory;
+    let name = directory.file_name().unwrap_or(directory.as_os_str()).to_string_lossy();
+    Attention::new(flags.notify, has_title.then_some(&name))
 }
 
 /// Returns whether the terminal breaks rows anew when its width changes. The few that do not are known by name.

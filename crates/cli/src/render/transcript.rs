@@ -24,10 +24,15 @@ const DIFF_LINES: usize = 40;
 /// Rows of an input that are shown. The user knows the rest.
 const INPUT_ROWS: usize = 20;
 
+/// Width of a plain transcript: no line that is shown is longer.
+const PLAIN_COLUMNS: usize = 1 << 20;
+
 /// Formats the events of a session and its subagents.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     columns: usize,
+    /// Whether lines are read aloud or by other programs: they are as long as they are, with words instead of marks.
+    is_plain: bool,
     markdown: Markdown,
     /// Subjects of the running calls by call key.
     calls: HashMap<String, String>,
@@ -54,9 +59,19 @@ enum Block {
 impl Transcript {
     /// Creates an empty transcript of this width.
     pub(crate) fn new(columns: usize) -> Self {
+        Self::with(columns, false, Markdown::default())
+    }
+
+    /// Creates an empty transcript of lines that are not broken, with words instead of marks.
+    pub(crate) fn plain() -> Self {
+        Self::with(PLAIN_COLUMNS, true, Markdown::raw())
+    }
+
+    fn with(columns: usize, is_plain: bool, markdown: Markdown) -> Self {
         Self {
             columns,
-            markdown: Markdown::default(),
+            is_plain,
+            markdown,
             calls: HashMap::new(),
             subagents: SubagentNames::default(),
             deferred: Vec::new(),
@@ -68,7 +83,9 @@ impl Transcript {
 
     /// Sets the width of the lines to come.
     pub(crate) fn resize(&mut self, columns: usize) {
-        self.columns = columns;
+        if !self.is_plain {
+            self.columns = columns;
+        }
     }
 
     /// Returns whether nothing has been said.
@@ -115,6 +132,9 @@ impl Transcript {
 
     /// Appends a line about a failure.
     pub(crate) fn failure(&mut self, message: &str) {
+        if self.is_plain {
+            return self.note("failed", message);
+        }
         let message = summary::one_line(message, 4 * MAX_LINE_CHARS);
         self.line(&Line::new("✗ ", Face::coloured(Colour::Red)).and(message, Face::PLAIN));
     }
@@ -257,7 +277,7 @@ impl Transcript {
         if let Some(agent) = agent {
             head.push(format!("[{}] ", summary::one_line(agent, MAX_LINE_CHARS)), Face::DIM);
         }
-        head.append(call.head(true));
+        head.append(call.head(!self.is_plain));
         self.separate(Block::Lines);
         self.lines.push(head.truncated(self.columns));
         self.below(call.output_lines().iter().map(|line| Line::new(expand_tabs(line), Face::DIM)));

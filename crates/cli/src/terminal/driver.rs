@@ -18,13 +18,16 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::approvals::Decided;
+use super::attention::Attention;
 use super::conversation::{Conversation, Effect, FRAME};
 use super::device::Device;
 use super::history_file::HistoryFile;
 use super::keys::{Decoder, ESCAPE_DELAY};
+use super::lines::LineReader;
 use super::pager::Pager;
 use super::painter::{Painter, Screen};
 use super::whole::whole;
+use crate::args::ConversationArgs;
 use crate::console::{self, Console};
 use crate::cost::CostTracker;
 use crate::explain;
@@ -64,6 +67,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) tools: Arc<dyn ExecutionEnvironment>,
     /// Where inputs of before are kept, if anywhere.
     pub(crate) history: Option<HistoryFile>,
+    pub(crate) flags: &'a ConversationArgs,
     /// Whether a sandbox holds commands.
     pub(crate) has_sandbox: bool,
     /// Notices of other parts of the process.
@@ -95,6 +99,8 @@ pub(super) struct Driver<'a> {
     painter: Painter,
     console: Console,
     decoder: Decoder,
+    /// Instead of the decoder, in a conversation in lines.
+    lines: LineReader,
     doing: FuturesUnordered<Doing<'a>>,
     cost: CostTracker<'a>,
     began: Instant,
@@ -107,6 +113,7 @@ pub(super) struct Driver<'a> {
     escape_at: Option<Instant>,
     /// Open while the user looks through the conversation.
     pager: Option<Pager>,
+    attention: Attention,
 }
 
 impl<'a> Driver<'a> {
@@ -115,6 +122,7 @@ impl<'a> Driver<'a> {
         surroundings: Surroundings<'a>,
         conversation: Conversation,
         screen: Screen,
+        attention: Attention,
     ) -> Self {
         let model = surroundings.model;
         Self {
@@ -124,6 +132,7 @@ impl<'a> Driver<'a> {
             painter: Painter::new(screen),
             console: Console::new(),
             decoder: Decoder::default(),
+            lines: LineReader::default(),
             doing: FuturesUnordered::new(),
             cost: CostTracker::new(model.catalog_entry(), model.catalog()),
             began: Instant::now(),
@@ -133,6 +142,7 @@ impl<'a> Driver<'a> {
             failure: None,
             escape_at: None,
             pager: None,
+            attention,
         }
     }
 
@@ -147,7 +157,10 @@ impl<'a> Driver<'a> {
         unfinished: Option<Run>,
         interrupts: &Interrupts,
     ) -> Result<(), Failure> {
-        let mut device = Device::enter()?;
+        let is_plain = self.conversation.is_plain();
+        let mut device = if is_plain { Device::lines()? } else { Device::enter()? };
+        // Keys arrive as bytes otherwise, Ctrl+C among them.
+        let mut signals = is_plain.then(|| interrupts.take_over());
         let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
         let mut events = self.session.tree_events();
         // Events tell what becomes of it.
@@ -164,6 +177,12 @@ impl<'a> Driver<'a> {
             tokio::select! {
                 biased;
                 () = interrupts.first_signal() => break,
+                () = interrupted(&mut signals) => {
+                    for effect in self.conversation.interrupt_or_leave(self.began.elapsed()) {
+                        self.perform(effect, &mut device).await?;
+                    }
+                    self.draw().await?;
+                }
                 piece = device.next() => match piece {
                     Some(piece) => self.typed(&piece, &mut device).await?,
                     None => break,
@@ -188,6 +207,8 @@ impl<'a> Driver<'a> {
                 },
             }
         }
+        // From now on another one ends the process.
+        drop(signals);
         self.leave(&mut events).await?;
         // It has been shown.
         let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
@@ -217,6 +238,15 @@ impl<'a> Driver<'a> {
     }
 
     async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
+        self.attention.typed(self.began.elapsed());
+        if self.conversation.is_plain() {
+            for line in self.lines.push(piece) {
+                for effect in self.conversation.line(&line, self.began.elapsed()) {
+                    self.perform(effect, device).await?;
+                }
+            }
+            return self.draw().await;
+        }
         let inputs = self.decoder.push(piece);
         self.escape_at = self.decoder.is_within_sequence().then(|| Instant::now() + ESCAPE_DELAY);
         self.take_inputs(inputs, device).await
@@ -340,6 +370,7 @@ impl<'a> Driver<'a> {
             let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
         })?;
         self.painter.forget();
+        self.attention.forget();
         self.resize().await
     }
 
@@ -426,7 +457,8 @@ impl<'a> Driver<'a> {
         }
         let (lines, region) = self.conversation.frame(self.began.elapsed());
         let output = self.painter.paint(&lines, &region);
-        self.console.write(&output).await
+        let attention = self.attention.update(self.conversation.doing(), self.began.elapsed());
+        self.console.write(&(output + &attention)).await
     }
 }
 
@@ -453,6 +485,15 @@ async fn list_files(environment: &dyn ExecutionEnvironment) -> Vec<String> {
     let Ok(found) = environment.walk(&request).await else { return Vec::new() };
     let files = found.entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
     files.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect()
+}
+
+/// Waits for Ctrl+C, if it arrives as a signal.
+async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>>) {
+    match signals {
+        // The sender lives as long as the receiver is wanted.
+        Some(signals) => drop(signals.recv().await),
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until a time, or forever.

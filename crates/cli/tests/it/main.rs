@@ -27,6 +27,7 @@ mod models;
 mod output;
 mod outside_sandbox;
 mod patch;
+mod plain;
 mod plan;
 mod profiles;
 mod prompt;

@@ -1,3 +1,4 @@
+mod plain;
 mod rendering;
 
 use std::num::NonZero;
@@ -33,7 +34,7 @@ impl Harness {
         Self {
             conversation: Conversation::new(size, History::default(), status),
             decoder: Decoder::default(),
-            painter: Painter::new(Screen { size, depth: Depth::Sixteen, reflows: false }),
+            painter: Painter::new(Screen { size, depth: Depth::Sixteen, reflows: false, moves: true }),
             screen: vt100::Parser::new(cells(rows), cells(columns), 1_000),
             now: Duration::ZERO,
             effects: Vec::new(),

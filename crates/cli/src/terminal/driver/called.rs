@@ -26,6 +26,16 @@ const KEYS: [(&str, &str); 14] = [
     ("Ctrl+C", "clear the input; twice, leave"),
 ];
 
+/// Lines of a conversation in lines, and what they do.
+const LINES: [(&str, &str); 6] = [
+    ("any line", "send it; while a turn runs, steer it"),
+    ("a line that ends with \\", "is continued by the next one"),
+    ("!COMMAND", "run a command; the model sees it with your next message"),
+    ("yes, session, no, no WORDS", "decide on a call that waits"),
+    ("Ctrl+C", "interrupt the turn; twice, leave"),
+    ("Ctrl+D", "leave"),
+];
+
 impl Driver<'_> {
     /// Carries out a command.
     pub(super) fn call(&mut self, called: &Called) {
@@ -35,7 +45,7 @@ impl Driver<'_> {
             Command::Context => Ok(vec![self.context()]),
             Command::Cost => Ok(vec![self.cost_line()]),
             Command::Effort => self.effort(arguments),
-            Command::Help => Ok(help()),
+            Command::Help => Ok(help(self.conversation.is_plain())),
             Command::Mode => return self.mode(arguments),
             Command::Model => self.model(arguments),
             Command::Permissions => Ok(self.permissions()),
@@ -130,8 +140,9 @@ fn labelled(label: &str, text: impl Into<String>) -> Line {
     Line::new(format!("{label}: "), Face::BOLD).and(text, Face::PLAIN)
 }
 
-fn help() -> Vec<Line> {
-    let keys = KEYS.iter().map(|(keys, meaning)| (format!("  {keys}"), (*meaning).to_owned()));
+fn help(is_plain: bool) -> Vec<Line> {
+    let keys: &[(&str, &str)] = if is_plain { &LINES } else { &KEYS };
+    let keys = keys.iter().map(|(keys, meaning)| (format!("  {keys}"), (*meaning).to_owned()));
     let commands = COMMANDS.iter().map(|(_, name, arguments, meaning)| {
         (format!("  /{name} {arguments}").trim_end().to_owned(), (*meaning).to_owned())
     });
