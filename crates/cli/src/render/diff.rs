@@ -53,7 +53,9 @@ fn shown(line: &str) -> String {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line.to_owned(),
     };
-    let (sign, text) = line.split_at_checked(1).unwrap_or((&line, ""));
+    // Tabs count from behind the sign.
+    let signed = line.split_at_checked(1).filter(|(sign, _)| ["+", "-", " "].contains(sign));
+    let (sign, text) = signed.unwrap_or(("", &line));
     format!("{sign}{}", expand_tabs(&escape_hidden(text)))
 }
 

@@ -126,6 +126,7 @@ impl Transcript {
 
     /// Appends a labelled line, such as `[warning] …`.
     pub(crate) fn note(&mut self, label: &str, text: &str) {
+        let label = summary::one_line(label, MAX_LINE_CHARS);
         let text = format!("[{label}] {}", summary::one_line(text, 4 * MAX_LINE_CHARS));
         self.line(&Line::new(text, Face::DIM));
     }

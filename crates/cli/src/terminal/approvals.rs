@@ -232,8 +232,8 @@ fn denial(words: &str) -> Decision {
 
 fn head(request: &ApprovalRequest, index: usize, count: usize, columns: usize) -> Vec<Line> {
     let mut head = Line::new("? ", Face::coloured(Colour::Yellow));
-    head.push(approve::title(request), Face::BOLD);
-    head.push(format!(" ({})", request.reason), Face::PLAIN);
+    head.push(in_one_line(&approve::title(request)), Face::BOLD);
+    head.push(format!(" ({})", in_one_line(&request.reason)), Face::PLAIN);
     if count > 1 {
         head.push(format!(" [{} of {count}]", index + 1), Face::DIM);
     }
@@ -259,6 +259,16 @@ fn details(request: &ApprovalRequest, columns: usize) -> Vec<Line> {
 /// Returns a line with what is hidden in it made visible: it matters what runs.
 fn verbatim(line: &str) -> Line {
     Line::plain(expand_tabs(&escape_hidden(line)))
+}
+
+/// Returns the rules that would be added, with what is hidden in them made visible.
+fn rules(request: &ApprovalRequest) -> String {
+    in_one_line(&request.suggested_rules.join(", "))
+}
+
+/// Returns a text with what is hidden in it made visible, also line ends.
+fn in_one_line(text: &str) -> String {
+    expand_tabs(&escape_hidden(text)).replace('\n', "\\n")
 }
 
 /// Returns the first and the last rows, with the number of those between.
@@ -293,7 +303,7 @@ fn choices(request: &ApprovalRequest, is_focused: bool) -> Line {
         choice("i", "inside instead");
     }
     if !request.suggested_rules.is_empty() {
-        choice("s", &format!("for this session: {}", request.suggested_rules.join(", ")));
+        choice("s", &format!("for this session: {}", rules(request)));
         choice("e", "edit that");
     }
     choice("n", "no");

@@ -280,20 +280,20 @@ fn title_and_notifications_follow_the_turn() {
     let title = |state: &str| format!("\u{1b}]2;{name}: {state}\u{7}");
     let mut terminal = Terminal::start(&chat(&harness, &["--notify", "osc9", "go"]));
     terminal.wait_for_text("shell until test -e go");
-    // Whoever has not typed for so long looks elsewhere. It is part of what is tested.
-    std::thread::sleep(std::time::Duration::from_secs(6));
+    // Whoever has not typed for so long looks elsewhere.
+    terminal.wait_for("six seconds", |screen| screen.contains("done 6 s"));
     std::fs::write(harness.path("go"), "").unwrap();
     terminal.wait_for_text("Done.");
     terminal.wait_for("the end of the turn", |screen| !screen.contains("Esc interrupts"));
     terminal.type_keys("/quit\r");
     let (code, screen, output) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
-    let at = |text: &str| output.find(text).unwrap_or_else(|| panic!("{text:?} is missing: {output:?}"));
-    assert!(
-        at("\u{1b}[22;0t") < at(&title("works")) && at(&title("works")) < at(&title("ready")),
-        "{output:?}"
-    );
-    assert!(at(&title("ready")) < at("\u{1b}]9;pintle: ready\u{7}"), "{output:?}");
+    let mut rest = output.as_str();
+    let notified = "\u{1b}]9;pintle: ready\u{7}".to_owned();
+    for expected in ["\u{1b}[22;0t".to_owned(), title("ready"), title("works"), title("ready"), notified] {
+        rest = rest.split_once(&expected).unwrap_or_else(|| panic!("{expected:?} is missing: {output:?}")).1;
+    }
+    assert_eq!(output.matches("\u{1b}]9;").count(), 1, "{output:?}");
     assert_eq!(output.matches("\u{1b}[23;0t").count(), 1, "{output:?}");
 }
 

@@ -32,6 +32,7 @@ mod plan;
 mod profiles;
 mod prompt;
 mod questions;
+mod rendering;
 mod rewind;
 mod rules;
 mod sessions;

@@ -3,7 +3,7 @@
 use pintle_agent::{ApprovalRequest, Decision};
 use pintle_tools::SandboxSide;
 
-use super::{Approvals, Decided, denial, details, once};
+use super::{Approvals, Decided, denial, details, in_one_line, once, rules};
 use crate::approve;
 use crate::render::{Face, Line};
 
@@ -28,7 +28,8 @@ impl Approvals {
             1 => String::new(),
             count => format!(" [1 of {count}]"),
         };
-        let head = Line::plain(format!("approval: {} ({}){count}", approve::title(request), request.reason));
+        let (title, reason) = (in_one_line(&approve::title(request)), in_one_line(&request.reason));
+        let head = Line::plain(format!("approval: {title} ({reason}){count}"));
         let mut lines = vec![head];
         lines.extend(details(request, COLUMNS));
         lines.push(Line::new(choices(request), Face::BOLD));
@@ -71,7 +72,7 @@ fn choices(request: &ApprovalRequest) -> String {
         choices.push("inside".to_owned());
     }
     if !request.suggested_rules.is_empty() {
-        choices.push(format!("session ({})", request.suggested_rules.join(", ")));
+        choices.push(format!("session ({})", rules(request)));
     }
     format!("answer {}, no, or no with words", choices.join(", "))
 }

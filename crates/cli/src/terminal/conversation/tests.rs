@@ -1,4 +1,5 @@
 mod plain;
+mod properties;
 mod rendering;
 
 use std::num::NonZero;
