@@ -29,7 +29,7 @@ const DIFF_LINES: usize = 8;
 const SHARED_DIFF_LINES: usize = 3;
 
 /// Maximum height of the live region.
-const MAX_LINES: usize = 16;
+pub(super) const MAX_LINES: usize = 16;
 
 /// Steps of the plan that are shown.
 const PLAN_LINES: usize = 6;
