@@ -59,11 +59,10 @@ impl Conversation {
         let effects = self.enter(now);
         // What could not be done stays on the screen, not here.
         self.editor.clear();
-        if let Some(plain) = &mut self.plain {
-            plain.said.extend(effects.iter().filter_map(|effect| match effect {
-                Effect::Say(text) => Some(text.clone()),
-                _ => None,
-            }));
+        for effect in &effects {
+            if let (Effect::Say(text), Some(plain)) = (effect, &mut self.plain) {
+                plain.said.push(text.clone());
+            }
         }
         effects
     }
