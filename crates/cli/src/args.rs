@@ -22,7 +22,7 @@ pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, D
 pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
-pub(crate) use self::conversation::{ConversationArgs, NotifyName, TitleName};
+pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, TitleName};
 pub(crate) use self::error_format::ErrorFormat;
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 pub(crate) use self::session::{

@@ -32,7 +32,7 @@ use self::history::History;
 pub(crate) use self::history_file::HistoryFile;
 use self::painter::Screen;
 use self::status::Status;
-use crate::args::ConversationArgs;
+use crate::args::{ConversationArgs, ThemeName};
 use crate::console;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
@@ -105,9 +105,9 @@ pub(crate) async fn converse(
     if prompt.is_none() && unfinished.is_none() {
         conversation.say_ready();
     }
-    let attention = attention(&surroundings, process_env);
-    let depth = if console::style(process_env).colour { Depth::Sixteen } else { Depth::Monochrome };
+    let depth = depth(&surroundings, process_env);
     let screen = Screen { size, depth, reflows: reflows(process_env), moves: !is_plain };
+    let attention = attention(&surroundings, process_env, depth);
     let mut driver = Driver::new(&session, surroundings, conversation, screen, attention);
     let left = driver.run(prompt, unfinished, interrupts).await;
     drop(driver);
@@ -119,8 +119,18 @@ pub(crate) async fn converse(
     left
 }
 
+/// Returns how many colours are shown, on the background that the user names.
+fn depth(surroundings: &Surroundings<'_>, process_env: &ProcessEnv) -> Depth {
+    match surroundings.flags.theme {
+        _ if !console::style(process_env).colour => Depth::Monochrome,
+        ThemeName::Auto => Depth::Sixteen,
+        ThemeName::Dark => Depth::OnDark,
+        ThemeName::Light => Depth::OnLight,
+    }
+}
+
 /// Returns what shows titles and notifications, and saves the title of before.
-fn attention(surroundings: &Surroundings<'_>, process_env: &ProcessEnv) -> Attention {
+fn attention(surroundings: &Surroundings<'_>, process_env: &ProcessEnv, depth: Depth) -> Attention {
     let flags = surroundings.flags;
     let has_title = attention::has_title(flags, process_env);
     if has_title {
@@ -128,7 +138,8 @@ fn attention(surroundings: &Surroundings<'_>, process_env: &ProcessEnv) -> Atten
     }
     let directory = surroundings.directory;
     let name = directory.file_name().unwrap_or(directory.as_os_str()).to_string_lossy();
-    Attention::new(flags.notify, has_title.then_some(&name))
+    let asks = depth == Depth::Sixteen && attention::can_ask(flags, process_env);
+    Attention::new(flags.notify, has_title.then_some(&name)).asking_background(asks)
 }
 
 /// Returns whether the terminal breaks rows anew when its width changes. The few that do not are known by name.

@@ -16,6 +16,21 @@ pub(crate) struct ConversationArgs {
     /// Show directory and state in the title of the window (conversations)
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) title: TitleName,
+    /// Background that colours are chosen for (conversations)
+    #[arg(long, value_enum, value_name = "THEME", default_value = "auto")]
+    pub(crate) theme: ThemeName,
+}
+
+/// Values of `--theme`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThemeName {
+    /// Background that the terminal reports; unless it does, colours that do on most
+    #[default]
+    Auto,
+    /// Light background
+    Light,
+    /// Dark background
+    Dark,
 }
 
 /// Values of `--notify`.
@@ -53,6 +68,7 @@ impl ConversationArgs {
             ("--plain", self.plain),
             ("--notify", self.notify != NotifyName::None),
             ("--title", self.title != TitleName::Auto),
+            ("--theme", self.theme != ThemeName::Auto),
         ];
         let given = flags.into_iter().find(|(_, is_given)| *is_given);
         given.map_or(Ok(()), |(flag, _)| {

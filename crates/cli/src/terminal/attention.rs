@@ -1,4 +1,4 @@
-//! Title of the window, and notifications for a user who looks elsewhere.
+//! Output besides the text: title of the window, notifications for a user who looks elsewhere, question for the background.
 
 use std::time::Duration;
 
@@ -36,7 +36,12 @@ pub(super) struct Attention {
     /// Time of the newest key.
     typed_at: Duration,
     doing: Doing,
+    /// Whether the terminal is asked for its background.
+    asks: bool,
 }
+
+/// Asks the terminal for the colour of its background. The answer arrives as input.
+const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
 
 /// Checks that the flags fit together.
 ///
@@ -54,14 +59,24 @@ pub(super) fn check(flags: &ConversationArgs) -> Result<(), Failure> {
 
 /// Returns whether the title of the window is shown.
 pub(super) fn has_title(flags: &ConversationArgs, process_env: &ProcessEnv) -> bool {
-    let is_set = |name| process_env.variable(name).is_some_and(|value| !value.is_empty());
-    let term = process_env.variable("TERM").unwrap_or_default();
     match flags.title {
         _ if flags.plain => false,
         TitleName::On => true,
         TitleName::Off => false,
-        TitleName::Auto => shows_titles(&term) && !is_set("TMUX") && !is_set("STY"),
+        TitleName::Auto => is_window(process_env),
     }
+}
+
+/// Returns whether the terminal can be asked for its background.
+pub(super) fn can_ask(flags: &ConversationArgs, process_env: &ProcessEnv) -> bool {
+    !flags.plain && is_window(process_env)
+}
+
+/// Returns whether the terminal is a window of its own: no multiplexer, and no console.
+fn is_window(process_env: &ProcessEnv) -> bool {
+    let is_set = |name| process_env.variable(name).is_some_and(|value| !value.is_empty());
+    let term = process_env.variable("TERM").unwrap_or_default();
+    shows_titles(&term) && !is_set("TMUX") && !is_set("STY")
 }
 
 fn shows_titles(term: &str) -> bool {
@@ -77,7 +92,19 @@ impl Attention {
             shown: None,
             typed_at: Duration::ZERO,
             doing: Doing::default(),
+            asks: false,
         }
+    }
+
+    /// Asks the terminal for its background at the beginning, or does not.
+    pub(super) fn asking_background(mut self, asks: bool) -> Self {
+        self.asks = asks;
+        self
+    }
+
+    /// Returns the output for the beginning: a question that the terminal answers.
+    pub(super) fn question(&self) -> &'static str {
+        if self.asks { ASK_BACKGROUND } else { "" }
     }
 
     /// Records that the user is there.

@@ -202,6 +202,8 @@ impl Conversation {
     pub(crate) fn input(&mut self, input: Input, now: Duration) -> Vec<Effect> {
         match input {
             Input::Key(key) => self.key(key, now),
+            // The painter takes it.
+            Input::Background(_) => Vec::new(),
             Input::Paste(paste) if paste.dropped > 0 => {
                 let size = plural((paste.text.len() + paste.dropped) as u64, "byte");
                 let limit = plural(MAX_PASTE as u64, "byte");

@@ -161,6 +161,7 @@ impl<'a> Driver<'a> {
         let mut device = if is_plain { Device::lines()? } else { Device::enter()? };
         // Keys arrive as bytes otherwise, Ctrl+C among them.
         let mut signals = is_plain.then(|| interrupts.take_over());
+        self.console.write(self.attention.question()).await?;
         let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
         let mut events = self.session.tree_events();
         // Events tell what becomes of it.
@@ -264,6 +265,10 @@ impl<'a> Driver<'a> {
         device: &mut Device,
     ) -> Result<(), Failure> {
         for input in inputs {
+            if let super::keys::Input::Background(background) = input {
+                self.painter.set_background(background);
+                continue;
+            }
             if let Some(pager) = &mut self.pager {
                 if !pager.input(&input) {
                     self.close_pager().await?;

@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 
 use crate::render::TerminalSize;
 use crate::render::{Depth, Line};
+use crate::terminal::keys::Background;
 
 /// Size and capabilities of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,17 @@ impl Painter {
     /// Returns how many colours are shown.
     pub(crate) fn depth(&self) -> Depth {
         self.screen.depth
+    }
+
+    /// Takes the background of the terminal, if colours are shown. Rows whose look changes are drawn again with the next
+    /// update.
+    pub(crate) fn set_background(&mut self, background: Background) {
+        if !matches!(self.screen.depth, Depth::Plain | Depth::Monochrome) {
+            self.screen.depth = match background {
+                Background::Dark => Depth::OnDark,
+                Background::Light => Depth::OnLight,
+            };
+        }
     }
 
     /// Returns the output that prints lines above the region and draws the region as it is now. Both must be narrower than

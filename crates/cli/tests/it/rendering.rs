@@ -70,3 +70,28 @@ fn plans_images_and_changed_words_are_shown() {
     assert!(output.contains("-number \u{1b}[0m\u{1b}[7;31mone\u{1b}[0m"), "{output:?}");
     assert!(output.contains("+number \u{1b}[0m\u{1b}[7;32mtwo\u{1b}[0m"), "{output:?}");
 }
+
+#[test]
+fn colours_follow_the_background_that_the_terminal_reports() {
+    let ask = "\u{1b}]11;?\u{1b}\\";
+    // The mark before the input is cyan, which is faint on white.
+    for (answer, colour) in [("ffff/ffff/ffff", "34"), ("0000/0000/0000", "36")] {
+        let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
+        let mut terminal = Terminal::start(chat(&harness, &[]).env_remove("XTERM_VERSION"));
+        terminal.wait_for_text("say what to do");
+        terminal.type_keys(&format!("\u{1b}]11;rgb:{answer}\u{1b}\\go\r"));
+        let screen = terminal.wait_for_text("Done.");
+        assert!(screen.contains("› go\n") && !screen.contains("rgb"), "{screen}");
+        let output = leave(terminal);
+        assert!(output.contains(ask), "{output:?}");
+        assert!(output.contains(&format!("\u{1b}[{colour}m› \u{1b}[0m\u{1b}[1mgo")), "{colour}: {output:?}");
+    }
+    for (flags, variable) in
+        [(["--theme", "dark"], "LANG"), (["--theme", "auto"], "NO_COLOR"), (["--theme", "auto"], "TMUX")]
+    {
+        let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
+        let mut terminal = Terminal::start(chat(&harness, &flags).env(variable, "C"));
+        terminal.wait_for_text("say what to do");
+        assert!(!leave(terminal).contains(ask), "{variable}");
+    }
+}
