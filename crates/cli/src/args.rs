@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod budget;
 mod confinement;
+mod conversation;
 mod error_format;
 mod first_contact;
 mod policy;
@@ -22,6 +23,7 @@ pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, D
 pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
+pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, TitleName};
 pub(crate) use self::error_format::ErrorFormat;
 pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
@@ -217,6 +219,8 @@ pub(crate) struct RunArgs {
     /// Also print reasoning, requests and token counts (text output)
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) conversation: ConversationArgs,
 }
 
 /// `pintle ask`.

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +30,7 @@ pub(crate) struct Interrupts {
     /// Cancelled by the first signal if that says that the terminal is gone.
     hangup: CancellationToken,
     kill_hook: KillHook,
+    taker: Taker,
     _listener: JoinSet<()>,
 }
 
@@ -42,6 +44,9 @@ impl fmt::Debug for KillHook {
     }
 }
 
+/// Takes SIGINT instead, while its receiver exists.
+type Taker = Arc<Mutex<Option<UnboundedSender<()>>>>;
+
 impl Interrupts {
     /// Installs the signal handlers. Until then, signals terminate the process.
     ///
@@ -51,10 +56,18 @@ impl Interrupts {
     pub(crate) fn listen() -> Result<Self, Failure> {
         let signals = Signals::install().or_failed("cannot install signal handlers")?;
         let (first, hangup) = (CancellationToken::new(), CancellationToken::new());
-        let kill_hook = KillHook::default();
+        let (kill_hook, taker) = (KillHook::default(), Taker::default());
         let mut listener = JoinSet::new();
-        listener.spawn(listen(signals, first.clone(), hangup.clone(), kill_hook.clone()));
-        Ok(Self { first, hangup, kill_hook, _listener: listener })
+        let listening = listen(signals, first.clone(), hangup.clone(), kill_hook.clone(), Arc::clone(&taker));
+        listener.spawn(listening);
+        Ok(Self { first, hangup, kill_hook, taker, _listener: listener })
+    }
+
+    /// Returns a receiver of SIGINT, which shuts nothing down until the receiver is dropped.
+    pub(crate) fn take_over(&self) -> UnboundedReceiver<()> {
+        let (sender, receiver) = unbounded_channel();
+        *self.taker.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        receiver
     }
 
     /// Registers a function for the second signal to call. It blocks until all commands have exited. Later registrations
@@ -105,9 +118,19 @@ async fn listen(
     first: CancellationToken,
     hangup: CancellationToken,
     kill_hook: KillHook,
+    taker: Taker,
 ) {
-    if signals.next().await == SignalKind::hangup() {
-        hangup.cancel();
+    loop {
+        let kind = signals.next().await;
+        let is_taken = |taker: &UnboundedSender<()>| taker.send(()).is_ok();
+        let taker = taker.lock().unwrap_or_else(PoisonError::into_inner);
+        if kind == SignalKind::interrupt() && taker.as_ref().is_some_and(is_taken) {
+            continue;
+        }
+        if kind == SignalKind::hangup() {
+            hangup.cancel();
+        }
+        break;
     }
     first.cancel();
     signals.next().await;

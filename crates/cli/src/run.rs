@@ -52,6 +52,7 @@ const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// A failure for every outcome other than success.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    args.conversation.refuse()?;
     match on_surface(Surface::Transcript, args, Beginning::default(), process_env).await? {
         Ended::Task(exit) => Ok(exit),
         Ended::Conversation(..) => Ok(Exit::Done),
@@ -64,7 +65,7 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
 ///
 /// A usage failure without a terminal, else a failure that keeps the conversation from beginning, or ends it.
 pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    terminal::require(process_env)?;
+    terminal::require(process_env, &args.conversation)?;
     let (mut args, mut beginning) = (args, Beginning::default());
     loop {
         let (next, device) =
@@ -370,6 +371,7 @@ impl SessionRun<'_> {
                     .then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env))
                     .flatten(),
                 has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
+                flags: &args.conversation,
                 notices: console::divert_notices(),
             };
             let (next, device) = terminal::converse(begun, surroundings, process_env, interrupts).await?;

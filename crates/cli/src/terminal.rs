@@ -5,6 +5,7 @@
 //! effects come out.
 
 mod approvals;
+mod attention;
 mod commands;
 mod completion;
 mod conversation;
@@ -14,6 +15,7 @@ mod editor;
 mod history;
 mod history_file;
 mod keys;
+mod lines;
 mod memory;
 mod next;
 mod outside;
@@ -26,6 +28,7 @@ mod whole;
 
 use pintle_agent::{Run, Session, Turn, TurnKind};
 
+use self::attention::Attention;
 use self::conversation::Conversation;
 pub(crate) use self::device::Device;
 use self::driver::Driver;
@@ -35,6 +38,7 @@ pub(crate) use self::history_file::HistoryFile;
 pub(crate) use self::next::{Next, Settings};
 use self::painter::Screen;
 use self::status::Status;
+use crate::args::{ConversationArgs, ThemeName};
 use crate::console;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
@@ -67,15 +71,17 @@ pub(crate) struct Begun {
 ///
 /// # Errors
 ///
-/// A usage failure without one, or with one whose cursor cannot be moved.
-pub(crate) fn require(process_env: &ProcessEnv) -> Result<(), Failure> {
+/// A usage failure without one, or with one whose cursor cannot be moved, unless the conversation is in lines.
+pub(crate) fn require(process_env: &ProcessEnv, flags: &ConversationArgs) -> Result<(), Failure> {
+    attention::check(flags)?;
     let hint = "`pintle run` does a task without one";
     if !device::is_terminal() {
         return Err(
             Failure::usage("a conversation needs a terminal at standard input and output").with_hint(hint)
         );
     }
-    if !console::style(process_env).moves {
+    if !flags.plain && !console::style(process_env).moves {
+        let hint = "`pintle --plain` converses in lines; `pintle run` does a task without a terminal";
         return Err(
             Failure::usage("a conversation needs a terminal that can move its cursor").with_hint(hint)
         );
@@ -96,8 +102,13 @@ pub(crate) async fn converse(
     interrupts: &Interrupts,
 ) -> Result<(Next, Device), Failure> {
     let Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device } = begun;
+    let is_plain = surroundings.flags.plain;
+    let depth = depth(&surroundings, process_env);
+    // Says whether the title is saved when the terminal is entered.
+    let attention = attention(&surroundings, process_env, depth);
     let mut device = match device {
         Some(device) => device,
+        None if is_plain => Device::lines()?,
         None => {
             console::modes::restore_on_panic();
             Device::enter()?
@@ -112,7 +123,11 @@ pub(crate) async fn converse(
         ..Status::default()
     };
     let before = surroundings.history.as_ref().map(HistoryFile::read).unwrap_or_default();
-    let mut conversation = Conversation::new(size, History::new(before), status);
+    let history = History::new(before);
+    let mut conversation = match is_plain {
+        true => Conversation::in_lines(size, history, status),
+        false => Conversation::new(size, history, status),
+    };
     if notes.is_empty() {
         conversation.answer(recap(&session.history(), size.columns.saturating_sub(1).max(1)));
     } else {
@@ -121,9 +136,11 @@ pub(crate) async fn converse(
     if let Some(draft) = &draft {
         conversation.restore(draft);
     }
-    let depth = if console::style(process_env).colour { Depth::Sixteen } else { Depth::Monochrome };
-    let screen = Screen { size, depth, reflows: reflows(process_env) };
-    let mut driver = Driver::new(&session, surroundings, conversation, screen);
+    if prompt.is_none() && unfinished.is_none() {
+        conversation.say_ready();
+    }
+    let screen = Screen { size, depth, reflows: reflows(process_env), moves: !is_plain };
+    let mut driver = Driver::new(&session, surroundings, conversation, screen, attention);
     let left = driver.run(&mut device, prompt, unfinished, interrupts).await;
     drop(driver);
     if is_kept {
@@ -139,7 +156,8 @@ fn recap(history: &[Turn], columns: usize) -> Vec<Line> {
     let is_input = |turn: &Turn| matches!(turn.kind, TurnKind::User);
     let Some(from) = history.iter().rposition(is_input) else { return Vec::new() };
     let messages = plural(history.len() as u64, "message");
-    let mut lines = vec![Line::new(format!("continued after {messages}; Ctrl+T shows all"), Face::DIM)];
+    let mut lines =
+        vec![Line::new(format!("continued after {messages}, of which these are the newest"), Face::DIM)];
     let mut newest = whole::said(history.get(from..).unwrap_or_default(), columns);
     newest.pop();
     let first = newest.len().saturating_sub(RECAP);
@@ -148,6 +166,29 @@ fn recap(history: &[Turn], columns: usize) -> Vec<Line> {
     }
     lines.extend(newest.into_iter().skip(first));
     lines
+}
+
+/// Returns how many colours are shown, on the background that the user names.
+fn depth(surroundings: &Surroundings<'_>, process_env: &ProcessEnv) -> Depth {
+    match surroundings.flags.theme {
+        _ if !console::style(process_env).colour => Depth::Monochrome,
+        ThemeName::Auto => Depth::Sixteen,
+        ThemeName::Dark => Depth::OnDark,
+        ThemeName::Light => Depth::OnLight,
+    }
+}
+
+/// Returns what shows titles and notifications. Has the title of before saved.
+fn attention(surroundings: &Surroundings<'_>, process_env: &ProcessEnv, depth: Depth) -> Attention {
+    let flags = surroundings.flags;
+    let has_title = attention::has_title(flags, process_env);
+    if has_title {
+        console::modes::save_title();
+    }
+    let directory = surroundings.directory;
+    let name = directory.file_name().unwrap_or(directory.as_os_str()).to_string_lossy();
+    let asks = depth == Depth::Sixteen && attention::can_ask(flags, process_env);
+    Attention::new(flags.notify, has_title.then_some(&name)).asking_background(asks)
 }
 
 /// Returns whether the terminal breaks rows anew when its width changes. The few that do not are known by name.

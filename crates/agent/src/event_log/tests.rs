@@ -91,6 +91,7 @@ fn tool_end(output: Output) -> EventKind {
         exit_code: None,
         duration_ms: 0,
         changes: Vec::new(),
+        images: Vec::new(),
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use self::schema::event_schema;
 use super::{
     ApprovalEnding, BudgetKind, BudgetScope, CallKind, ChangedArguments, Checkpoint, CheckpointReason,
-    LoadedProject, PolicyChange, Principal, SessionId, SessionState, SubagentStatus, Timestamp,
+    ImageSummary, LoadedProject, PolicyChange, Principal, SessionId, SessionState, SubagentStatus, Timestamp,
 };
 
 /// Event of a session.
@@ -258,6 +258,9 @@ pub enum EventKind {
         /// Files that the call changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<FileChange>,
+        /// Images that the model gets with the output.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ImageSummary>,
     },
     /// A call needs the approval of a person.
     ApprovalRequested {
@@ -421,6 +424,15 @@ pub enum EventKind {
     Warning {
         /// Message for a person.
         message: String,
+    },
+    /// A model call failed and is tried again. Follows the `WARNING` for a person about it.
+    ModelRetrying {
+        /// Number of the retry, from 1.
+        attempt: u32,
+        /// Delay before it, in milliseconds.
+        delay_ms: u64,
+        /// Error of the failed attempt.
+        error: ErrorInfo,
     },
     /// An error that stopped the turn.
     Error {

@@ -332,9 +332,11 @@ impl Machine {
         let compacts =
             matches!(self.phase, Phase::Compacting { model_call: current, .. } if current == model_call);
         if self.awaits(model_call) {
+            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
             let delay = ReadableDuration(delay);
             let message = format!("model call failed, retry {attempt} in {delay}: {error}");
             out.push(Action::emit(EventKind::Warning { message }));
+            out.push(Action::emit(EventKind::ModelRetrying { attempt, delay_ms, error: error.clone() }));
         } else if !compacts {
             return;
         }

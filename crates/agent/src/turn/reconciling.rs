@@ -50,6 +50,7 @@ impl Machine {
                     exit_code: None,
                     duration_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
                     changes: declared.iter().filter_map(change).collect(),
+                    images: Vec::new(),
                 }));
                 state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), message, false));
             }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{Machine, Phase, approval};
 use crate::protocol::{
     Action, ApprovalEnding, CallKey, CallKind, CallPlan, ChangedArguments, EventKind, HookAdditions,
-    ModelCallId, Preparation, Principal, Timer, Timestamp, Turn, add_context,
+    ImageSummary, ModelCallId, Preparation, Principal, Timer, Timestamp, Turn, add_context,
 };
 
 /// Calls of one response, in the model's order.
@@ -605,6 +605,7 @@ impl Machine {
         }
         // The result belongs to this call, whatever id the tool returned.
         result.tool_call_id.clone_from(&state.call.id);
+        let images = result.images.iter().map(ImageSummary::of).collect();
         state.stage = Stage::Done(result);
         out.push(Action::emit(EventKind::ToolCallEnd {
             call_id: state.call.id.clone(),
@@ -615,6 +616,7 @@ impl Machine {
             exit_code: finished.exit_code,
             duration_ms: u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX),
             changes: finished.changes,
+            images,
         }));
         true
     }
@@ -764,5 +766,6 @@ fn failure_event(call: &ToolCall, message: &str, error: ToolErrorKind, duration:
         exit_code: None,
         duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         changes: Vec::new(),
+        images: Vec::new(),
     })
 }

@@ -16,6 +16,13 @@ const LEAVE: &str = "\x1b[>4;0m\x1b[<1u\x1b[?2004l\x1b[?25h\x1b[0m";
 const OTHER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
 const FIRST_SCREEN: &str = "\x1b[?1049l\x1b[?25h";
 
+/// Saves the title of the window, and restores it.
+const SAVE_TITLE: &str = "\x1b[22;0t";
+const RESTORE_TITLE: &str = "\x1b[23;0t";
+
+/// Whether the title is saved in the modes of a conversation.
+static SAVES_TITLE: AtomicBool = AtomicBool::new(false);
+
 /// Whether the other screen is shown.
 static IS_OTHER_SHOWN: AtomicBool = AtomicBool::new(false);
 
@@ -35,8 +42,16 @@ pub(crate) fn enter() -> io::Result<()> {
     raw.output_modes |= before.output_modes & (OutputModes::OPOST | OutputModes::ONLCR);
     *lock() = Some(before);
     tcsetattr(io::stdin(), OptionalActions::Flush, &raw)?;
+    if SAVES_TITLE.load(Ordering::Relaxed) {
+        write(SAVE_TITLE);
+    }
     write(ENTER);
     Ok(())
+}
+
+/// Saves the title of the window when the modes are entered from now on, and restores it afterwards.
+pub(crate) fn save_title() {
+    SAVES_TITLE.store(true, Ordering::Relaxed);
 }
 
 /// Returns the output that shows the other screen of the terminal, or the first one again.
@@ -50,6 +65,9 @@ pub(crate) fn restore() {
     if let Some(before) = lock().take() {
         if IS_OTHER_SHOWN.load(Ordering::Relaxed) {
             write(show_other_screen(false));
+        }
+        if SAVES_TITLE.load(Ordering::Relaxed) {
+            write(RESTORE_TITLE);
         }
         write(LEAVE);
         // Fails only if the terminal is gone.

@@ -1,14 +1,18 @@
 //! Current activity of a run, formatted for the live region.
 
+mod agents;
+
 use std::time::Duration;
 
 use pintle_agent::{EventKind, SessionEvent, SessionId};
-use pintle_llm::Finish;
+use pintle_llm::{ErrorInfo, ErrorKind, Finish};
 
+use self::agents::Agents;
 use super::draft::{DiffLine, Draft};
 use super::drafts::Drafts;
 use super::line::{Face, Line};
 use super::live_region::TerminalSize;
+use super::plan::{self, Plan};
 use super::style::Highlight;
 use super::{summary, width};
 
@@ -25,7 +29,10 @@ const DIFF_LINES: usize = 8;
 const SHARED_DIFF_LINES: usize = 3;
 
 /// Maximum height of the live region.
-const MAX_LINES: usize = 16;
+pub(super) const MAX_LINES: usize = 16;
+
+/// Steps of the plan that are shown.
+const PLAN_LINES: usize = 6;
 
 /// Pending response and running calls.
 #[derive(Debug, Default)]
@@ -36,13 +43,28 @@ pub(crate) struct Activity {
     drafts: Drafts,
     /// Whether the model is streaming text, which is visible itself.
     is_streaming_text: bool,
+    agents: Agents,
+    /// Plan of the session that is not complete.
+    plan: Option<Plan>,
+    /// Whether a turn is under way.
+    is_in_turn: bool,
 }
 
 /// Response that the model has not completed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct PendingResponse {
     since: Duration,
     is_reasoning: bool,
+    retry: Option<PendingRetry>,
+}
+
+/// Retry of a model call that is waited for.
+#[derive(Clone, Debug)]
+struct PendingRetry {
+    attempt: u32,
+    reason: &'static str,
+    /// Time at which it begins.
+    at: Duration,
 }
 
 /// Running tool call.
@@ -66,6 +88,10 @@ struct ActivityLine {
 impl Activity {
     /// Processes an event of the session, or of a subagent with this name.
     pub(crate) fn event(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
+        self.agents.event(event, now);
+        if let EventKind::SubagentEnded { child, .. } = &event.kind {
+            self.calls.retain(|call| call.session != *child);
+        }
         match agent {
             None => self.session_event(event, now),
             Some(agent) => self.subagent_event(agent, event, now),
@@ -90,7 +116,7 @@ impl Activity {
                 agent: agent.map(|agent| summary::one_line(agent, summary::MAX_CHARS)),
                 call_id: call_id.clone(),
                 tool_name: summary::one_line(tool_name, summary::MAX_CHARS),
-                subject: summary::arguments(arguments),
+                subject: plan::subject(tool_name, arguments),
                 since: now,
             });
         }
@@ -104,7 +130,13 @@ impl Activity {
         self.drafts.event(event);
         match &event.kind {
             EventKind::UserInput { .. } | EventKind::RequestPrepared { .. } => {
-                self.response = Some(PendingResponse { since: now, is_reasoning: false });
+                self.is_in_turn = true;
+                self.response = Some(PendingResponse { since: now, is_reasoning: false, retry: None });
+            }
+            EventKind::ModelRetrying { attempt, delay_ms, error } => {
+                let at = now.saturating_add(Duration::from_millis(*delay_ms));
+                let retry = PendingRetry { attempt: *attempt, reason: reason(error), at };
+                self.response = Some(PendingResponse { since: at, is_reasoning: false, retry: Some(retry) });
             }
             EventKind::ReasoningStart {} => self.set_reasoning(true),
             EventKind::ReasoningEnd { .. } => self.set_reasoning(false),
@@ -113,14 +145,17 @@ impl Activity {
             // Calls are checked before they run, so the wait continues.
             EventKind::ModelResponse { finish_reason, .. } if finish_reason.reason == Finish::ToolCalls => {}
             EventKind::ModelResponse { .. } => self.response = None,
-            EventKind::ToolCallStart { .. } => {
+            EventKind::ToolCallStart { tool_name, arguments, .. } => {
                 self.response = None;
+                if let Some(plan) = Plan::of(tool_name, arguments) {
+                    self.plan = Some(plan).filter(|plan| !plan.is_complete());
+                }
                 self.start_call(event, None, now);
             }
             EventKind::ToolCallEnd { call_id, .. } => self.end_call(event, call_id),
             // Subagents may still be running.
             EventKind::ProcessingEnd { .. } => {
-                (self.response, self.is_streaming_text) = (None, false);
+                (self.response, self.is_streaming_text, self.is_in_turn) = (None, false, false);
                 self.calls.retain(|call| call.agent.is_some());
             }
             EventKind::SessionEnd { .. } => *self = Self::default(),
@@ -147,7 +182,14 @@ impl Activity {
 
     /// Returns whether there is activity to show.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.is_streaming_text && (self.response.is_some() || !self.calls.is_empty())
+        let is_busy = self.response.is_some() || !self.calls.is_empty() || self.agents.is_busy();
+        is_busy && !self.is_streaming_text
+    }
+
+    /// Returns the steps of the plan around the next one, while a turn is under way.
+    pub(crate) fn plan_lines(&self, most: usize) -> Vec<Line> {
+        let plan = self.plan.as_ref().filter(|_| self.is_in_turn);
+        plan.map(|plan| plan.lines_around_next(most.min(PLAN_LINES))).unwrap_or_default()
     }
 
     /// Formats the activity at `now`, truncated to the size of the terminal.
@@ -160,27 +202,23 @@ impl Activity {
         let mut lines = Vec::new();
         let drafts = self.drafts.calls();
         let diff_lines = if drafts.len() > 1 { SHARED_DIFF_LINES } else { DIFF_LINES };
-        if let Some(response) = self.response {
+        if let Some(response) = &self.response {
             if drafts.is_empty() {
-                let label = if response.is_reasoning { "thinking" } else { "waiting for the model" };
-                lines.push(ActivityLine::new(
-                    now,
-                    response.since,
-                    [(Some(Highlight::Dim), label.to_owned())],
-                ));
+                lines.push(ActivityLine::for_response(response, now));
             }
             for draft in drafts {
                 lines.push(ActivityLine::for_draft(draft, now, response.since));
                 lines.extend(draft.last_lines(diff_lines).map(ActivityLine::for_diff));
             }
         }
-        for call in &self.calls {
+        for call in self.calls.iter().filter(|call| !self.agents.contains(&call.session)) {
             lines.push(ActivityLine::for_call(call, now));
             let draft = drafts.iter().find(|draft| call.agent.is_none() && draft.call_id == call.call_id);
             lines.extend(
                 draft.iter().flat_map(|draft| draft.last_lines(diff_lines)).map(ActivityLine::for_diff),
             );
         }
+        lines.extend(self.agents.lines(&self.calls, now));
         let more = lines.len().saturating_sub(rows);
         if more > 0 {
             lines.truncate(rows.saturating_sub(1));
@@ -200,6 +238,11 @@ impl Activity {
     }
 }
 
+/// Returns why a model call is tried again.
+fn reason(error: &ErrorInfo) -> &'static str {
+    if error.kind == ErrorKind::RateLimit { "rate limit reached" } else { "model call failed" }
+}
+
 impl ActivityLine {
     /// Creates a line with a spinner, parts separated by spaces, and the elapsed time.
     fn new(
@@ -209,17 +252,45 @@ impl ActivityLine {
     ) -> Self {
         let turn = now.as_millis() / TICK.as_millis();
         let frame = usize::try_from(turn).ok().and_then(|turn| SPINNER.get(turn % SPINNER.len()));
-        let mut line = vec![(Some(Highlight::Location), frame.copied().unwrap_or("*").to_owned())];
-        for (highlight, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
-            line.push((None, " ".to_owned()));
-            line.push((highlight, width::single_line(&part)));
-        }
-        let seconds = now.saturating_sub(since).as_secs();
-        let suffix = match seconds {
+        let spinner = (Some(Highlight::Location), frame.copied().unwrap_or("*").to_owned());
+        let suffix = match now.saturating_sub(since).as_secs() {
             0 => String::new(),
             seconds => format!(" {}", summary::seconds(seconds)),
         };
-        Self { parts: line, suffix }
+        Self { suffix, ..Self::separated([spinner].into_iter().chain(parts)) }
+    }
+
+    /// Creates a line of parts separated by spaces.
+    fn separated(parts: impl IntoIterator<Item = (Option<Highlight>, String)>) -> Self {
+        let mut line = Vec::new();
+        for (highlight, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
+            if !line.is_empty() {
+                line.push((None, " ".to_owned()));
+            }
+            line.push((highlight, width::single_line(&part)));
+        }
+        Self { parts: line, suffix: String::new() }
+    }
+
+    /// Puts blanks before the line.
+    fn indented(mut self, blanks: &str) -> Self {
+        self.parts.insert(0, (None, blanks.to_owned()));
+        self
+    }
+
+    /// Creates a line for the wait for a response, or for the next attempt to get one.
+    fn for_response(response: &PendingResponse, now: Duration) -> Self {
+        let retry = response.retry.as_ref().filter(|retry| now < retry.at);
+        let label = match retry {
+            Some(PendingRetry { attempt, reason, at }) => {
+                let left =
+                    summary::seconds((*at - now).as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX));
+                format!("{reason}, retry {attempt} in {left}")
+            }
+            None if response.is_reasoning => "thinking".to_owned(),
+            None => "waiting for the model".to_owned(),
+        };
+        Self::new(now, response.since, [(Some(Highlight::Dim), label)])
     }
 
     fn for_call(call: &RunningCall, now: Duration) -> Self {

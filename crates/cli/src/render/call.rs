@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use pintle_agent::EventKind;
+use pintle_agent::{EventKind, ImageSummary};
 use pintle_env::Output;
 use pintle_tools::{FileChange, ToolErrorKind};
 
+use super::image::image_label;
 use super::line::{Colour, Face, Line};
 use super::summary;
 
@@ -21,6 +22,9 @@ const COMMAND_LINES_WITH_BLANKS: usize = 18;
 
 /// Maximum output lines of a failed call shown below it.
 const FAILURE_LINES: usize = 3;
+
+/// Maximum number of images named below a call.
+const IMAGES: usize = 6;
 
 /// Maximum length of an output line, in characters.
 pub(crate) const MAX_LINE_CHARS: usize = 160;
@@ -40,6 +44,7 @@ pub(crate) struct CompletedCall<'a> {
     exit_code: Option<i32>,
     duration_ms: u64,
     pub(crate) changes: &'a [FileChange],
+    images: &'a [ImageSummary],
 }
 
 /// Result of a call.
@@ -62,6 +67,7 @@ impl<'a> CompletedCall<'a> {
             exit_code,
             duration_ms,
             changes,
+            images,
             ..
         } = end
         else {
@@ -76,6 +82,7 @@ impl<'a> CompletedCall<'a> {
             exit_code: *exit_code,
             duration_ms: *duration_ms,
             changes,
+            images,
         })
     }
 
@@ -114,8 +121,18 @@ impl<'a> CompletedCall<'a> {
         }
     }
 
-    /// Returns the end of a command's output, or the start of another tool's error.
+    /// Returns the end of a command's output, or the start of another tool's error, and the names of images.
     pub(crate) fn output_lines(&self) -> Vec<String> {
+        let mut lines = self.text_lines();
+        let more = self.images.len().saturating_sub(IMAGES);
+        lines.extend(self.images.iter().take(IMAGES).map(image_label));
+        if more > 0 {
+            lines.push(format!("… {}", summary::plural(more as u64, "more image")));
+        }
+        lines
+    }
+
+    fn text_lines(&self) -> Vec<String> {
         let is_command = COMMAND_TOOLS.contains(&self.tool_name);
         // Treat an output that cannot be read back as empty.
         let text = if is_command {

@@ -1,36 +1,49 @@
-//! Unified diffs as lines, with marks within lines that were changed a little.
+//! Unified diffs as lines, with marks on the words that differ between two lines.
+
+use std::ops::Range;
+
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::line::{Colour, Face, Line};
 use super::sanitize::{diff_lines, escape_hidden};
 use super::style::{Highlight, Style};
 use super::wrap::expand_tabs;
 
-/// Maximum length of a line that is shown, in characters.
+/// Maximum length of a line that is shown, in characters. Longer ones are cut and have no marks.
 const MAX_LINE_CHARS: usize = 500;
 
-/// Largest share of a line that may differ for it to count as changed a little, in percent.
-const MAX_CHANGED: usize = 60;
+/// Maximum number of pairs of lines in a diff that are compared by words.
+const MAX_PAIRS: usize = 200;
 
-/// Returns the lines of a diff, without those of the files' names if there is a head that names them.
+/// Share of two lines that must be the same for the rest to be marked, in percent. Otherwise they are two different lines.
+const MIN_SAME: usize = 40;
+
+/// Returns the lines of a diff. Removed lines are compared with the added ones below them, in order.
 pub(crate) fn diff(diff: &str) -> Vec<Line> {
     let texts: Vec<String> = diff_lines(diff).map(shown).collect();
     let mut lines = Vec::with_capacity(texts.len());
     let mut rest = texts.as_slice();
+    let mut pairs = MAX_PAIRS;
     while let Some((first, after)) = rest.split_first() {
         let removed = count(rest, '-');
-        let added = rest.get(removed..).map_or(0, |rest| count(rest, '+'));
-        if removed == 0 || removed != added {
+        let (old, below) = rest.split_at(removed);
+        let added = count(below, '+');
+        if removed == 0 || added == 0 {
             lines.push(line(first));
             rest = after;
             continue;
         }
-        let (old, new) = (rest.get(..removed).unwrap_or_default(), rest.get(removed..2 * removed));
-        let pairs: Vec<(Line, Line)> =
-            old.iter().zip(new.unwrap_or_default()).map(|(old, new)| pair(old, new)).collect();
-        let (old, new): (Vec<Line>, Vec<Line>) = pairs.into_iter().unzip();
-        lines.extend(old);
-        lines.extend(new);
-        rest = rest.get(2 * removed..).unwrap_or_default();
+        let (new, below) = below.split_at(added);
+        let compared = removed.min(added).min(pairs);
+        pairs -= compared;
+        let (old_lines, new_lines): (Vec<Line>, Vec<Line>) =
+            old.iter().zip(new).take(compared).map(|(old, new)| pair(old, new)).unzip();
+        lines.extend(old_lines);
+        lines.extend(old.iter().skip(compared).map(|text| line(text)));
+        lines.extend(new_lines);
+        lines.extend(new.iter().skip(compared).map(|text| line(text)));
+        rest = below;
     }
     lines
 }
@@ -40,7 +53,9 @@ fn shown(line: &str) -> String {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line.to_owned(),
     };
-    let (sign, text) = line.split_at_checked(1).unwrap_or((&line, ""));
+    // Tabs count from behind the sign.
+    let signed = line.split_at_checked(1).filter(|(sign, _)| ["+", "-", " "].contains(sign));
+    let (sign, text) = signed.unwrap_or(("", &line));
     format!("{sign}{}", expand_tabs(&escape_hidden(text)))
 }
 
@@ -54,61 +69,100 @@ fn line(text: &str) -> Line {
     Line::new(text, Style::diff_highlight(text).map_or(Face::PLAIN, Highlight::face))
 }
 
-/// Returns a removed and an added line, with what differs between them marked.
+/// Returns a removed and an added line, with the words that differ between them marked.
 fn pair(old: &str, new: &str) -> (Line, Line) {
-    let (old_text, new_text) = (old.get(1..).unwrap_or_default(), new.get(1..).unwrap_or_default());
-    let same = |(a, b): &(char, char)| a == b;
-    let before = old_text.chars().zip(new_text.chars()).take_while(same).count();
-    let longest = old_text.chars().count().min(new_text.chars().count()) - before;
-    let behind = old_text.chars().rev().zip(new_text.chars().rev()).take_while(same).count().min(longest);
-    (marked('-', old_text, before, behind, Colour::Red), marked('+', new_text, before, behind, Colour::Green))
+    let is_cut = |line: &str| line.chars().nth(MAX_LINE_CHARS).is_some();
+    if is_cut(old) || is_cut(new) {
+        return (line(old), line(new));
+    }
+    let (old_words, new_words) = (words(old), words(new));
+    let changes = capture_diff_slices(Algorithm::Myers, &old_words, &new_words);
+    let is_same = |change: &&DiffOp| change.tag() == DiffTag::Equal;
+    let same: usize =
+        changes.iter().filter(is_same).map(|same| text(&old_words, same.old_range()).len()).sum();
+    if 2 * same * 100 < (old.len() + new.len()) * MIN_SAME {
+        return (line(old), line(new));
+    }
+    let mut removed = Line::new("-", Face::coloured(Colour::Red));
+    let mut added = Line::new("+", Face::coloured(Colour::Green));
+    for change in changes {
+        let mark = if change.tag() == DiffTag::Equal { Face::PLAIN } else { Face::REVERSED };
+        removed.push(text(&old_words, change.old_range()), Face::coloured(Colour::Red).and(mark));
+        added.push(text(&new_words, change.new_range()), Face::coloured(Colour::Green).and(mark));
+    }
+    (removed, added)
 }
 
-/// Returns a line with a mark on what is between the first and the last characters.
-fn marked(sign: char, text: &str, before: usize, behind: usize, colour: Colour) -> Line {
-    let face = Face::coloured(colour);
-    let characters: Vec<char> = text.chars().collect();
-    let end = characters.len().saturating_sub(behind).max(before);
-    let part =
-        |from: usize, to: usize| characters.get(from..to).unwrap_or_default().iter().collect::<String>();
-    let changed = end - before;
-    if changed == 0 || changed * 100 > characters.len() * MAX_CHANGED {
-        return Line::new(format!("{sign}{text}"), face);
+/// Returns the words of a line without its sign, and the characters between them. Characters as people see them are kept
+/// together.
+fn words(line: &str) -> Vec<&str> {
+    let text = line.get(1..).unwrap_or_default();
+    let is_word = |cluster: &str| cluster.starts_with(|first: char| first.is_alphanumeric() || first == '_');
+    let mut words = Vec::new();
+    let mut start = 0;
+    let mut clusters = text.grapheme_indices(true).peekable();
+    while let Some((index, cluster)) = clusters.next() {
+        let next = clusters.peek();
+        if is_word(cluster) && next.is_some_and(|(_, next)| is_word(next)) {
+            continue;
+        }
+        let end = next.map_or(text.len(), |(next, _)| *next).max(index);
+        words.extend(text.get(start..end));
+        start = end;
     }
-    Line::new(sign, face)
-        .and(part(0, before), face)
-        .and(part(before, end), face.and(Face::REVERSED))
-        .and(part(end, characters.len()), face)
+    words
+}
+
+/// Returns some of the words of a line.
+fn text(words: &[&str], range: Range<usize>) -> String {
+    words.get(range).unwrap_or_default().concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Returns the lines of a diff, with angle brackets around what is marked.
+    fn marked(text: &str) -> Vec<String> {
+        let mark = |span: &crate::render::line::Span| {
+            if span.face.reversed { format!("<{}>", span.text) } else { span.text.clone() }
+        };
+        diff(text).iter().map(|line| line.spans().iter().map(mark).collect()).collect()
+    }
+
     #[test]
-    fn what_was_changed_within_a_line_is_marked() {
-        let text = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n-let total = 1;\n-\tgone\n+let total = 12;\n+\u{202e}new line\n";
-        let shown: Vec<String> = diff(text)
-            .iter()
-            .map(|line| {
-                let mark = |span: &crate::render::line::Span| {
-                    if span.face.reversed { format!("<{}>", span.text) } else { span.text.clone() }
-                };
-                line.spans().iter().map(mark).collect()
-            })
-            .collect();
-        let expected = [
-            "--- a/x",
-            "+++ b/x",
-            "@@ -1,2 +1,2 @@",
-            " same",
-            "-let total = 1;",
-            "-    gone",
-            "+let total = 1<2>;",
-            "+\\u{202e}new line",
+    fn changed_words_within_a_line_are_marked() {
+        let cases: [(&str, &[&str]); 8] = [
+            ("-let total = 1;\n+let total = 12;\n", &["-let total = <1>;", "+let total = <12>;"]),
+            ("-a(x, y, z)\n+b(x, y, w)\n", &["-<a>(x, y, <z>)", "+<b>(x, y, <w>)"]),
+            ("-one two\n+one big two\n", &["-one two", "+one <big >two"]),
+            ("-\tgone\n+\u{202e}new line\n", &["-    gone", "+\\u{202e}new line"]),
+            // The first of each are compared, whatever follows.
+            ("-same a\n+same b\n+more\n", &["-same <a>", "+same <b>", "+more"]),
+            ("-same a\n-less\n+same b\n", &["-same <a>", "-less", "+same <b>"]),
+            ("+only\n-gone\n", &["+only", "-gone"]),
+            ("-cafe\u{301} is here\n+cafe is here\n", &["-<cafe\u{301}> is here", "+<cafe> is here"]),
         ];
-        assert_eq!(shown, expected);
-        assert_eq!(diff("-a\n+b\n").len(), 2);
+        for (text, expected) in cases {
+            assert_eq!(marked(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn heads_and_unchanged_lines_have_no_marks() {
+        let text = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n--- a\n+++ b\n";
+        assert_eq!(marked(text), text.lines().collect::<Vec<_>>());
         assert_eq!(diff(""), [Line::default()]);
+    }
+
+    #[test]
+    fn long_lines_and_long_diffs_are_shown_without_marks() {
+        let long = format!("-{}\n+{}b\n", "a ".repeat(MAX_LINE_CHARS), "a ".repeat(MAX_LINE_CHARS));
+        let shown = marked(&long);
+        assert!(shown.iter().all(|line| line.ends_with('…') && !line.contains('<')), "{shown:?}");
+        let many: String = (0..MAX_PAIRS + 10).map(|_| "-x = 1\n+x = 2\n").collect();
+        let shown = marked(&many);
+        assert_eq!(shown.len(), 2 * (MAX_PAIRS + 10));
+        assert_eq!(shown.iter().filter(|line| line.contains('<')).count(), 2 * MAX_PAIRS);
     }
 }

@@ -39,8 +39,8 @@ pub(crate) enum Colour {
     Cyan,
 }
 
-/// How many colours a terminal can show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// How many colours a terminal can show, and on which background if that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// None, and no other look either.
     Plain,
@@ -48,6 +48,8 @@ pub(crate) enum Depth {
     Monochrome,
     /// Those of the user's palette.
     Sixteen,
+    OnDark,
+    OnLight,
 }
 
 impl Face {
@@ -104,14 +106,17 @@ impl Face {
 
 impl Colour {
     fn parameters(self, depth: Depth) -> Option<String> {
-        let own = match self {
-            _ if depth <= Depth::Monochrome => return None,
-            Self::Red => "31",
-            Self::Green => "32",
-            Self::Yellow => "33",
-            Self::Blue => "34",
-            Self::Magenta => "35",
-            Self::Cyan => "36",
+        let own = match (self, depth) {
+            (_, Depth::Plain | Depth::Monochrome) => return None,
+            (Self::Red, _) => "31",
+            (Self::Green, _) => "32",
+            // Yellow and cyan are faint on white in most palettes, and blue on black.
+            (Self::Yellow, Depth::OnLight) => "35",
+            (Self::Yellow, _) => "33",
+            (Self::Blue, Depth::OnDark) => "94",
+            (Self::Blue, _) | (Self::Cyan, Depth::OnLight) => "34",
+            (Self::Magenta, _) => "35",
+            (Self::Cyan, _) => "36",
         };
         Some(own.to_owned())
     }
@@ -244,6 +249,17 @@ mod tests {
         let shown = [Depth::Plain, Depth::Monochrome, Depth::Sixteen]
             .map(|depth| line.to_terminal(depth).replace('\x1b', "^"));
         assert_eq!(shown, ["abc", "^[1ma^[0mbc", "^[1;31ma^[0m^[36mb^[0mc"]);
+    }
+
+    #[test]
+    fn colours_can_be_read_on_their_background() {
+        let colours = [Colour::Yellow, Colour::Blue, Colour::Cyan];
+        let shown = |depth| colours.map(|colour| Line::new("a", Face::coloured(colour)).to_terminal(depth));
+        let coded = |codes: [&str; 3]| codes.map(|code| format!("\x1b[{code}ma\x1b[0m"));
+        assert_eq!(shown(Depth::Sixteen), coded(["33", "34", "36"]));
+        assert_eq!(shown(Depth::OnDark), coded(["33", "94", "36"]));
+        assert_eq!(shown(Depth::OnLight), coded(["35", "34", "34"]));
+        assert_eq!(shown(Depth::Monochrome), ["a", "a", "a"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pintle_agent::{EventKind, SessionEvent};
 
-use super::activity::Activity;
+use super::activity::{Activity, MAX_LINES};
 use super::live_region::{LiveRegion, TerminalSize};
 use super::style::Style;
 use super::subagent_names::{SubagentNames, belongs_to_session, call_key_of};
@@ -106,8 +106,13 @@ impl LiveView {
     fn lines(&self, frame: Frame) -> Vec<String> {
         match &self.activity {
             Some(activity) if self.is_animated() => {
-                let lines = activity.lines(frame.now, frame.size).into_iter();
-                lines.map(|line| line.to_terminal(self.style.depth())).collect()
+                let columns = frame.size.columns.saturating_sub(1);
+                let mut lines = activity.lines(frame.now, frame.size);
+                // One row is left for the transcript.
+                let rows = frame.size.rows.saturating_sub(1).min(MAX_LINES);
+                let room = rows.saturating_sub(lines.len());
+                lines.extend(activity.plan_lines(room).into_iter().map(|line| line.truncated(columns)));
+                lines.iter().map(|line| line.to_terminal(self.style.depth())).collect()
             }
             Some(_) | None => Vec::new(),
         }

@@ -35,6 +35,8 @@ pub(crate) struct Markdown {
     is_continued: bool,
     code: Option<Code>,
     table: Option<Table>,
+    /// Whether lines are shown as they were written.
+    is_raw: bool,
 }
 
 /// Code block that has not ended.
@@ -45,6 +47,11 @@ struct Code {
 }
 
 impl Markdown {
+    /// Returns a formatter that shows lines as they were written, only sanitized, and nothing before its end.
+    pub(crate) fn raw() -> Self {
+        Self { is_raw: true, ..Self::default() }
+    }
+
     /// Takes the next piece, and returns the rows that are final.
     pub(crate) fn push(&mut self, piece: &str, columns: usize) -> Vec<Line> {
         let mut sanitized = String::new();
@@ -64,14 +71,14 @@ impl Markdown {
             self.end_line(columns, &mut rows);
         }
         rows.extend(self.table.take().into_iter().flat_map(|table| table.rows(columns)));
-        *self = Self::default();
+        *self = Self { is_raw: self.is_raw, ..Self::default() };
         rows
     }
 
     /// Returns the rows of what has not ended, as they would look now.
     pub(crate) fn preview(&self, columns: usize) -> Vec<Line> {
         let mut rows = self.table.as_ref().map(|table| table.rows(columns)).unwrap_or_default();
-        if self.pending.is_empty() {
+        if self.pending.is_empty() || self.is_raw {
             return rows;
         }
         if let Some(code) = &self.code {
@@ -110,6 +117,10 @@ impl Markdown {
     fn end_line(&mut self, columns: usize, rows: &mut Vec<Line>) {
         let line = std::mem::take(&mut self.pending);
         let is_continued = std::mem::take(&mut self.is_continued);
+        if self.is_raw {
+            rows.push(Line::plain(expand_tabs(&line)));
+            return;
+        }
         if let Some(code) = &mut self.code {
             let is_end = !is_continued && code.fence.is_closed_by(&line);
             let shown = match is_end {

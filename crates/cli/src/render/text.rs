@@ -16,7 +16,7 @@ use super::sanitize::diff_lines;
 use super::style::{Highlight, Style};
 use super::subagent_names::{SubagentNames, call_key_of};
 use super::word_wrap::WordWrapper;
-use super::{Footer, Header, note, summary, width};
+use super::{Footer, Header, note, plan, summary, width};
 
 /// Maximum number of lines shown per diff.
 const DIFF_LINES: usize = 120;
@@ -124,8 +124,8 @@ impl TextView {
         match &event.kind {
             EventKind::AssistantTextDelta { delta } => self.text(Block::Text, delta),
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
-            EventKind::ToolCallStart { call_id, arguments, .. } => {
-                self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
+            EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
+                self.calls.insert(call_key_of(event, call_id), plan::subject(tool_name, arguments));
                 String::new()
             }
             EventKind::ToolCallEnd { call_id, .. } => {

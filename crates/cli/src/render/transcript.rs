@@ -10,6 +10,7 @@ use pintle_tools::FileChange;
 use super::call::{CompletedCall, MAX_LINE_CHARS};
 use super::line::{Colour, Face, Line};
 use super::markdown::Markdown;
+use super::plan::{self, Plan};
 use super::subagent_names::{SubagentNames, call_key_of, qualified_name};
 use super::wrap::{self, Margins, expand_tabs};
 use super::{diff, note, sanitize, summary};
@@ -23,16 +24,23 @@ const DIFF_LINES: usize = 40;
 /// Rows of an input that are shown. The user knows the rest.
 const INPUT_ROWS: usize = 20;
 
+/// Width of a plain transcript: no line that is shown is longer.
+const PLAIN_COLUMNS: usize = 1 << 20;
+
 /// Formats the events of a session and its subagents.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     columns: usize,
+    /// Whether lines are read aloud or by other programs: they are as long as they are, with words instead of marks.
+    is_plain: bool,
     markdown: Markdown,
     /// Subjects of the running calls by call key.
     calls: HashMap<String, String>,
     subagents: SubagentNames,
     /// Events of subagents that wait for the end of the text, with the name of the subagent.
     deferred: Vec<(String, SessionEvent)>,
+    /// Newest plan of the session, until it is shown.
+    plan: Option<Plan>,
     last: Block,
     lines: Vec<Line>,
 }
@@ -51,12 +59,23 @@ enum Block {
 impl Transcript {
     /// Creates an empty transcript of this width.
     pub(crate) fn new(columns: usize) -> Self {
+        Self::with(columns, false, Markdown::default())
+    }
+
+    /// Creates an empty transcript of lines that are not broken, with words instead of marks.
+    pub(crate) fn plain() -> Self {
+        Self::with(PLAIN_COLUMNS, true, Markdown::raw())
+    }
+
+    fn with(columns: usize, is_plain: bool, markdown: Markdown) -> Self {
         Self {
             columns,
-            markdown: Markdown::default(),
+            is_plain,
+            markdown,
             calls: HashMap::new(),
             subagents: SubagentNames::default(),
             deferred: Vec::new(),
+            plan: None,
             last: Block::Start,
             lines: Vec::new(),
         }
@@ -64,7 +83,9 @@ impl Transcript {
 
     /// Sets the width of the lines to come.
     pub(crate) fn resize(&mut self, columns: usize) {
-        self.columns = columns;
+        if !self.is_plain {
+            self.columns = columns;
+        }
     }
 
     /// Returns whether nothing has been said.
@@ -105,12 +126,16 @@ impl Transcript {
 
     /// Appends a labelled line, such as `[warning] …`.
     pub(crate) fn note(&mut self, label: &str, text: &str) {
+        let label = summary::one_line(label, MAX_LINE_CHARS);
         let text = format!("[{label}] {}", summary::one_line(text, 4 * MAX_LINE_CHARS));
         self.line(&Line::new(text, Face::DIM));
     }
 
     /// Appends a line about a failure.
     pub(crate) fn failure(&mut self, message: &str) {
+        if self.is_plain {
+            return self.note("failed", message);
+        }
         let message = summary::one_line(message, 4 * MAX_LINE_CHARS);
         self.line(&Line::new("✗ ", Face::coloured(Colour::Red)).and(message, Face::PLAIN));
     }
@@ -142,13 +167,18 @@ impl Transcript {
             EventKind::SteeringInjected { content } => self.input(content, Face::PLAIN),
             EventKind::AssistantTextDelta { delta } => self.text(delta),
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
-            EventKind::ToolCallStart { call_id, arguments, .. } => {
-                self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
+            EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
+                self.plan = Plan::of(tool_name, arguments).or(self.plan.take());
+                self.calls.insert(call_key_of(event, call_id), plan::subject(tool_name, arguments));
             }
             EventKind::ToolCallEnd { call_id, .. } => {
                 let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
                 self.call(None, &subject, &event.kind);
+                if self.plan.as_ref().is_some_and(Plan::is_complete) {
+                    self.plan();
+                }
             }
+            EventKind::ProcessingEnd { .. } => self.plan(),
             EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
                 self.subagent_lifecycle(None, &event.kind);
             }
@@ -168,8 +198,8 @@ impl Transcript {
 
     fn subagent_event(&mut self, agent: &str, event: &SessionEvent) {
         match &event.kind {
-            EventKind::ToolCallStart { call_id, arguments, .. } => {
-                self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
+            EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
+                self.calls.insert(call_key_of(event, call_id), plan::subject(tool_name, arguments));
             }
             EventKind::ToolCallEnd { call_id, .. } => {
                 let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
@@ -248,7 +278,7 @@ impl Transcript {
         if let Some(agent) = agent {
             head.push(format!("[{}] ", summary::one_line(agent, MAX_LINE_CHARS)), Face::DIM);
         }
-        head.append(call.head(true));
+        head.append(call.head(!self.is_plain));
         self.separate(Block::Lines);
         self.lines.push(head.truncated(self.columns));
         self.below(call.output_lines().iter().map(|line| Line::new(expand_tabs(line), Face::DIM)));
@@ -266,6 +296,13 @@ impl Transcript {
             lines.push(Line::new(format!("… {more}"), Face::DIM));
         }
         self.below(lines);
+    }
+
+    /// Appends the plan as it is now, once.
+    fn plan(&mut self) {
+        let Some(plan) = self.plan.take() else { return };
+        self.separate(Block::Lines);
+        self.below(plan.lines());
     }
 
     /// Adds a blank line if the next part needs one.

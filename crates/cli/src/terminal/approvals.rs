@@ -1,10 +1,13 @@
 //! Calls that wait for approval: what they would do, and the keys that decide.
 
+mod words;
+
 use std::sync::Arc;
 
 use pintle_agent::{ApprovalRequest, Decision};
 use pintle_tools::SandboxSide;
 
+pub(crate) use self::words::Answer;
 use super::editor::{Editor, Handled};
 use super::keys::{Key, KeyCode};
 use crate::approve::{self, Detail};
@@ -47,7 +50,7 @@ pub(crate) struct Decided {
 }
 
 /// Whether two requests are the same one.
-fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
+pub(crate) fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
     let session = |request: &ApprovalRequest| request.origin.as_ref().map(|origin| origin.session_id.clone());
     one.call_id == other.call_id && one.fingerprint == other.fingerprint && session(one) == session(other)
 }
@@ -77,6 +80,11 @@ impl Approvals {
         new
     }
 
+    /// Returns how many calls wait.
+    pub(crate) fn len(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Returns whether no call waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
@@ -97,7 +105,8 @@ impl Approvals {
         self.is_focused = is_focused && !self.pending.is_empty();
     }
 
-    fn shown(&self) -> Option<&Arc<ApprovalRequest>> {
+    /// Returns the call that is shown.
+    pub(crate) fn shown(&self) -> Option<&Arc<ApprovalRequest>> {
         self.pending.get(self.selected)
     }
 
@@ -138,13 +147,12 @@ impl Approvals {
         if key.modifiers.ctrl || key.modifiers.alt {
             return None;
         }
-        let once =
-            |decision: Decision| Some(Decided { request: request.clone(), decision, rules: Vec::new() });
         match character {
-            'y' => once(Decision::Approve),
-            'n' => once(Decision::Deny { reason: Some("the user said no".to_owned()) }),
+            'y' => Some(once(&request, Decision::Approve)),
+            'n' => Some(once(&request, denial(""))),
             'i' if request.sandbox == Some(SandboxSide::Outside) => {
-                once(Decision::Change { arguments: approve::inside(&request.arguments) })
+                let arguments = approve::inside(&request.arguments);
+                Some(once(&request, Decision::Change { arguments }))
             }
             's' if !request.suggested_rules.is_empty() => {
                 Some(Decided { rules: request.suggested_rules.clone(), decision: Decision::Approve, request })
@@ -173,19 +181,7 @@ impl Approvals {
                 }
                 Some(Decided { request, decision: Decision::Approve, rules: vec![rule] })
             }
-            Asking::Words(mut editor) => {
-                let words = editor.take().trim().to_owned();
-                let reason = if words.is_empty() {
-                    "the user said no".to_owned()
-                } else {
-                    format!("the user says: {words}")
-                };
-                Some(Decided {
-                    request,
-                    decision: Decision::Deny { reason: Some(reason) },
-                    rules: Vec::new(),
-                })
-            }
+            Asking::Words(mut editor) => Some(once(&request, denial(editor.take().trim()))),
             Asking::Decision => None,
         }
     }
@@ -222,10 +218,22 @@ impl Approvals {
     }
 }
 
+/// Returns a decision on this call only.
+fn once(request: &Arc<ApprovalRequest>, decision: Decision) -> Decided {
+    Decided { request: Arc::clone(request), decision, rules: Vec::new() }
+}
+
+/// Returns a denial, with the user's words if there are some.
+fn denial(words: &str) -> Decision {
+    let reason =
+        if words.is_empty() { "the user said no".to_owned() } else { format!("the user says: {words}") };
+    Decision::Deny { reason: Some(reason) }
+}
+
 fn head(request: &ApprovalRequest, index: usize, count: usize, columns: usize) -> Vec<Line> {
     let mut head = Line::new("? ", Face::coloured(Colour::Yellow));
-    head.push(approve::title(request), Face::BOLD);
-    head.push(format!(" ({})", request.reason), Face::PLAIN);
+    head.push(in_one_line(&approve::title(request)), Face::BOLD);
+    head.push(format!(" ({})", in_one_line(&request.reason)), Face::PLAIN);
     if count > 1 {
         head.push(format!(" [{} of {count}]", index + 1), Face::DIM);
     }
@@ -251,6 +259,16 @@ fn details(request: &ApprovalRequest, columns: usize) -> Vec<Line> {
 /// Returns a line with what is hidden in it made visible: it matters what runs.
 fn verbatim(line: &str) -> Line {
     Line::plain(expand_tabs(&escape_hidden(line)))
+}
+
+/// Returns the rules that would be added, with what is hidden in them made visible.
+fn rules(request: &ApprovalRequest) -> String {
+    in_one_line(&request.suggested_rules.join(", "))
+}
+
+/// Returns a text with what is hidden in it made visible, also line ends.
+fn in_one_line(text: &str) -> String {
+    expand_tabs(&escape_hidden(text)).replace('\n', "\\n")
 }
 
 /// Returns the first and the last rows, with the number of those between.
@@ -285,7 +303,7 @@ fn choices(request: &ApprovalRequest, is_focused: bool) -> Line {
         choice("i", "inside instead");
     }
     if !request.suggested_rules.is_empty() {
-        choice("s", &format!("for this session: {}", request.suggested_rules.join(", ")));
+        choice("s", &format!("for this session: {}", rules(request)));
         choice("e", "edit that");
     }
     choice("n", "no");

@@ -1,5 +1,6 @@
 //! State of the conversation. Pure: keys, events and time go in, lines to print, the live region and effects come out.
 
+mod plain;
 mod region;
 
 use std::sync::Arc;
@@ -7,7 +8,9 @@ use std::time::Duration;
 
 use pintle_agent::{ApprovalRequest, EventKind, SessionEvent};
 
+use self::plain::Plain;
 use super::approvals::{self, Approvals, Decided};
+use super::attention::Doing;
 use super::commands::{self, Called};
 use super::completion::{self, Files, Kind, Menu};
 use super::editor::{Editor, Handled};
@@ -86,6 +89,8 @@ pub(crate) struct Conversation {
     is_running: bool,
     /// Until when another Ctrl+C leaves.
     leaving: Option<Duration>,
+    /// Present if the conversation is in lines, without a region.
+    plain: Option<Plain>,
 }
 
 impl Conversation {
@@ -109,6 +114,7 @@ impl Conversation {
             hint: None,
             is_running: false,
             leaving: None,
+            plain: None,
         }
     }
 
@@ -121,7 +127,9 @@ impl Conversation {
     /// Takes an event of the session or of a subagent.
     pub(crate) fn event(&mut self, event: &SessionEvent, now: Duration) {
         let subagent = self.transcript.subagent_of(event);
-        self.transcript.event(event, subagent.as_deref());
+        if event.depth > 0 || !self.is_known(&event.kind) {
+            self.transcript.event(event, subagent.as_deref());
+        }
         self.activity.event(event, subagent.as_deref(), now);
         self.state_event(event);
     }
@@ -139,7 +147,11 @@ impl Conversation {
         }
         match &event.kind {
             EventKind::UserInput { .. } => self.is_running = true,
-            EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => self.is_running = false,
+            EventKind::ProcessingEnd { .. } => {
+                self.is_running = false;
+                self.say_ready();
+            }
+            EventKind::SessionEnd { .. } => self.is_running = false,
             EventKind::ProjectLoaded(project) => {
                 let documents = project.documents.iter();
                 self.instructions =
@@ -164,7 +176,11 @@ impl Conversation {
     /// able to see it.
     pub(crate) fn set_approvals(&mut self, pending: Vec<Arc<ApprovalRequest>>) {
         let is_writing = !self.editor.is_empty();
-        for request in self.approvals.set(pending, is_writing) {
+        let new = self.approvals.set(pending, is_writing);
+        if self.is_plain() {
+            return self.ask();
+        }
+        for request in new {
             let columns = region::columns(self.size);
             if let Some(rows) = approvals::long_details(&request, columns, self.size.rows / 4) {
                 self.transcript.rows(rows);
@@ -215,6 +231,9 @@ impl Conversation {
 
     /// Puts back what could not be sent, before what has been written since.
     pub(crate) fn restore(&mut self, text: &str) {
+        if self.is_plain() {
+            return self.forget(text);
+        }
         let since = self.editor.take();
         let between = if since.is_empty() { "" } else { "\n" };
         self.editor.set(&format!("{text}{between}{since}"));
@@ -222,6 +241,9 @@ impl Conversation {
 
     /// Shows a hint for a while.
     pub(crate) fn hint(&mut self, text: impl Into<String>, now: Duration) {
+        if self.is_plain() {
+            return self.transcript.note("pintle", &text.into());
+        }
         self.hint = Some((text.into(), now + HINT_TIME));
     }
 
@@ -229,6 +251,8 @@ impl Conversation {
     pub(crate) fn input(&mut self, input: Input, now: Duration) -> Vec<Effect> {
         match input {
             Input::Key(key) => self.key(key, now),
+            // The painter takes it.
+            Input::Background(_) => Vec::new(),
             Input::Paste(paste) if paste.dropped > 0 => {
                 let size = plural((paste.text.len() + paste.dropped) as u64, "byte");
                 let limit = plural(MAX_PASTE as u64, "byte");
@@ -503,10 +527,15 @@ impl Conversation {
         vec![Effect::Remember(text), said]
     }
 
+    /// Returns what the session does.
+    pub(crate) fn doing(&self) -> Doing {
+        Doing { is_running: self.is_running, waiting: self.approvals.len() }
+    }
+
     /// Returns how long it takes until the region changes with time alone; `None` if it does not.
     pub(crate) fn changes_in(&self, now: Duration) -> Option<Duration> {
         let hint = self.hint.as_ref().map(|(_, until)| until.saturating_sub(now));
-        let activity = self.activity.is_busy().then_some(TICK);
+        let activity = (self.activity.is_busy() && !self.is_plain()).then_some(TICK);
         hint.into_iter().chain(activity).min()
     }
 
@@ -515,7 +544,8 @@ impl Conversation {
         if self.hint.as_ref().is_some_and(|(_, until)| *until <= now) {
             self.hint = None;
         }
-        (self.transcript.take(), self.region(now))
+        let region = if self.is_plain() { Region::default() } else { self.region(now) };
+        (self.transcript.take(), region)
     }
 
     /// Returns what the keys do now.

@@ -40,6 +40,15 @@ impl Device {
     /// A failure if standard input is no terminal, or gone.
     pub(super) fn enter() -> Result<Self, Failure> {
         modes::enter().or_failed("cannot use the terminal")?;
+        Self::lines()
+    }
+
+    /// Begins to read, in the modes that the terminal has: it sends lines.
+    ///
+    /// # Errors
+    ///
+    /// A failure if there are no more pipes.
+    pub(super) fn lines() -> Result<Self, Failure> {
         let (sender, input) = mpsc::channel(PIECES);
         let (wake, woken) = pipe().or_failed("cannot read the terminal")?;
         let reader = std::thread::spawn(move || read(&woken, &sender));

@@ -21,10 +21,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::approvals::Decided;
+use super::attention::Attention;
 use super::conversation::{Conversation, Effect, FRAME};
 use super::device::Device;
 use super::history_file::HistoryFile;
 use super::keys::{Decoder, ESCAPE_DELAY};
+use super::lines::LineReader;
 use super::memory::{self, MemoryFile};
 use super::next::Next;
 use super::outside;
@@ -32,6 +34,7 @@ use super::pager::Pager;
 use super::painter::{Painter, Screen};
 use super::user_commands::{UserCommand, discover};
 use super::whole::whole;
+use crate::args::ConversationArgs;
 use crate::console::{self, Console};
 use crate::cost::CostTracker;
 use crate::explain;
@@ -79,6 +82,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) process_env: &'a ProcessEnv,
     /// Where inputs of before are kept, if anywhere.
     pub(crate) history: Option<HistoryFile>,
+    pub(crate) flags: &'a ConversationArgs,
     /// Whether a sandbox holds commands.
     pub(crate) has_sandbox: bool,
     /// Notices of other parts of the process.
@@ -114,6 +118,8 @@ pub(super) struct Driver<'a> {
     painter: Painter,
     console: Console,
     decoder: Decoder,
+    /// Instead of the decoder, in a conversation in lines.
+    lines: LineReader,
     doing: FuturesUnordered<Doing<'a>>,
     cost: CostTracker<'a>,
     began: Instant,
@@ -131,6 +137,7 @@ pub(super) struct Driver<'a> {
     pager: Option<Pager>,
     /// Text for the clipboard, with the next drawing.
     clipboard: Option<String>,
+    attention: Attention,
 }
 
 impl<'a> Driver<'a> {
@@ -139,6 +146,7 @@ impl<'a> Driver<'a> {
         surroundings: Surroundings<'a>,
         conversation: Conversation,
         screen: Screen,
+        attention: Attention,
     ) -> Self {
         let model = surroundings.model;
         Self {
@@ -148,6 +156,7 @@ impl<'a> Driver<'a> {
             painter: Painter::new(screen),
             console: Console::new(),
             decoder: Decoder::default(),
+            lines: LineReader::default(),
             doing: FuturesUnordered::new(),
             cost: CostTracker::new(model.catalog_entry(), model.catalog()),
             began: Instant::now(),
@@ -159,6 +168,7 @@ impl<'a> Driver<'a> {
             escape_at: None,
             pager: None,
             clipboard: None,
+            attention,
         }
     }
 
@@ -174,6 +184,9 @@ impl<'a> Driver<'a> {
         unfinished: Option<Run>,
         interrupts: &Interrupts,
     ) -> Result<Next, Failure> {
+        // Keys arrive as bytes otherwise, Ctrl+C among them.
+        let mut signals = self.conversation.is_plain().then(|| interrupts.take_over());
+        self.console.write(self.attention.question()).await?;
         let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
         let mut events = self.session.tree_events();
         // Events tell what becomes of it.
@@ -193,6 +206,12 @@ impl<'a> Driver<'a> {
             tokio::select! {
                 biased;
                 () = interrupts.first_signal() => break,
+                () = interrupted(&mut signals) => {
+                    for effect in self.conversation.interrupt_or_leave(self.began.elapsed()) {
+                        self.perform(effect, device).await?;
+                    }
+                    self.draw().await?;
+                }
                 piece = device.next() => match piece {
                     Some(piece) => self.typed(&piece, device).await?,
                     None => break,
@@ -217,6 +236,8 @@ impl<'a> Driver<'a> {
                 },
             }
         }
+        // From now on another one ends the process.
+        drop(signals);
         self.leave(&mut events).await?;
         // It has been shown.
         let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
@@ -247,6 +268,15 @@ impl<'a> Driver<'a> {
     }
 
     async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
+        self.attention.typed(self.began.elapsed());
+        if self.conversation.is_plain() {
+            for line in self.lines.push(piece) {
+                for effect in self.conversation.line(&line, self.began.elapsed()) {
+                    self.perform(effect, device).await?;
+                }
+            }
+            return self.draw().await;
+        }
         let inputs = self.decoder.push(piece);
         self.escape_at = self.decoder.is_within_sequence().then(|| Instant::now() + ESCAPE_DELAY);
         self.take_inputs(inputs, device).await
@@ -266,6 +296,10 @@ impl<'a> Driver<'a> {
         for input in inputs {
             if self.next.is_some() {
                 device.unread.push(input);
+                continue;
+            }
+            if let super::keys::Input::Background(background) = input {
+                self.painter.set_background(background);
                 continue;
             }
             if let Some(pager) = &mut self.pager {
@@ -412,6 +446,7 @@ impl<'a> Driver<'a> {
             let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
         })?;
         self.painter.forget();
+        self.attention.forget();
         self.resize().await
     }
 
@@ -514,6 +549,7 @@ impl<'a> Driver<'a> {
         if let Some(text) = self.clipboard.take() {
             output.push_str(&clipboard(&text));
         }
+        output.push_str(&self.attention.update(self.conversation.doing(), self.began.elapsed()));
         self.console.write(&output).await
     }
 }
@@ -546,6 +582,15 @@ async fn list_files(environment: &dyn ExecutionEnvironment) -> Vec<String> {
 /// Returns the output that has the terminal put a text on the clipboard, where it allows that (OSC 52).
 fn clipboard(text: &str) -> String {
     format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text))
+}
+
+/// Waits for Ctrl+C, if it arrives as a signal.
+async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>>) {
+    match signals {
+        // The sender lives as long as the receiver is wanted.
+        Some(signals) => drop(signals.recv().await),
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until a time, or forever.

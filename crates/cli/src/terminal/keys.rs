@@ -5,7 +5,7 @@
 //! nothing has followed for [`ESCAPE_DELAY`].
 //!
 //! Understood are the sequences of xterm and its relatives, including `modifyOtherKeys`, and those of the [kitty keyboard
-//! protocol]. What is unknown is dropped, also answers to questions about the terminal.
+//! protocol]. What is unknown is dropped, also answers to questions about the terminal other than the one for its background.
 //!
 //! [kitty keyboard protocol]: https://sw.kovidgoyal.net/kitty/keyboard-protocol/
 
@@ -32,6 +32,15 @@ pub(crate) enum Input {
     Key(Key),
     /// Text that was pasted, with `\n` as line end.
     Paste(Paste),
+    /// Answer to the question for the colour of the background.
+    Background(Background),
+}
+
+/// Brightness of the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Background {
+    Dark,
+    Light,
 }
 
 /// Key with its modifiers.
@@ -183,7 +192,9 @@ impl Decoder {
 
     /// Returns whether the bytes so far end within a sequence that begins with Escape.
     pub(crate) fn is_within_sequence(&self) -> bool {
-        self.paste.is_none() && self.pending.first() == Some(&ESCAPE)
+        // An answer has an end, however long it takes: nobody types it.
+        let is_answer = self.pending.starts_with(sequence::BACKGROUND);
+        self.paste.is_none() && self.pending.first() == Some(&ESCAPE) && !is_answer
     }
 
     /// Ends an open sequence, since nothing has followed: Escape alone is the key.
@@ -262,7 +273,7 @@ fn decode_escape(bytes: &[u8], rest: &[u8]) -> Step {
             Step::Decoded(length, input) => {
                 let input = input.map(|input| match input {
                     Input::Key(key) => Input::Key(key.with_alt()),
-                    paste @ Input::Paste(_) => paste,
+                    other @ (Input::Paste(_) | Input::Background(_)) => other,
                 });
                 Step::Decoded(1 + length, input)
             }

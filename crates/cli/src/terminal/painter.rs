@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 
 use crate::render::TerminalSize;
 use crate::render::{Depth, Line};
+use crate::terminal::keys::Background;
 
 /// Size and capabilities of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) struct Screen {
     pub(crate) depth: Depth,
     /// Whether rows are broken anew when the width changes.
     pub(crate) reflows: bool,
+    /// Whether the cursor can be moved. Otherwise only lines are printed, as text.
+    pub(crate) moves: bool,
 }
 
 /// Rows of the live region, from the top, and the cursor in it.
@@ -76,9 +79,23 @@ impl Painter {
         self.screen.depth
     }
 
+    /// Takes the background of the terminal, if colours are shown. Rows whose look changes are drawn again with the next
+    /// update.
+    pub(crate) fn set_background(&mut self, background: Background) {
+        if !matches!(self.screen.depth, Depth::Plain | Depth::Monochrome) {
+            self.screen.depth = match background {
+                Background::Dark => Depth::OnDark,
+                Background::Light => Depth::OnLight,
+            };
+        }
+    }
+
     /// Returns the output that prints lines above the region and draws the region as it is now. Both must be narrower than
     /// the screen, and the region less tall.
     pub(crate) fn paint(&mut self, printed: &[Line], region: &Region) -> String {
+        if !self.screen.moves {
+            return printed.iter().map(|line| line.to_terminal(Depth::Plain) + "\n").collect();
+        }
         let mut out = String::new();
         self.shorten(region.rows.len(), &mut out);
         let room = self.screen.size.rows.saturating_sub(self.rows.len()).max(1);
@@ -112,6 +129,9 @@ impl Painter {
 
     /// Returns the output that erases the region and leaves the cursor in its place.
     pub(crate) fn erase(&mut self) -> String {
+        if !self.screen.moves {
+            return String::new();
+        }
         let mut out = String::new();
         self.move_to(0, 0, &mut out);
         out.push_str(ERASE_BELOW);

@@ -1,8 +1,9 @@
 //! The whole conversation, with complete arguments and results, for the pager.
 
 use pintle_agent::{Turn, TurnKind};
+use pintle_llm::ContentPart;
 
-use crate::render::{Colour, Face, Line, Markdown, expand_tabs, sanitize};
+use crate::render::{Colour, Face, Line, Markdown, expand_tabs, image_data_label, sanitize};
 
 /// Columns before arguments and results.
 const INDENT: &str = "    ";
@@ -46,6 +47,7 @@ fn turn_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
         let face = if result.is_error { Face::coloured(Colour::Red) } else { Face::coloured(Colour::Green) };
         lines.push(Line::new(if result.is_error { "✗" } else { "✓" }, face));
         lines.extend(indented(&result.text()));
+        lines.extend(result.images.iter().flat_map(|image| indented(&image_data_label(image))));
     }
 }
 
@@ -57,6 +59,11 @@ fn text_lines(turn: &Turn, columns: usize, lines: &mut Vec<Line>) {
             let sign = if index == 0 { "› " } else { "  " };
             let sign = Line::new(sign, Face::coloured(Colour::Cyan));
             lines.push(sign.and(expand_tabs(line), Face::BOLD));
+        }
+        for part in &turn.item.content {
+            if let ContentPart::Image(image) = part {
+                lines.extend(indented(&image_data_label(image)));
+            }
         }
         return;
     }

@@ -272,3 +272,48 @@ fn a_conversation_needs_a_terminal() {
     let mistyped = run(&mut pintle(&["sesions"]));
     assert!(mistyped.code == Some(2) && mistyped.stderr.contains("sessions"), "{mistyped:?}");
 }
+
+#[test]
+fn title_and_notifications_follow_the_turn() {
+    let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\n\
+                 arguments = { command = \"until test -e go; do sleep 0.02; done\", timeout_ms = 600000 }\n\
+                 [[turn]]\ntext = \"Done.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let name = harness.directory.path().file_name().unwrap().to_str().unwrap().to_owned();
+    let title = |state: &str| format!("\u{1b}]2;{name}: {state}\u{7}");
+    let mut terminal = Terminal::start(&chat(&harness, &["--notify", "osc9", "go"]));
+    terminal.wait_for_text("shell until test -e go");
+    // Whoever has not typed for so long looks elsewhere.
+    terminal.wait_for("six seconds", |screen| screen.contains("done 6 s"));
+    std::fs::write(harness.path("go"), "").unwrap();
+    terminal.wait_for_text("Done.");
+    terminal.wait_for("the end of the turn", |screen| !screen.contains("Esc interrupts"));
+    terminal.type_keys("/quit\r");
+    let (code, screen, output) = terminal.finish();
+    assert_eq!(code, Some(0), "{screen}");
+    let mut rest = output.as_str();
+    let notified = "\u{1b}]9;pintle: ready\u{7}".to_owned();
+    for expected in ["\u{1b}[22;0t".to_owned(), title("ready"), title("works"), title("ready"), notified] {
+        rest = rest.split_once(&expected).unwrap_or_else(|| panic!("{expected:?} is missing: {output:?}")).1;
+    }
+    assert_eq!(output.matches("\u{1b}]9;").count(), 1, "{output:?}");
+    assert_eq!(output.matches("\u{1b}[23;0t").count(), 1, "{output:?}");
+}
+
+#[test]
+fn multiplexers_get_neither_title_nor_notifications() {
+    for (variable, value) in
+        [("TMUX", "/tmp/tmux-0/default,1,0"), ("STY", "1.pts"), ("TERM", "screen-256color")]
+    {
+        let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
+        let mut terminal = Terminal::start(chat(&harness, &["go"]).env(variable, value));
+        terminal.wait_for_text("Done.");
+        terminal.type_keys("/quit\r");
+        let (code, screen, output) = terminal.finish();
+        assert_eq!(code, Some(0), "{screen}");
+        assert!(
+            !output.contains("\u{1b}]") && !output.contains(";0t") && !output.contains('\u{7}'),
+            "{output:?}"
+        );
+    }
+}

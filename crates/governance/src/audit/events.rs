@@ -179,6 +179,7 @@ impl Events {
             exit_code,
             duration_ms,
             changes,
+            images: _,
         } = kind
         else {
             return;

@@ -290,12 +290,24 @@ fn segments_and_retries_keep_their_order() {
     let kinds = harness.kinds();
     assert_eq!(
         kinds[3..],
-        ["REASONING_START", "REASONING_END", "ASSISTANT_TEXT_START", "ASSISTANT_TEXT_END", "WARNING"]
+        [
+            "REASONING_START",
+            "REASONING_END",
+            "ASSISTANT_TEXT_START",
+            "ASSISTANT_TEXT_END",
+            "WARNING",
+            "MODEL_RETRYING"
+        ]
     );
     let reported = EventKind::AssistantTextEnd { text: "t".into(), interrupted: true };
     assert!(harness.events.contains(&reported));
-    let EventKind::Warning { message } = harness.events.last().unwrap() else { panic!("{kinds:?}") };
+    let [.., EventKind::Warning { message }, EventKind::ModelRetrying { attempt: 2, delay_ms: 1500, error }] =
+        harness.events.as_slice()
+    else {
+        panic!("{kinds:?}")
+    };
     assert!(message.starts_with("model call failed, retry 2 in 1.5 s: "), "{message}");
+    assert_eq!(error.kind, ErrorKind::Server);
 }
 
 #[test]

@@ -287,6 +287,8 @@ fn subagent_calls_are_labelled() {
     [agent_1] ✓ shell c1 1.2 s
         one
     ⠹ wait {"agent_id":"agent_1"}
+    ⠹ agent_1 Look.
+    ✓ agent_2 answered Look.
     "#);
 }
 

@@ -3,7 +3,7 @@
 use pintle_agent::{EventKind, SessionEvent};
 
 use super::super::subagent_names::{call_key_of, qualified_name};
-use super::{Block, Detail, Highlight, MAX_LINE_CHARS, TextView, summary};
+use super::{Block, Detail, Highlight, MAX_LINE_CHARS, TextView, plan, summary};
 
 impl TextView {
     /// Returns the output for an event of a subagent, which is deferred while the session streams text.
@@ -43,8 +43,8 @@ impl TextView {
     }
 
     fn subagent_lines(&mut self, agent: &str, event: &SessionEvent) -> String {
-        if let EventKind::ToolCallStart { call_id, arguments, .. } = &event.kind {
-            self.calls.insert(call_key_of(event, call_id), summary::arguments(arguments));
+        if let EventKind::ToolCallStart { call_id, tool_name, arguments, .. } = &event.kind {
+            self.calls.insert(call_key_of(event, call_id), plan::subject(tool_name, arguments));
             String::new()
         } else if let EventKind::ToolCallEnd { call_id, .. } = &event.kind {
             let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();

@@ -74,7 +74,8 @@ impl Conversation {
         if !rows.is_empty() || !self.transcript.is_empty() {
             rows.push(Line::default());
         }
-        let activity = self.activity.lines(now, size);
+        let mut activity = self.activity.lines(now, size);
+        activity.extend(self.activity.plan_lines(most / 2));
         if !activity.is_empty() {
             rows.extend(activity);
             rows.push(Line::default());

@@ -1,3 +1,7 @@
+mod plain;
+mod properties;
+mod rendering;
+
 use std::num::NonZero;
 
 use pintle_tools::Effect as ToolEffect;
@@ -31,7 +35,7 @@ impl Harness {
         Self {
             conversation: Conversation::new(size, History::default(), status),
             decoder: Decoder::default(),
-            painter: Painter::new(Screen { size, depth: Depth::Sixteen, reflows: false }),
+            painter: Painter::new(Screen { size, depth: Depth::Sixteen, reflows: false, moves: true }),
             screen: vt100::Parser::new(cells(rows), cells(columns), 1_000),
             now: Duration::ZERO,
             effects: Vec::new(),

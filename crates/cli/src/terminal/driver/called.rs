@@ -32,6 +32,16 @@ const KEYS: [(&str, &str); 16] = [
     ("Ctrl+C", "clear the input; twice, leave"),
 ];
 
+/// Lines of a conversation in lines, and what they do.
+const LINES: [(&str, &str); 6] = [
+    ("any line", "send it; while a turn runs, steer it"),
+    ("a line that ends with \\", "is continued by the next one"),
+    ("!COMMAND", "run a command; the model sees it with your next message"),
+    ("yes, session, no, no WORDS", "decide on a call that waits"),
+    ("Ctrl+C", "interrupt the turn; twice, leave"),
+    ("Ctrl+D", "leave"),
+];
+
 /// Asks for the instructions of a project.
 const INIT: &str = "Look at this project and write the instructions that a new colleague would need into `AGENTS.md` at its \
                     root: how it is built, tested and run, how its code is organized, and conventions that are not obvious. \
@@ -55,7 +65,7 @@ impl Driver<'_> {
             Command::Effort => self.effort(arguments),
             Command::Export => return self.export(arguments),
             Command::Fork => self.fork(arguments),
-            Command::Help => Ok(help()),
+            Command::Help => Ok(help(self.conversation.is_plain())),
             Command::Init => {
                 self.say(INIT.to_owned());
                 Ok(Vec::new())
@@ -214,8 +224,9 @@ fn labelled(label: &str, text: impl Into<String>) -> Line {
     Line::new(format!("{label}: "), Face::BOLD).and(text, Face::PLAIN)
 }
 
-fn help() -> Vec<Line> {
-    let keys = KEYS.iter().map(|(keys, meaning)| (format!("  {keys}"), (*meaning).to_owned()));
+fn help(is_plain: bool) -> Vec<Line> {
+    let keys: &[(&str, &str)] = if is_plain { &LINES } else { &KEYS };
+    let keys = keys.iter().map(|(keys, meaning)| (format!("  {keys}"), (*meaning).to_owned()));
     let commands = COMMANDS.iter().map(|(_, name, arguments, meaning)| {
         (format!("  /{name} {arguments}").trim_end().to_owned(), (*meaning).to_owned())
     });

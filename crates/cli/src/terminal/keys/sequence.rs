@@ -1,6 +1,9 @@
 //! Control sequences of terminals (ECMA-48), as far as keys send them.
 
-use super::{ESCAPE, Input, Key, KeyCode, MAX_SEQUENCE, Modifiers, Step};
+use super::{Background, ESCAPE, Input, Key, KeyCode, MAX_SEQUENCE, Modifiers, Step};
+
+/// Beginning of the answer to the question for the colour of the background.
+pub(super) const BACKGROUND: &[u8] = b"\x1b]11;";
 
 /// Decodes `ESC [ … final`.
 pub(super) fn control_sequence(bytes: &[u8]) -> Step {
@@ -44,13 +47,13 @@ pub(super) fn single_shift(bytes: &[u8]) -> Step {
     Step::Decoded(3, Some(Input::Key(Key::plain(code))))
 }
 
-/// Skips a string, such as `ESC ] … BEL` or `ESC P … ESC \`.
+/// Decodes or skips a string, such as `ESC ] … BEL` or `ESC P … ESC \`.
 pub(super) fn string(bytes: &[u8]) -> Step {
     let body = bytes.get(2..).unwrap_or_default();
     for (index, byte) in body.iter().enumerate().take(MAX_SEQUENCE) {
         match (byte, body.get(index + 1)) {
-            (0x07, _) => return Step::Decoded(3 + index, None),
-            (&ESCAPE, Some(b'\\')) => return Step::Decoded(4 + index, None),
+            (0x07, _) => return Step::Decoded(3 + index, background(bytes, 2 + index)),
+            (&ESCAPE, Some(b'\\')) => return Step::Decoded(4 + index, background(bytes, 2 + index)),
             (&ESCAPE, None) if index + 1 < MAX_SEQUENCE => return Step::Incomplete,
             (&ESCAPE, None) => return Step::TooLong(2 + index),
             // It was no string.
@@ -59,6 +62,25 @@ pub(super) fn string(bytes: &[u8]) -> Step {
         }
     }
     if body.len() > MAX_SEQUENCE { Step::TooLong(2 + MAX_SEQUENCE) } else { Step::Incomplete }
+}
+
+/// Returns the background that a string before `end` names, as in `11;rgb:ffff/ffff/ffff`.
+fn background(bytes: &[u8], end: usize) -> Option<Input> {
+    let colour = std::str::from_utf8(bytes.get(..end)?.strip_prefix(BACKGROUND)?).ok()?;
+    let channels = colour.strip_prefix("rgb:").or_else(|| colour.strip_prefix("rgba:"))?;
+    let mut channels = channels.split('/').map(channel);
+    let (red, green, blue) = (channels.next()??, channels.next()??, channels.next()??);
+    // Brightness as seen, in thousandths (ITU-R BT.601).
+    let brightness = (299 * red + 587 * green + 114 * blue) / 1_000;
+    let background = if brightness < 500 { Background::Dark } else { Background::Light };
+    Some(Input::Background(background))
+}
+
+/// Returns the value of a channel in thousandths of the largest one with as many digits.
+fn channel(digits: &str) -> Option<u32> {
+    let largest =
+        16_u32.checked_pow(digits.len().try_into().ok().filter(|count| (1..=4).contains(count))?)? - 1;
+    Some(u32::from_str_radix(digits, 16).ok()? * 1_000 / largest)
 }
 
 /// Returns how many of these bytes belong to a string, and whether it ends there; `None` if more bytes are needed to know.

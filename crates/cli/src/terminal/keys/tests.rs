@@ -80,7 +80,9 @@ fn what_is_no_key_is_dropped() {
         b"\x1b[99~",
         b"\x1bOz",
         b"\x1b]52;c;QQ==\x07",
-        b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
+        b"\x1b]10;rgb:ffff/ffff/ffff\x1b\\",
+        b"\x1b]11;rgb:ffff/ffff\x07",
+        b"\x1b]11;rgb:zzzz/fffff//\x07",
         b"\x1b[?62;22c",
         b"\x1bP1$r0m\x1b\\",
         b"\x1b_Gi=1;OK\x1b\\",
@@ -89,6 +91,26 @@ fn what_is_no_key_is_dropped() {
     ];
     for bytes in cases {
         assert_eq!(decode_all(bytes), [], "{:?}", String::from_utf8_lossy(bytes));
+    }
+}
+
+#[test]
+fn the_background_is_understood_and_never_typed() {
+    let cases = [
+        ("\x1b]11;rgb:ffff/ffff/ffff\x1b\\", Background::Light),
+        ("\x1b]11;rgb:fd/f6/e3\x07", Background::Light),
+        ("\x1b]11;rgba:0000/2b2b/3636/ffff\x07", Background::Dark),
+        ("\x1b]11;rgb:0/0/f\x07", Background::Dark),
+    ];
+    for (bytes, expected) in cases {
+        assert_eq!(decode_all(bytes.as_bytes()), [Input::Background(expected)], "{bytes:?}");
+        // However slowly it arrives.
+        let mut decoder = Decoder::default();
+        let (start, rest) = bytes.split_at(8);
+        assert_eq!(decoder.push(start.as_bytes()), []);
+        assert!(!decoder.is_within_sequence());
+        assert_eq!(decoder.flush(), []);
+        assert_eq!(decoder.push(rest.as_bytes()), [Input::Background(expected)], "{bytes:?}");
     }
 }
 

@@ -18,7 +18,7 @@ const SCROLLBACK: usize = 10_000;
 impl Terminal {
     fn new(rows: u16, columns: u16) -> Self {
         let size = TerminalSize { columns: columns.into(), rows: rows.into() };
-        let screen = Screen { size, depth: Depth::Sixteen, reflows: false };
+        let screen = Screen { size, depth: Depth::Sixteen, reflows: false, moves: true };
         let parser = vt100::Parser::new(cells(rows), cells(columns), SCROLLBACK);
         Self { parser, painter: Painter::new(screen), newest: String::new() }
     }
@@ -129,7 +129,7 @@ fn the_region_grows_and_shrinks() {
 #[test]
 fn a_reflowing_terminal_is_erased_from_where_the_region_begins() {
     let size = TerminalSize { columns: 40, rows: 10 };
-    let mut painter = Painter::new(Screen { size, depth: Depth::Sixteen, reflows: true });
+    let mut painter = Painter::new(Screen { size, depth: Depth::Sixteen, reflows: true, moves: true });
     let rows = vec![
         Line::plain("x".repeat(35)),
         Line::plain("short"),

@@ -1,0 +1,79 @@
+//! Flags of a conversation in the terminal.
+
+use clap::{Args, ValueEnum};
+
+use crate::failure::Failure;
+
+/// Flags of `pintle chat` that `pintle run` refuses.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ConversationArgs {
+    /// Converse in lines without escape sequences, for screen readers and simple terminals (conversations)
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Notify when a turn ends or a call waits for approval, if you have not typed for 5 seconds (conversations)
+    #[arg(long, value_enum, value_name = "HOW", default_value = "none")]
+    pub(crate) notify: NotifyName,
+    /// Show directory and state in the title of the window (conversations)
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub(crate) title: TitleName,
+    /// Background that colours are chosen for (conversations)
+    #[arg(long, value_enum, value_name = "THEME", default_value = "auto")]
+    pub(crate) theme: ThemeName,
+}
+
+/// Values of `--theme`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThemeName {
+    /// Background that the terminal reports; unless it does, colours that do on most
+    #[default]
+    Auto,
+    /// Light background
+    Light,
+    /// Dark background
+    Dark,
+}
+
+/// Values of `--notify`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NotifyName {
+    /// No notification
+    #[default]
+    None,
+    /// Bell of the terminal
+    Bell,
+    /// Notification of the desktop (OSC 9), in terminals that have it
+    Osc9,
+}
+
+/// Values of `--title`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TitleName {
+    /// Unless in a multiplexer or on a console
+    #[default]
+    Auto,
+    /// Always
+    On,
+    /// Never
+    Off,
+}
+
+impl ConversationArgs {
+    /// Checks that no flag is given where nobody converses.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure that names the flag.
+    pub(crate) fn refuse(&self) -> Result<(), Failure> {
+        let flags = [
+            ("--plain", self.plain),
+            ("--notify", self.notify != NotifyName::None),
+            ("--title", self.title != TitleName::Auto),
+            ("--theme", self.theme != ThemeName::Auto),
+        ];
+        let given = flags.into_iter().find(|(_, is_given)| *is_given);
+        given.map_or(Ok(()), |(flag, _)| {
+            Err(Failure::usage(format!("{flag} is for conversations"))
+                .with_hint("use `pintle chat`, or leave it out"))
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! The conversation in lines: for screen readers, and for terminals whose cursor cannot be moved.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_agent::{ApprovalRequest, EventKind};
+
+use super::{Conversation, Effect, HINT_TIME};
+use crate::render::TerminalSize;
+use crate::render::{Line, Transcript};
+use crate::terminal::approvals::{self, Answer};
+use crate::terminal::history::History;
+use crate::terminal::status::Status;
+
+/// Said where the user can go on.
+const READY: &str = "— ready";
+
+/// Width of the line of status.
+const STATUS_COLUMNS: usize = 1_000;
+
+/// State of a conversation in lines.
+#[derive(Debug, Default)]
+pub(super) struct Plain {
+    /// Call that was asked about.
+    asked: Option<Arc<ApprovalRequest>>,
+    /// What the user has said, and has seen therefore, until it becomes an input.
+    said: Vec<String>,
+}
+
+impl Conversation {
+    /// Creates a conversation in lines.
+    pub(crate) fn in_lines(size: TerminalSize, history: History, status: Status) -> Self {
+        let mut conversation = Self::new(size, history, status);
+        conversation.transcript = Transcript::plain();
+        conversation.plain = Some(Plain::default());
+        let status = conversation.status.line(STATUS_COLUMNS).text();
+        conversation.transcript.note("pintle", &format!("{status}; /help lists commands"));
+        conversation
+    }
+
+    /// Returns whether it is in lines.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain.is_some()
+    }
+
+    /// Takes a line of the user: an answer, a command, or something to say.
+    pub(crate) fn line(&mut self, text: &str, now: Duration) -> Vec<Effect> {
+        self.leaving = None;
+        match self.approvals.answer(text) {
+            Answer::Decided(decided) => return vec![Effect::Decide(*decided)],
+            Answer::Unfit(reason) => {
+                self.hint(reason, now);
+                return Vec::new();
+            }
+            Answer::Other if text.trim().is_empty() => return Vec::new(),
+            Answer::Other => {}
+        }
+        self.editor.set(text);
+        let effects = self.enter(now);
+        // What could not be done stays on the screen, not here.
+        self.editor.clear();
+        for effect in &effects {
+            if let (Effect::Say(text), Some(plain)) = (effect, &mut self.plain) {
+                plain.said.push(text.clone());
+            }
+        }
+        effects
+    }
+
+    /// Takes Ctrl+C: interrupts a turn that runs; a second one leaves.
+    pub(crate) fn interrupt_or_leave(&mut self, now: Duration) -> Vec<Effect> {
+        if self.leaving.is_some_and(|until| now <= until) {
+            return vec![Effect::Leave];
+        }
+        let interrupts = self.is_running;
+        self.leaving = Some(now + HINT_TIME);
+        self.hint("press Ctrl+C again to leave", now);
+        if interrupts { vec![Effect::Interrupt] } else { Vec::new() }
+    }
+
+    /// Returns whether an event repeats what the user has typed.
+    pub(super) fn is_known(&mut self, kind: &EventKind) -> bool {
+        let (EventKind::UserInput { content } | EventKind::SteeringInjected { content }) = kind else {
+            return false;
+        };
+        let Some(plain) = &mut self.plain else { return false };
+        let known = plain.said.iter().position(|said| said == content);
+        known.map(|known| plain.said.remove(known)).is_some()
+    }
+
+    /// Forgets what could not be sent. It is still on the screen.
+    pub(super) fn forget(&mut self, text: &str) {
+        if let Some(plain) = &mut self.plain {
+            plain.said.retain(|said| said != text);
+        }
+    }
+
+    /// Asks about the next call that waits, once.
+    pub(super) fn ask(&mut self) {
+        let Some(plain) = &mut self.plain else { return };
+        let next = self.approvals.shown();
+        let is_asked = match (&plain.asked, next) {
+            (Some(asked), Some(next)) => approvals::is_same(asked, next),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if is_asked {
+            return;
+        }
+        plain.asked = next.cloned();
+        let question = self.approvals.question();
+        if !question.is_empty() {
+            self.transcript.rows(question);
+        }
+    }
+
+    /// Says that the user can go on, in a conversation in lines.
+    pub(crate) fn say_ready(&mut self) {
+        if self.is_plain() {
+            self.transcript.line(&Line::plain(READY));
+        }
+    }
+}

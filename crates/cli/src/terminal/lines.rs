@@ -1,0 +1,72 @@
+//! Input of a conversation in lines.
+
+/// Bytes of a message, above which it is not continued.
+const MAX_MESSAGE: usize = 4 << 20;
+
+/// Joins the pieces that a terminal sends to messages: lines, continued where they end with a backslash.
+#[derive(Debug, Default)]
+pub(super) struct LineReader {
+    /// Bytes of the line that has not ended.
+    pending: Vec<u8>,
+    /// Lines before it, if they are continued.
+    continued: String,
+}
+
+impl LineReader {
+    /// Takes the next bytes, and returns the messages that have ended, without control characters.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut messages = Vec::new();
+        for byte in bytes {
+            if *byte == b'\n' {
+                messages.extend(self.end_line());
+            } else {
+                self.pending.push(*byte);
+            }
+        }
+        messages
+    }
+
+    fn end_line(&mut self) -> Option<String> {
+        let bytes = std::mem::take(&mut self.pending);
+        let line: String = String::from_utf8_lossy(&bytes).chars().filter(is_text).collect();
+        let backslashes = line.chars().rev().take_while(|character| *character == '\\').count();
+        let is_continued = backslashes % 2 == 1 && self.continued.len() + line.len() < MAX_MESSAGE;
+        if is_continued {
+            self.continued.push_str(line.get(..line.len() - 1).unwrap_or_default());
+            self.continued.push('\n');
+            return None;
+        }
+        Some(std::mem::take(&mut self.continued) + &line)
+    }
+}
+
+/// Returns whether a character is no control character. Keys that the terminal does not handle arrive as such.
+fn is_text(character: &char) -> bool {
+    *character == '\t' || !character.is_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_messages_and_backslashes_continue_them() {
+        let cases: [(&str, &[&str]); 7] = [
+            ("one\ntwo\nthr", &["one", "two"]),
+            ("first\\\n  second\\\nthird\n", &["first\n  second\nthird"]),
+            ("C:\\\\\nnext\n", &["C:\\\\", "next"]),
+            ("\n\\\n\n", &["", "\n"]),
+            ("a\x1b[Ab\r\n", &["a[Ab"]),
+            ("caf\u{e9}\tx\n", &["caf\u{e9}\tx"]),
+            ("open\\\n", &[]),
+        ];
+        for (typed, expected) in cases {
+            let whole = LineReader::default().push(typed.as_bytes());
+            assert_eq!(whole, expected, "{typed:?}");
+            let mut reader = LineReader::default();
+            let pieces: Vec<String> = typed.bytes().flat_map(|byte| reader.push(&[byte])).collect();
+            assert_eq!(pieces, expected, "{typed:?} byte by byte");
+        }
+        assert_eq!(LineReader::default().push(b"\xff\n"), ["\u{fffd}"]);
+    }
+}
