@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod budget;
+mod config;
 mod confinement;
 mod error_format;
 mod policy;
@@ -20,6 +21,7 @@ use pintle_agent::{CompactionPolicy, Toolset};
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
 pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
+pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, EditConfigArgs, ListConfigArgs};
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::error_format::ErrorFormat;
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
@@ -72,6 +74,8 @@ pub(crate) enum Command {
     Rules(RulesArgs),
     /// Trust what a project lets agents do, or show what is trusted
     Trust(TrustArgs),
+    /// Show or edit the configuration
+    Config(ConfigArgs),
     /// List the tools offered to a model
     Tools(ToolsArgs),
     /// List known models with their limits, features and prices
@@ -104,8 +108,9 @@ pub(crate) struct ModelArgs {
     /// Wire dialect for `--provider scripted` [default: the script's, or openai]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) dialect: Option<Provider>,
-    /// TOML profile with provider and model and, for `run`, prompt, tools and limits (see docs/reference/profiles.md)
-    #[arg(long, value_name = "FILE")]
+    /// Profile of the configuration by name, or a TOML file with provider and model and, for `run`, prompt, tools and limits
+    /// (see docs/reference/profiles.md)
+    #[arg(long, value_name = "NAME|FILE")]
     pub(crate) profile: Option<PathBuf>,
     /// Reasoning effort: low, medium, high, or a provider-specific value
     #[arg(long, value_name = "EFFORT", value_parser = NonEmptyStringValueParser::new())]
@@ -206,6 +211,8 @@ pub(crate) struct RunArgs {
     /// Also print reasoning, requests and token counts (text output)
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle ask`.
@@ -221,6 +228,8 @@ pub(crate) struct AskArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle demo`.
@@ -249,6 +258,8 @@ pub(crate) struct ToolsArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle models`.
@@ -262,6 +273,8 @@ pub(crate) struct ModelsArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle completions`.
@@ -281,8 +294,9 @@ pub(crate) struct ShowPromptArgs {
     /// Model name [default: the provider's best model]
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
-    /// TOML profile to use instead of the provider's (see docs/reference/profiles.md)
-    #[arg(long, value_name = "FILE", conflicts_with = "provider")]
+    /// Profile of the configuration by name, or a TOML profile to use instead of the provider's (see
+    /// docs/reference/profiles.md)
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "provider")]
     pub(crate) profile: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) environment: EnvArgs,
@@ -292,6 +306,8 @@ pub(crate) struct ShowPromptArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: PromptFormat,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle patch`.

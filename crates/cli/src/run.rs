@@ -18,6 +18,7 @@ use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, RunArgs};
 use crate::budget;
+use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::environment::{EnvSession, EnvTarget, SANDBOX_HINT, SandboxState, SandboxUse};
@@ -72,10 +73,11 @@ async fn on_surface(surface: Surface, args: RunArgs, process_env: &ProcessEnv) -
     let selected = sessions::select(&args, process_env).await?;
     // A session remembers the mode that it started with, and the record has the present one.
     let is_mode_given = args.policy.mode.is_some();
-    let args = match &selected {
-        Some(selected) => selected.arguments(&args)?,
-        None => args,
+    let remembered = match &selected {
+        Some(selected) => selected.remembered(&args)?,
+        None => Vec::new(),
     };
+    let args = config::complete_run(&remembered, process_env).await?;
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
     let may_go_without = args.session.goes_on() || surface == Surface::Conversation;

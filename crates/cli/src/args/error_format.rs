@@ -57,6 +57,7 @@ impl Command {
             | Self::Approvals(_)
             | Self::Rules(_)
             | Self::Trust(_)
+            | Self::Config(_)
             | Self::Patch(_)
             | Self::Mock(_)
             | Self::Completions(_) => OutputFormat::Text,
