@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod budget;
+mod config;
 mod confinement;
 mod conversation;
 mod error_format;
@@ -22,6 +23,7 @@ use pintle_agent::{CompactionPolicy, Toolset};
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
 pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
+pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, EditConfigArgs, ListConfigArgs};
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, TitleName};
 pub(crate) use self::error_format::ErrorFormat;
@@ -81,6 +83,8 @@ pub(crate) enum Command {
     Login(LoginArgs),
     /// Remove a stored API key
     Logout(LogoutArgs),
+    /// Show or edit the configuration
+    Config(ConfigArgs),
     /// List the tools offered to a model
     Tools(ToolsArgs),
     /// List known models with their limits, features and prices
@@ -117,8 +121,9 @@ pub(crate) struct ModelArgs {
     /// Wire dialect for `--provider scripted` [default: the script's, or openai]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) dialect: Option<Provider>,
-    /// TOML profile with provider and model and, for `run`, prompt, tools and limits (see docs/reference/profiles.md)
-    #[arg(long, value_name = "FILE")]
+    /// Profile of the configuration by name, or a TOML file with provider and model and, for `run`, prompt, tools and limits
+    /// (see docs/reference/profiles.md)
+    #[arg(long, value_name = "NAME|FILE")]
     pub(crate) profile: Option<PathBuf>,
     /// Reasoning effort: low, medium, high, or a provider-specific value
     #[arg(long, value_name = "EFFORT", value_parser = NonEmptyStringValueParser::new())]
@@ -221,6 +226,8 @@ pub(crate) struct RunArgs {
     pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) conversation: ConversationArgs,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle ask`.
@@ -236,6 +243,8 @@ pub(crate) struct AskArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle demo`.
@@ -264,6 +273,8 @@ pub(crate) struct ToolsArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle models`.
@@ -277,6 +288,8 @@ pub(crate) struct ModelsArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle completions`.
@@ -296,8 +309,9 @@ pub(crate) struct ShowPromptArgs {
     /// Model name [default: the provider's best model]
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
-    /// TOML profile to use instead of the provider's (see docs/reference/profiles.md)
-    #[arg(long, value_name = "FILE", conflicts_with = "provider")]
+    /// Profile of the configuration by name, or a TOML profile to use instead of the provider's (see
+    /// docs/reference/profiles.md)
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "provider")]
     pub(crate) profile: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) environment: EnvArgs,
@@ -307,6 +321,8 @@ pub(crate) struct ShowPromptArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: PromptFormat,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle patch`.

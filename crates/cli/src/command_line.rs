@@ -3,12 +3,16 @@
 mod conversation;
 mod given;
 mod hint;
+mod replaced;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
+pub(crate) use self::replaced::replaced;
 use crate::args::{Arguments, Command, ErrorFormat};
 use crate::console;
 use crate::exit::Exit;
@@ -37,16 +41,102 @@ pub(crate) fn parse() -> Result<Arguments, Exit> {
     })
 }
 
-/// Parses the arguments of this process again, with more flags of its subcommand.
+/// Command line of this process with the flags that a session remembers.
+#[derive(Debug)]
+pub(crate) struct CommandLine {
+    pub(crate) arguments: Arguments,
+    /// Names of the flags that were typed or remembered.
+    pub(crate) given: BTreeSet<String>,
+    /// Names of all flags of the subcommand.
+    pub(crate) known: BTreeSet<String>,
+    /// Number of words before the flags of the subcommand.
+    position: usize,
+}
+
+/// Parses the arguments of this process again, with the flags that its session remembers.
 ///
 /// # Errors
 ///
 /// A usage failure.
-pub(crate) fn parse_with(flags: Vec<String>) -> Result<Arguments, Failure> {
+pub(crate) fn parse_with(remembered: &[String]) -> Result<CommandLine, Failure> {
     let mut args = own_arguments();
-    let after_subcommand = args.len().min(2);
-    args.splice(after_subcommand..after_subcommand, flags.into_iter().map(OsString::from));
-    arguments(&args).map_err(|error| usage_failure(&error))
+    insert(&mut args, 2, remembered);
+    let matches = Arguments::command().try_get_matches_from(&args).map_err(|error| usage_failure(&error))?;
+    let (mut position, mut command, mut level) = (1, Arguments::command(), &matches);
+    while let Some((name, matches)) = level.subcommand() {
+        let Some(subcommand) = command.find_subcommand(name) else { break };
+        command = subcommand.clone();
+        level = matches;
+        position += 1;
+    }
+    let flags = command.get_arguments().filter_map(|argument| argument.get_long());
+    let known: BTreeSet<String> = flags.map(str::to_owned).collect();
+    let is_given = |id: &str| level.value_source(id) == Some(ValueSource::CommandLine);
+    let given = command.get_arguments().filter(|argument| is_given(argument.get_id().as_str()));
+    let given = given.filter_map(|argument| argument.get_long().map(str::to_owned)).collect();
+    let arguments = from_matches(&matches).map_err(|error| usage_failure(&error))?;
+    Ok(CommandLine { arguments, given, known, position })
+}
+
+impl CommandLine {
+    /// Parses the arguments once more, with flags of the configuration, which the session does not remember. `profile` is the
+    /// value of `--profile` if it is the name of a profile in the configuration, which the flags then replace.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure.
+    pub(crate) fn configured(
+        self,
+        remembered: &[String],
+        configured: &[String],
+        profile: Option<&str>,
+    ) -> Result<Arguments, Failure> {
+        let mut args = own_arguments();
+        let named = profile.map(|name| format!("--profile={name}"));
+        if let Some(name) = profile {
+            remove_profile(&mut args, name);
+        }
+        let remembered = remembered.iter().filter(|word| Some(*word) != named.as_ref());
+        let words: Vec<String> = configured.iter().chain(remembered).cloned().collect();
+        insert(&mut args, self.position, &words);
+        let mut arguments = arguments(&args).map_err(|error| {
+            let failure = usage_failure(&error);
+            if configured.is_empty() {
+                return failure;
+            }
+            failure.with_hint(&format!("the configuration adds {}", configured.join(" ")))
+        })?;
+        if let (Command::Chat(run) | Command::Run(run), Command::Chat(typed) | Command::Run(typed)) =
+            (&mut arguments.command, self.arguments.command)
+        {
+            run.session.given = typed.session.given;
+            if let Some(name) = profile {
+                run.session.given.insert("profile".to_owned(), vec![name.to_owned()]);
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+/// Inserts flags after the subcommand, which are the first `position` words.
+fn insert(args: &mut Vec<OsString>, position: usize, flags: &[String]) {
+    let position = position.min(args.len());
+    args.splice(position..position, flags.iter().map(OsString::from));
+}
+
+/// Removes `--profile NAME`.
+fn remove_profile(args: &mut Vec<OsString>, name: &str) {
+    let end = args.iter().position(|word| word == "--").unwrap_or(args.len());
+    let words = args.get(..end).unwrap_or_default();
+    let joined = format!("--profile={name}");
+    if let Some(position) = words.iter().position(|word| *word == *joined) {
+        args.remove(position);
+    } else if let Some(position) = words
+        .windows(2)
+        .position(|pair| matches!(pair, [flag, value] if flag == "--profile" && value == name))
+    {
+        args.drain(position..position + 2);
+    }
 }
 
 /// Returns the arguments of this process, with the subcommand that they go without.
@@ -55,8 +145,11 @@ fn own_arguments() -> Vec<OsString> {
 }
 
 fn arguments(args: &[OsString]) -> Result<Arguments, clap::Error> {
-    let matches = Arguments::command().try_get_matches_from(args)?;
-    let mut arguments = Arguments::from_arg_matches(&matches)?;
+    from_matches(&Arguments::command().try_get_matches_from(args)?)
+}
+
+fn from_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
+    let mut arguments = Arguments::from_arg_matches(matches)?;
     if let Command::Chat(run) | Command::Run(run) = &mut arguments.command
         && let Some((_, matches)) = matches.subcommand()
     {

@@ -59,7 +59,7 @@ impl ConfiguredKeys {
     ///
     /// A usage failure for a file that is wrong, or that others can read although it holds keys.
     pub(crate) fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let commands = KeyCommands::read(process_env)?;
+        let commands = KeyCommands::read(process_env);
         let credentials = Credentials::read(process_env)?;
         Ok(Self { commands, credentials })
     }

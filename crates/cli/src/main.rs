@@ -9,6 +9,7 @@ mod audit;
 mod budget;
 mod command_line;
 mod completions;
+mod config;
 mod console;
 mod cost;
 mod demo;
@@ -115,7 +116,7 @@ async fn run_and_report(command: Command, process_env: &ProcessEnv) -> Result<Ex
 }
 
 async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    match command {
+    match config::complete(command, process_env).await? {
         Command::Chat(args) => run::chat(*args, process_env).await,
         Command::Run(args) => run::run(*args, process_env).await,
         Command::Ask(args) => ask::ask(*args, process_env).await,
@@ -127,6 +128,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Trust(args) => trust::trust(args, process_env).await,
         Command::Login(args) => login::login(args, process_env).await,
         Command::Logout(args) => login::logout(&args, process_env).await,
+        Command::Config(args) => config::command(args, process_env).await,
         Command::Demo(args) => demo::demo(args, process_env).await,
         Command::Tools(args) => tools::tools(&args, process_env).await,
         Command::Models(args) => models::models(&args, process_env).await,

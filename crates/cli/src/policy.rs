@@ -12,7 +12,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules, TrustedPrograms};
 use pintle_tools::gate::Permission;
 
-pub(crate) use self::project::Project;
+pub(crate) use self::project::{Project, configuration_in};
 pub(crate) use self::trust::Trusted;
 use crate::args::PolicyArgs;
 use crate::console;

@@ -159,13 +159,17 @@ impl Route {
 impl BaseUrl {
     /// Returns the URL without user, password and query, which may be secret.
     pub(crate) fn redacted(&self) -> String {
-        let url = self.url.split(['?', '#']).next().unwrap_or_default();
-        let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-        let (authority, path) =
-            rest.split_at_checked(rest.find('/').unwrap_or(rest.len())).unwrap_or((rest, ""));
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        format!("{scheme}://{host}{path}")
+        redacted_url(&self.url)
     }
+}
+
+/// Returns a URL without user, password and query, which may be secret.
+pub(crate) fn redacted_url(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at_checked(rest.find('/').unwrap_or(rest.len())).unwrap_or((rest, ""));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
 }
 
 /// Sets the base URL, if there is one.

@@ -18,8 +18,9 @@ use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
 
 use crate::approve::Prompter;
-use crate::args::{OutputFormat, PromptArgs, RunArgs};
+use crate::args::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
 use crate::budget;
+use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::environment::{EnvSession, EnvTarget, SANDBOX_HINT, SandboxState, SandboxUse};
@@ -152,14 +153,15 @@ async fn on_surface(
     let selected = sessions::select(&args, process_env).await?;
     // A session remembers the mode that it started with, and the record has the present one.
     let is_mode_given = args.policy.mode.is_some() || beginning.settings.is_some();
-    let args = match &selected {
-        Some(selected) => {
-            let RunArgs { prompt, session, .. } = args.clone();
-            RunArgs { prompt, session, ..selected.arguments(&args)? }
-        }
-        None => args,
+    let remembered = match &selected {
+        Some(selected) => selected.remembered(&args)?,
+        None => Vec::new(),
     };
-    let args = beginning.apply(args);
+    let completed = config::complete_run(&remembered, process_env).await?;
+    // The prompt and the session of the command line are those of the first conversation only.
+    let SessionArgs { no_session, given, .. } = completed.session;
+    let session = SessionArgs { no_session, given, ..args.session };
+    let args = beginning.apply(RunArgs { prompt: args.prompt, session, ..completed });
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
     let may_go_without = args.session.goes_on() || surface == Surface::Conversation;

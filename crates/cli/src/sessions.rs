@@ -236,14 +236,13 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
 }
 
 impl Selected {
-    /// Returns the arguments of the run, with the flags that the session remembers where they were not given anew.
+    /// Returns the flags that the session remembers where they were not given anew, as words of a command line.
     ///
     /// # Errors
     ///
-    /// A usage failure if the flags do not go together.
-    pub(crate) fn arguments(&self, args: &RunArgs) -> Result<RunArgs, Failure> {
-        let given = &args.session.given;
-        flags::apply(&self.summary, given)
+    /// A failure if they cannot be read.
+    pub(crate) fn remembered(&self, args: &RunArgs) -> Result<Vec<String>, Failure> {
+        flags::remembered(&self.summary, &args.session.given)
     }
 
     /// Opens the session for the run.

@@ -38,8 +38,8 @@ pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<E
             }
             (None, false) => {
                 return Err(Failure::usage(format!(
-                    "{} has nothing to trust: expected .pintle/rules.toml in it or above it, up to the root of the \
-                     repository",
+                    "{} has nothing to trust: expected .pintle/rules.toml, hooks.toml, budget.toml or config.toml in it \
+                     or above it, up to the root of the repository",
                     directory.display()
                 )));
             }

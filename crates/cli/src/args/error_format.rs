@@ -59,6 +59,7 @@ impl Command {
             | Self::Trust(_)
             | Self::Login(_)
             | Self::Logout(_)
+            | Self::Config(_)
             | Self::Patch(_)
             | Self::Mock(_)
             | Self::Completions(_)

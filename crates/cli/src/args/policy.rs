@@ -6,7 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use pintle_governance::Mode;
 
-use super::ListFormat;
+use super::{ConfigurationArgs, ListFormat};
 
 /// Which calls run, and which are asked about.
 #[derive(Clone, Debug, Default, Args)]
@@ -42,6 +42,16 @@ pub(crate) enum RulesCommand {
     Check(CheckRulesArgs),
 }
 
+impl RulesCommand {
+    /// Returns the directory and the flags whose rules are meant.
+    pub(crate) fn scope(&self) -> &RulesScope {
+        match self {
+            Self::List(scope) => scope,
+            Self::Check(args) => &args.scope,
+        }
+    }
+}
+
 /// `pintle rules check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckRulesArgs {
@@ -63,6 +73,8 @@ pub(crate) struct RulesScope {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArgs,
 }
 
 /// `pintle trust`.

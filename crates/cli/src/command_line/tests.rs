@@ -89,3 +89,20 @@ fn usage_errors_are_one_line() {
         assert!(failure.message().starts_with("a value is required for"), "{failure:?}");
     }
 }
+
+#[test]
+fn only_the_flag_of_a_named_profile_is_removed() {
+    let cases = [
+        ("run --profile review x", "run x"),
+        ("run --profile=review x", "run x"),
+        ("run --profile other x", "run --profile other x"),
+        ("run -- --profile review", "run -- --profile review"),
+        ("run review", "run review"),
+    ];
+    for (line, expected) in cases {
+        let mut args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        remove_profile(&mut args, "review");
+        let expected: Vec<&str> = expected.split_whitespace().collect();
+        assert_eq!(args, expected, "{line}");
+    }
+}

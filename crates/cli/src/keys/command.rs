@@ -1,18 +1,17 @@
 //! Commands of the user's configuration that print a key, such as those of password managers.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use clap::ValueEnum as _;
 use pintle_env::{EnvPolicy, ExecutionEnvironment as _};
-use serde::Deserialize;
 
-use super::{OF_COMMAND, Secret, line_of};
+use super::{OF_COMMAND, Secret};
+use crate::config;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::host_command::{self, Ended};
-use crate::process_env::{self, ProcessEnv};
+use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 
 /// File of the user's configuration.
@@ -30,54 +29,10 @@ pub(crate) struct KeyCommands {
     commands: BTreeMap<&'static str, Vec<String>>,
 }
 
-/// The part of the file that is read here.
-#[derive(Default, Deserialize)]
-struct Form {
-    #[serde(default)]
-    key_command: BTreeMap<String, Vec<String>>,
-}
-
 impl KeyCommands {
     /// Reads the commands from the user's configuration. A project has none.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for a file that is wrong.
-    pub(crate) fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let Some(path) = Self::path(process_env) else { return Ok(Self::default()) };
-        match process_env::read_text_if_there("configuration", &path)? {
-            Some(text) => Self::parse(&path, &text),
-            None => Ok(Self::default()),
-        }
-    }
-
-    /// Returns the path of the file; `None` if no variable names the directory.
-    pub(crate) fn path(process_env: &ProcessEnv) -> Option<PathBuf> {
-        process_env.configuration_directory().map(|directory| directory.join(FILE))
-    }
-
-    fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
-        let form: Form = toml::from_str(text).map_err(|error| {
-            let (line, problem) = (line_of(&error, text), error.message());
-            Failure::usage(format!("the configuration {} is wrong in line {line}: {problem}", path.display()))
-        })?;
-        let mut commands = BTreeMap::new();
-        for (name, words) in form.key_command {
-            let wrong = |problem: &str| {
-                let place = format!("the configuration {}: {OF_COMMAND}.{name}", path.display());
-                Failure::usage(format!("{place} {problem}"))
-            };
-            let Ok(provider) = Provider::from_str(&name, false) else {
-                let known: Vec<&str> =
-                    Provider::value_variants().iter().map(|provider| provider.name()).collect();
-                return Err(wrong(&format!("names no provider, expected one of {}", known.join(", "))));
-            };
-            if words.first().is_none_or(String::is_empty) {
-                return Err(wrong("is empty, expected a program and its arguments"));
-            }
-            commands.insert(provider.name(), words);
-        }
-        Ok(Self { commands })
+    pub(crate) fn read(process_env: &ProcessEnv) -> Self {
+        Self { commands: config::key_commands(process_env) }
     }
 
     /// Returns whether there is a command for a provider.
@@ -145,38 +100,6 @@ fn quoted(stderr: &str, stdout: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parse(text: &str) -> Result<KeyCommands, Failure> {
-        KeyCommands::parse(Path::new("config.toml"), text)
-    }
-
-    #[test]
-    fn other_parts_of_the_configuration_are_ignored() {
-        let text =
-            "mode = \"ask\"\n[key_command]\nanthropic = [\"pass\", \"show\", \"key\"]\n[other]\nx = 1\n";
-        let commands = parse(text).unwrap();
-        assert!(commands.has(Provider::Anthropic) && !commands.has(Provider::OpenAi));
-        assert!(!parse("").unwrap().has(Provider::Anthropic));
-    }
-
-    #[test]
-    fn wrong_command_is_a_usage_failure() {
-        let cases = [
-            (
-                "[key_command]\nacme = [\"pass\"]\n",
-                "key_command.acme names no provider, expected one of openai",
-            ),
-            ("[key_command]\nopenai = []\n", "key_command.openai is empty, expected a program"),
-            ("[key_command]\nopenai = [\"\"]\n", "key_command.openai is empty"),
-            ("[key_command]\nopenai = \"pass show key\"\n", "the configuration config.toml is wrong"),
-            ("[key_command\n", "the configuration config.toml is wrong"),
-        ];
-        for (text, message) in cases {
-            let failure = parse(text).unwrap_err();
-            assert!(failure.message().contains(message), "{text}: {}", failure.message());
-            assert_eq!(failure.exit(), Exit::Usage);
-        }
-    }
 
     async fn printed(line: &str, limit: Duration) -> Result<Secret, Failure> {
         let words = ["sh", "-c", line].map(str::to_owned);

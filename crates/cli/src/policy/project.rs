@@ -12,7 +12,7 @@ use crate::failure::{Failure, OrFailure as _};
 const DIRECTORY: &str = ".pintle";
 
 /// Its files, of which the hash that is trusted is made.
-const FILES: [&str; 3] = [RULES, HOOKS, BUDGET];
+const FILES: [&str; 4] = [RULES, HOOKS, BUDGET, CONFIGURATION];
 
 /// The rules file.
 const RULES: &str = "rules.toml";
@@ -22,6 +22,9 @@ pub(super) const HOOKS: &str = "hooks.toml";
 
 /// The file with limits on what is spent.
 const BUDGET: &str = "budget.toml";
+
+/// The file with values for flags.
+const CONFIGURATION: &str = "config.toml";
 
 /// Largest file, in bytes.
 const MAX_FILE: usize = 1 << 20;
@@ -38,6 +41,13 @@ pub(crate) struct Project {
     programs: TrustedPrograms,
 }
 
+/// A project's file with values for flags.
+#[derive(Clone, Debug)]
+pub(crate) struct Configuration {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
 impl Project {
     /// Reads the files of the project that `environment` works in: of the nearest directory that has some, from the working
     /// directory up to the root of the repository. `None` if there are none.
@@ -46,28 +56,43 @@ impl Project {
     ///
     /// A failure for a file that cannot be read: it could deny something.
     pub(crate) async fn read(environment: &dyn ExecutionEnvironment) -> Result<Option<Self>, Failure> {
+        let Some((directory, files)) = find(environment).await? else { return Ok(None) };
+        let hooks = match files.iter().find(|(name, _)| *name == HOOKS) {
+            None => HookCommands::new(),
+            Some((name, text)) => HookCommands::parse(&format!("{DIRECTORY}/{name}"), text)
+                .or_usage("the project's hooks file is wrong, so nothing runs")?,
+        };
+        let programs = TrustedPrograms::read(&hooks, &directory, environment).await;
+        Ok(Some(Self { root: directory, files, hooks, programs }))
+    }
+
+    /// Reads only the file with values for flags; `None` if the project has none.
+    ///
+    /// # Errors
+    ///
+    /// A failure for a file that cannot be read.
+    pub(crate) async fn read_configuration(
+        environment: &dyn ExecutionEnvironment,
+    ) -> Result<Option<Configuration>, Failure> {
+        let Some((root, files)) = find(environment).await? else { return Ok(None) };
+        let file = files.into_iter().find(|(name, _)| *name == CONFIGURATION);
+        Ok(file.map(|(name, text)| Configuration { path: root.join(DIRECTORY).join(name), text }))
+    }
+
+    /// Returns the root of the project that `environment` works in: the nearest directory that has files of a project, or else
+    /// the root of the repository, or else the working directory.
+    ///
+    /// # Errors
+    ///
+    /// A failure for a file that cannot be read.
+    pub(crate) async fn root(environment: &dyn ExecutionEnvironment) -> Result<PathBuf, Failure> {
+        if let Some((root, _)) = find(environment).await? {
+            return Ok(root);
+        }
         let working_directory = environment.working_directory();
         let real = environment.canonicalize(working_directory).await;
         let start = real.unwrap_or_else(|_| working_directory.to_path_buf());
-        for directory in candidates(environment, &start).await {
-            let mut files = Vec::new();
-            for name in FILES {
-                let path = directory.join(DIRECTORY).join(name);
-                if let Some(text) = read_file(environment, &path).await? {
-                    files.push((name, text));
-                }
-            }
-            if !files.is_empty() {
-                let hooks = match files.iter().find(|(name, _)| *name == HOOKS) {
-                    None => HookCommands::new(),
-                    Some((name, text)) => HookCommands::parse(&format!("{DIRECTORY}/{name}"), text)
-                        .or_usage("the project's hooks file is wrong, so nothing runs")?,
-                };
-                let programs = TrustedPrograms::read(&hooks, &directory, environment).await;
-                return Ok(Some(Self { root: directory, files, hooks, programs }));
-            }
-        }
-        Ok(None)
+        Ok(candidates(environment, &start).await.pop().unwrap_or(start))
     }
 
     /// Returns the rules file, and its name for messages.
@@ -78,6 +103,11 @@ impl Project {
     /// Returns the file with limits on what is spent, and its name for messages.
     pub(crate) fn budget(&self) -> Option<(String, &str)> {
         self.file(BUDGET)
+    }
+
+    /// Returns the file with values for flags.
+    pub(crate) fn configuration(&self) -> Option<&str> {
+        self.file(CONFIGURATION).map(|(_, text)| text)
     }
 
     fn file(&self, name: &str) -> Option<(String, &str)> {
@@ -109,6 +139,33 @@ impl Project {
         }
         Hash::of(&all)
     }
+}
+
+/// Returns the nearest directory that has files of a project, with their names and texts.
+async fn find(
+    environment: &dyn ExecutionEnvironment,
+) -> Result<Option<(PathBuf, Vec<(&'static str, String)>)>, Failure> {
+    let working_directory = environment.working_directory();
+    let real = environment.canonicalize(working_directory).await;
+    let start = real.unwrap_or_else(|_| working_directory.to_path_buf());
+    for directory in candidates(environment, &start).await {
+        let mut files = Vec::new();
+        for name in FILES {
+            let path = directory.join(DIRECTORY).join(name);
+            if let Some(text) = read_file(environment, &path).await? {
+                files.push((name, text));
+            }
+        }
+        if !files.is_empty() {
+            return Ok(Some((directory, files)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the path of the configuration of a project with this root.
+pub(crate) fn configuration_in(root: &Path) -> PathBuf {
+    root.join(DIRECTORY).join(CONFIGURATION)
 }
 
 /// Returns the directories to look in, the nearest first: up to the root of the repository, if it is in one.

@@ -1,10 +1,8 @@
 //! Flags of a run that its session remembers: environment, model and tools, but no keys.
 
-use std::collections::BTreeSet;
-
 use pintle_store::Summary;
 
-use crate::args::{Command, Flags, RunArgs};
+use crate::args::{Flags, RunArgs};
 use crate::command_line;
 use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
@@ -12,20 +10,15 @@ use crate::model::Model;
 /// Property of a summary with the flags as a JSON object.
 const FLAGS: &str = "flags";
 
-/// Flags that are forgotten together when the first one of them is given anew.
-const GROUPS: &[&[&str]] = &[
-    &["provider", "model", "base-url", "script", "dialect", "profile"],
-    &["profile", "provider", "model", "base-url", "script", "dialect"],
-    &["env", "dir"],
-];
-
 /// Adds the flags of a new session, and the model that was chosen without them.
 pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summary {
     let mut flags = args.session.given.clone();
     flags.remove("dir");
     // The record has it as it was.
     flags.remove("grant");
-    if !flags.contains_key("profile") && !flags.contains_key("script") {
+    // The configuration may name the file of a profile.
+    let has_profile = flags.contains_key("profile") || args.model.profile.is_some();
+    if !has_profile && !flags.contains_key("script") {
         let route = &model.route;
         let chosen = [
             ("provider", Some(route.provider.name().to_owned())),
@@ -45,20 +38,15 @@ pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summa
         .with_property("model", model.route.model.as_str())
 }
 
-/// Parses the command line again, together with the flags of a session that were not given anew.
-pub(super) fn apply(summary: &Summary, given: &Flags) -> Result<RunArgs, Failure> {
+/// Returns the flags of a session that were not given anew, as words of a command line.
+pub(super) fn remembered(summary: &Summary, given: &Flags) -> Result<Vec<String>, Failure> {
     let text = summary.properties.get(FLAGS).map_or("{}", String::as_str);
     let mut flags: Flags = serde_json::from_str(text).or_failed("the flags of the session cannot be read")?;
     let place = super::Place::of_summary(summary);
     if !place.directory().is_empty() {
         flags.insert("dir".to_owned(), vec![place.directory().to_owned()]);
     }
-    let mut forgotten: BTreeSet<&str> = given.keys().map(String::as_str).collect();
-    for group in GROUPS {
-        if group.first().is_some_and(|first| given.contains_key(*first)) {
-            forgotten.extend(*group);
-        }
-    }
+    let forgotten = command_line::replaced(given.keys().map(String::as_str));
     let mut words = Vec::new();
     for (name, values) in flags.iter().filter(|(name, _)| !forgotten.contains(name.as_str())) {
         if values.is_empty() {
@@ -66,8 +54,5 @@ pub(super) fn apply(summary: &Summary, given: &Flags) -> Result<RunArgs, Failure
         }
         words.extend(values.iter().map(|value| format!("--{name}={value}")));
     }
-    let (Command::Chat(args) | Command::Run(args)) = command_line::parse_with(words)?.command else {
-        return Err(Failure::usage("a session goes on with `pintle run` or in a conversation"));
-    };
-    Ok(*args)
+    Ok(words)
 }

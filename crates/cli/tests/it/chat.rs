@@ -181,6 +181,17 @@ fn modes_and_others_are_changed_by_commands() {
 }
 
 #[test]
+fn the_configuration_applies_to_a_conversation() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
+    std::fs::write(harness.path("config.toml"), "mode = \"ask\"\nreasoning_effort = \"xhigh\"\n").unwrap();
+    let mut command = chat(&harness, &[]);
+    let mut terminal = Terminal::start(command.env("PINTLE_CONFIG_DIR", harness.path("")));
+    terminal.wait_for_text("say what to do");
+    terminal.wait_for_text("· xhigh · ask ·");
+    leave(terminal);
+}
+
+#[test]
 fn commands_of_the_user_run_where_the_tools_work() {
     let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Seen.\"\n");
     std::fs::write(harness.path("here"), "").unwrap();

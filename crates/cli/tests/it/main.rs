@@ -14,6 +14,7 @@ mod bad_input;
 mod basics;
 mod budget;
 mod chat;
+mod config;
 mod confinement;
 mod demo;
 mod environments;

@@ -1,0 +1,47 @@
+//! Flags that make weaker ones pointless.
+
+use std::collections::BTreeSet;
+
+/// Flags that lose their weaker values together when the first one of them has a stronger one.
+const GROUPS: &[&[&str]] = &[
+    &["provider", "model", "base-url", "script", "dialect", "profile"],
+    &["profile", "provider", "model", "base-url", "script", "dialect"],
+    &["env", "dir"],
+    &["sandbox", "no-sandbox"],
+    &["no-sandbox", "sandbox"],
+    &["no-session", "wait-approval"],
+];
+
+/// Returns the flags whose values of a weaker source do not count, if a stronger one has `stronger`.
+pub(crate) fn replaced<'f>(stronger: impl IntoIterator<Item = &'f str>) -> BTreeSet<&'f str> {
+    let stronger: BTreeSet<&str> = stronger.into_iter().collect();
+    let groups = GROUPS.iter().filter(|group| group.first().is_some_and(|first| stronger.contains(first)));
+    let members = groups.flat_map(|group| group.iter().copied());
+    members.chain(stronger.iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stronger_flags_replace_their_group() {
+        let cases: [(&[&str], &str, bool); 8] = [
+            (&["provider"], "model", true),
+            (&["profile"], "provider", true),
+            (&["model"], "provider", false),
+            (&["model"], "model", true),
+            (&["no-sandbox"], "sandbox", true),
+            (&["sandbox"], "no-sandbox", true),
+            (&["no-session"], "wait-approval", true),
+            (&["dir"], "env", false),
+        ];
+        for (stronger, weaker, is_replaced) in cases {
+            assert_eq!(
+                replaced(stronger.iter().copied()).contains(weaker),
+                is_replaced,
+                "{stronger:?} {weaker}"
+            );
+        }
+    }
+}

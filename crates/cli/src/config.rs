@@ -1,0 +1,236 @@
+//! Configuration: `config.toml` of the user and of the project, environment variables, and profiles by name.
+//!
+//! Each key stands for a flag, and each value becomes one: the command line is parsed again with the flags that neither it
+//! nor its session has.
+
+mod edit;
+mod file;
+mod keys;
+mod list;
+mod load;
+mod problem;
+mod schema;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use self::load::Configuration;
+use self::settings::{Settings, Source, Value};
+use crate::args::{
+    Command, ConfigArgs, ConfigCommand, ConfigurationArgs, EnvArgs, ModelArgs, ProviderName, RunArgs,
+};
+use crate::command_line::{self, CommandLine};
+use crate::console::{self, Console};
+use crate::env_spec::EnvSpec;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::process_env::{self, ProcessEnv};
+use crate::provider::Provider;
+
+/// Runs `pintle config`.
+///
+/// # Errors
+///
+/// A usage failure for a configuration with mistakes, otherwise a failure with the cause.
+pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    match args.command.unwrap_or(ConfigCommand::List(args.list)) {
+        ConfigCommand::List(args) => list::list(&args, process_env).await,
+        ConfigCommand::Edit(args) => edit::edit(&args, process_env).await,
+        ConfigCommand::Path => list::paths(process_env).await,
+        ConfigCommand::Schema => {
+            let text = format!("{:#}\n", schema::schema());
+            Console::new().write(&text).await.map(|()| Exit::Done)
+        }
+    }
+}
+
+/// Returns the programs of the user's file that print keys, with their arguments, by provider. Mistakes are left out: they
+/// are reported where the configuration is used.
+pub(crate) fn key_commands(process_env: &ProcessEnv) -> BTreeMap<&'static str, Vec<String>> {
+    let commands = load::user_file(process_env).key_commands;
+    commands.into_iter().map(|command| (command.provider, command.words)).collect()
+}
+
+/// Checks the user's file.
+///
+/// # Errors
+///
+/// A usage failure with all mistakes in it.
+pub(crate) fn check_user_file(process_env: &ProcessEnv) -> Result<(), Failure> {
+    problem::failure(&load::user_file(process_env).problems).map_or(Ok(()), Err)
+}
+
+/// Completes the command line of a run, whose session remembers these flags.
+///
+/// # Errors
+///
+/// A usage failure for a configuration with mistakes, or if its values do not go together with the flags.
+pub(crate) async fn complete_run(
+    remembered: &[String],
+    process_env: &ProcessEnv,
+) -> Result<RunArgs, Failure> {
+    let (Command::Chat(args) | Command::Run(args)) = completed(remembered, process_env).await? else {
+        return Err(Failure::usage("a session goes on with `pintle run` or in a conversation"));
+    };
+    Ok(*args)
+}
+
+/// Completes the command line of a command other than a run, which may have to select a session first.
+///
+/// # Errors
+///
+/// As [`complete_run`].
+pub(crate) async fn complete(command: Command, process_env: &ProcessEnv) -> Result<Command, Failure> {
+    let is_run = matches!(command, Command::Chat(_) | Command::Run(_));
+    if is_run || Scope::of(&command, process_env)?.is_none() {
+        return Ok(command);
+    }
+    completed(&[], process_env).await
+}
+
+async fn completed(remembered: &[String], process_env: &ProcessEnv) -> Result<Command, Failure> {
+    let mut line = command_line::parse_with(remembered)?;
+    let Some(scope) = Scope::of(&line.arguments.command, process_env)? else {
+        return Ok(line.arguments.command);
+    };
+    let loaded = load::load(scope.directory.as_deref(), process_env).await?;
+    problem::report(&loaded.problems, scope.configuration.ignore_config_errors)?;
+    loaded.notices.iter().for_each(|notice| console::notice(notice));
+    let (settings, profile) = scope.settings(&loaded, process_env)?;
+    if profile.is_some() {
+        line.given.remove("profile");
+    }
+    let flags = scope.flags(&settings, &line);
+    Ok(line.configured(remembered, &flags, profile.as_deref())?.command)
+}
+
+/// Parts of a command line that the configuration depends on.
+struct Scope {
+    /// Directory whose project counts.
+    directory: Option<PathBuf>,
+    /// Provider that was typed or remembered.
+    provider: Option<ProviderName>,
+    /// Value of `--profile`.
+    profile: Option<PathBuf>,
+    configuration: ConfigurationArgs,
+    /// The only flag of the command that stands for a key, if its others have another meaning.
+    only: Option<&'static str>,
+}
+
+impl Scope {
+    fn new(directory: Option<PathBuf>, configuration: ConfigurationArgs) -> Self {
+        Self { directory, provider: None, profile: None, configuration, only: None }
+    }
+
+    /// Returns the scope of a command; `None` if the command uses no configuration.
+    fn of(command: &Command, process_env: &ProcessEnv) -> Result<Option<Self>, Failure> {
+        let here = || process_env.directory(None).ok();
+        let in_environment = |environment: &EnvArgs| {
+            // Elsewhere, nothing can be read before the model and the sandbox are selected.
+            let is_local = environment.env == EnvSpec::Local;
+            is_local.then(|| process_env.directory(environment.dir.as_deref())).transpose()
+        };
+        let scope = match command {
+            Command::Chat(args) | Command::Run(args) => {
+                Self::new(in_environment(&args.environment)?, args.configuration).with_model(&args.model)
+            }
+            Command::Ask(args) => Self::new(here(), args.configuration).with_model(&args.model),
+            Command::Tools(args) => Self::new(here(), args.configuration),
+            Command::Models(args) => {
+                Self { only: Some(keys::CATALOG), ..Self::new(here(), args.configuration) }
+            }
+            Command::Prompt(args) => {
+                let scope = Self::new(in_environment(&args.environment)?, args.configuration);
+                Self { profile: args.profile.clone(), ..scope }
+            }
+            Command::Rules(args) => {
+                let scope = args.command.scope();
+                let directory = process_env.directory(scope.dir.as_deref())?;
+                Self::new(Some(directory), scope.configuration)
+            }
+            Command::Demo(_)
+            | Command::Sessions(_)
+            | Command::Audit(_)
+            | Command::Worktree(_)
+            | Command::Approvals(_)
+            | Command::Trust(_)
+            | Command::Login(_)
+            | Command::Logout(_)
+            | Command::Doctor(_)
+            | Command::Man(_)
+            | Command::Config(_)
+            | Command::Patch(_)
+            | Command::Mock(_)
+            | Command::Completions(_) => return Ok(None),
+        };
+        Ok(Some(scope))
+    }
+
+    fn with_model(self, args: &ModelArgs) -> Self {
+        Self { provider: args.provider, profile: args.profile.clone(), ..self }
+    }
+
+    /// Returns the effective values, and the name of the profile that `--profile` selects.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure if it is neither a profile nor a file.
+    fn settings(
+        &self,
+        loaded: &Configuration,
+        process_env: &ProcessEnv,
+    ) -> Result<(Settings, Option<String>), Failure> {
+        let flag = self.profile.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let mut settings = loaded.sources(flag.as_deref()).merge();
+        let is_flag = |value: &Value| matches!(value.source, Source::Flag(_));
+        let named = settings.profile.as_ref().filter(|value| is_flag(value)).map(|value| value.text.clone());
+        if let (Some(name), None) = (&flag, &named) {
+            require_file(name, loaded)?;
+        }
+        apply_url_variable(&mut settings, self.provider, process_env);
+        Ok((settings, named))
+    }
+
+    fn flags(&self, settings: &Settings, line: &CommandLine) -> Vec<String> {
+        let mut known = line.known.clone();
+        known.retain(|flag| self.only.is_none_or(|only| flag == only));
+        if settings.values.contains_key(keys::PROFILE) && matches!(line.arguments.command, Command::Prompt(_))
+        {
+            // The file has it.
+            known.remove("provider");
+        }
+        settings.flags(&line.given, &known)
+    }
+}
+
+/// Rejects a value of `--profile` that is neither a profile nor a file.
+fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
+    if keys::is_profile_file(name)
+        || process_env::read_text_if_there("profile", std::path::Path::new(name))?.is_some()
+    {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{} in the configuration, and no such file", loaded.no_profile(name))))
+}
+
+/// Replaces a base URL of a file by that of the variable of the provider, which is stronger.
+fn apply_url_variable(settings: &mut Settings, given: Option<ProviderName>, process_env: &ProcessEnv) {
+    let configured = || settings.values.get("provider").and_then(|value| provider(&value.text));
+    let provider = match given {
+        Some(ProviderName::Scripted) => return,
+        Some(ProviderName::Of(provider)) => Some(provider),
+        None => configured().or_else(|| Provider::by_key(|name| process_env.variable(name))),
+    };
+    let name = provider.unwrap_or(Provider::OpenAiCompatible).variables().base_url;
+    let is_own =
+        settings.values.get(keys::BASE_URL).is_some_and(|value| matches!(value.source, Source::Variable(_)));
+    if let (Some(text), false) = (process_env.variable(name), is_own) {
+        let source = Source::Variable(name.to_owned());
+        settings.values.insert(keys::BASE_URL, Value { text, source });
+    }
+}
+
+fn provider(name: &str) -> Option<Provider> {
+    clap::ValueEnum::from_str(name, false).ok()
+}

@@ -1,0 +1,74 @@
+//! `pintle config edit`.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::file::File;
+use super::{load, problem};
+use crate::args::EditConfigArgs;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::policy::configuration_in;
+use crate::process_env::{self, ProcessEnv};
+
+/// Content of a new file.
+pub(super) const TEMPLATE: &str = "\
+# Configuration of pintle. `pintle config` lists all keys with their values, and
+# `pintle config schema` prints a JSON Schema for editors.
+
+#model = \"claude-opus-4-5\"
+#reasoning_effort = \"high\"
+#mode = \"ask\"
+
+# `--profile NAME` selects a profile, whose keys replace those above.
+#[profiles.review]
+#mode = \"plan\"
+";
+
+/// Edits a file, and checks it.
+///
+/// # Errors
+///
+/// A usage failure without an editor, or with mistakes in the edited file.
+pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let editor = process_env.variable("VISUAL").or_else(|| process_env.variable("EDITOR"));
+    let editor = editor.ok_or_else(|| Failure::usage("no editor: expected one in VISUAL or EDITOR"))?;
+    let path = if args.project {
+        configuration_in(&load::project_root(process_env).await?)
+    } else {
+        load::user_path(process_env).ok_or_else(|| {
+            Failure::usage(
+                "no directory for the configuration: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME",
+            )
+        })?
+    };
+    if process_env::read_text_if_there("configuration file", &path)?.is_none() {
+        process_env.write_private(&path, TEMPLATE)?;
+    }
+    open(&editor, &path)?;
+    let text = process_env::read_text("configuration file", &path)?;
+    let name = path.display().to_string();
+    let file = File::parse(&name, path.parent().unwrap_or(&path), &text);
+    if let Some(failure) = problem::failure(&file.problems) {
+        return Err(failure.with_hint("the file is saved; `pintle config edit` opens it again"));
+    }
+    let trust = if args.project && load::needs_trust(&file) {
+        "; it has keys that count once `pintle trust` trusts the project"
+    } else {
+        ""
+    };
+    Console::new().write(&format!("{name} has no mistakes{trust}\n")).await?;
+    Ok(Exit::Done)
+}
+
+/// Runs the editor in the terminal of this process until it ends. As in git, it may have arguments.
+#[expect(clippy::disallowed_methods, reason = "the editor of the user is no tool, and has the terminal")]
+fn open(editor: &str, path: &Path) -> Result<(), Failure> {
+    let status = Command::new("sh").args(["-c", &format!("{editor} \"$@\""), editor]).arg(path).status();
+    let status = status.or_failed(&format!("cannot start the editor `{editor}`"))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("the editor `{editor}` failed: {status}")))
+}

@@ -1,0 +1,300 @@
+//! Reads a `config.toml`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use pintle_tools::most_similar;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+use super::keys::{self, KEY_COMMAND, KEYS, Key, Kind, PROFILES, PROVIDERS};
+use super::problem::Problem;
+
+/// Longest value that a message repeats, in characters.
+const MAX_FOUND: usize = 60;
+
+/// Value of a key in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) key: &'static Key,
+    /// The value as its flag has it. Paths are absolute.
+    pub(super) value: String,
+    pub(super) line: usize,
+    /// Column of the value.
+    pub(super) column: usize,
+}
+
+/// Program that prints the key of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KeyCommand {
+    pub(super) provider: &'static str,
+    /// Program and arguments.
+    pub(super) words: Vec<String>,
+    pub(super) line: usize,
+}
+
+/// Content of a file. Settings with mistakes are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct File {
+    /// Name for messages.
+    pub(super) name: String,
+    pub(super) settings: Vec<Setting>,
+    pub(super) profiles: BTreeMap<String, Vec<Setting>>,
+    pub(super) key_commands: Vec<KeyCommand>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Table that a key is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Top,
+    Profile,
+}
+
+type DeKey<'t> = Spanned<Cow<'t, str>>;
+
+impl File {
+    /// Parses a file in `directory`, to which its paths are relative. `name` is for messages.
+    pub(super) fn parse(name: &str, directory: &Path, text: &str) -> Self {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let mut reader = Reader { text, directory, end: text.len(), file: Self::default() };
+        reader.file.name = name.to_owned();
+        // Settings after a syntax error could belong to a table whose header is wrong.
+        let start_of = |error: &toml::de::Error| error.span().unwrap_or_default().start;
+        if let Some(first) = errors.iter().map(start_of).min() {
+            reader.end = reader.line_start(first);
+        }
+        for (key, value) in entries_before(reader.end, table.get_ref()) {
+            reader.entry(key, value);
+        }
+        for error in &errors {
+            let message = error.message().trim().replace('\n', ", ");
+            reader.problem(error.span().unwrap_or_default(), message);
+        }
+        reader.file
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    directory: &'t Path,
+    /// Offset of the first line with a syntax error.
+    end: usize,
+    file: File,
+}
+
+impl Reader<'_> {
+    fn entry(&mut self, key: &DeKey<'_>, value: &Spanned<DeValue<'_>>) {
+        match key.get_ref().as_ref() {
+            PROFILES => self.profiles(value),
+            KEY_COMMAND => self.key_commands(value),
+            _ => {
+                let setting = self.setting(Level::Top, key, value);
+                self.file.settings.extend(setting);
+            }
+        }
+    }
+
+    fn profiles(&mut self, value: &Spanned<DeValue<'_>>) {
+        let Some(profiles) = self.table(value, "a table for each profile, such as [profiles.review]") else {
+            return;
+        };
+        for (name, value) in entries_before(self.end, profiles) {
+            let text = name.get_ref().as_ref();
+            if text.trim().is_empty() || keys::is_profile_file(text) {
+                let expected = "expected a name without `/` and `.toml`";
+                self.problem(name.span(), format!("found the profile `{text}`, {expected}"));
+                continue;
+            }
+            let Some(table) = self.table(value, "a table with keys") else { continue };
+            let entries = entries_before(self.end, table).into_iter();
+            let settings = entries.filter_map(|(key, value)| self.setting(Level::Profile, key, value));
+            let settings = settings.collect();
+            self.file.profiles.insert(text.to_owned(), settings);
+        }
+    }
+
+    fn key_commands(&mut self, value: &Spanned<DeValue<'_>>) {
+        let expected = "a table with an array of words for each provider";
+        let Some(commands) = self.table(value, expected) else { return };
+        for (provider, value) in entries_before(self.end, commands) {
+            let name = provider.get_ref().as_ref();
+            let Some(known) = PROVIDERS.iter().find(|known| **known == name) else {
+                let meant = meant(name, PROVIDERS.iter().copied());
+                let expected = PROVIDERS.join(", ");
+                self.problem(
+                    provider.span(),
+                    format!("unknown provider `{name}`{meant}; expected one of {expected}"),
+                );
+                continue;
+            };
+            match value.get_ref().as_array().and_then(words) {
+                Some(words) => {
+                    let line = self.line_of(value.span().start);
+                    self.file.key_commands.push(KeyCommand { provider: known, words, line });
+                }
+                // Words may be secret.
+                None => self.problem(
+                    value.span(),
+                    format!(
+                        "`{KEY_COMMAND}.{name}`: expected an array of words, program and arguments, such as [\"pass\", \
+                         \"show\", \"{name}\"]"
+                    ),
+                ),
+            }
+        }
+    }
+
+    fn setting(&mut self, level: Level, key: &DeKey<'_>, value: &Spanned<DeValue<'_>>) -> Option<Setting> {
+        let name = key.get_ref().as_ref();
+        let Some(known) = Key::find(name).filter(|known| level == Level::Top || is_in_profile(known)) else {
+            self.unknown(level, name, key.span());
+            return None;
+        };
+        let Some(text) = flag_value(known.kind, value.get_ref()) else {
+            let message = self.wrong(known, value);
+            self.problem(value.span(), message);
+            return None;
+        };
+        let is_path = match known.kind {
+            Kind::File => true,
+            Kind::Profile => keys::is_profile_file(&text),
+            Kind::Text
+            | Kind::Url
+            | Kind::Choice(_)
+            | Kind::Count
+            | Kind::Percent
+            | Kind::Time
+            | Kind::Switch => false,
+        };
+        let value_text = if is_path { self.directory.join(text).display().to_string() } else { text };
+        Some(Setting {
+            key: known,
+            value: value_text,
+            line: self.line_of(key.span().start),
+            column: self.column_of(value.span().start),
+        })
+    }
+
+    fn unknown(&mut self, level: Level, name: &str, span: Range<usize>) {
+        let message = match (level, name) {
+            (Level::Profile, keys::PROFILE) => "a profile cannot select another one".to_owned(),
+            (Level::Profile, PROFILES | KEY_COMMAND) => format!("`{name}` cannot be part of a profile"),
+            (Level::Profile, _) => {
+                let known = KEYS.iter().filter(|key| is_in_profile(key)).map(|key| key.name);
+                format!("unknown key `{name}`{}", meant_or_list(name, known))
+            }
+            (Level::Top, _) => {
+                let known = KEYS.iter().map(|key| key.name).chain([PROFILES, KEY_COMMAND]);
+                format!("unknown key `{name}`{}", meant_or_list(name, known))
+            }
+        };
+        self.problem(span, message);
+    }
+
+    /// Describes a value that is not one of the key.
+    fn wrong(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> String {
+        let expected = key.kind.expected();
+        if key.kind == Kind::Url {
+            // It may contain a password.
+            return format!("`{}`: expected {expected}", key.name);
+        }
+        let meant = match (key.kind, value.get_ref().as_str()) {
+            (Kind::Choice(words), Some(text)) => meant(text, words.iter().copied()),
+            _ => String::new(),
+        };
+        let found = self.text.get(value.span()).unwrap_or_default();
+        let found: String = found.lines().next().unwrap_or_default().chars().take(MAX_FOUND).collect();
+        format!("`{}`: found {found}, expected {expected}{meant}", key.name)
+    }
+
+    fn table<'v>(&mut self, value: &'v Spanned<DeValue<'v>>, expected: &str) -> Option<&'v DeTable<'v>> {
+        let table = value.get_ref().as_table();
+        if table.is_none() {
+            let found = value.get_ref().type_str();
+            self.problem(value.span(), format!("found a value of type {found}, expected {expected}"));
+        }
+        table
+    }
+
+    fn problem(&mut self, span: Range<usize>, message: String) {
+        let (line, column) = (self.line_of(span.start), self.column_of(span.start));
+        let origin = format!("{}: line {line}, column {column}", self.file.name);
+        self.file.problems.push(Problem { origin, message });
+    }
+
+    fn line_of(&self, offset: usize) -> usize {
+        self.text.get(..offset).unwrap_or(self.text).matches('\n').count() + 1
+    }
+
+    fn column_of(&self, offset: usize) -> usize {
+        let before = self.text.get(self.line_start(offset)..offset).unwrap_or_default();
+        before.chars().count() + 1
+    }
+
+    fn line_start(&self, offset: usize) -> usize {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        before.rfind('\n').map_or(0, |end| end + 1)
+    }
+}
+
+/// Returns whether profiles may have the key.
+pub(super) fn is_in_profile(key: &Key) -> bool {
+    key.kind != Kind::Profile
+}
+
+/// Returns the entries of a table that end before an offset, in the order of the file. The entries of a table in it may be
+/// elsewhere.
+fn entries_before<'v, 't>(
+    end: usize,
+    table: &'v DeTable<'t>,
+) -> Vec<(&'v DeKey<'t>, &'v Spanned<DeValue<'t>>)> {
+    let is_before = |(key, value): &(&DeKey<'_>, &Spanned<DeValue<'_>>)| {
+        key.span().end <= end && (value.get_ref().is_table() || value.span().end <= end)
+    };
+    let mut entries: Vec<_> = table.iter().filter(is_before).collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// Returns a value as its flag has it, if it is one of the kind.
+fn flag_value(kind: Kind, value: &DeValue<'_>) -> Option<String> {
+    let text = match value {
+        DeValue::String(text) if kind.takes_string() => text.clone().into_owned(),
+        DeValue::Integer(number) if kind.takes_integer() => {
+            u64::from_str_radix(number.as_str(), number.radix()).ok()?.to_string()
+        }
+        DeValue::Boolean(switch) if kind == Kind::Switch => switch.to_string(),
+        DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Boolean(_)
+        | DeValue::Float(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => return None,
+    };
+    kind.accepts(&text).then_some(text)
+}
+
+/// Returns program and arguments; `None` if there is no program, or if another value is among them.
+fn words(array: &DeArray<'_>) -> Option<Vec<String>> {
+    let words: Option<Vec<String>> =
+        array.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect();
+    words.filter(|words| words.first().is_some_and(|program| !program.trim().is_empty()))
+}
+
+/// Returns a question for the name that may be meant, or nothing.
+pub(super) fn meant<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let similar = most_similar(wrong, known);
+    similar.first().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+}
+
+fn meant_or_list<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let meant = meant(wrong, known);
+    if meant.is_empty() { "; `pintle config schema` has all keys".to_owned() } else { meant }
+}
+
+#[cfg(test)]
+mod tests;

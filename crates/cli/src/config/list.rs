@@ -1,0 +1,140 @@
+//! `pintle config`: values and their sources.
+
+use serde_json::{Value as Json, json};
+
+use super::keys::{BASE_URL, KEY_COMMAND, KEYS, Key, Kind, PROFILE, PROFILES};
+use super::settings::{Settings, Source, Value};
+use super::{Configuration, Scope, load, problem};
+use crate::args::{ListConfigArgs, ListFormat};
+use crate::console::{self, Console};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::policy::configuration_in;
+use crate::process_env::ProcessEnv;
+use crate::render;
+use crate::route;
+
+/// Key with its value and source, for output.
+struct Row {
+    name: String,
+    value: Json,
+    text: String,
+    source: String,
+}
+
+/// Lists the value of each key in the current directory.
+///
+/// # Errors
+///
+/// A usage failure for a configuration with mistakes, or an unknown profile.
+pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let scope = Scope::new(process_env.directory(None).ok(), args.configuration);
+    let scope = Scope { profile: args.profile.clone(), ..scope };
+    let loaded = load::load(scope.directory.as_deref(), process_env).await?;
+    problem::report(&loaded.problems, args.configuration.ignore_config_errors)?;
+    let (settings, _) = scope.settings(&loaded, process_env)?;
+    let rows = rows(&settings, &loaded);
+    let text = match args.output {
+        ListFormat::Json => {
+            let rows: Vec<Json> = rows
+                .iter()
+                .map(|row| json!({"key": row.name, "value": row.value, "source": row.source}))
+                .collect();
+            render::json_line(&rows)?
+        }
+        ListFormat::Text => render::sanitize(&table(&rows)).into_owned(),
+    };
+    Console::new().write(&text).await?;
+    loaded.notices.iter().for_each(|notice| console::notice(notice));
+    Ok(Exit::Done)
+}
+
+/// Prints the paths of both files.
+///
+/// # Errors
+///
+/// A failure if the current directory cannot be used.
+pub(super) async fn paths(process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let user = load::user_path(process_env).map(|path| path.display().to_string());
+    let project = configuration_in(&load::project_root(process_env).await?);
+    let missing = "(no directory: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME)";
+    let user = user.as_deref().unwrap_or(missing);
+    let text = format!("user     {user}\nproject  {}\n", project.display());
+    Console::new().write(&render::sanitize(&text)).await.map(|()| Exit::Done)
+}
+
+fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {
+    let mut rows: Vec<Row> = KEYS
+        .iter()
+        .map(|key| {
+            let value = settings.values.get(key.name);
+            let selected = settings.profile.as_ref().filter(|_| key.name == PROFILE);
+            row(key, selected.or(value))
+        })
+        .collect();
+    for command in &loaded.user().key_commands {
+        let source = Source::File { name: loaded.user().name.clone(), line: command.line, profile: None };
+        rows.push(Row {
+            name: format!("{KEY_COMMAND}.{}", command.provider),
+            value: json!(command.words),
+            text: command.words.join(" "),
+            source: source.text(),
+        });
+    }
+    let sources = loaded.sources(None);
+    let profiles = sources.profiles();
+    if !profiles.is_empty() {
+        let names: Vec<&str> = profiles.into_iter().collect();
+        rows.push(Row {
+            name: PROFILES.to_owned(),
+            value: json!(names),
+            text: names.join(", "),
+            source: String::new(),
+        });
+    }
+    rows
+}
+
+fn row(key: &Key, value: Option<&Value>) -> Row {
+    let name = key.name.to_owned();
+    let Some(value) = value else {
+        let text = key.default.text();
+        return Row { name, value: key.default_json(), text, source: "default".to_owned() };
+    };
+    // It may contain a password.
+    let text = if key.name == BASE_URL { route::redacted_url(&value.text) } else { value.text.clone() };
+    Row { name, value: json_of(key.kind, &text), text, source: value.source.text() }
+}
+
+/// Returns a value as the file has it.
+pub(super) fn json_of(kind: Kind, text: &str) -> Json {
+    match kind {
+        Kind::Count | Kind::Percent => text.parse::<u64>().map_or(Json::Null, Json::from),
+        Kind::Switch => Json::from(text == "true"),
+        Kind::Text | Kind::Url | Kind::Choice(_) | Kind::Time | Kind::File | Kind::Profile => {
+            Json::from(text)
+        }
+    }
+}
+
+impl Source {
+    /// Describes the source for a reader.
+    fn text(&self) -> String {
+        match self {
+            Self::File { name, line, profile: None } => format!("{name}:{line}"),
+            Self::File { name, line, profile: Some(profile) } => format!("{name}:{line}, profile {profile}"),
+            Self::Variable(name) => format!("${name}"),
+            Self::Flag(name) => name.clone(),
+        }
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let width = |text: fn(&Row) -> &str| rows.iter().map(|row| text(row).chars().count()).max().unwrap_or(0);
+    let (names, values) = (width(|row| &row.name), width(|row| &row.text).min(40));
+    let line = |row: &Row| {
+        let line = format!("{:names$}  {:values$}  {}", row.name, row.text, row.source);
+        format!("{}\n", line.trim_end())
+    };
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,223 @@
+//! Loads the configuration of the user and of the project.
+
+use std::path::{Path, PathBuf};
+
+use super::file::{self, File, Setting};
+use super::keys::{self, Access, KEY_COMMAND, KEYS, Kind, PROFILE};
+use super::problem::Problem;
+use super::settings::{Layer, Source, Sources, Value};
+use crate::failure::Failure;
+use crate::policy::{Project, Trusted};
+use crate::process_env::{self, ProcessEnv};
+
+/// Name of the user's file in the directory of the configuration.
+const FILE: &str = "config.toml";
+
+/// Name of the project's file for messages.
+const PROJECT_FILE: &str = ".pintle/config.toml";
+
+/// Name of the environment in which this command reads projects.
+const LOCAL: &str = "local";
+
+/// Content of both files and of the variables.
+#[derive(Debug, Default)]
+pub(super) struct Configuration {
+    user: File,
+    project: File,
+    variables: Layer,
+    /// Mistakes of all of them.
+    pub(super) problems: Vec<Problem>,
+    /// Messages about keys of the project that do not count.
+    pub(super) notices: Vec<String>,
+}
+
+/// Returns the path of the user's file; `None` if no variable names the directory.
+pub(super) fn user_path(process_env: &ProcessEnv) -> Option<PathBuf> {
+    let directory = process_env.configuration_directory()?;
+    process_env::absolute(&directory.join(FILE)).ok()
+}
+
+/// Returns the root of the project that the current directory is in: the directory that has its files, or else the root of
+/// the repository, or else the current directory.
+///
+/// # Errors
+///
+/// A failure if the current directory cannot be used.
+pub(super) async fn project_root(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+    let environment = process_env.local_environment(&process_env.directory(None)?)?;
+    Project::root(&environment).await
+}
+
+/// Returns whether a project's file has keys that count only if the project is trusted.
+pub(super) fn needs_trust(file: &File) -> bool {
+    has(file, is_trusted)
+}
+
+/// Returns the content of the user's file with its mistakes.
+pub(super) fn user_file(process_env: &ProcessEnv) -> File {
+    let Some(path) = user_path(process_env) else { return File::default() };
+    let name = path.display().to_string();
+    match process_env::read_text_if_there("configuration file", &path) {
+        Ok(None) => File { name, ..File::default() },
+        Ok(Some(text)) => File::parse(&name, path.parent().unwrap_or(&path), &text),
+        Err(failure) => {
+            let problem = Problem { origin: name.clone(), message: failure.message() };
+            File { name, problems: vec![problem], ..File::default() }
+        }
+    }
+}
+
+/// Loads the configuration for a command that works in `directory`; without one, no project counts.
+///
+/// # Errors
+///
+/// A failure if the project's files cannot be read, or the list of trusted projects.
+pub(super) async fn load(
+    directory: Option<&Path>,
+    process_env: &ProcessEnv,
+) -> Result<Configuration, Failure> {
+    let mut loaded = Configuration { user: user_file(process_env), ..Configuration::default() };
+    if let Some(directory) = directory {
+        loaded.read_project(directory, process_env).await?;
+    }
+    loaded.problems.append(&mut loaded.user.problems);
+    loaded.problems.append(&mut loaded.project.problems);
+    loaded.read_variables(process_env);
+    loaded.check_selected_profiles();
+    Ok(loaded)
+}
+
+impl Configuration {
+    /// Returns the sources that count.
+    pub(super) fn sources(&self, profile_flag: Option<&str>) -> Sources<'_> {
+        Sources {
+            files: vec![&self.user, &self.project],
+            variables: self.variables.clone(),
+            profile_flag: profile_flag.map(str::to_owned),
+        }
+    }
+
+    /// Returns the user's file.
+    pub(super) fn user(&self) -> &File {
+        &self.user
+    }
+
+    async fn read_project(&mut self, directory: &Path, process_env: &ProcessEnv) -> Result<(), Failure> {
+        let environment = process_env.local_environment(directory)?;
+        let Some(configuration) = Project::read_configuration(&environment).await? else { return Ok(()) };
+        let parent = configuration.path.parent().unwrap_or(directory);
+        let mut file = File::parse(PROJECT_FILE, parent, &configuration.text);
+        let users = remove(&mut file, is_of_user);
+        let users = users.into_iter().chain(file.key_commands.drain(..).map(|_| KEY_COMMAND.to_owned()));
+        let users = list(users.collect());
+        if !users.is_empty() {
+            self.notices
+                .push(format!("only your own configuration can set {users}, which {PROJECT_FILE} does"));
+        }
+        if needs_trust(&file) {
+            let project = Project::read(&environment).await?;
+            let trusted = Trusted::open(process_env)?;
+            // The file may have changed since it was read.
+            let is_trusted_text = |project: &Project| {
+                trusted.contains(LOCAL, project) && project.configuration() == Some(&configuration.text)
+            };
+            if !project.as_ref().is_some_and(is_trusted_text) {
+                let was = project.as_ref().is_some_and(|project| trusted.has_older(LOCAL, project));
+                let change = if was { " any more, since its files have changed" } else { "" };
+                let keys = list(remove(&mut file, is_trusted));
+                self.notices.push(format!(
+                    "the project is not trusted{change}, which leaves out {keys} of {PROJECT_FILE}; `pintle trust` \
+                     changes that"
+                ));
+            }
+        }
+        self.project = file;
+        Ok(())
+    }
+
+    fn read_variables(&mut self, process_env: &ProcessEnv) {
+        for key in KEYS {
+            let name = key.variable();
+            let Some(text) = process_env.variable(&name) else { continue };
+            if key.kind.accepts(&text) {
+                self.variables.insert(key.name, Value { text, source: Source::Variable(name) });
+                continue;
+            }
+            let expected = key.kind.expected();
+            let found = if key.kind == Kind::Url { String::new() } else { format!("found `{text}`, ") };
+            self.problems.push(Problem { origin: name, message: format!("{found}expected {expected}") });
+        }
+    }
+
+    /// Rejects names of profiles that there are not.
+    fn check_selected_profiles(&mut self) {
+        let mut problems = Vec::new();
+        let is_unknown =
+            |text: &str| !keys::is_profile_file(text) && !self.sources(None).profiles().contains(text);
+        for file in [&self.user, &self.project] {
+            let selecting = file.settings.iter().filter(|setting| setting.key.name == PROFILE);
+            for setting in selecting.filter(|setting| is_unknown(&setting.value)) {
+                let origin = format!("{}: line {}, column {}", file.name, setting.line, setting.column);
+                problems.push(Problem { origin, message: self.no_profile(&setting.value) });
+            }
+        }
+        if let Some(value) = self.variables.get(PROFILE).filter(|value| is_unknown(&value.text))
+            && let Source::Variable(origin) = &value.source
+        {
+            problems.push(Problem { origin: origin.clone(), message: self.no_profile(&value.text) });
+        }
+        self.problems.extend(problems);
+    }
+
+    /// Describes a name without a profile.
+    pub(super) fn no_profile(&self, name: &str) -> String {
+        let sources = self.sources(None);
+        let profiles = sources.profiles();
+        let meant = file::meant(name, profiles.iter().copied());
+        if !meant.is_empty() || profiles.is_empty() {
+            return format!("there is no profile `{name}`{meant}");
+        }
+        let known: Vec<&str> = profiles.into_iter().collect();
+        format!("there is no profile `{name}`; expected one of {}", known.join(", "))
+    }
+}
+
+/// Returns whether only the user's file can have the setting.
+fn is_of_user(setting: &Setting) -> bool {
+    let is_profile_file = setting.key.kind == Kind::Profile && keys::is_profile_file(&setting.value);
+    setting.key.access == Access::User || is_profile_file
+}
+
+/// Returns whether a project can have the setting only if it is trusted.
+fn is_trusted(setting: &Setting) -> bool {
+    setting.key.access == Access::Trusted
+}
+
+fn has(file: &File, mut condition: impl FnMut(&Setting) -> bool) -> bool {
+    file.settings.iter().chain(file.profiles.values().flatten()).any(&mut condition)
+}
+
+/// Removes settings, and returns their names.
+fn remove(file: &mut File, condition: impl Fn(&Setting) -> bool) -> Vec<String> {
+    let mut removed = Vec::new();
+    let mut keep = |profile: Option<&String>, setting: &Setting| {
+        let goes = condition(setting);
+        if goes {
+            let name = setting.key.name;
+            removed.push(
+                profile.map_or_else(|| name.to_owned(), |profile| format!("profiles.{profile}.{name}")),
+            );
+        }
+        !goes
+    };
+    file.settings.retain(|setting| keep(None, setting));
+    for (profile, settings) in &mut file.profiles {
+        settings.retain(|setting| keep(Some(profile), setting));
+    }
+    removed
+}
+
+fn list(mut names: Vec<String>) -> String {
+    names.dedup();
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,114 @@
+#![expect(clippy::disallowed_methods, reason = "checked-in files are compared, and written when asked for")]
+
+use std::path::Path;
+
+use super::super::edit::TEMPLATE;
+use super::super::file::File;
+use super::*;
+
+const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
+
+const HEADER: &str = "| key | type | default | set by | meaning |\n|---|---|---|---|---|\n";
+
+/// Returns the table of keys in the reference.
+fn table() -> String {
+    let rows = KEYS.iter().map(|key| {
+        let kind = match key.kind {
+            Kind::Text => "text".to_owned(),
+            Kind::Url => "URL".to_owned(),
+            Kind::Choice(words) => {
+                words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
+            }
+            Kind::Count => "number".to_owned(),
+            Kind::Percent => "number, 0 to 100".to_owned(),
+            Kind::Time => "time".to_owned(),
+            Kind::Switch => "`true` or `false`".to_owned(),
+            Kind::File => "file".to_owned(),
+            Kind::Profile => "name or file".to_owned(),
+        };
+        let default = match (key.default, key.kind) {
+            (DefaultValue::Words(words), _) => words.to_owned(),
+            (_, _) => format!("`{}`", key.default_json()),
+        };
+        let (name, access, meaning) = (key.name, key.access.name(), key.meaning);
+        format!("| `{name}` | {kind} | {default} | {access} | {meaning} |\n")
+    });
+    std::iter::once(HEADER.to_owned()).chain(rows).collect()
+}
+
+/// Compares a file with its expected text, or writes it.
+fn assert_checked_in(name: &str, expected: impl Fn(&str) -> String) {
+    let path = format!("{REFERENCE}/{name}");
+    let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
+    let expected = expected(&checked_in);
+    if std::env::var_os("WRITE_CONFIG_REFERENCE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+        return;
+    }
+    assert!(
+        checked_in == expected,
+        "docs/reference/{name} does not match the table of keys; regenerate it with\n    \
+         WRITE_CONFIG_REFERENCE=1 cargo test -p pintle-cli config::schema"
+    );
+}
+
+#[test]
+fn the_checked_in_schema_matches_the_keys() {
+    assert_checked_in("config.schema.json", |_| format!("{:#}\n", schema()));
+}
+
+#[test]
+fn the_reference_lists_all_keys() {
+    assert_checked_in("configuration.md", |page| {
+        let (before, rest) = page.split_once(HEADER).expect("the page has the table");
+        let (_, after) = rest.split_once("\n\n").expect("the table has an end");
+        format!("{before}{}\n{after}", table())
+    });
+}
+
+/// The schema and the parser agree.
+#[test]
+fn files_are_valid_as_the_schema_says() {
+    let validator = jsonschema::draft202012::new(&schema()).unwrap();
+    let cases = [
+        ("", true),
+        ("model = \"m\"\nmax_turns = 3\nconfine = true\ntimeout = 90\ntimeout_ = 1", false),
+        ("model = \"m\"\nmax_turns = 3\nconfine = true\ntimeout = 90", true),
+        ("timeout = \"15m\"", true),
+        ("timeout = \"soon\"", false),
+        ("timeout = 0", false),
+        ("model = \" \"", false),
+        ("base_url = \"ftp://h\"", false),
+        ("base_url = \"https://h/v1\"", true),
+        ("mode = \"ask\"", true),
+        ("mode = \"aks\"", false),
+        ("compact_at = 101", false),
+        ("compact_at = true", false),
+        ("[profiles.a]\nmode = \"plan\"", true),
+        ("[profiles.a]\nprofile = \"b\"", false),
+        ("[profiles.\"a/b\"]", false),
+        ("[profiles.\"a.toml\"]", false),
+        ("[key_command]\nopenai = [\"pass\", \"show\", \"\"]", true),
+        ("[key_command]\nopenai = []", false),
+        ("[key_command]\nopenai = [\"\"]", false),
+        ("[key_command]\nacme = [\"x\"]", false),
+    ];
+    for (text, is_valid) in cases {
+        let value: Value = toml::from_str(text).unwrap();
+        assert_eq!(validator.is_valid(&value), is_valid, "schema: {text}");
+        let problems = File::parse("f", Path::new("/"), text).problems;
+        assert_eq!(problems.is_empty(), is_valid, "parser: {text}: {problems:?}");
+    }
+}
+
+/// Removing the marks of comments yields a valid file.
+#[test]
+fn the_template_is_valid_and_sets_nothing() {
+    assert_eq!(File::parse("f", Path::new("/"), TEMPLATE).settings, []);
+    let lines =
+        TEMPLATE.lines().filter_map(|line| line.strip_prefix("#")).filter(|line| !line.starts_with(' '));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let file = File::parse("f", Path::new("/"), &text);
+    assert_eq!(file.problems, []);
+    assert!(file.settings.len() >= 3 && !file.profiles.is_empty(), "{file:?}");
+}
