@@ -67,6 +67,7 @@ pub use read_only::{CommandClassifier, ReadOnly};
 pub use sandboxed::{ProjectCaches, Protection, SandboxLevel, SandboxSupport, SandboxUnavailable, Sandboxed};
 pub use search::{
     DEFAULT_MAX_RESULTS, GlobRequest, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest, SearchScope,
+    glob_base,
 };
 #[cfg(feature = "ssh")]
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};

@@ -16,6 +16,7 @@ use std::{
     time::SystemTime,
 };
 
+pub use self::pattern::glob_base;
 pub use self::scope::SearchScope;
 use crate::setters::setters;
 

@@ -8,7 +8,7 @@ use pintle_agent::{Clock, SessionId, Timestamp};
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_tools::gate::{Delegate, Gate, Verdict, write_locations};
 use pintle_tools::pipeline::PreparedCall;
-use pintle_tools::{Effect, SandboxSide, ToolKind};
+use pintle_tools::{Effect, SandboxSide};
 
 use crate::grant::{Delegation, Grant, GrantId, PathScope};
 use crate::revocation::Revocations;
@@ -99,7 +99,8 @@ impl GrantGate {
         if call.sandbox() == Some(SandboxSide::Outside) && !outside_sandbox {
             return Some(format!("grant {id} does not allow commands outside of the sandbox"));
         }
-        let objection = self.grant.argument_objection(call.name(), call.arguments())?;
+        let runs_commands = call.effect() == Effect::Execute;
+        let objection = self.grant.argument_objection(call.name(), call.arguments(), runs_commands)?;
         Some(format!("grant {id}: {objection}"))
     }
 
@@ -110,39 +111,78 @@ impl GrantGate {
                 "grant {id} limits changes, and the call names no file that it would change"
             ));
         }
-        for path in call.writes() {
-            let locations = write_locations(self.env.as_ref(), path).await;
-            if let Some(objection) = outside(writes, path, locations) {
-                return Some(format!("grant {id} does not allow changing {objection}"));
+        if !call.writes().is_empty() {
+            let writes = RealScope::new(writes, self.env.as_ref()).await;
+            for path in call.writes() {
+                let locations = write_locations(self.env.as_ref(), path).await;
+                if let Some(objection) = writes.objection(path, locations) {
+                    return Some(format!("grant {id} does not allow changing {objection}"));
+                }
             }
         }
-        let lists_names = ToolKind::from_name(call.kind()) == Some(ToolKind::ListDir);
-        for path in call.reads() {
-            let target = self.env.canonicalize(path).await;
-            let excluded = target.as_deref().ok().and_then(|target| reads.excluded_below(target));
-            if let Some(excluded) = excluded.filter(|_| !lists_names) {
-                let (path, excluded) = (path.display(), excluded.display());
-                return Some(format!(
-                    "grant {id} does not allow reading {excluded}, which a search of {path} reads; search a directory below"
-                ));
-            }
-            if let Some(objection) = outside(reads, path, target.map(|target| vec![target])) {
-                return Some(format!("grant {id} does not allow reading {objection}"));
+        if !call.reads().is_empty() {
+            let reads = RealScope::new(reads, self.env.as_ref()).await;
+            for path in call.reads() {
+                let target = self.env.canonicalize(path).await;
+                let excluded = reads.excluded_below(path, target.as_deref().ok());
+                if let Some(excluded) = excluded.filter(|_| !call.read_extent().is_listing()) {
+                    let (path, excluded) = (path.display(), excluded.display());
+                    return Some(format!(
+                        "grant {id} does not allow reading {excluded}, which a search of {path} reads; search a directory below"
+                    ));
+                }
+                if let Some(objection) = reads.objection(path, target.map(|target| vec![target])) {
+                    return Some(format!("grant {id} does not allow reading {objection}"));
+                }
             }
         }
         None
     }
 }
 
-/// Describes a path of which a location is not in the scope; `None` if all are.
-fn outside(scope: &PathScope, path: &Path, locations: Result<Vec<PathBuf>, EnvError>) -> Option<String> {
-    let locations = match locations {
-        Ok(locations) => locations,
-        Err(error) => return Some(format!("{}, which cannot be resolved: {error}", path.display())),
-    };
-    let real = locations.iter().find(|real| !scope.contains(real))?;
-    let leads = if real == path { String::new() } else { format!(", which leads to {}", real.display()) };
-    Some(format!("{}{leads}", path.display()))
+/// Scope of a grant, with the links in its exceptions resolved: a link to a file is excepted as the file is.
+struct RealScope<'a> {
+    scope: &'a PathScope,
+    excluded: Vec<PathBuf>,
+}
+
+impl<'a> RealScope<'a> {
+    async fn new(scope: &'a PathScope, env: &dyn ExecutionEnvironment) -> Self {
+        let mut excluded = Vec::new();
+        for path in scope.except.iter().map(Path::new) {
+            // What cannot be resolved cannot be read by another name.
+            excluded.extend(env.canonicalize(path).await.ok().filter(|real| real != path));
+        }
+        Self { scope, excluded }
+    }
+
+    /// Describes a path that is excluded, or of which a location is not in the scope; `None` if all are.
+    fn objection(&self, path: &Path, locations: Result<Vec<PathBuf>, EnvError>) -> Option<String> {
+        let locations = match locations {
+            Ok(locations) => locations,
+            Err(error) => return Some(format!("{}, which cannot be resolved: {error}", path.display())),
+        };
+        if self.excludes(path) {
+            return Some(path.display().to_string());
+        }
+        let is_outside = |real: &&PathBuf| !self.scope.contains(real) || self.excludes(real);
+        let real = locations.iter().find(is_outside)?;
+        let leads = if real == path { String::new() } else { format!(", which leads to {}", real.display()) };
+        Some(format!("{}{leads}", path.display()))
+    }
+
+    fn excludes(&self, path: &Path) -> bool {
+        self.scope.excludes(path) || self.excluded.iter().any(|excluded| path.starts_with(excluded))
+    }
+
+    /// Returns an excluded path below a directory, as it is named or resolved.
+    fn excluded_below(&self, path: &Path, real: Option<&Path>) -> Option<&Path> {
+        let below = |directory: &Path| {
+            let found = || self.excluded.iter().find(|excluded| excluded.starts_with(directory));
+            self.scope.excluded_below(directory).or_else(|| found().map(PathBuf::as_path))
+        };
+        below(path).or_else(|| real.and_then(below))
+    }
 }
 
 #[async_trait]

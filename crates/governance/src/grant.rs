@@ -1,5 +1,6 @@
 //! Grants: what a session may do.
 
+mod arguments;
 mod attenuate;
 mod paths;
 mod schema;
@@ -14,6 +15,7 @@ use pintle_tools::Effect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::arguments::ArgumentScope;
 pub use self::attenuate::{Attenuation, Axis};
 pub use self::paths::PathScope;
 use crate::pattern::Pattern;
@@ -89,34 +91,6 @@ pub struct Grant {
     /// Subagents that may be started.
     #[serde(default)]
     pub delegation: Delegation,
-}
-
-/// Limit on an argument of some tools.
-///
-/// Arguments are compared as text, also commands: `ls*` for `/command` allows `ls; rm x` too. Commands are told apart by
-/// [rules](crate::Rules), which take them to pieces; in a grant, list complete commands.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ArgumentScope {
-    /// Names of the tools.
-    pub tool: Pattern,
-    /// JSON pointer of the argument, such as `/url`.
-    pub pointer: String,
-    /// Values that the argument may have: a text as it is, another value as JSON. A missing argument is nothing of it.
-    pub allowed: BTreeSet<Pattern>,
-}
-
-impl ArgumentScope {
-    /// Creates a limit.
-    #[must_use]
-    pub fn new(
-        tool: Pattern,
-        pointer: impl Into<String>,
-        allowed: impl IntoIterator<Item = Pattern>,
-    ) -> Self {
-        Self { tool, pointer: pointer.into(), allowed: allowed.into_iter().collect() }
-    }
 }
 
 /// Highest effect that calls may have. Reaching other machines is apart, since it adds to any of them.
@@ -360,27 +334,6 @@ impl Grant {
     #[must_use]
     pub fn allows_environment(&self, name: &str) -> bool {
         self.environments.iter().any(|pattern| pattern.matches(name))
-    }
-
-    /// Returns why it does not allow these arguments; `None` if it does.
-    pub(crate) fn argument_objection(&self, tool: &str, arguments: &serde_json::Value) -> Option<String> {
-        let wrong = self.arguments.iter().find(|scope| {
-            scope.tool.matches(tool)
-                && !arguments.pointer(&scope.pointer).is_some_and(|value| scope.allows(value))
-        })?;
-        let name = wrong.pointer.trim_start_matches('/');
-        let allowed: Vec<String> = wrong.allowed.iter().map(|pattern| format!("`{pattern}`")).collect();
-        Some(match allowed.as_slice() {
-            [] => format!("it allows no value of `{name}`"),
-            allowed => format!("of `{name}` it allows only {}", allowed.join(", ")),
-        })
-    }
-}
-
-impl ArgumentScope {
-    fn allows(&self, value: &serde_json::Value) -> bool {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        self.allowed.iter().any(|pattern| pattern.matches(&text))
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_env::ExecutionEnvironment;
-use pintle_tools::ToolKind;
 use pintle_tools::gate::{Gate, Verdict, write_locations};
 use pintle_tools::pipeline::PreparedCall;
 
@@ -14,7 +13,7 @@ use pintle_tools::pipeline::PreparedCall;
 ///
 /// It is for file tools, what [`Sandboxed::with_hidden`](https://docs.rs/pintle-env) is for commands. Paths are resolved in
 /// the environment; one that cannot be resolved is judged as given. A call that reads a directory above a hidden path is
-/// denied, since a search reads what is below; only a listing of names is not.
+/// denied, since a search reads what is below; only a listing of its own entries is not.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -52,8 +51,8 @@ impl HiddenPathGate {
 
     async fn objection(&self, call: &PreparedCall) -> Option<String> {
         let hidden = self.real_hidden().await;
-        // Any other call that reads a directory reads what is below it, whatever the kind of its tool.
-        let lists_names = ToolKind::from_name(call.kind()) == Some(ToolKind::ListDir);
+        // Any other call that reads a directory reads what is below it.
+        let lists_names = call.read_extent().is_listing();
         for path in call.reads().iter().chain(call.writes()) {
             let locations = write_locations(self.env.as_ref(), path).await.unwrap_or_default();
             let named: Vec<&Path> =

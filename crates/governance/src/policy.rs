@@ -10,12 +10,12 @@ use async_trait::async_trait;
 use pintle_agent::{PolicyChange, PolicyRule, Principal, SessionError, SessionHandle};
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_tools::gate::{self, Gate, Permission, Verdict};
-use pintle_tools::pipeline::PreparedCall;
+use pintle_tools::pipeline::{Execution, PreparedCall};
 use pintle_tools::{Effect, SandboxSide};
 
 pub use self::present_plan::{PresentPlan, PresentPlanInput};
 use crate::mode::{CallTraits, Mode};
-use crate::rules::{CallFacts, Rule, RuleError, Rules, Ruling, are_below};
+use crate::rules::{CallFacts, Rule, RuleError, RuleLinks, Rules, Ruling, are_below};
 
 /// Rules and mode of a session. They can change while it runs, and all clones share them.
 ///
@@ -208,6 +208,7 @@ pub struct PolicyGate {
     env: Arc<dyn ExecutionEnvironment>,
     roots: Vec<PathBuf>,
     holds_to_reading: bool,
+    links: Arc<RuleLinks>,
 }
 
 impl PolicyGate {
@@ -215,7 +216,7 @@ impl PolicyGate {
     #[must_use]
     pub fn new(policy: Policy, env: Arc<dyn ExecutionEnvironment>) -> Self {
         let roots = vec![env.working_directory().to_path_buf()];
-        Self { policy, env, roots, holds_to_reading: false }
+        Self { policy, env, roots, holds_to_reading: false, links: Arc::default() }
     }
 
     /// Adds a directory to the workspace, in which files may be changed, such as one for temporary files.
@@ -235,8 +236,7 @@ impl PolicyGate {
     /// Returns the verdict on a call with these properties.
     pub async fn verdict(&self, call: &CallFacts) -> Verdict {
         let State { mode, rules, .. } = self.policy.state();
-        let searched = rules.with_searched(call, self.env.as_ref()).await;
-        if let Some(ruling) = rules.judge(searched.as_ref().unwrap_or(call)) {
+        if let Some(ruling) = self.ruling(&rules, call).await {
             return ruled(&ruling);
         }
         let mut traits = CallTraits::new(call.effect);
@@ -257,6 +257,11 @@ impl PolicyGate {
         verdict.with_rule(format!("mode {mode}")).by_default()
     }
 
+    async fn ruling(&self, rules: &Rules, call: &CallFacts) -> Option<Ruling> {
+        let searched = rules.with_searched(call, &self.links, self.env.as_ref()).await;
+        rules.judge(searched.as_ref().unwrap_or(call))
+    }
+
     /// Returns the question about a call that only a person can allow.
     fn question(&self, call: &PreparedCall) -> Option<Verdict> {
         if call.sandbox() == Some(SandboxSide::Outside) {
@@ -273,10 +278,11 @@ impl PolicyGate {
         if call.effect != Effect::Write {
             return true;
         }
-        if call.has_unresolved_paths || call.writes.is_empty() {
+        if call.undecided.is_some() || call.writes.is_empty() {
             return false;
         }
-        let mut roots = Vec::with_capacity(self.roots.len());
+        // Files are named both as given and resolved.
+        let mut roots: Vec<PathBuf> = self.roots.iter().map(|root| self.env.resolve(root)).collect();
         for root in &self.roots {
             roots.extend(self.env.canonicalize(&self.env.resolve(root)).await.ok());
         }
@@ -293,16 +299,30 @@ impl Gate for PolicyGate {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         let facts = CallFacts::of_call(call, self.env.as_ref()).await;
         let Some(question) = self.question(call) else { return self.verdict(&facts).await };
-        match self.policy.rules().judge(&facts) {
+        match self.ruling(&self.policy.rules(), &facts).await {
             Some(ruling) if ruling.permission == Permission::Deny => ruled(&ruling),
             Some(_) | None => question,
+        }
+    }
+
+    async fn ran(&self, call: &PreparedCall, _execution: &Execution) {
+        if call.effect() != Effect::Read {
+            self.links.clear();
         }
     }
 }
 
 /// Returns the verdict of a rule.
 fn ruled(ruling: &Ruling) -> Verdict {
-    let reason = || format!("the rule `{}` of {} names it", ruling.rule, ruling.source);
+    let reason = || match &ruling.undecided {
+        None => format!("the rule `{}` of {} names it", ruling.rule, ruling.source),
+        Some(reason) => {
+            format!(
+                "whether the rule `{}` of {} names it could not be decided: {reason}",
+                ruling.rule, ruling.source
+            )
+        }
+    };
     let verdict = match ruling.permission {
         Permission::Allow => Verdict::ALLOW,
         Permission::Ask => Verdict::ask(reason()),

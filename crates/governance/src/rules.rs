@@ -2,6 +2,7 @@
 
 mod facts;
 mod file;
+mod links;
 mod rule;
 mod searched;
 mod suggest;
@@ -12,13 +13,15 @@ use std::path::PathBuf;
 
 use globset::Candidate;
 use pintle_agent::PolicyRule;
-use pintle_tools::Effect;
 use pintle_tools::gate::{CommandLine, Permission};
+use pintle_tools::{Effect, ReadExtent};
 
 pub(crate) use self::facts::are_below;
 pub use self::file::RulesError;
 pub(crate) use self::file::form_error;
+pub(crate) use self::links::RuleLinks;
 pub use self::rule::{Rule, RuleError};
+use self::searched::ReadRoot;
 
 /// Rules from files, from the command line, or of an application. Those that deny take precedence over those that ask, and
 /// these over those that allow, wherever they come from. What no rule names follows the [mode](crate::Mode).
@@ -59,16 +62,28 @@ pub struct CallFacts {
     pub kind: String,
     /// Effect of the call.
     pub effect: Effect,
-    /// Files and directories that it names, with all links resolved.
-    pub paths: Vec<PathBuf>,
-    /// Of these, the files that it may change.
+    /// Files and directories that it reads: each as the call names it, and with all links resolved.
+    pub reads: Vec<PathBuf>,
+    /// Files that it may change, likewise.
     pub writes: Vec<PathBuf>,
-    /// Whether it names a path that cannot be resolved.
-    pub has_unresolved_paths: bool,
+    /// How much of the directories among `reads` it reads.
+    pub read_extent: ReadExtent,
+    /// Why not all files that it touches are known, such as a path that cannot be resolved.
+    pub undecided: Option<String>,
     /// Commands that it runs, if it runs any.
     pub command: Option<CommandLine>,
     /// Addresses that it reaches.
     pub addresses: Vec<Address>,
+    /// What it reads, to search below.
+    read_roots: Vec<ReadRoot>,
+    /// More files and names of files, by which rules deny or ask, and none allows.
+    others: OtherPaths,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OtherPaths {
+    reads: Vec<PathBuf>,
+    writes: Vec<PathBuf>,
 }
 
 /// Address of a call.
@@ -92,8 +107,13 @@ impl Address {
     }
 }
 
-/// Path of a call, prepared for any number of rules.
-struct RealPath<'a> {
+/// Paths of a call, prepared for any number of rules.
+struct JudgedPaths<'a> {
+    reads: Vec<JudgedPath<'a>>,
+    writes: Vec<JudgedPath<'a>>,
+}
+
+struct JudgedPath<'a> {
     text: &'a std::ffi::OsStr,
     candidate: Candidate<'a>,
 }
@@ -108,6 +128,8 @@ pub struct Ruling {
     pub rule: String,
     /// Where the rule comes from: a file with a line, or what gave it.
     pub source: String,
+    /// Why it could not be decided whether the rule names the call; `None` if it does.
+    pub undecided: Option<String>,
 }
 
 impl Rules {
@@ -155,16 +177,20 @@ impl Rules {
     /// that allow apply if all parts match, each one of them.
     #[must_use]
     pub fn judge(&self, call: &CallFacts) -> Option<Ruling> {
-        let paths = call.candidates();
+        let paths = call.judged_paths();
         for permission in [Permission::Deny, Permission::Ask] {
             if let Some(entry) = self.of(permission).find(|entry| entry.rule.touches(call, &paths)) {
                 return Some(entry.ruling());
             }
+            if let Some(reason) = &call.undecided
+                && let Some(entry) = self.of(permission).find(|entry| entry.rule.may_touch(call))
+            {
+                return Some(Ruling { undecided: Some(reason.clone()), ..entry.ruling() });
+            }
         }
         let named: Vec<&Entry> = self.of(Permission::Allow).filter(|entry| entry.rule.names(call)).collect();
-        let is_covered = rule::cover(named.iter().map(|entry| &entry.rule), call, &paths);
         let first = named.iter().find(|entry| entry.rule.touches(call, &paths))?;
-        is_covered.then(|| first.ruling())
+        rule::cover(named.iter().map(|entry| &entry.rule), call).then(|| first.ruling())
     }
 
     /// Returns the rules that ask or deny as a set, and those that allow something: the latter need the trust of whoever owns
@@ -192,6 +218,7 @@ impl Rules {
 
 impl Entry {
     fn ruling(&self) -> Ruling {
-        Ruling { permission: self.permission, rule: self.rule.to_string(), source: self.source.clone() }
+        let (rule, source) = (self.rule.to_string(), self.source.clone());
+        Ruling { permission: self.permission, rule, source, undecided: None }
     }
 }

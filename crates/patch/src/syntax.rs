@@ -100,6 +100,14 @@ impl Patch {
         self.operations.iter().flat_map(Operation::paths).filter(|path| seen.insert(*path)).collect()
     }
 
+    /// Returns every path whose content the patch takes from the file: those that it updates, moves or deletes, each once, in
+    /// the order of the patch.
+    pub fn sources(&self) -> Vec<&str> {
+        let mut seen = std::collections::HashSet::new();
+        let changed = self.operations.iter().filter(|operation| !matches!(operation, Operation::Add(_)));
+        changed.map(Operation::path).filter(|path| seen.insert(*path)).collect()
+    }
+
     /// Maps every path through `resolve`, which should canonicalize it: two spellings of one file must be the
     /// same path before the patch is planned.
     ///

@@ -28,7 +28,7 @@ pub use apply_patch::{
     ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, MAX_FILES_BYTES,
     ReadFilesError, apply_plan, read_files,
 };
-pub(crate) use apply_patch::{check_patch, output_of, written_by};
+pub(crate) use apply_patch::{check_patch, output_of, read_by, written_by};
 pub use ask_user::{AskUser, AskUserInput};
 pub(crate) use background::{NOT_STARTED, follow, stop};
 pub use background::{

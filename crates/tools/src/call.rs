@@ -18,7 +18,7 @@ use crate::outside_sandbox::{SandboxSide, runs_commands};
 use crate::registry::{RegisteredTool, ToolRegistry};
 use crate::repair::ArgumentRepair;
 use crate::schema;
-use crate::tool::{DynTool, Effect, FileChange, ToolInput};
+use crate::tool::{DynTool, Effect, FileChange, ReadExtent, ToolInput};
 
 /// A call that may run: its tool is known, and its arguments are valid.
 #[derive(Clone, Debug)]
@@ -28,6 +28,7 @@ pub struct PreparedCall {
     input: InputSlot,
     repairs: Vec<ArgumentRepair>,
     reads: Vec<PathBuf>,
+    read_extent: ReadExtent,
     writes: Vec<PathBuf>,
     targets: Vec<PathBuf>,
     hosts: Option<Vec<String>>,
@@ -89,6 +90,7 @@ impl PreparedCall {
             arguments,
             sandbox,
             hosts: input.hosts.take(),
+            read_extent: input.read_extent,
             input: InputSlot::new(input),
             repairs,
             reads,
@@ -170,6 +172,12 @@ impl PreparedCall {
     #[must_use]
     pub fn reads(&self) -> &[PathBuf] {
         &self.reads
+    }
+
+    /// Returns how much of the directories among its [`reads`](Self::reads) the call reads.
+    #[must_use]
+    pub fn read_extent(&self) -> ReadExtent {
+        self.read_extent
     }
 
     /// Returns the hosts that the call reaches; `None` if they are not known.

@@ -34,7 +34,9 @@ pub use outside_sandbox::{OUTSIDE_SANDBOX, SandboxSide};
 pub use registry::{RegisteredTool, ToolRegistry};
 pub use repair::{ArgumentRepair, RepairKind};
 pub use similarity::most_similar;
-pub use tool::{ChangeKind, DynTool, Effect, FileChange, FnTool, Tool, ToolInput, ToolOutput, tool_fn};
+pub use tool::{
+    ChangeKind, DynTool, Effect, FileChange, FnTool, ReadExtent, Tool, ToolInput, ToolOutput, tool_fn,
+};
 pub use truncate::{
     TruncationLimits, TruncationMarker, TruncationMode, TruncationRule, truncate, truncate_to,
 };

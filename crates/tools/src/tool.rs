@@ -1,6 +1,7 @@
 //! The traits of a tool: [`Tool`] for those who write one, [`DynTool`] for those who call one.
 
 mod closure;
+mod extent;
 mod input;
 mod output;
 mod properties;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::closure::{FnTool, tool_fn};
+pub use self::extent::ReadExtent;
 pub use self::input::ToolInput;
 pub use self::output::{ChangeKind, FileChange, ToolOutput};
 pub(crate) use self::properties::Properties;
@@ -123,6 +125,12 @@ pub trait Tool: Send + Sync + 'static {
     fn reads(&self, input: &Self::Input) -> Vec<PathBuf> {
         let _ = input;
         Vec::new()
+    }
+
+    /// Returns how much of the directories in [`reads`](Tool::reads) this call reads. Default: everything below them.
+    fn read_extent(&self, input: &Self::Input) -> ReadExtent {
+        let _ = input;
+        ReadExtent::default()
     }
 
     /// Returns the hosts that this call reaches, for gates to judge; `None` if they are not known. They must be as the
@@ -265,7 +273,9 @@ impl<T: Tool> DynTool for T {
         let input = T::Input::deserialize(arguments).map_err(unfit)?;
         self.check(&input)?;
         let (reads, writes, hosts) = (self.reads(&input), self.writes(&input), self.hosts(&input));
-        Ok(ToolInput::new(input).with_reads(reads).with_writes(writes).with_hosts(hosts))
+        let extent = self.read_extent(&input);
+        let input = ToolInput::new(input).with_reads(reads).with_writes(writes);
+        Ok(input.with_read_extent(extent).with_hosts(hosts))
     }
 
     async fn call_parsed(&self, input: ToolInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -157,6 +157,9 @@ impl HookPoint {
     }
 }
 
+/// Name of the steps of hooks in a judgement.
+const STEP: &str = "hook";
+
 /// Adds the verdict of a hook to a judgement.
 pub(super) fn add_answer(judgement: &mut Judgement, given: &CallAnswer) {
     let permission = if given.stop.is_some() { Some(Permission::Deny) } else { given.permission };
@@ -172,7 +175,12 @@ pub(super) fn add_answer(judgement: &mut Judgement, given: &CallAnswer) {
         Some(hook) => verdict.with_rule(hook),
         None => verdict,
     };
-    judgement.push(JudgementStep::new("hook", verdict));
+    judgement.push(JudgementStep::new(STEP, verdict));
+}
+
+/// Returns whether a step is the question of a hook.
+pub(super) fn is_question(step: &JudgementStep) -> bool {
+    step.gate == STEP && step.permission == Permission::Ask
 }
 
 /// Returns the answer of a hook; the default if it panics.

@@ -272,7 +272,8 @@ impl CallPreparation {
         Prepared { changed, additions: prepared.additions, ..again }
     }
 
-    /// Applies the answer of a hook to a call that the gates have judged. Changed arguments are judged anew.
+    /// Applies the answer of a hook to a call that the gates have judged. Changed arguments are judged anew; questions of hooks
+    /// that ran before remain, since those do not run again.
     async fn answered(&self, given: CallAnswer, judged: pipeline::Preparation) -> Prepared {
         let (judged, changed) = match &given.arguments {
             None => (judged, None),
@@ -282,6 +283,7 @@ impl CallPreparation {
                 let by = given.hook.as_ref().map(|hook| Principal::new(format!("hook {hook}")));
                 let again =
                     pipeline::prepare(&self.registry, &self.gates, self.env.as_ref(), &tool_call).await;
+                let again = with_questions_of_hooks(again, &judged);
                 (again, Some(ChangedArguments { arguments: arguments.clone(), by }))
             }
         };
@@ -310,6 +312,27 @@ impl CallPreparation {
             pipeline::Preparation::Refused { error, judgement } => (judgement, Err(error)),
         };
         Prepared { judgement, result, changed: None, additions: HookAdditions::default() }
+    }
+}
+
+/// Adds the questions of hooks in an earlier judgement to a new one.
+fn with_questions_of_hooks(
+    judged: pipeline::Preparation,
+    earlier: &pipeline::Preparation,
+) -> pipeline::Preparation {
+    use pipeline::Preparation::{Ask, Ready, Refused};
+    let (Ready { judgement: asked, .. } | Ask { judgement: asked, .. } | Refused { judgement: asked, .. }) =
+        earlier;
+    match judged {
+        Ready { call, mut judgement } | Ask { call, mut judgement } => {
+            asked
+                .steps()
+                .iter()
+                .filter(|step| hooks::is_question(step))
+                .for_each(|step| judgement.push(step.clone()));
+            pipeline::Preparation::of(call, judgement)
+        }
+        refused @ Refused { .. } => refused,
     }
 }
 

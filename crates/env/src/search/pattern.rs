@@ -6,6 +6,9 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::{error::EnvError, file::MAX_ENTRIES, path::normalize};
 
+/// Characters that do not stand for themselves.
+const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
+
 /// A glob with its base directory.
 #[derive(Clone, Debug)]
 pub(crate) struct GlobPattern {
@@ -22,7 +25,7 @@ impl GlobPattern {
         if pattern.is_empty() {
             return Err(EnvError::invalid_pattern(pattern, "the glob is empty"));
         }
-        let (prefix, rest) = split_literal_prefix(pattern);
+        let (prefix, rest) = split_base(pattern);
         let max_depth = (!rest.contains("**")).then(|| rest.matches('/').count() + 1);
         Ok(Self {
             base: normalize(&root.join(prefix)),
@@ -83,11 +86,28 @@ fn compile(glob: &str) -> Result<GlobMatcher, globset::Error> {
     GlobBuilder::new(glob).literal_separator(true).build().map(|glob| glob.compile_matcher())
 }
 
+/// Returns the part of a glob that all its matches begin with: the directories before the first name with a wildcard or an
+/// escape, or the whole glob if it has neither.
+///
+/// Whoever judges a search before it starts has to read the glob as the search does.
+///
+/// ```
+/// assert_eq!(pintle_env::glob_base("src/**/*.rs"), "src/");
+/// assert_eq!(pintle_env::glob_base(r"s\rc/*.rs"), "");
+/// assert_eq!(pintle_env::glob_base("src/main.rs"), "src/main.rs");
+/// ```
+#[must_use]
+pub fn glob_base(pattern: &str) -> &str {
+    match pattern.find(SPECIAL) {
+        Some(_) => split_base(pattern).0,
+        None => pattern,
+    }
+}
+
 /// Splits off the directories before the first name with a wildcard. The last name always remains
 /// in the rest.
-fn split_literal_prefix(pattern: &str) -> (&str, &str) {
-    let first_wildcard = pattern.find(['*', '?', '[', '{', '\\']);
-    let literal = pattern.get(..first_wildcard.unwrap_or(pattern.len()));
+fn split_base(pattern: &str) -> (&str, &str) {
+    let literal = pattern.get(..pattern.find(SPECIAL).unwrap_or(pattern.len()));
     let end = literal.and_then(|literal| literal.rfind('/'));
     let end = end.map_or(0, |slash| slash + 1);
     pattern.split_at_checked(end).unwrap_or(("", pattern))
@@ -109,6 +129,7 @@ mod tests {
             ("./x/../*.rs", "/r", Some(1), "/r/a.rs"),
             ("{a,b/c}/*", "/r", Some(3), "/r/b/c/d"),
             ("[ab].rs", "/r", Some(1), "/r/b.rs"),
+            (r"k\eys/*", "/r", Some(2), "/r/keys/a"),
         ] {
             let glob = GlobPattern::parse(pattern, Path::new("/r")).unwrap();
             assert_eq!(glob.base, Path::new(base), "{pattern}");

@@ -120,19 +120,98 @@ impl Scope {
         PathScope::within(self.within.iter().map(path)).except(self.except.iter().map(path))
     }
 
-    fn contains(&self, root: &Path, path: &Path) -> bool {
-        let is_below = |name: &&str| path.starts_with(root.join(name));
-        self.within.iter().any(is_below) && !self.except.iter().any(is_below)
+    /// Returns the exceptions, as named and where they lead.
+    fn excepted(&self, tree: &Tree) -> Vec<PathBuf> {
+        let named = self.except.iter().map(|name| tree.root.join(name));
+        named.flat_map(|path| [tree.real(&path), Some(path)]).flatten().collect()
     }
 
-    fn excludes_below(&self, root: &Path, path: &Path) -> bool {
-        self.except.iter().any(|name| root.join(name).starts_with(path))
+    fn contains(&self, tree: &Tree, path: &Path) -> bool {
+        let is_within = self.within.iter().any(|name| path.starts_with(tree.root.join(name)));
+        is_within && !self.excludes(tree, path)
+    }
+
+    fn excludes(&self, tree: &Tree, path: &Path) -> bool {
+        self.excepted(tree).iter().any(|excepted| path.starts_with(excepted))
+    }
+
+    fn excludes_below(&self, tree: &Tree, path: &Path) -> bool {
+        self.excepted(tree).iter().any(|excepted| excepted.starts_with(path))
+    }
+
+    /// Returns whether a call may read a path, of which it lists the entries or takes everything.
+    fn may_be_read(&self, tree: &Tree, path: &Path, is_listed: bool) -> bool {
+        let Some(real) = tree.real(path) else { return false };
+        let is_whole = !self.excludes_below(tree, &real) && !self.excludes_below(tree, path);
+        self.contains(tree, &real) && !self.excludes(tree, path) && (is_listed || is_whole)
+    }
+
+    fn may_be_changed(&self, tree: &Tree, path: &Path) -> bool {
+        let Some(real) = tree.real(path) else { return false };
+        // A call that changes a link may change what it leads to, or the link.
+        let link = path.parent().and_then(|parent| tree.real(parent)).zip(path.file_name());
+        let link = link.map_or_else(|| path.to_path_buf(), |(parent, name)| parent.join(name));
+        self.contains(tree, &real) && self.contains(tree, &link) && !self.excludes(tree, path)
+    }
+}
+
+/// Call of a tool, with what it touches.
+#[derive(Debug)]
+struct Use {
+    tool: &'static str,
+    arguments: serde_json::Value,
+    needs: EffectCeiling,
+    reads: Vec<String>,
+    writes: Vec<String>,
+    is_listing: bool,
+}
+
+impl Use {
+    fn new(way: &'static str, path: &str, other: &str) -> Self {
+        let (path, other) = (path.to_owned(), other.to_owned());
+        let pattern = format!("{path}/*");
+        // A pattern that begins with `/` is searched from there.
+        let base = if path.is_empty() { "/".to_owned() } else { path.clone() };
+        let (read, write, execute) = (EffectCeiling::Read, EffectCeiling::Write, EffectCeiling::Execute);
+        let patch = |text: String| json!({"patch": format!("*** Begin Patch\n{text}\n*** End Patch")});
+        let (tool, arguments, needs, reads, writes) = match way {
+            "read_file" => (way, json!({ "file_path": path }), read, vec![path], vec![]),
+            "grep" => (way, json!({ "pattern": "x", "path": path }), read, vec![path], vec![]),
+            "glob" => (way, json!({ "pattern": pattern }), read, vec![base], vec![]),
+            "read_many_files" => (way, json!({ "paths": [pattern] }), read, vec![base, pattern], vec![]),
+            "list_dir" => (way, json!({ "path": path }), read, vec![path], vec![]),
+            "list below" => ("list_dir", json!({ "path": path, "depth": 2 }), read, vec![path], vec![]),
+            "write_file" => (way, json!({ "file_path": path, "content": "x" }), write, vec![], vec![path]),
+            "edit_file" => (
+                way,
+                json!({ "file_path": path, "old_string": "x", "new_string": "y" }),
+                write,
+                vec![path.clone()],
+                vec![path],
+            ),
+            "delete" => (
+                "apply_patch",
+                patch(format!("*** Delete File: {path}")),
+                write,
+                vec![path.clone()],
+                vec![path],
+            ),
+            "move" => (
+                "apply_patch",
+                patch(format!("*** Update File: {path}\n*** Move to: {other}\n@@\n-x\n+y")),
+                write,
+                vec![path.clone()],
+                vec![path, other],
+            ),
+            _ => ("shell", json!({ "command": format!("cat {path}") }), execute, vec![], vec![]),
+        };
+        Self { tool, arguments, needs, reads, writes, is_listing: way == "list_dir" }
     }
 }
 
 fn scope() -> impl Strategy<Value = Scope> {
     let within = subsequence(vec!["", "w", "w/a", "w/a/b", "out", "out/a"], 0..3);
-    let except = subsequence(vec!["w/a", "w/a/b", "w/A", "out/a"], 0..2);
+    let except = subsequence(vec!["w/a", "w/a/b", "w/A", "out/a", "w/out", "w/chain", "out/back"], 0..2);
     (within, except).prop_map(|(within, except)| Scope { within, except })
 }
 
@@ -144,8 +223,52 @@ fn path() -> impl Strategy<Value = String> {
     })
 }
 
+/// Ways to touch a path, each of a tool.
+const WAYS: [&str; 11] = [
+    "read_file",
+    "write_file",
+    "shell",
+    "grep",
+    "glob",
+    "read_many_files",
+    "list_dir",
+    "list below",
+    "edit_file",
+    "delete",
+    "move",
+];
+
+fn registry() -> ToolRegistry {
+    let mut registry = ToolRegistry::new();
+    builtin::register_core(&mut registry).unwrap();
+    registry.register(builtin::ReadManyFiles::new()).unwrap();
+    registry.register(builtin::ListDir::new()).unwrap();
+    registry.register(builtin::ApplyPatch::new()).unwrap();
+    registry
+}
+
+/// Returns whether a grant allows a call; `None` if the tool itself refuses it, such as for an empty path.
+fn is_allowed(tree: &Tree, grant: &Grant, used: &Use) -> Option<bool> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let prepared = runtime.block_on(async {
+        let env: Arc<dyn ExecutionEnvironment> =
+            Arc::new(LocalEnvironment::with_host_env(tree.root.join("w"), []).unwrap());
+        let (clock, session): (Arc<dyn Clock>, _) =
+            (Arc::new(pintle_agent::SystemClock), SessionId::new("s"));
+        let grant = Arc::new(grant.clone());
+        let gate = GrantGate::new(grant, session, Arc::clone(&env), "local", clock, Revocations::new());
+        let call = ToolCall::new("c", used.tool, used.arguments.as_object().unwrap().clone());
+        prepare(&registry(), &[Arc::new(gate) as Arc<dyn Gate>], env.as_ref(), &call).await
+    });
+    match prepared {
+        Preparation::Ready { .. } => Some(true),
+        Preparation::Refused { judgement, .. } => (!judgement.is_empty()).then_some(false),
+        Preparation::Ask { .. } => panic!("a grant does not ask"),
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     /// What the gate lets through, the oracle finds within the grant; what it denies is outside, or cannot be resolved.
     #[test]
@@ -153,67 +276,28 @@ proptest! {
         reads in scope(),
         writes in scope(),
         effect in select(vec![EffectCeiling::Read, EffectCeiling::Write, EffectCeiling::Execute]),
-        tools in subsequence(vec!["read_file", "write_file", "shell", "grep", "*"], 0..3),
-        path in path(),
-        tool in select(vec!["read_file", "write_file", "shell", "grep"]),
+        tools in subsequence(vec!["read_file", "edit_file", "apply_patch", "shell", "grep", "*"], 1..5),
+        (path, other) in (path(), path()),
+        way in select(WAYS.to_vec()),
     ) {
         let tree = Tree::new();
         let root = tree.root.to_str().unwrap();
-        let path = path.replace("ROOT", root);
+        let used = Use::new(way, &path.replace("ROOT", root), &other.replace("ROOT", root));
         let mut grant = Grant::none(GrantId::new("g"));
         grant.tools = tools.iter().map(|tool| Pattern::new(*tool)).collect();
         (grant.reads, grant.writes) = (reads.of(&tree.root), writes.of(&tree.root));
         grant.effect = effect;
         grant.environments = [Pattern::any()].into();
+        let Some(is_allowed) = is_allowed(&tree, &grant, &used) else { return Ok(()) };
 
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let prepared = runtime.block_on(async {
-            let env: Arc<dyn ExecutionEnvironment> =
-                Arc::new(LocalEnvironment::with_host_env(tree.root.join("w"), []).unwrap());
-            let clock: Arc<dyn Clock> = Arc::new(pintle_agent::SystemClock);
-            let session = SessionId::new("s");
-            let gate =
-                GrantGate::new(Arc::new(grant.clone()), session, Arc::clone(&env), "local", clock, Revocations::new());
-            let mut registry = ToolRegistry::new();
-            builtin::register_core(&mut registry).unwrap();
-            let arguments = match tool {
-                "read_file" => json!({ "file_path": path }),
-                "grep" => json!({ "pattern": "x", "path": path }),
-                "write_file" => json!({ "file_path": path, "content": "x" }),
-                _ => json!({ "command": format!("cat {path}") }),
-            };
-            let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
-            prepare(&registry, &[Arc::new(gate) as Arc<dyn Gate>], env.as_ref(), &call).await
-        });
-        let is_allowed = match prepared {
-            Preparation::Ready { .. } => true,
-            Preparation::Refused { judgement, .. } if !judgement.is_empty() => false,
-            // The tool itself refused the path, such as an empty one.
-            Preparation::Refused { .. } => return Ok(()),
-            Preparation::Ask { .. } => panic!("a grant does not ask"),
-        };
-
-        let plain = without_dots(&tree.root.join("w").join(&path));
-        let real = tree.real(&plain);
-        // A call that changes a link may change what it leads to, or the link.
-        let link = plain.parent().and_then(|parent| tree.real(parent)).zip(plain.file_name());
-        let link = link.map_or_else(|| plain.clone(), |(parent, name)| parent.join(name));
-        let needed = match tool {
-            "read_file" | "grep" => EffectCeiling::Read,
-            "write_file" => EffectCeiling::Write,
-            _ => EffectCeiling::Execute,
-        };
-        let is_within = match (tool, &real) {
-            ("shell", _) => true,
-            (_, None) => false,
-            ("write_file", Some(real)) => writes.contains(&tree.root, real) && writes.contains(&tree.root, &link),
-            // A directory is read with everything below it.
-            (_, Some(real)) => reads.contains(&tree.root, real) && !reads.excludes_below(&tree.root, real),
-        };
-        let is_granted = tools.iter().any(|granted| *granted == "*" || *granted == tool)
-            && effect >= needed
-            && is_within;
-        prop_assert_eq!(is_allowed, is_granted, "{} {} leads to {:?}", tool, path, real);
+        let plain = |path: &String| without_dots(&tree.root.join("w").join(path));
+        let may_read = |path: &String| reads.may_be_read(&tree, &plain(path), used.is_listing);
+        let may_change = |path: &String| writes.may_be_changed(&tree, &plain(path));
+        let is_granted = tools.iter().any(|granted| *granted == "*" || *granted == used.tool)
+            && effect >= used.needs
+            && used.reads.iter().all(may_read)
+            && used.writes.iter().all(may_change);
+        prop_assert_eq!(is_allowed, is_granted, "{:?}", used);
         prop_assert!(tree.directory.path().exists());
     }
 }

@@ -112,6 +112,14 @@ async fn calls_are_held_to_the_grant() {
     for (tool, arguments, reason) in [
         ("grep", json!({"pattern": "x"}), "does not allow this tool"),
         ("shell", json!({"command": "rm x"}), ": of `command` it allows only `ls*`"),
+        (
+            "shell",
+            json!({"command": "ls; rm x"}),
+            "`ls*`, as one command without expansions and redirections",
+        ),
+        ("shell", json!({"command": "ls $(rm x)"}), "`ls*`, as one command"),
+        ("shell", json!({"command": "ls >x"}), "`ls*`, as one command"),
+        ("shell", json!({"command": "ls\nrm x"}), "`ls*`, as one command"),
         ("write_file", write("../project2/a"), "does not allow changing DIR/project2/a"),
         (
             "write_file",

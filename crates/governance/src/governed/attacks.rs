@@ -9,6 +9,7 @@
 mod commands;
 mod delegation;
 mod files;
+mod reads;
 mod texts;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,7 +25,7 @@ use serde_json::{Value, json};
 use super::tests::{Approves, ModelsByTask};
 use super::*;
 use crate::audit::{Audit, CallOutcome};
-use crate::grant::{Delegation, EffectCeiling, GrantId};
+use crate::grant::{ArgumentScope, Delegation, EffectCeiling, GrantId};
 use crate::mode::Mode;
 use crate::rules::Rules;
 use crate::{PathScope, Pattern};
@@ -56,6 +57,8 @@ enum Guard {
     Grant,
     /// A grant for changes of files, and for no commands.
     NoCommands,
+    /// A grant for commands that begin with `ls`.
+    LsArguments,
     /// A grant without subagents.
     NoSubagents,
     /// A grant for one level of subagents.
@@ -68,6 +71,10 @@ enum Guard {
     DenyRule,
     /// A rule that denies reading keys.
     DenyRead,
+    /// A rule that denies reading what the link `k` leads to, which is `keys`.
+    DenyLinked,
+    /// A grant for everything except reading what the link `k` leads to.
+    LinkedException,
     /// A person who refuses, instead of one who accepts.
     Person,
     /// Protected paths, which each governed session has.
@@ -80,10 +87,12 @@ impl Guard {
     /// Returns the step of a judgement that holds the attack.
     fn step(self) -> &'static str {
         match self {
-            Self::Grant | Self::NoCommands | Self::Exception => "grant",
+            Self::Grant | Self::NoCommands | Self::LsArguments | Self::Exception | Self::LinkedException => {
+                "grant"
+            }
             // A tool that the grant leaves no use for is not offered.
             Self::NoSubagents | Self::OneLevel => "no such tool",
-            Self::OnlyLs | Self::DenyRule | Self::DenyRead | Self::Person => "rules",
+            Self::OnlyLs | Self::DenyRule | Self::DenyRead | Self::DenyLinked | Self::Person => "rules",
             Self::Protected => "protected_paths",
             Self::Hidden => "hidden_paths",
         }
@@ -179,14 +188,21 @@ impl Scene {
                 grant.delegation = Delegation::new(1, 1);
                 grant
             }
-            Some(Guard::Exception) => {
+            Some(Guard::Exception | Guard::LinkedException) => {
                 let mut grant = everything;
-                grant.reads = PathScope::within([self.text("")]).except([self.text("keys")]);
+                let excepted = if guard == Some(Guard::Exception) { "keys" } else { "k" };
+                grant.reads = PathScope::within([self.text("")]).except([self.text(excepted)]);
                 grant
             }
             Some(Guard::NoCommands) => {
                 let mut grant = everything;
                 grant.effect = EffectCeiling::Write;
+                grant
+            }
+            Some(Guard::LsArguments) => {
+                let mut grant = everything;
+                let scope = ArgumentScope::new(Pattern::new("shell"), "/command", [Pattern::new("ls*")]);
+                grant.arguments = vec![scope];
                 grant
             }
             Some(Guard::NoSubagents | Guard::OneLevel) => {
@@ -199,6 +215,7 @@ impl Scene {
                 Guard::OnlyLs
                 | Guard::DenyRule
                 | Guard::DenyRead
+                | Guard::DenyLinked
                 | Guard::Person
                 | Guard::Protected
                 | Guard::Hidden,
@@ -213,6 +230,7 @@ impl Scene {
             (Guard::OnlyLs, true) => (Mode::Ask, r#"allow = ["shell(ls)", "shell(ls *)"]"#),
             (Guard::OnlyLs, false) => (Mode::Ask, r#"allow = ["shell"]"#),
             (Guard::DenyRead, true) => (Mode::Auto, r#"deny = ["@read(**/key)"]"#),
+            (Guard::DenyLinked, true) => (Mode::Auto, r#"deny = ["@read(k/**)"]"#),
             (Guard::DenyRule, true) => (Mode::Auto, r#"deny = ["@write(src/**)"]"#),
             (Guard::Person, _) => (Mode::Ask, ""),
             (_, _) => (Mode::Auto, ""),
@@ -232,7 +250,7 @@ impl Scene {
         let uses = |name| calls.iter().any(|(tool, _)| *tool == name);
         let (name, profile) = if uses("apply_patch") {
             ("openai", ProviderProfile::openai("gpt-5.4"))
-        } else if uses("read_many_files") {
+        } else if uses("read_many_files") || uses("list_dir") {
             ("gemini", ProviderProfile::gemini("gemini-3-pro-preview"))
         } else {
             ("anthropic", ProviderProfile::anthropic("claude-opus-4-6"))
@@ -264,10 +282,13 @@ impl Scene {
             // A person who accepts everything changes nothing about what holds the others.
             Guard::Grant
             | Guard::NoCommands
+            | Guard::LsArguments
             | Guard::NoSubagents
             | Guard::OneLevel
             | Guard::Exception
+            | Guard::LinkedException
             | Guard::DenyRead
+            | Guard::DenyLinked
             | Guard::DenyRule
             | Guard::Protected
             | Guard::Hidden => false,
@@ -319,7 +340,10 @@ fn results(session: &Session) -> String {
 }
 
 fn all() -> Vec<&'static Attack> {
-    [files::ATTACKS, commands::ATTACKS, delegation::ATTACKS, texts::ATTACKS].into_iter().flatten().collect()
+    [files::ATTACKS, reads::ATTACKS, commands::ATTACKS, delegation::ATTACKS, texts::ATTACKS]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[tokio::test]

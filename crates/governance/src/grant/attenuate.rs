@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{ArgumentScope, Grant, GrantBudget};
+use super::{Grant, GrantBudget};
 use crate::pattern::Pattern;
 
 /// Part of a grant that another one may not exceed.
@@ -123,18 +123,6 @@ impl Grant {
 
 fn covers(wide: &BTreeSet<Pattern>, narrow: &BTreeSet<Pattern>) -> bool {
     narrow.iter().all(|pattern| wide.iter().any(|wide| wide.covers(pattern)))
-}
-
-impl ArgumentScope {
-    /// Returns whether a grant has a limit that lets no call through which this one stops.
-    fn is_kept_by(&self, child: &Grant) -> bool {
-        let limits = |scope: &Self| {
-            scope.pointer == self.pointer
-                && scope.tool.covers(&self.tool)
-                && covers(&self.allowed, &scope.allowed)
-        };
-        child.arguments.iter().any(limits)
-    }
 }
 
 impl GrantBudget {

@@ -55,6 +55,12 @@ impl PathScope {
         is_canonical(path) && below(path, &self.roots) && !below(path, &self.except)
     }
 
+    /// Returns whether a path is an exception, or below one.
+    #[must_use]
+    pub fn excludes(&self, path: &Path) -> bool {
+        below(path, &self.except)
+    }
+
     /// Returns an excluded path below `directory`, if there is one: a search of the directory would read it.
     #[must_use]
     pub fn excluded_below(&self, directory: &Path) -> Option<&Path> {

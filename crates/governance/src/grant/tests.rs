@@ -211,7 +211,7 @@ struct Facts {
 /// Says independently of `attenuate` whether a grant allows something.
 fn allows(grant: &Grant, facts: &Facts) -> bool {
     grant.allows_tool(&facts.tool)
-        && grant.argument_objection(&facts.tool, &json!({"v": facts.value})).is_none()
+        && grant.argument_objection(&facts.tool, &json!({"v": facts.value}), false).is_none()
         && grant.effect.contains(facts.effect)
         && (facts.effect != Effect::Network || grant.network)
         && (!facts.leaves_sandbox || grant.outside_sandbox)

@@ -117,27 +117,26 @@ async fn a_policy_comes_back_from_its_record() {
 fn suggested_rules_name_exactly_the_call() {
     use crate::rules::Address;
     use pintle_tools::gate::CommandLine;
-    let call = |tool: &str, kind: &str, effect| CallFacts {
-        tool: tool.to_owned(),
-        kind: kind.to_owned(),
-        effect,
-        paths: Vec::new(),
-        writes: Vec::new(),
-        has_unresolved_paths: false,
-        command: None,
-        addresses: Vec::new(),
+    let call = |tool: &str, kind: &str, effect| {
+        let mut facts = CallFacts::new(effect);
+        (facts.tool, facts.kind) = (tool.to_owned(), kind.to_owned());
+        facts
     };
-    let command = |line: &str| CallFacts {
-        command: Some(CommandLine::parse(line)),
-        ..call("Bash", "shell", Effect::Execute)
+    let command = |line: &str| {
+        let mut facts = call("Bash", "shell", Effect::Execute);
+        facts.command = Some(CommandLine::parse(line));
+        facts
     };
-    let edit = |paths: &[&str]| CallFacts {
-        paths: paths.iter().map(PathBuf::from).collect(),
-        ..call("Edit", "edit_file", Effect::Write)
+    let edit = |paths: &[&str]| {
+        let mut facts = call("Edit", "edit_file", Effect::Write);
+        facts.writes = paths.iter().map(PathBuf::from).collect();
+        facts.reads.clone_from(&facts.writes);
+        facts
     };
-    let fetch = |address: Address| CallFacts {
-        addresses: vec![address],
-        ..call("WebFetch", "web_fetch", Effect::Network)
+    let fetch = |address: Address| {
+        let mut facts = call("WebFetch", "web_fetch", Effect::Network);
+        facts.addresses = vec![address];
+        facts
     };
     let cases: [(CallFacts, &[&str]); 10] = [
         (command("git commit -m x"), &["shell(git commit -m x)"]),

@@ -4,30 +4,71 @@ use std::path::{Path, PathBuf};
 
 use globset::Candidate;
 use pintle_env::ExecutionEnvironment;
-use pintle_tools::Effect;
 use pintle_tools::gate::{CommandLine, write_locations};
 use pintle_tools::pipeline::PreparedCall;
+use pintle_tools::{Effect, ReadExtent, ToolKind};
 
+use super::links::joined;
 use super::rule::{DescribedCall, DescribedTarget};
-use super::{Address, CallFacts, RealPath, RuleError};
+use super::{Address, CallFacts, JudgedPath, JudgedPaths, OtherPaths, ReadRoot, RuleError};
 
 impl CallFacts {
+    /// Creates facts about a call that touches nothing.
+    pub(crate) fn new(effect: Effect) -> Self {
+        Self {
+            tool: String::new(),
+            kind: String::new(),
+            effect,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            read_extent: ReadExtent::default(),
+            undecided: None,
+            command: None,
+            addresses: Vec::new(),
+            read_roots: Vec::new(),
+            others: OtherPaths::default(),
+        }
+    }
+
     /// Gathers the facts about a call. Paths are resolved in its environment.
     pub async fn of_call(call: &PreparedCall, env: &dyn ExecutionEnvironment) -> Self {
         let mut facts = Self::without_paths(call);
-        let (reads, has_unresolved_reads) = resolved(env, call.reads()).await;
-        let mut writes = Vec::with_capacity(call.writes().len());
-        let mut has_unresolved_writes = false;
+        for path in call.reads() {
+            facts.add_read(path, env).await;
+        }
         for path in call.writes() {
-            match write_locations(env, path).await {
-                Ok(locations) => writes.extend(locations),
-                Err(_) => has_unresolved_writes = true,
+            facts.add_write(path, env).await;
+        }
+        facts
+    }
+
+    async fn add_read(&mut self, path: &Path, env: &dyn ExecutionEnvironment) {
+        match env.canonicalize(path).await {
+            Ok(real) => {
+                let named = named_from_workspace(path, &real, env).await;
+                add(&mut self.reads, [&named, &real]);
+                self.read_roots.push(ReadRoot { named: path.to_path_buf(), real });
+            }
+            Err(error) => {
+                add(&mut self.reads, [path]);
+                self.undecided = Some(format!("{} cannot be resolved: {error}", path.display()));
             }
         }
-        facts.writes.clone_from(&writes);
-        facts.paths = reads.into_iter().chain(writes).collect();
-        facts.has_unresolved_paths = has_unresolved_reads || has_unresolved_writes;
-        facts
+    }
+
+    async fn add_write(&mut self, path: &Path, env: &dyn ExecutionEnvironment) {
+        match write_locations(env, path).await {
+            Ok(locations) => {
+                let target = locations.first().map_or(path, PathBuf::as_path);
+                let named = named_from_workspace(path, target, env).await;
+                add(&mut self.writes, [&named]);
+                add(&mut self.writes, &locations);
+            }
+            Err(error) => {
+                add(&mut self.writes, [path]);
+                self.undecided = Some(format!("{} cannot be resolved: {error}", path.display()));
+            }
+        }
     }
 
     /// Reads a call that somebody describes as a rule names it, such as `shell(git push)`, to ask what would happen to it. The
@@ -42,24 +83,26 @@ impl CallFacts {
         let mut facts = Self {
             tool: described.tool.clone(),
             kind: described.tool,
-            effect: described.effect,
-            paths: Vec::new(),
-            writes: Vec::new(),
-            has_unresolved_paths: false,
-            command: None,
-            addresses: Vec::new(),
+            read_extent: ReadExtent::Searched,
+            ..Self::new(described.effect)
         };
+        let kind = ToolKind::from_name(&facts.kind);
+        if kind == Some(ToolKind::ListDir) {
+            facts.read_extent = ReadExtent::Names { levels: 1 };
+        }
         match described.target {
             None => {}
             Some(DescribedTarget::Command(line)) => facts.command = Some(CommandLine::parse(&line)),
             Some(DescribedTarget::Host(host)) => facts.addresses = vec![Address::of_host(&host)],
             Some(DescribedTarget::Path(path)) => {
-                let (paths, has_unresolved) = resolved(env, &[env.resolve(Path::new(&path))]).await;
-                facts.has_unresolved_paths = has_unresolved;
-                if facts.effect == Effect::Write {
-                    facts.writes.clone_from(&paths);
+                let path = env.resolve(Path::new(&path));
+                let is_edit = matches!(kind, Some(ToolKind::EditFile | ToolKind::ApplyPatch));
+                if facts.effect != Effect::Write || is_edit {
+                    facts.add_read(&path, env).await;
                 }
-                facts.paths = paths;
+                if facts.effect == Effect::Write {
+                    facts.add_write(&path, env).await;
+                }
             }
         }
         if facts.effect == Effect::Network && facts.addresses.is_empty() {
@@ -69,11 +112,11 @@ impl CallFacts {
     }
 
     /// Returns its paths, prepared for any number of rules.
-    pub(super) fn candidates(&self) -> Vec<RealPath<'_>> {
-        self.paths
-            .iter()
-            .map(|path| RealPath { text: path.as_os_str(), candidate: Candidate::new(path) })
-            .collect()
+    pub(super) fn judged_paths(&self) -> JudgedPaths<'_> {
+        JudgedPaths {
+            reads: self.reads.iter().chain(&self.others.reads).map(JudgedPath::new).collect(),
+            writes: self.writes.iter().chain(&self.others.writes).map(JudgedPath::new).collect(),
+        }
     }
 
     fn without_paths(call: &PreparedCall) -> Self {
@@ -81,23 +124,38 @@ impl CallFacts {
         Self {
             tool: call.name().to_owned(),
             kind: call.kind().to_owned(),
-            effect,
-            paths: Vec::new(),
-            writes: Vec::new(),
-            has_unresolved_paths: false,
+            read_extent: call.read_extent(),
             command: (effect == Effect::Execute).then(|| CommandLine::of_arguments(call.arguments())),
             addresses: addresses(call),
+            ..Self::new(effect)
         }
     }
 }
 
-async fn resolved(env: &dyn ExecutionEnvironment, paths: &[PathBuf]) -> (Vec<PathBuf>, bool) {
-    let mut real = Vec::with_capacity(paths.len());
-    for path in paths {
-        real.extend(env.canonicalize(path).await.ok());
+impl<'a> JudgedPath<'a> {
+    pub(super) fn new(path: &'a PathBuf) -> Self {
+        Self { text: path.as_os_str(), candidate: Candidate::new(path) }
     }
-    let has_unresolved = real.len() < paths.len();
-    (real, has_unresolved)
+}
+
+fn add<'p>(paths: &mut Vec<PathBuf>, more: impl IntoIterator<Item = &'p (impl AsRef<Path> + ?Sized + 'p)>) {
+    for path in more {
+        if !paths.iter().any(|known| known == path.as_ref()) {
+            paths.push(path.as_ref().to_path_buf());
+        }
+    }
+}
+
+/// Returns a path as the call names it. Rules begin at the resolved workspace, so one below the working directory does, too.
+async fn named_from_workspace(path: &Path, real: &Path, env: &dyn ExecutionEnvironment) -> PathBuf {
+    match path.strip_prefix(env.working_directory()) {
+        // Without links, it is the same.
+        Ok(below) if path != real => match env.canonicalize(env.working_directory()).await {
+            Ok(directory) => joined(&directory, below),
+            Err(_) => path.to_path_buf(),
+        },
+        Ok(_) | Err(_) => path.to_path_buf(),
+    }
 }
 
 fn addresses(call: &PreparedCall) -> Vec<Address> {

@@ -1,13 +1,13 @@
 //! One rule.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use pintle_tools::gate::CommandPattern;
 use pintle_tools::{Effect, ToolKind};
 
-use super::{Address, CallFacts, RealPath};
+use super::{Address, CallFacts, JudgedPath, JudgedPaths};
 use crate::pattern::Pattern;
 
 /// Names some calls: by tool or effect, and by what they touch.
@@ -48,6 +48,8 @@ enum Target {
 struct PathGlob {
     /// Text with which all paths begin that it matches. It tells most paths apart at a fraction of the cost.
     prefix: String,
+    /// Directory or file up to the first wildcard, in which links are followed.
+    path: PathBuf,
     glob: GlobMatcher,
 }
 
@@ -114,27 +116,57 @@ impl Rule {
         }
     }
 
+    /// Returns whether it is about any part of a call like this one: one that changes a file may read it as well.
+    pub(super) fn concerns(&self, call: &CallFacts) -> bool {
+        self.names(call)
+            || match &self.calls {
+                Calls::Effect(Effect::Read) => !call.reads.is_empty(),
+                Calls::Effect(Effect::Write) => !call.writes.is_empty(),
+                Calls::Effect(Effect::Network) => !call.addresses.is_empty(),
+                Calls::Effect(Effect::Execute) | Calls::Tool(_) => false,
+            }
+    }
+
+    /// Returns the directory or file up to the first wildcard of its paths.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.target {
+            Some(Target::Path(glob)) => Some(&glob.path),
+            Some(Target::Command(_) | Target::Host(_)) | None => None,
+        }
+    }
+
     /// Returns whether it can name a file below a directory that the call reads.
     pub(super) fn may_name_below(&self, call: &CallFacts, directory: &Path) -> bool {
-        matches!(&self.target, Some(Target::Path(glob)) if self.names(call) && glob.may_match_below(directory))
+        matches!(&self.target, Some(Target::Path(glob)) if glob.may_match_below(directory) && self.judges_reads(call))
     }
 
     /// Returns whether it names a file that the call reads.
     pub(super) fn names_path(&self, call: &CallFacts, path: &Path) -> bool {
-        matches!(&self.target, Some(Target::Path(glob)) if self.names(call) && glob.glob.is_match(path))
+        matches!(&self.target, Some(Target::Path(glob)) if glob.glob.is_match(path) && self.judges_reads(call))
     }
 
-    /// Returns whether it names the call, and any part of the call matches, of which `paths` are its paths. What cannot be
-    /// judged matches.
-    pub(super) fn touches(&self, call: &CallFacts, paths: &[RealPath<'_>]) -> bool {
-        self.names(call)
+    /// Returns whether it is about files that a call like this one reads, and not only about those that it changes.
+    fn judges_reads(&self, call: &CallFacts) -> bool {
+        self.names(call) || matches!(&self.calls, Calls::Effect(Effect::Read))
+    }
+
+    /// Returns whether it is about files of the call, which are not all known.
+    pub(super) fn may_touch(&self, call: &CallFacts) -> bool {
+        self.path().is_some() && self.concerns(call)
+    }
+
+    /// Returns whether it names any part of the call, of which `paths` are its paths. An address that cannot be read matches.
+    pub(super) fn touches(&self, call: &CallFacts, paths: &JudgedPaths<'_>) -> bool {
+        self.concerns(call)
             && match &self.target {
                 None => true,
                 Some(Target::Command(pattern)) => {
                     call.command.as_ref().is_some_and(|line| line.mentions(pattern))
                 }
                 Some(Target::Path(glob)) => {
-                    call.has_unresolved_paths || paths.iter().any(|path| glob.matches(path))
+                    let (reads, writes) = self.judged(call);
+                    (reads && paths.reads.iter().any(|path| glob.matches(path)))
+                        || (writes && paths.writes.iter().any(|path| glob.matches(path)))
                 }
                 Some(Target::Host(pattern)) => call.addresses.iter().any(|address| match address {
                     Address::Host(host) => pattern.matches(host),
@@ -142,14 +174,20 @@ impl Rule {
                 }),
             }
     }
+
+    /// Returns whether it judges what the call reads, and what it changes.
+    fn judged(&self, call: &CallFacts) -> (bool, bool) {
+        match &self.calls {
+            Calls::Effect(Effect::Read) if call.effect != Effect::Read => (true, false),
+            Calls::Effect(Effect::Write) if call.effect != Effect::Write => (false, true),
+            Calls::Effect(_) | Calls::Tool(_) => (true, true),
+        }
+    }
 }
 
-/// Returns whether these rules, all of which name the call, match all parts of it. What cannot be judged is not matched.
-pub(super) fn cover<'a>(
-    rules: impl Iterator<Item = &'a Rule>,
-    call: &CallFacts,
-    paths: &[RealPath<'_>],
-) -> bool {
+/// Returns whether these rules, all of which name the call, match all parts of it: its commands, its files and its hosts. What
+/// cannot be judged is not matched.
+pub(super) fn cover<'a>(rules: impl Iterator<Item = &'a Rule>, call: &CallFacts) -> bool {
     let (mut commands, mut globs, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
     for rule in rules {
         match &rule.target {
@@ -159,20 +197,21 @@ pub(super) fn cover<'a>(
             Some(Target::Host(pattern)) => hosts.push(pattern),
         }
     }
-    let is_command = || call.command.as_ref().is_some_and(|line| line.is_only(&commands));
-    let are_paths = || {
-        !call.has_unresolved_paths
-            && !paths.is_empty()
-            && paths.iter().all(|path| globs.iter().any(|glob| glob.matches(path)))
+    let is_matched = |path: &PathBuf| globs.iter().any(|glob| glob.matches(&JudgedPath::new(path)));
+    let is_named = |address: &Address| match address {
+        Address::Host(host) => hosts.iter().any(|pattern| pattern.matches(host)),
+        Address::Unreadable => false,
     };
-    let are_hosts = || {
-        let is_named = |address: &Address| match address {
-            Address::Host(host) => hosts.iter().any(|pattern| pattern.matches(host)),
-            Address::Unreadable => false,
-        };
-        !call.addresses.is_empty() && call.addresses.iter().all(is_named)
-    };
-    is_command() || are_paths() || are_hosts()
+    let mut paths = call.reads.iter().chain(&call.writes).peekable();
+    // A call that changes files without naming them has some.
+    let has_paths = paths.peek().is_some() || call.undecided.is_some() || call.effect == Effect::Write;
+    let is_known = call.undecided.is_none() && (call.effect != Effect::Write || !call.writes.is_empty());
+    let parts = [
+        call.command.as_ref().map(|line| line.is_only(&commands)),
+        has_paths.then(|| is_known && paths.all(is_matched)),
+        (!call.addresses.is_empty()).then(|| call.addresses.iter().all(is_named)),
+    ];
+    parts.iter().any(Option::is_some) && parts.into_iter().flatten().all(|is_covered| is_covered)
 }
 
 impl Calls {
@@ -340,6 +379,10 @@ fn path_glob(text: &str, workspace: &Path) -> Result<PathGlob, String> {
     if Path::new(relative).components().any(|part| part == std::path::Component::ParentDir) {
         return Err("names a path with `..`, expected one below the workspace, or from `/`".to_owned());
     }
+    let literal = pintle_env::glob_base(relative);
+    // Joining an empty path would append a slash.
+    let path = if literal.is_empty() { workspace.to_path_buf() } else { workspace.join(literal) };
+    let path = path.components().collect();
     let root = globset::escape(&workspace.to_string_lossy());
     let text = if relative.starts_with('/') {
         relative.to_owned()
@@ -355,7 +398,7 @@ fn path_glob(text: &str, workspace: &Path) -> Result<PathGlob, String> {
     let glob = glob.map_err(|error| format!("is wrong: {}", error.kind()))?.compile_matcher();
     let end = text.find(['*', '?', '[', '{', '\\']).unwrap_or(text.len());
     let prefix = text.get(..end).unwrap_or_default().to_owned();
-    Ok(PathGlob { prefix, glob })
+    Ok(PathGlob { prefix, path, glob })
 }
 
 impl PathGlob {
@@ -364,7 +407,7 @@ impl PathGlob {
         prefix.starts_with(directory) || directory.starts_with(prefix)
     }
 
-    fn matches(&self, path: &RealPath<'_>) -> bool {
+    fn matches(&self, path: &JudgedPath<'_>) -> bool {
         path.text.as_encoded_bytes().starts_with(self.prefix.as_bytes())
             && self.glob.is_match_candidate(&path.candidate)
     }
@@ -380,7 +423,6 @@ impl fmt::Display for Rule {
 mod tests {
     use std::path::PathBuf;
 
-    use globset::Candidate;
     use proptest::prelude::*;
 
     use super::*;
@@ -391,8 +433,7 @@ mod tests {
         fn prefixes_exclude_nothing_that_matches(text in r"(/|\./)?[ab*?{},\[\]\\/!]{1,10}", path in "/w(/[ab]{0,3}){0,4}") {
             let Ok(glob) = path_glob(&text, Path::new("/w")) else { return Ok(()) };
             let path = PathBuf::from(path);
-            let real = RealPath { text: path.as_os_str(), candidate: Candidate::new(&path) };
-            prop_assert_eq!(glob.matches(&real), glob.glob.is_match(&path));
+            prop_assert_eq!(glob.matches(&JudgedPath::new(&path)), glob.glob.is_match(&path));
         }
     }
 }

@@ -1,53 +1,162 @@
-//! Files below the directories that a call reads.
+//! Files that a call touches by other names, and those below the directories that it reads.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use pintle_env::{EnvError, ExecutionEnvironment, WalkRequest};
+use pintle_env::{EntryKind, EnvError, ExecutionEnvironment, WalkLimit, WalkOutput, WalkRequest};
+use pintle_tools::ReadExtent;
 use pintle_tools::gate::Permission;
-use pintle_tools::{Effect, ToolKind};
 
-use super::{CallFacts, Rules};
+use super::links::{Link, RuleLinks, joined};
+use super::{CallFacts, Rule, Rules};
 
 impl Rules {
-    /// Returns the facts about a call that reads a directory, with the files below that rules name which deny or ask: a search
-    /// reads them, too. `None` if no rule can name any.
+    /// Returns the facts about a call with everything that rules may name which deny or ask: its files by the names that
+    /// rules have for them, and files below the directories that it reads. `None` if no rule can name any.
     ///
-    /// Ignored files are left out, as searches leave them out.
+    /// Links in a rule are followed up to its first wildcard.
     pub(crate) async fn with_searched(
         &self,
         call: &CallFacts,
+        links: &RuleLinks,
         env: &dyn ExecutionEnvironment,
     ) -> Option<CallFacts> {
-        if call.effect != Effect::Read || ToolKind::from_name(&call.kind) == Some(ToolKind::ListDir) {
+        if call.reads.is_empty() && call.writes.is_empty() {
             return None;
         }
-        let mut facts = None;
-        for directory in call.paths.iter().filter(|path| self.may_restrict_below(call, path)) {
-            let facts = facts.get_or_insert_with(|| call.clone());
-            match env.walk(&WalkRequest::new(directory)).await {
-                Ok(found) => {
-                    let files = found.entries.iter().map(|entry| directory.join(&entry.path));
-                    facts.paths.extend(files.filter(|path| self.restricts(call, path)));
-                    facts.has_unresolved_paths |= found.reached.is_some();
-                }
-                // A file is judged by its own path.
-                Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => {}
-                Err(_) => facts.has_unresolved_paths = true,
+        let restricting = self.restricting().filter(|rule| rule.concerns(call));
+        let paths: BTreeSet<&Path> = restricting.filter_map(Rule::path).collect();
+        if paths.is_empty() {
+            return None;
+        }
+        let links = links.resolve(&paths, env).await;
+        let search = Search { rules: self, call, links, env };
+        let mut facts = call.clone();
+        facts.others.reads = search.other_names(&call.reads);
+        facts.others.writes = search.other_names(&call.writes);
+        if !call.read_extent.is_listing() {
+            for directory in &call.read_roots {
+                search.add_below(&mut facts, directory).await;
             }
         }
-        facts
+        Some(facts)
     }
 
-    fn may_restrict_below(&self, call: &CallFacts, directory: &Path) -> bool {
-        self.restricting().any(|rule| rule.may_name_below(call, directory))
-    }
-
-    fn restricts(&self, call: &CallFacts, path: &Path) -> bool {
-        self.restricting().any(|rule| rule.names_path(call, path))
-    }
-
-    fn restricting(&self) -> impl Iterator<Item = &super::Rule> {
+    fn restricting(&self) -> impl Iterator<Item = &Rule> {
         let restricts = |permission| matches!(permission, Permission::Deny | Permission::Ask);
         self.0.iter().filter(move |entry| restricts(entry.permission)).map(|entry| &entry.rule)
+    }
+}
+
+/// File or directory, as a call names it and with all links resolved.
+#[derive(Clone, Debug)]
+pub(super) struct ReadRoot {
+    pub(super) named: PathBuf,
+    pub(super) real: PathBuf,
+}
+
+/// Search for files that a call would read, and that rules name.
+struct Search<'a> {
+    rules: &'a Rules,
+    call: &'a CallFacts,
+    links: Vec<Link>,
+    env: &'a dyn ExecutionEnvironment,
+}
+
+impl Search<'_> {
+    /// Returns the names that rules have for these paths.
+    fn other_names(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
+        paths.iter().flat_map(|path| self.links.iter().filter_map(|link| link.other_name(path))).collect()
+    }
+
+    /// Returns all names of a path below a directory.
+    fn names(&self, directory: &ReadRoot, relative: &Path) -> Vec<PathBuf> {
+        let mut names = vec![joined(&directory.real, relative)];
+        if directory.named != directory.real {
+            names.push(joined(&directory.named, relative));
+        }
+        names.extend(self.other_names(&names));
+        names
+    }
+
+    fn may_restrict_below(&self, names: &[PathBuf]) -> bool {
+        let is_above = |link: &Link| names.iter().any(|name| link.real.starts_with(name));
+        self.links.iter().any(is_above)
+            || self
+                .rules
+                .restricting()
+                .any(|rule| names.iter().any(|directory| rule.may_name_below(self.call, directory)))
+    }
+
+    /// Adds the files below a directory that rules name.
+    async fn add_below(&self, facts: &mut CallFacts, directory: &ReadRoot) {
+        if !self.may_restrict_below(&self.names(directory, Path::new(""))) {
+            return;
+        }
+        let added = match self.call.read_extent {
+            ReadExtent::Searched => self.add_walked(facts, directory).await,
+            ReadExtent::Everything => self.add_listed(facts, directory, usize::MAX, true).await,
+            ReadExtent::Names { levels } => self.add_listed(facts, directory, levels, false).await,
+        };
+        match added {
+            // A file is judged by its own path.
+            Ok(()) | Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => {}
+            Err(error) => {
+                facts.undecided = Some(format!("{} cannot be listed: {error}", directory.real.display()));
+            }
+        }
+    }
+
+    /// Adds files that a search visits. It starts where the call does: other files may be ignored below the target of a link.
+    async fn add_walked(&self, facts: &mut CallFacts, directory: &ReadRoot) -> Result<(), EnvError> {
+        let found = self.env.walk(&WalkRequest::new(&directory.named)).await?;
+        if let Some(reason) = self.missing(&found, directory) {
+            facts.undecided = Some(reason);
+        }
+        for entry in &found.entries {
+            self.add(facts, directory, &entry.path, entry.kind == EntryKind::Symlink).await;
+        }
+        Ok(())
+    }
+
+    /// Adds files to a depth, also ignored ones.
+    async fn add_listed(
+        &self,
+        facts: &mut CallFacts,
+        directory: &ReadRoot,
+        levels: usize,
+        follows: bool,
+    ) -> Result<(), EnvError> {
+        for entry in self.env.list_directory(&directory.real, levels).await? {
+            self.add(facts, directory, &entry.name, follows && entry.is_symlink).await;
+        }
+        Ok(())
+    }
+
+    /// Adds a file, if rules name it or what it leads to.
+    async fn add(&self, facts: &mut CallFacts, directory: &ReadRoot, relative: &Path, is_link: bool) {
+        let mut names = self.names(directory, relative);
+        if is_link && let Ok(target) = self.env.canonicalize(&joined(&directory.real, relative)).await {
+            names.push(target.clone());
+            names.extend(self.other_names(&[target]));
+        }
+        let restricts =
+            |name: &PathBuf| self.rules.restricting().any(|rule| rule.names_path(self.call, name));
+        facts.others.reads.extend(names.into_iter().filter(restricts));
+    }
+
+    /// Returns why a walk may have missed files that rules name.
+    fn missing(&self, found: &WalkOutput, directory: &ReadRoot) -> Option<String> {
+        let shown = directory.real.display();
+        match found.reached {
+            Some(WalkLimit::Entries) => {
+                return Some(format!("{shown} has too many files to look at all of them"));
+            }
+            Some(WalkLimit::Time) => return Some(format!("looking at the files of {shown} takes too long")),
+            None => {}
+        }
+        let is_judged = |relative: &&PathBuf| self.may_restrict_below(&self.names(directory, relative));
+        let unreadable = found.unreadable.iter().find(is_judged)?;
+        Some(format!("{} cannot be listed", directory.real.join(unreadable).display()))
     }
 }

@@ -15,13 +15,13 @@ impl CallFacts {
         let rules = self.rules(workspace).unwrap_or_default();
         // What is suggested must be a rule, and name this call.
         let names_call = |rule: &String| {
-            Rule::parse(rule, workspace).is_ok_and(|rule| rule.touches(self, &self.candidates()))
+            Rule::parse(rule, workspace).is_ok_and(|rule| rule.touches(self, &self.judged_paths()))
         };
         if rules.iter().all(names_call) { rules } else { Vec::new() }
     }
 
     fn rules(&self, workspace: &Path) -> Option<Vec<String>> {
-        if self.has_unresolved_paths {
+        if self.undecided.is_some() {
             return None;
         }
         if let Some(line) = &self.command {
@@ -39,7 +39,9 @@ impl CallFacts {
             };
             return self.addresses.iter().map(host).collect();
         }
-        if self.paths.is_empty() {
+        let read = self.reads.iter().filter(|path| !self.writes.contains(path));
+        let mut paths = self.writes.iter().chain(read).peekable();
+        if paths.peek().is_none() {
             return (self.effect == Effect::Read).then(|| vec![self.name().to_owned()]);
         }
         let path = |path: &std::path::PathBuf| {
@@ -48,7 +50,7 @@ impl CallFacts {
             let is_plain = !shown.contains(['*', '?', '[', ']', '{', '}', '\\', '(', ')']);
             is_plain.then(|| self.rule("path", shown))
         };
-        self.paths.iter().map(path).collect()
+        paths.map(path).collect()
     }
 
     /// Returns the name by which rules know the tool.

@@ -11,16 +11,7 @@ fn rule(text: &str) -> Rule {
 }
 
 fn call(tool: &str, effect: Effect) -> CallFacts {
-    CallFacts {
-        tool: tool.to_owned(),
-        kind: tool.to_owned(),
-        effect,
-        paths: Vec::new(),
-        has_unresolved_paths: false,
-        command: None,
-        writes: Vec::new(),
-        addresses: Vec::new(),
-    }
+    CallFacts { tool: tool.to_owned(), kind: tool.to_owned(), ..CallFacts::new(effect) }
 }
 
 fn command(line: &str) -> CallFacts {
@@ -28,7 +19,7 @@ fn command(line: &str) -> CallFacts {
 }
 
 fn writes(paths: &[&str]) -> CallFacts {
-    CallFacts { paths: paths.iter().map(PathBuf::from).collect(), ..call("write_file", Effect::Write) }
+    CallFacts { writes: paths.iter().map(PathBuf::from).collect(), ..call("write_file", Effect::Write) }
 }
 
 fn fetches(host: &str) -> CallFacts {
@@ -67,7 +58,7 @@ fn rules_that_deny_match_any_part_and_rules_that_allow_match_all() {
         ("@write(**/.env)", writes(&["/w/a/.env"]), true, true),
         ("@write(/**/.env)", writes(&["/x/.env"]), true, true),
         ("@write(**/.env)", writes(&["/x/.env"]), false, false),
-        ("@write(a)", CallFacts { has_unresolved_paths: true, ..writes(&["/w/a"]) }, true, false),
+        ("@write(a)", CallFacts { undecided: Some("x".to_owned()), ..writes(&["/w/a"]) }, true, false),
         ("@write(a)", writes(&[]), false, false),
         ("web_fetch(docs.rs)", fetches("docs.rs"), true, true),
         ("web_fetch(docs.rs)", fetches("DOCS.rs."), true, true),
@@ -93,6 +84,57 @@ fn rules_that_allow_add_up() {
     assert!(!judged(Permission::Allow, &both, &command("git status && cargo test && ls")));
     assert!(judged(Permission::Allow, &["@write(a)", "write_file(b)"], &writes(&["/w/a", "/w/b"])));
     assert!(!judged(Permission::Allow, &["@write(a)", "edit_file(b)"], &writes(&["/w/a", "/w/b"])));
+}
+
+/// A tool that reaches a host and changes a file.
+fn downloads() -> CallFacts {
+    CallFacts {
+        addresses: vec![Address::of_host("docs.rs")],
+        writes: vec![PathBuf::from("/w/out/a")],
+        ..call("Download", Effect::Network)
+    }
+}
+
+#[test]
+fn rules_that_allow_cover_every_kind_of_target() {
+    let edits = || CallFacts { reads: vec![PathBuf::from("/w/a")], ..writes(&["/w/a"]) };
+    let host = "Download(host:docs.rs)";
+    let cases: [(&[&str], CallFacts, bool); 12] = [
+        (&[host], downloads(), false),
+        (&["Download(path:out/**)"], downloads(), false),
+        (&["@network(docs.rs)"], downloads(), false),
+        (&[host, "Download(path:out/**)"], downloads(), true),
+        (&[host, "Download(path:src/**)"], downloads(), false),
+        (&["Download"], downloads(), true),
+        (&[host], CallFacts { writes: Vec::new(), ..downloads() }, true),
+        (&[host], CallFacts { writes: Vec::new(), effect: Effect::Write, ..downloads() }, false),
+        (&["Save(path:out/**)"], CallFacts { tool: "Save".to_owned(), ..command("rm x") }, false),
+        (&["@read(a)"], edits(), false),
+        (&["@write(a)"], edits(), true),
+        (&["@write(a)"], CallFacts { reads: vec![PathBuf::from("/w/b")], ..edits() }, false),
+    ];
+    for (rules, call, allows) in cases {
+        assert_eq!(judged(Permission::Allow, rules, &call), allows, "{rules:?}: {call:?}");
+    }
+}
+
+#[test]
+fn rules_on_an_effect_judge_that_part_of_every_call() {
+    let moves = || CallFacts { reads: vec![PathBuf::from("/w/a")], ..writes(&["/w/b"]) };
+    let cases = [
+        ("@read(a)", moves(), true),
+        ("@read(b)", moves(), false),
+        ("@read", moves(), true),
+        ("@read", writes(&["/w/b"]), false),
+        ("@write(out/**)", downloads(), true),
+        ("@write(src/**)", downloads(), false),
+        ("@network(docs.rs)", CallFacts { effect: Effect::Write, ..downloads() }, true),
+        ("@read(a)", CallFacts { undecided: Some("x".to_owned()), ..moves() }, true),
+        ("@write(a)", CallFacts { undecided: Some("x".to_owned()), ..call("grep", Effect::Read) }, false),
+    ];
+    for (rule, call, denies) in cases {
+        assert_eq!(judged(Permission::Deny, &[rule], &call), denies, "{rule}: {call:?}");
+    }
 }
 
 #[test]

@@ -84,6 +84,11 @@ impl Tool for ApplyPatch {
         written_by(&input.patch)
     }
 
+    /// A patch that does not apply shows lines of the file, and one that moves a file carries its content along.
+    fn reads(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
+        read_by(&input.patch)
+    }
+
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let plan = self.apply(input.patch, cx).await?;
         Ok(output_of(&plan, report(&plan)))
@@ -133,6 +138,13 @@ fn invalid_patch(error: ParseError) -> ToolError {
 pub(crate) fn written_by(patch: &str) -> Vec<PathBuf> {
     parse_outline(patch)
         .map(|patch| patch.paths().into_iter().map(PathBuf::from).collect())
+        .unwrap_or_default()
+}
+
+/// Returns the files whose content a patch takes over or shows; none if it is invalid.
+pub(crate) fn read_by(patch: &str) -> Vec<PathBuf> {
+    parse_outline(patch)
+        .map(|patch| patch.sources().into_iter().map(PathBuf::from).collect())
         .unwrap_or_default()
 }
 

@@ -118,6 +118,11 @@ impl<I: EditRequest> Tool for EditFile<I> {
         vec![PathBuf::from(input.file_path())]
     }
 
+    /// The edit needs the content, and a failed one shows lines of it.
+    fn reads(&self, input: &I) -> Vec<PathBuf> {
+        self.writes(input)
+    }
+
     async fn call(&self, input: I, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let file_path = input.file_path();
         let edited = edit_file(file_path, &input.edit(), cx).await?;

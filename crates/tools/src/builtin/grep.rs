@@ -12,7 +12,7 @@ use super::path::display_path;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
-use crate::tool::{Effect, Tool, ToolOutput};
+use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 
 /// The most characters of a line that are shown, so that lines of minified files do not crowd out the others.
 const LINE_LIMIT: usize = 1000;
@@ -67,6 +67,10 @@ impl Tool for Grep {
 
     fn reads(&self, input: &GrepInput) -> Vec<PathBuf> {
         vec![PathBuf::from(input.path.as_deref().unwrap_or("."))]
+    }
+
+    fn read_extent(&self, _input: &GrepInput) -> ReadExtent {
+        ReadExtent::Searched
     }
 
     async fn call(&self, input: GrepInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -10,7 +10,7 @@ use super::path::unreadable;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
-use crate::tool::{Effect, Tool, ToolOutput};
+use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 
 stateless_tool! {
     /// Lists a directory to a given depth (loop specification, section 3.6).
@@ -39,6 +39,10 @@ impl Tool for ListDir {
 
     fn reads(&self, input: &ListDirInput) -> Vec<PathBuf> {
         vec![PathBuf::from(input.path.as_deref().unwrap_or("."))]
+    }
+
+    fn read_extent(&self, input: &ListDirInput) -> ReadExtent {
+        ReadExtent::Names { levels: input.depth.unwrap_or(1) }
     }
 
     async fn call(&self, input: ListDirInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

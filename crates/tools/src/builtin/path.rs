@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use pintle_env::{DirEntry, EnvError, ExecutionEnvironment};
+use pintle_env::{DirEntry, EnvError, ExecutionEnvironment, glob_base};
 
 use crate::error::{ToolError, ToolErrorKind};
 use crate::similarity::most_similar;
@@ -23,15 +23,13 @@ pub(crate) fn display_path(env: &dyn ExecutionEnvironment, path: &Path) -> Strin
 /// Returns the directory in which a search for `pattern` below `path` starts: the part before the first wildcard. A
 /// pattern with `..` after a wildcard may lead anywhere, so its search starts at the root.
 pub(crate) fn search_base(path: Option<&str>, pattern: &str) -> PathBuf {
-    let has_wildcard =
-        |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
-    let mut parts = Path::new(pattern).components();
-    let fixed: PathBuf = parts.by_ref().take_while(|part| !has_wildcard(part)).collect();
+    let base = glob_base(pattern);
+    let mut rest = Path::new(pattern.get(base.len()..).unwrap_or_default()).components();
     // Braces may contain paths.
-    if parts.any(|part| part == Component::ParentDir) || pattern.contains('{') && pattern.contains("..") {
+    if rest.any(|part| part == Component::ParentDir) || pattern.contains('{') && pattern.contains("..") {
         return PathBuf::from("/");
     }
-    Path::new(path.unwrap_or(".")).join(fixed)
+    Path::new(path.unwrap_or(".")).join(base)
 }
 
 /// Converts an error of reading a file. If the file is missing, similar ones are suggested.
@@ -110,6 +108,9 @@ mod tests {
             (None, "*/../../etc/passwd", "/"),
             (None, "{src,../x}/*", "/"),
             (None, "src/{a,b}", "./src"),
+            (None, r"k\eys/*", "."),
+            (None, r"a/b\/c/*", "./a"),
+            (Some("crates"), r"\.\./*", "crates"),
         ];
         for (path, pattern, expected) in cases {
             assert_eq!(search_base(path, pattern), Path::new(expected), "{pattern}");

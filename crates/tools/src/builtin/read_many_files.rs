@@ -14,7 +14,7 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::known_files::canonical_path;
 use crate::properties::{stateless_tool, tool_properties};
-use crate::tool::{Effect, Tool, ToolOutput};
+use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
 
 /// The most files per call.
@@ -52,8 +52,14 @@ impl Tool for ReadManyFiles {
         kind: "read_file",
     }
 
+    /// A name with wildcards is read as a file if there is one, and as a glob otherwise.
     fn reads(&self, input: &ReadManyFilesInput) -> Vec<PathBuf> {
-        input.paths.iter().map(|pattern| search_base(None, pattern)).collect()
+        let searched = input.paths.iter().filter(|path| is_glob(path)).map(|path| search_base(None, path));
+        searched.chain(input.paths.iter().map(PathBuf::from)).collect()
+    }
+
+    fn read_extent(&self, _input: &ReadManyFilesInput) -> ReadExtent {
+        ReadExtent::Searched
     }
 
     async fn call(&self, input: ReadManyFilesInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -154,9 +160,14 @@ async fn expand(env: &dyn ExecutionEnvironment, paths: &[String]) -> Result<Vec<
     Ok(entries)
 }
 
+/// Returns whether an entry may be a glob. A backslash alone makes none of a name.
+fn is_glob(path: &str) -> bool {
+    path.contains(['*', '?', '[', '{'])
+}
+
 async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry>, ToolError> {
     let file = || Ok(vec![Entry::File(path.to_owned())]);
-    if !path.contains(['*', '?', '[', '{']) {
+    if !is_glob(path) {
         return file();
     }
     match env.file_exists(Path::new(path)).await {

@@ -4,12 +4,14 @@ use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
 
+use super::ReadExtent;
 use crate::error::ToolError;
 
 /// The arguments of one call in the tool's own type, with the files that the call names.
 pub struct ToolInput {
     value: Box<dyn Any + Send>,
     pub(crate) reads: Vec<PathBuf>,
+    pub(crate) read_extent: ReadExtent,
     pub(crate) writes: Vec<PathBuf>,
     pub(crate) hosts: Option<Vec<String>>,
     /// Whether the call runs outside of the sandbox of its environment.
@@ -23,6 +25,7 @@ impl ToolInput {
         Self {
             value: Box::new(value),
             reads: Vec::new(),
+            read_extent: ReadExtent::default(),
             writes: Vec::new(),
             hosts: None,
             leaves_sandbox: false,
@@ -33,6 +36,13 @@ impl ToolInput {
     #[must_use]
     pub fn with_reads(mut self, reads: Vec<PathBuf>) -> Self {
         self.reads = reads;
+        self
+    }
+
+    /// Sets how much of the directories among them the call reads.
+    #[must_use]
+    pub fn with_read_extent(mut self, extent: ReadExtent) -> Self {
+        self.read_extent = extent;
         self
     }
 
@@ -68,6 +78,7 @@ impl fmt::Debug for ToolInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolInput")
             .field("reads", &self.reads)
+            .field("read_extent", &self.read_extent)
             .field("writes", &self.writes)
             .field("hosts", &self.hosts)
             .finish_non_exhaustive()

@@ -207,6 +207,28 @@ async fn a_hook_narrows_and_answers_only_the_question_of_a_mode() {
     }
 }
 
+#[tokio::test]
+async fn question_of_a_hook_survives_changed_arguments() {
+    let ask = CallAnswer::judge(Permission::Ask, Some("the branch is protected".into()));
+    let changed = Decision::Change { arguments: json!({"command": "make check"}) };
+    for (call, runs) in [(CallAnswer::default(), true), (ask, false)] {
+        let hooks = TestHooks { call, approval: Some(changed.clone()), ..TestHooks::default() };
+        let adapter = anthropic().message(calling(&[("shell", json!({"command": "make"}))])).answer("Done.");
+        let env = env().with_commands(|_| CommandScript::exit(0));
+        let harness = harness_with(adapter, env, |builder| {
+            builder.hooks(hooks).gate(Asks { by_default: true }).approver(Denies)
+        });
+        let events = all(harness.session.submit("go")).await;
+        let is_checked = |command: &pintle_env::Command| matches!(&command.program, pintle_env::Program::Shell(line) if line == "make check");
+        assert_eq!(harness.env.commands().iter().any(is_checked), runs);
+        let judged = events.iter().find_map(|event| match &event.kind {
+            EventKind::CallJudged { steps, .. } => Some(steps.clone()),
+            _ => None,
+        });
+        assert_eq!(judged.unwrap().reason().contains("the branch is protected"), !runs);
+    }
+}
+
 #[derive(Debug)]
 struct Denies;
 

@@ -95,6 +95,9 @@ pub(super) const ATTACKS: &[Attack] = &[
             names.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("touched"))
         },
     ),
+    attack("`ls; rm x`, granted `ls*`", Guard::LsArguments, |_| runs("ls; rm x"), is_gone),
+    attack("`ls $(rm x)`, granted `ls*`", Guard::LsArguments, |_| runs("ls $(rm x)"), is_gone),
+    attack("a newline after `ls`, granted `ls*`", Guard::LsArguments, |_| runs("ls\nrm x"), is_gone),
     attack("a command, granted only changes of files", Guard::NoCommands, |_| runs("rm x"), is_gone),
     attack(
         "a command that looks like reading, granted only changes of files",

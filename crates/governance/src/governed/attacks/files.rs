@@ -8,19 +8,19 @@ fn writes(path: impl Into<String>) -> Vec<(&'static str, Value)> {
     vec![("write_file", json!({"file_path": path.into(), "content": "x"}))]
 }
 
-fn reads(path: impl Into<String>) -> Vec<(&'static str, Value)> {
+pub(super) fn reads(path: impl Into<String>) -> Vec<(&'static str, Value)> {
     vec![("read_file", json!({"file_path": path.into()}))]
 }
 
-fn patches(patch: &str) -> Vec<(&'static str, Value)> {
+pub(super) fn patches(patch: &str) -> Vec<(&'static str, Value)> {
     vec![("apply_patch", json!({"patch": format!("*** Begin Patch\n{patch}\n*** End Patch")}))]
 }
 
-fn reads_many(path: &str) -> Vec<(&'static str, Value)> {
+pub(super) fn reads_many(path: &str) -> Vec<(&'static str, Value)> {
     vec![("read_many_files", json!({ "paths": [path] }))]
 }
 
-fn searches(path: &str) -> Vec<(&'static str, Value)> {
+pub(super) fn searches(path: &str) -> Vec<(&'static str, Value)> {
     vec![("grep", json!({"pattern": "SECR.T", "path": path}))]
 }
 
@@ -28,7 +28,7 @@ fn has_new(scene: &Scene, _: &str) -> bool {
     scene.exists(NEW)
 }
 
-fn knows(_: &Scene, results: &str) -> bool {
+pub(super) fn knows(_: &Scene, results: &str) -> bool {
     results.contains("SECRET")
 }
 

@@ -48,6 +48,11 @@ impl Tool for Edit {
         vec![PathBuf::from(&input.file_path)]
     }
 
+    /// The edit needs the content, and a failed one shows lines of it.
+    fn reads(&self, input: &EditInput) -> Vec<PathBuf> {
+        self.writes(input)
+    }
+
     async fn call(&self, input: EditInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let EditInput { file_path, old_string, new_string, replace_all } = input;
         let edit = builtin::Edit { old: &old_string, new: &new_string, all: replace_all, expected: None };

@@ -10,7 +10,7 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::properties::{stateless_tool, tool_properties};
-use crate::tool::{Effect, Tool, ToolOutput};
+use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 
 stateless_tool! {
     /// Finds files by a pattern. Returns absolute paths, the newest last.
@@ -39,6 +39,10 @@ impl Tool for Glob {
 
     fn reads(&self, input: &GlobInput) -> Vec<PathBuf> {
         vec![search_base(input.path.as_deref(), &input.pattern)]
+    }
+
+    fn read_extent(&self, _input: &GlobInput) -> ReadExtent {
+        ReadExtent::Searched
     }
 
     async fn call(&self, input: GlobInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::native::number::count;
 use crate::properties::{stateless_tool, tool_properties};
-use crate::tool::{Effect, Tool, ToolOutput};
+use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 
 /// The most results that are requested from the environment. Without a limit in the call, the output limits apply.
 const MAX_RESULTS: usize = 10_000;
@@ -90,6 +90,10 @@ impl Tool for Grep {
 
     fn reads(&self, input: &GrepInput) -> Vec<PathBuf> {
         vec![PathBuf::from(input.path.as_deref().unwrap_or("."))]
+    }
+
+    fn read_extent(&self, _input: &GrepInput) -> ReadExtent {
+        ReadExtent::Searched
     }
 
     async fn call(&self, input: GrepInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -80,6 +80,11 @@ impl Tool for NotebookEdit {
         vec![PathBuf::from(&input.notebook_path)]
     }
 
+    /// The edit needs the content, and a failed one shows lines of it.
+    fn reads(&self, input: &NotebookEditInput) -> Vec<PathBuf> {
+        self.writes(input)
+    }
+
     async fn call(&self, input: NotebookEditInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let path = Path::new(&input.notebook_path);
         let old = match cx.env.read(path, None).await {

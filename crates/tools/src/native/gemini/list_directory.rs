@@ -11,7 +11,7 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::properties::{stateless_tool, tool_properties};
-use crate::tool::{Effect, Tool, ToolOutput};
+use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 
 stateless_tool! {
     /// Lists a directory: subdirectories first, then files with their sizes.
@@ -38,6 +38,10 @@ impl Tool for ListDirectory {
 
     fn reads(&self, input: &ListDirectoryInput) -> Vec<PathBuf> {
         vec![PathBuf::from(&input.dir_path)]
+    }
+
+    fn read_extent(&self, _input: &ListDirectoryInput) -> ReadExtent {
+        ReadExtent::Names { levels: 1 }
     }
 
     async fn call(&self, input: ListDirectoryInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -52,6 +52,11 @@ impl Tool for Replace {
         vec![PathBuf::from(&input.file_path)]
     }
 
+    /// The edit needs the content, and a failed one shows lines of it.
+    fn reads(&self, input: &ReplaceInput) -> Vec<PathBuf> {
+        self.writes(input)
+    }
+
     async fn call(&self, input: ReplaceInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let expected = input.expected_replacements.map_or(1, count);
         let edit = builtin::Edit {

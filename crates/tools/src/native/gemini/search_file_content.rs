@@ -12,7 +12,7 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::properties::{stateless_tool, tool_properties};
-use crate::tool::{Effect, Tool, ToolOutput};
+use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 
 /// The most matching lines per call.
 const MAX_MATCHES: usize = 1_000;
@@ -46,6 +46,10 @@ impl Tool for SearchFileContent {
 
     fn reads(&self, input: &SearchFileContentInput) -> Vec<PathBuf> {
         vec![PathBuf::from(input.dir_path.as_deref().unwrap_or("."))]
+    }
+
+    fn read_extent(&self, _input: &SearchFileContentInput) -> ReadExtent {
+        ReadExtent::Searched
     }
 
     async fn call(&self, input: SearchFileContentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

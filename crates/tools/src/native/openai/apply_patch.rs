@@ -8,7 +8,7 @@ use pintle_patch::{ChangeKind, Plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{self, check_patch, output_of, written_by};
+use crate::builtin::{self, check_patch, output_of, read_by, written_by};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
@@ -62,6 +62,11 @@ impl Tool for ApplyPatch {
 
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
         written_by(&input.input)
+    }
+
+    /// A patch that does not apply shows lines of the file, and one that moves a file carries its content along.
+    fn reads(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
+        read_by(&input.input)
     }
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
