@@ -80,6 +80,7 @@ fn truncated(mut text: String, limit: usize) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests write the files that are read")]
 mod tests {
     use super::*;
 

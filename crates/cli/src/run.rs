@@ -423,9 +423,11 @@ impl SessionRun<'_> {
 
 /// Returns the reasoning effort at the end of a record.
 fn recorded_effort(record: &Record) -> Option<String> {
-    let changed = record.entries.iter().rev().find_map(|entry| match &entry.input.kind {
-        InputKind::Configure { change: Change::ReasoningEffort(effort) } => Some(effort.clone()),
-        _ => None,
+    let changed = record.entries.iter().rev().find_map(|entry| {
+        let InputKind::Configure { change: Change::ReasoningEffort(effort) } = &entry.input.kind else {
+            return None;
+        };
+        Some(effort.clone())
     });
     changed
         .unwrap_or_else(|| record.header.start.reasoning_effort.clone())

@@ -162,6 +162,7 @@ fn stem(entry: &DirEntry) -> Option<String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests write the files that are read")]
 mod tests {
     use super::*;
 
