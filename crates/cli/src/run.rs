@@ -28,7 +28,7 @@ use crate::follow::{Task, User, follow};
 use crate::hardening;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::policy::{self, LoadedPolicy};
+use crate::policy::{self, LoadedPolicy, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, View};
@@ -352,14 +352,15 @@ fn session(
         builder = builder.gate(grant_gate(args, grant, id, &environment)?);
     }
     let mut builder = builder
-        .gate(ProtectedPathGate::new(Arc::clone(&environment)).with(".pintle").permission(Permission::Deny))
+        .gate(
+            ProtectedPathGate::new(Arc::clone(&environment))
+                .with(PROJECT_DIRECTORY)
+                .permission(Permission::Deny),
+        )
         .gate(HiddenPathGate::new(Arc::clone(&environment), env_session.hidden().to_vec()))
         .gate(policy_gate(env_session, policy))
+        .gate(ProtectedPathWatch::new(Arc::clone(&environment), [PROJECT_DIRECTORY]))
         .approver(prompter);
-    // At the level full, commands cannot change these files.
-    if !env_session.sandbox().protects_files() {
-        builder = builder.gate(ProtectedPathWatch::new(Arc::clone(&environment), [".pintle"]));
-    }
     if let Some(hooks) = hooks {
         builder = builder.hooks(hooks);
     }
@@ -422,12 +423,12 @@ fn grant_gate(
 /// A failure if nothing can run on this machine.
 fn hooks(
     of_user: HookCommands,
-    of_project: Option<(HookCommands, TrustedPrograms)>,
+    of_projects: Vec<(HookCommands, TrustedPrograms)>,
     env_session: &EnvSession,
     policy: &Policy,
     process_env: &ProcessEnv,
 ) -> Result<Option<ExternalHooks>, Failure> {
-    if of_user.is_empty() && of_project.is_none() {
+    if of_user.is_empty() && of_projects.is_empty() {
         return Ok(None);
     }
     let environment = env_session.environment();
@@ -435,10 +436,9 @@ fn hooks(
     let here = if process_env.is_directory(directory) { directory } else { Path::new("/") };
     let host = Arc::new(process_env.local_environment(here)?);
     let hooks = ExternalHooks::new(of_user, host);
-    let hooks = match of_project {
-        Some((commands, programs)) => hooks.and_trusted(commands, Arc::clone(&environment), programs),
-        None => hooks,
-    };
+    let hooks = of_projects.into_iter().fold(hooks, |hooks, (commands, programs)| {
+        hooks.and_trusted(commands, Arc::clone(&environment), programs)
+    });
     let hooks = hooks.with_policy(policy.clone()).with_observer(|run| {
         let HookRun { hook, failure, message, .. } = run;
         match (failure, message) {

@@ -60,11 +60,6 @@ pub(crate) enum SandboxState {
 }
 
 impl SandboxState {
-    /// Returns whether commands cannot change protected files.
-    pub(crate) fn protects_files(&self) -> bool {
-        matches!(self, Self::Level(level) if level == "full")
-    }
-
     /// Returns how a record names it.
     pub(crate) fn on_record(&self) -> &str {
         match self {
@@ -158,8 +153,10 @@ async fn sandboxed(
     process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
     use pintle_env::{ProjectCaches, Protection, ReadOnly, SandboxLevel, SandboxSupport, Sandboxed};
+    use pintle_governance::protected_paths;
 
     use crate::console;
+    use crate::policy::PROJECT_DIRECTORY;
 
     /// Protections that only cause a notice if the machine lacks them.
     const OPTIONAL: [Protection; 3] = [Protection::Devices, Protection::Signals, Protection::Descriptors];
@@ -212,10 +209,10 @@ async fn sandboxed(
     for root in secrets::of_repository(&workspace, process_env) {
         sandbox = sandbox.with_writable_while(root, &use_of.writes);
     }
-    let protected = secrets::protected(&workspace, process_env);
     match level {
         SandboxLevel::Full => {
             sandbox = secrets::hidden(process_env).into_iter().fold(sandbox, Sandboxed::with_hidden);
+            let protected = protected_paths(&plain, [PROJECT_DIRECTORY]).await.or_failed(UNUSABLE)?;
             sandbox = protected.into_iter().fold(sandbox, Sandboxed::with_protected);
         }
         SandboxLevel::Writes => {

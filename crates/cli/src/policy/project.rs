@@ -9,7 +9,7 @@ use pintle_store::Hash;
 use crate::failure::{Failure, OrFailure as _};
 
 /// Directory of a project's own files.
-const DIRECTORY: &str = ".pintle";
+pub(crate) const DIRECTORY: &str = ".pintle";
 
 /// Its files, of which the hash that is trusted is made.
 const FILES: [&str; 3] = [RULES, HOOKS, BUDGET];
@@ -31,6 +31,8 @@ const MAX_FILE: usize = 1 << 20;
 pub(crate) struct Project {
     /// Directory that has the project's own directory, with all links resolved.
     pub(crate) root: PathBuf,
+    /// Its directory of files as messages name it, relative to the working directory.
+    name: String,
     files: Vec<(&'static str, String)>,
     /// Commands of its hooks.
     hooks: HookCommands,
@@ -39,35 +41,48 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// Reads the files of the project that `environment` works in: of the nearest directory that has some, from the working
-    /// directory up to the root of the repository. `None` if there are none.
+    /// Reads the files of the projects that `environment` works in, the nearest first: of all directories that have some, from
+    /// the working directory up to the root of the outermost repository. A directory that is made later is one more, and
+    /// takes nothing away from those above it.
     ///
     /// # Errors
     ///
     /// A failure for a file that cannot be read: it could deny something.
-    pub(crate) async fn read(environment: &dyn ExecutionEnvironment) -> Result<Option<Self>, Failure> {
+    pub(crate) async fn read_all(environment: &dyn ExecutionEnvironment) -> Result<Vec<Self>, Failure> {
         let working_directory = environment.working_directory();
         let real = environment.canonicalize(working_directory).await;
         let start = real.unwrap_or_else(|_| working_directory.to_path_buf());
-        for directory in candidates(environment, &start).await {
-            let mut files = Vec::new();
-            for name in FILES {
-                let path = directory.join(DIRECTORY).join(name);
-                if let Some(text) = read_file(environment, &path).await? {
-                    files.push((name, text));
-                }
-            }
-            if !files.is_empty() {
-                let hooks = match files.iter().find(|(name, _)| *name == HOOKS) {
-                    None => HookCommands::new(),
-                    Some((name, text)) => HookCommands::parse(&format!("{DIRECTORY}/{name}"), text)
-                        .or_usage("the project's hooks file is wrong, so nothing runs")?,
-                };
-                let programs = TrustedPrograms::read(&hooks, &directory, environment).await;
-                return Ok(Some(Self { root: directory, files, hooks, programs }));
+        let mut projects = Vec::new();
+        for (level, root) in candidates(environment, &start).await.into_iter().enumerate() {
+            let name = format!("{}{DIRECTORY}", "../".repeat(level));
+            projects.extend(Self::read(environment, root, name).await?);
+        }
+        Ok(projects)
+    }
+
+    /// Reads the files of the project in a directory; `None` if there are none.
+    async fn read(
+        environment: &dyn ExecutionEnvironment,
+        root: PathBuf,
+        name: String,
+    ) -> Result<Option<Self>, Failure> {
+        let mut files = Vec::new();
+        for file in FILES {
+            let path = root.join(DIRECTORY).join(file);
+            if let Some(text) = read_file(environment, &path).await? {
+                files.push((file, text));
             }
         }
-        Ok(None)
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let hooks = match files.iter().find(|(file, _)| *file == HOOKS) {
+            None => HookCommands::new(),
+            Some((file, text)) => HookCommands::parse(&format!("{name}/{file}"), text)
+                .or_usage("the project's hooks file is wrong, so nothing runs")?,
+        };
+        let programs = TrustedPrograms::read(&hooks, &root, environment).await;
+        Ok(Some(Self { root, name, files, hooks, programs }))
     }
 
     /// Returns the rules file, and its name for messages.
@@ -82,7 +97,7 @@ impl Project {
 
     fn file(&self, name: &str) -> Option<(String, &str)> {
         let (name, text) = self.files.iter().find(|(file, _)| *file == name)?;
-        Some((format!("{DIRECTORY}/{name}"), text.as_str()))
+        Some((format!("{}/{name}", self.name), text.as_str()))
     }
 
     /// Returns the commands of its hooks.
@@ -111,16 +126,17 @@ impl Project {
     }
 }
 
-/// Returns the directories to look in, the nearest first: up to the root of the repository, if it is in one.
+/// Returns the directories to look in, the nearest first: up to the root of the outermost repository, if it is in one. A
+/// repository inside another does not end the search, since a command can make one.
 async fn candidates(environment: &dyn ExecutionEnvironment, start: &Path) -> Vec<PathBuf> {
-    let mut above = Vec::new();
-    for directory in start.ancestors() {
-        above.push(directory.to_path_buf());
+    let mut above: Vec<PathBuf> = start.ancestors().map(Path::to_path_buf).collect();
+    let mut number = 1;
+    for (level, directory) in above.iter().enumerate() {
         if environment.file_exists(&directory.join(".git")).await.unwrap_or(false) {
-            return above;
+            number = level + 1;
         }
     }
-    above.truncate(1);
+    above.truncate(number);
     above
 }
 

@@ -30,6 +30,7 @@ mod patch;
 mod plan;
 mod profiles;
 mod prompt;
+mod protected;
 mod questions;
 mod rewind;
 mod rules;
