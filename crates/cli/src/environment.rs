@@ -14,7 +14,7 @@ use pintle_env::{
 use tempfile::TempDir;
 
 use self::confinement::ConfinedLocal;
-pub(crate) use self::confinement::{HINT as SANDBOX_HINT, SandboxState, SandboxUse};
+pub(crate) use self::confinement::{HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox};
 use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
 use crate::env_spec::{EnvSpec, SshHost};
 use crate::failure::{Failure, OrFailure as _};
@@ -44,6 +44,11 @@ pub(crate) struct EnvSession {
     hidden: Vec<PathBuf>,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
+}
+
+/// Returns the files and directories that file tools of a local run must not touch: keys of the user.
+pub(crate) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
+    secrets::hidden(process_env)
 }
 
 impl<'a> EnvTarget<'a> {

@@ -18,6 +18,7 @@ mod exit;
 mod explain;
 mod failure;
 mod follow;
+mod gates;
 mod hardening;
 mod interrupt;
 mod mock;

@@ -9,11 +9,11 @@ use pintle_agent::{
 };
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
-    ExternalHooks, Grant, GrantGate, HiddenPathGate, HookCommands, HookRun, Mode, Policy, PolicyGate,
-    PresentPlan, ProtectedPathWatch, Revocations, TrustedPrograms,
+    ExternalHooks, Grant, GrantGate, HookCommands, HookRun, Mode, Policy, PresentPlan, ProtectedPathWatch,
+    Revocations, TrustedPrograms,
 };
 use pintle_llm::ReasoningEffort;
-use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
+use pintle_tools::gate::ReadBeforeWrite;
 
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, RunArgs};
@@ -25,6 +25,7 @@ use crate::exit::Exit;
 use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
 use crate::follow::{Task, User, follow};
+use crate::gates::Gates;
 use crate::hardening;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
@@ -351,14 +352,12 @@ fn session(
     if let Some(grant) = grant {
         builder = builder.gate(grant_gate(args, grant, id, &environment)?);
     }
+    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
+    let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
     let mut builder = builder
-        .gate(
-            ProtectedPathGate::new(Arc::clone(&environment))
-                .with(PROJECT_DIRECTORY)
-                .permission(Permission::Deny),
-        )
-        .gate(HiddenPathGate::new(Arc::clone(&environment), env_session.hidden().to_vec()))
-        .gate(policy_gate(env_session, policy))
+        .gate(gates.protected)
+        .gate(gates.hidden)
+        .gate(gates.policy)
         .gate(ProtectedPathWatch::new(Arc::clone(&environment), [PROJECT_DIRECTORY]))
         .approver(prompter);
     if let Some(hooks) = hooks {
@@ -482,15 +481,6 @@ fn mode_after_plan(asked_for: Option<Mode>, sandbox: &SandboxState) -> Mode {
         (Mode::Auto, SandboxState::Unavailable { .. }) => Mode::Ask,
         (mode, _) => mode,
     }
-}
-
-/// Returns the gate that judges by rules and mode. In mode plan the sandbox holds commands to reading. The sandbox holds only commands; in it, file tools keep to the same
-/// directories.
-fn policy_gate(env_session: &EnvSession, policy: &Policy) -> PolicyGate {
-    let gate = PolicyGate::new(policy.clone(), env_session.environment());
-    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
-    let gate = if is_held { gate.holding_commands_to_reading() } else { gate };
-    env_session.temporary().into_iter().fold(gate, PolicyGate::with_root)
 }
 
 /// Returns the limits of a run without flags about them.

@@ -88,6 +88,19 @@ pub(super) fn validate(args: &ConfinementArgs, spec: &EnvSpec) -> Result<(), Fai
     Ok(())
 }
 
+/// Returns whether a run on this machine has a sandbox, unless its flags say otherwise.
+#[cfg(target_os = "linux")]
+pub(crate) async fn has_sandbox(local: &pintle_env::LocalEnvironment) -> bool {
+    let support = pintle_env::SandboxSupport::probe(local).await;
+    support.is_ok_and(|support| !support.levels().is_empty())
+}
+
+/// Returns whether a run on this machine has a sandbox, unless its flags say otherwise.
+#[cfg(not(target_os = "linux"))]
+pub(crate) async fn has_sandbox(_local: &pintle_env::LocalEnvironment) -> bool {
+    false
+}
+
 /// Builds the local environment.
 ///
 /// # Errors

@@ -62,7 +62,7 @@ pub(super) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
         let join = |root: &PathBuf, name: &str| if name.is_empty() { root.clone() } else { root.join(name) };
         roots.into_iter().flat_map(move |root| names.iter().map(move |name| join(&root, name)))
     });
-    // A device such as `/dev/null` stands for no file, and everything else is below the directories above home.
+    // A device such as `/dev/null` is used for no file at all, and a directory above home has everything else as well.
     let is_file_of_user = |path: &PathBuf| {
         !path.starts_with("/dev") && home.as_ref().is_none_or(|home| !home.starts_with(path))
     };
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_worktree_that_its_repository_knows_has_writable_directories() {
+    fn only_known_worktrees_make_directories_writable() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let process_env = ProcessEnv::with([]);

@@ -146,8 +146,8 @@ impl Scene {
         assert!(output.is_ok(), "{output:?}");
     }
 
-    /// Runs a line as a command of the model.
-    fn run(&self, flags: &[&str], directory: &str, line: &str) -> CommandOutput {
+    /// Runs a line as a command of the model, and returns the output of the run and the last request to the model.
+    fn run(&self, flags: &[&str], directory: &str, line: &str) -> (CommandOutput, String) {
         let line = line.replace("$RUN", "$ROOT/run").replace("$MAIN", "$ROOT/main");
         let line = line.replace("$ROOT", &self.root.path().display().to_string());
         let turns = format!(
@@ -159,7 +159,9 @@ impl Scene {
         let mut command = pintle(&["run", "--provider", "anthropic", "--toolset", "spec", "--verbose"]);
         command.args(["--base-url", &harness.server.base_url(Dialect::AnthropicMessages)]);
         command.args(flags).arg("--dir").arg(self.at(directory)).arg("Go").envs(identity());
-        run(command.env("ANTHROPIC_API_KEY", KEY))
+        let output = run(command.env("ANTHROPIC_API_KEY", KEY));
+        let last = harness.server.requests().last().map(|request| request.body.to_string());
+        (output, last.unwrap_or_default())
     }
 
     /// Returns whether the program ran, and forgets it.
@@ -182,7 +184,7 @@ fn identity() -> [(&'static str, &'static str); 7] {
 }
 
 #[test]
-fn commands_leave_nothing_for_the_next_use_of_git() {
+fn commands_leave_nothing_for_later_git() {
     for Attack { name, directory, line, user, held_by } in ATTACKS {
         let free = Scene::new();
         free.run(&["--no-sandbox"], directory, line);
@@ -190,7 +192,7 @@ fn commands_leave_nothing_for_the_next_use_of_git() {
         assert!(free.ran(), "{name}: without a guard it succeeds");
 
         let held = Scene::new();
-        let output = held.run(&["--sandbox", "full"], directory, line);
+        let (output, _) = held.run(&["--sandbox", "full"], directory, line);
         if held_by == MOUNT {
             held.sh(directory, user);
             assert!(!held.ran(), "{name}: {output:?}");
@@ -205,7 +207,7 @@ fn commands_leave_nothing_for_the_next_use_of_git() {
 /// The page on attacks lists these, and no others.
 #[test]
 fn the_page_on_attacks_has_those_on_git() {
-    const TEST: &str = "`commands_leave_nothing_for_the_next_use_of_git`";
+    const TEST: &str = "`commands_leave_nothing_for_later_git`";
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/project/attacks.md");
     let page = std::fs::read_to_string(page).unwrap();
     let row = |attack: &Attack| format!("| {} | {} | {TEST} |", attack.name, attack.held_by);
@@ -223,12 +225,26 @@ fn ordinary_work_of_git_goes_on() {
             "echo x >a && git add a && git commit -q -m a && echo y >a && git stash -q && git stash pop -q",
         ),
         ("main", "git worktree add -q inside && git worktree list && git worktree remove inside"),
-        ("main", "git submodule update -q && git -C sub commit -q --allow-empty -m sub && git -C sub log -1"),
+        ("main", "git -C sub commit -q --allow-empty -m sub && git -C sub checkout -q HEAD~1 && git status"),
+        ("main", "git clone -q $MAIN again && cd again && git submodule update -q --init && git status"),
         ("main", "git clone -q nested copy && rm -rf copy"),
         ("tree", "git checkout -q -b topic && git commit -q --allow-empty -m tree && git log -1"),
         ("empty", "git init -q && git commit -q --allow-empty -m first && git branch next"),
     ] {
-        let output = scene.run(&["--sandbox", "full"], directory, &format!("{line} && echo wor\"\"ked"));
+        let (output, _) = scene.run(&["--sandbox", "full"], directory, &format!("{line} && echo wor\"\"ked"));
         assert!(output.code == Some(0) && output.stdout.contains("worked"), "{line}: {output:?}");
+    }
+}
+
+#[test]
+fn refused_changes_of_settings_are_explained() {
+    let scene = Scene::new();
+    for line in ["git config user.name x", "git submodule update", "git -C nested config user.name x"] {
+        let (output, request) = scene.run(&["--sandbox", "full"], "main", line);
+        assert_eq!(output.code, Some(0), "{line}: {output:?}");
+        let told = "This may be due to what holds commands here";
+        assert!(request.contains(told), "{line}: {output:?}");
+        let told = "They cannot change protected files there, such as settings of git";
+        assert!(request.contains(told), "{line}: {output:?}");
     }
 }
