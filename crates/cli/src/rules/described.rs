@@ -81,9 +81,13 @@ impl DescribedCall {
         target: &str,
         environment: &dyn ExecutionEnvironment,
     ) -> Result<(), Failure> {
-        let arguments = ToolKind::from_name(&self.kind).and_then(|kind| arguments(kind, target));
-        if let (Some(arguments), Some(registry)) = (arguments, toolset::registry_with(&self.kind)?) {
-            let call = ToolCall::from_raw(ID, self.kind.clone(), arguments.to_string());
+        // `read_many_files` is of the kind `read_file`, and takes other arguments.
+        let tool = ToolKind::from_name(&self.name).or_else(|| ToolKind::from_name(&self.kind));
+        let known = tool.and_then(|tool| Some((tool.as_str(), arguments(tool, target)?)));
+        if let Some((tool, arguments)) = known
+            && let Some(registry) = toolset::registry_with(tool)?
+        {
+            let call = ToolCall::from_raw(ID, tool, arguments.to_string());
             if let Preparation::Ready { call, .. } = prepare(&registry, &[], environment, &call).await {
                 self.reads = call.reads().to_vec();
                 self.writes = call.writes().to_vec();
