@@ -358,7 +358,7 @@ fn session(
         .gate(gates.protected)
         .gate(gates.hidden)
         .gate(gates.policy)
-        .gate(ProtectedPathWatch::new(Arc::clone(&environment), [PROJECT_DIRECTORY]))
+        .gate(watch(args, &environment))
         .approver(prompter);
     if let Some(hooks) = hooks {
         builder = builder.hooks(hooks);
@@ -384,6 +384,13 @@ fn session(
         session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
     }
     Ok(session)
+}
+
+/// Returns what looks at protected files after each command. Elsewhere than on this machine, a walk of the workspace takes
+/// too long for that.
+fn watch(args: &RunArgs, environment: &Arc<dyn ExecutionEnvironment>) -> ProtectedPathWatch {
+    let watch = ProtectedPathWatch::new(Arc::clone(environment), [PROJECT_DIRECTORY]);
+    if args.environment.env == EnvSpec::Local { watch } else { watch.without_search() }
 }
 
 /// What judges the calls of a session.

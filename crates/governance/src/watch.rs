@@ -48,6 +48,8 @@ const MAX_DIFF: usize = 8 << 10;
 pub struct ProtectedPathWatch {
     env: Arc<dyn ExecutionEnvironment>,
     directories: Vec<PathBuf>,
+    /// Whether it looks for repositories below the working directory.
+    searches: bool,
     /// What the files were when they were last looked at.
     known: Arc<Mutex<Option<Snapshot>>>,
 }
@@ -84,7 +86,7 @@ where
     I::Item: Into<PathBuf>,
 {
     let names: Vec<PathBuf> = directories.into_iter().map(Into::into).collect();
-    let locations = Locations::find(env, &names, &Locations::default()).await?;
+    let locations = Locations::find(env, &names, &Locations::default(), true).await?;
     let own = locations.own_git_directory();
     let mut paths = Vec::new();
     for git in &locations.git {
@@ -129,7 +131,16 @@ impl ProtectedPathWatch {
         I: IntoIterator,
         I::Item: Into<PathBuf>,
     {
-        Self { env, directories: directories.into_iter().map(Into::into).collect(), known: Arc::default() }
+        let directories = directories.into_iter().map(Into::into).collect();
+        Self { env, directories, searches: true, known: Arc::default() }
+    }
+
+    /// Leaves out repositories and directories below the working directory, other than submodules and worktrees. It is for
+    /// environments where a walk of the workspace after each command takes too long.
+    #[must_use]
+    pub fn without_search(mut self) -> Self {
+        self.searches = false;
+        self
     }
 
     /// Reads all watched files, and those at locations that were known before.
@@ -138,7 +149,7 @@ impl ProtectedPathWatch {
     ///
     /// Only those of the environment as a whole, such as that it is lost.
     async fn look(&self, known: &Locations) -> Result<Snapshot, EnvError> {
-        let locations = Locations::find(self.env.as_ref(), &self.directories, known).await?;
+        let locations = Locations::find(self.env.as_ref(), &self.directories, known, self.searches).await?;
         let mut sizes: BTreeMap<PathBuf, Option<u64>> = BTreeMap::new();
         for git in &locations.git {
             sizes.extend(GIT_FILES.map(|name| (git.join(name), None)));

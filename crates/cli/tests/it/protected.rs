@@ -248,3 +248,24 @@ fn refused_changes_of_settings_are_explained() {
         assert!(request.contains(told), "{line}: {output:?}");
     }
 }
+
+#[test]
+fn keys_that_a_variable_moves_are_hidden() {
+    for (flags, is_seen) in [(["--no-sandbox"].as_slice(), true), (&["--sandbox", "full"], false)] {
+        let scene = Scene::new();
+        std::fs::write(scene.at("keys"), "[default]\nsecret = KEY\n").unwrap();
+        let turns = format!(
+            "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = {{ command = 'cat {0}' }}\n\
+             [[turn.call]]\ntool = \"read_file\"\narguments = {{ file_path = '{0}' }}\n\
+             [[turn]]\ntext = \"Done.\"\n",
+            scene.at("keys").display()
+        );
+        let harness = Harness::new(Dialect::AnthropicMessages, &turns);
+        let mut command = harness.command("run", &["Go"]);
+        let output = run(command.args(flags).env("AWS_SHARED_CREDENTIALS_FILE", scene.at("keys")));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let request = harness.server.requests()[1].body.to_string();
+        assert_eq!(request.matches("secret = KEY").count(), if is_seen { 2 } else { 0 }, "{request}");
+        assert_eq!(request.contains("is hidden, since it may hold keys"), !is_seen, "{request}");
+    }
+}

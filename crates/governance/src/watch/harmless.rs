@@ -166,7 +166,7 @@ mod tests {
             ("[core]\n\thooksPath = x\n", false),
             ("[core] fsmonitor = ./x\n", false),
             ("[core]fsmonitor=x]\n", false),
-            ("[core]\n\tworktree = /home/user\n", false),
+            ("[core]\n\tworktree = /elsewhere\n", false),
             ("[filter \"x\"]\n\tclean = ./x\n", false),
             ("[include]\n\tpath = ../x\n", false),
             ("[remote \"x\"]\n\turl = ext::sh -c x\n", false),

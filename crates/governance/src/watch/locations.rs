@@ -49,7 +49,7 @@ pub(super) enum GitEntry {
 }
 
 impl Locations {
-    /// Finds what there is below the working directory, and what was `known` before.
+    /// Finds what there is in the working directory and, if it `searches`, below it, and what was `known` before.
     ///
     /// # Errors
     ///
@@ -58,6 +58,7 @@ impl Locations {
         env: &dyn ExecutionEnvironment,
         names: &[PathBuf],
         known: &Self,
+        searches: bool,
     ) -> Result<Self, EnvError> {
         let working_directory = env.working_directory();
         let root = env.canonicalize(working_directory).await;
@@ -66,7 +67,9 @@ impl Locations {
         found.named.extend(names.iter().map(|name| found.root.join(name)));
         let mut candidates: BTreeSet<PathBuf> = known.entries.keys().cloned().collect();
         candidates.insert(found.root.join(GIT));
-        found.walk(env, names, &mut candidates).await?;
+        if searches {
+            found.walk(env, names, &mut candidates).await?;
+        }
         found.read_entries(env, candidates.into_iter().collect()).await?;
         found.find_git_directories(env).await?;
         Ok(found)

@@ -229,3 +229,16 @@ async fn protected_paths_are_those_that_exist() {
     }
     assert!(!paths.contains(&main.join(".git/worktrees/tree/hooks")), "{paths:?}");
 }
+
+#[tokio::test]
+async fn search_for_other_repositories_can_be_left_out() {
+    let directory = repository_with_others();
+    let main = directory.path().canonicalize().unwrap().join("main");
+    let env = LocalEnvironment::with_host_env(&main, std::env::vars_os()).unwrap();
+    let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]);
+    for (watch, is_searched) in [(watch.clone(), true), (watch.without_search(), false)] {
+        let found = watch.look(&Locations::default()).await.unwrap().locations.git;
+        assert!(found.contains(&main.join(".git/modules/sub")), "{found:?}");
+        assert_eq!(found.contains(&main.join("nested/.git")), is_searched, "{found:?}");
+    }
+}
