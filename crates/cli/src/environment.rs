@@ -42,6 +42,8 @@ pub(crate) struct EnvSession {
     sandbox: SandboxState,
     /// Files that tools must not touch.
     hidden: Vec<PathBuf>,
+    /// Files that the sandbox keeps commands from changing.
+    protected: Vec<PathBuf>,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
 }
@@ -109,6 +111,7 @@ impl<'a> EnvTarget<'a> {
             temporary: None,
             sandbox,
             hidden: Vec::new(),
+            protected: Vec::new(),
             writes: self.use_of.writes.clone(),
         })
     }
@@ -116,7 +119,7 @@ impl<'a> EnvTarget<'a> {
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
         let builder = self.process_env.environment_builder(&self.process_env.directory(self.directory)?);
         let local = confinement::local(&self.confinement, &self.use_of, builder, self.process_env).await?;
-        let ConfinedLocal { environment, kill_all, temporary, sandbox } = local;
+        let ConfinedLocal { environment, kill_all, temporary, sandbox, protected } = local;
         let environment = self.initialize(environment).await?;
         let hidden = match self.confinement.level() {
             // Commands can read them all.
@@ -124,7 +127,8 @@ impl<'a> EnvTarget<'a> {
             SandboxName::Auto | SandboxName::Full | SandboxName::Writes => secrets::hidden(self.process_env),
         };
         let writes = self.use_of.writes.clone();
-        Ok(EnvSession { environment, kill_all: Some(kill_all), temporary, sandbox, hidden, writes })
+        let kill_all = Some(kill_all);
+        Ok(EnvSession { environment, kill_all, temporary, sandbox, hidden, protected, writes })
     }
 
     /// Connects to the environment that `build` creates for an absolute directory, or for the login directory if `None`.
@@ -207,6 +211,11 @@ impl EnvSession {
     /// Returns the files and directories that file tools must not touch: keys of the user.
     pub(crate) fn hidden(&self) -> &[PathBuf] {
         &self.hidden
+    }
+
+    /// Returns the files of git and of projects that the sandbox keeps commands from changing.
+    pub(crate) fn protected(&self) -> &[PathBuf] {
+        &self.protected
     }
 
     /// Returns the switch that allows changes of the workspace, or refuses them.

@@ -358,7 +358,7 @@ fn session(
         .gate(gates.protected)
         .gate(gates.hidden)
         .gate(gates.policy)
-        .gate(watch(args, &environment))
+        .gate(watch(args, env_session))
         .approver(prompter);
     if let Some(hooks) = hooks {
         builder = builder.hooks(hooks);
@@ -388,8 +388,9 @@ fn session(
 
 /// Returns what looks at protected files after each command. Elsewhere than on this machine, a walk of the workspace takes
 /// too long for that.
-fn watch(args: &RunArgs, environment: &Arc<dyn ExecutionEnvironment>) -> ProtectedPathWatch {
-    let watch = ProtectedPathWatch::new(Arc::clone(environment), [PROJECT_DIRECTORY]);
+fn watch(args: &RunArgs, env_session: &EnvSession) -> ProtectedPathWatch {
+    let watch = ProtectedPathWatch::new(env_session.environment(), [PROJECT_DIRECTORY]);
+    let watch = watch.held(env_session.protected().to_vec());
     if args.environment.env == EnvSpec::Local { watch } else { watch.without_search() }
 }
 

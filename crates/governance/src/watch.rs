@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_env::{EnvError, ExecutionEnvironment, FileContent, ReadLimits};
-use pintle_tools::Effect;
 use pintle_tools::gate::{Gate, Verdict};
 use pintle_tools::pipeline::PreparedCall;
+use pintle_tools::{Effect, SandboxSide};
 use similar::TextDiff;
 use tokio::sync::Mutex;
 
@@ -50,6 +50,8 @@ pub struct ProtectedPathWatch {
     directories: Vec<PathBuf>,
     /// Whether it looks for repositories below the working directory.
     searches: bool,
+    /// Paths that commands in the sandbox cannot change.
+    held: Arc<[PathBuf]>,
     /// What the files were when they were last looked at.
     known: Arc<Mutex<Option<Snapshot>>>,
 }
@@ -132,7 +134,15 @@ impl ProtectedPathWatch {
         I::Item: Into<PathBuf>,
     {
         let directories = directories.into_iter().map(Into::into).collect();
-        Self { env, directories, searches: true, known: Arc::default() }
+        Self { env, directories, searches: true, held: Arc::default(), known: Arc::default() }
+    }
+
+    /// Says that a sandbox keeps commands from changing these paths and what is below, as [`protected_paths`] returns them. A
+    /// change of them is that of somebody else, and ends the run only after a command outside of the sandbox.
+    #[must_use]
+    pub fn held(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.held = paths.into_iter().collect();
+        self
     }
 
     /// Leaves out repositories and directories below the working directory, other than submodules and worktrees. It is for
@@ -208,11 +218,12 @@ impl ProtectedPathWatch {
 }
 
 /// Returns what differs and may run something later, with the diff of each file; `None` if nothing does.
-fn describe(before: &Snapshot, after: &Snapshot) -> Option<String> {
+fn describe(before: &Snapshot, after: &Snapshot, held: &[PathBuf]) -> Option<String> {
     let paths: BTreeSet<&PathBuf> = before.files.keys().chain(after.files.keys()).collect();
     let changed = paths
         .into_iter()
         .filter(|path| before.files.get(*path) != after.files.get(*path))
+        .filter(|path| !held.iter().any(|held| path.starts_with(held)))
         .filter(|path| !is_harmless(path, before, after));
     let changed: Vec<&PathBuf> = changed.collect();
     let first = changed.first()?;
@@ -277,7 +288,8 @@ impl Gate for ProtectedPathWatch {
         // A lost environment ends the run by itself.
         let locations = known.as_ref().map(|known| known.locations.clone()).unwrap_or_default();
         let now = self.look(&locations).await.ok()?;
-        let change = known.as_ref().and_then(|before| describe(before, &now));
+        let held = if call.sandbox() == Some(SandboxSide::Outside) { &[] } else { &*self.held };
+        let change = known.as_ref().and_then(|before| describe(before, &now, held));
         *known = Some(now);
         change
     }

@@ -26,6 +26,8 @@ pub(super) struct ConfinedLocal {
     /// Directory for temporary files of sandboxed commands, removed on drop.
     pub(super) temporary: Option<TempDir>,
     pub(super) sandbox: SandboxState,
+    /// Files of git and of projects that the sandbox keeps commands from changing.
+    pub(super) protected: Vec<PathBuf>,
 }
 
 /// What a run needs of a sandbox.
@@ -135,6 +137,7 @@ pub(super) async fn local(
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: None,
         sandbox,
+        protected: Vec::new(),
     })
 }
 
@@ -222,11 +225,12 @@ async fn sandboxed(
     for root in secrets::of_repository(&workspace, process_env) {
         sandbox = sandbox.with_writable_while(root, &use_of.writes);
     }
+    let mut protected = Vec::new();
     match level {
         SandboxLevel::Full => {
             sandbox = secrets::hidden(process_env).into_iter().fold(sandbox, Sandboxed::with_hidden);
-            let protected = protected_paths(&plain, [PROJECT_DIRECTORY]).await.or_failed(UNUSABLE)?;
-            sandbox = protected.into_iter().fold(sandbox, Sandboxed::with_protected);
+            protected = protected_paths(&plain, [PROJECT_DIRECTORY]).await.or_failed(UNUSABLE)?;
+            sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
         }
         SandboxLevel::Writes => {
             let why = reason(SandboxLevel::Full).unwrap_or_else(|| "level full was not asked for".to_owned());
@@ -254,6 +258,7 @@ async fn sandboxed(
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: Some(temporary),
         sandbox: SandboxState::Level(level.to_string()),
+        protected,
     })))
 }
 

@@ -99,11 +99,14 @@ fn what_cannot_be_shown_is_said() {
         ..Snapshot::default()
     };
     let text = |bytes: &[u8]| of(Content::Bytes(bytes.to_vec()));
-    assert_eq!(describe(&text(b"a"), &text(b"a")), None);
+    assert_eq!(describe(&text(b"a"), &text(b"a"), &[]), None);
     for after in [text(b"\xff"), of(Content::TooLarge(Some(1 << 20)))] {
-        assert!(describe(&text(b"a"), &after).unwrap().contains("too large to show"));
+        assert!(describe(&text(b"a"), &after, &[]).unwrap().contains("too large to show"));
     }
-    let long = describe(&text(b""), &text("line\n".repeat(10_000).as_bytes())).unwrap();
+    let held = [PathBuf::from("/w/.git/config")];
+    assert_eq!(describe(&text(b"a"), &text(b"b"), &held), None, "a sandbox holds it");
+    assert!(describe(&text(b"a"), &text(b"b"), &[PathBuf::from("/w/.git/hooks")]).is_some());
+    let long = describe(&text(b""), &text("line\n".repeat(10_000).as_bytes()), &[]).unwrap();
     assert!(long.len() < MAX_DIFF + 100 && long.ends_with("is not shown"), "{}", long.len());
 }
 
