@@ -17,7 +17,7 @@ use crate::process_env::{self, ProcessEnv};
 use crate::render::{amount_of_budget, parse_amount};
 use crate::sessions::Sessions;
 
-/// Loads the limits of a run: those of the user's file, replaced by flags, and lowered to those of the project.
+/// Loads the limits of a run: those of the user's file, replaced by flags, and lowered to those of the projects.
 ///
 /// # Errors
 ///
@@ -29,15 +29,14 @@ pub(crate) async fn load(
 ) -> Result<BudgetLimits, Failure> {
     let mut limits = user_limits(process_env)?;
     args.apply(&mut limits)?;
-    let project = Project::read(environment).await?;
-    match project.as_ref().and_then(Project::budget) {
-        None => Ok(limits),
-        Some((name, text)) => {
+    for project in Project::read_all(environment).await? {
+        if let Some((name, text)) = project.budget() {
             let of_project = BudgetLimits::parse(&name, text)
                 .or_usage("the project's budget file is wrong, so nothing runs")?;
-            Ok(limits.lowered_to(&of_project))
+            limits = limits.lowered_to(&of_project);
         }
     }
+    Ok(limits)
 }
 
 fn user_limits(process_env: &ProcessEnv) -> Result<BudgetLimits, Failure> {

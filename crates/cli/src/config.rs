@@ -4,15 +4,11 @@
 //! nor its session has.
 
 mod edit;
-mod file;
-mod keys;
 mod list;
 mod load;
-mod problem;
 mod schema;
 mod settings;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use self::load::Configuration;
@@ -21,6 +17,7 @@ use crate::args::{
     Command, ConfigArgs, ConfigCommand, ConfigurationArgs, EnvArgs, ModelArgs, ProviderName, RunArgs,
 };
 use crate::command_line::{self, CommandLine};
+use crate::config_file::{keys, problem};
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
@@ -43,22 +40,6 @@ pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Resul
             Console::new().write(&text).await.map(|()| Exit::Done)
         }
     }
-}
-
-/// Returns the programs of the user's file that print keys, with their arguments, by provider. Mistakes are left out: they
-/// are reported where the configuration is used.
-pub(crate) fn key_commands(process_env: &ProcessEnv) -> BTreeMap<&'static str, Vec<String>> {
-    let commands = load::user_file(process_env).key_commands;
-    commands.into_iter().map(|command| (command.provider, command.words)).collect()
-}
-
-/// Checks the user's file.
-///
-/// # Errors
-///
-/// A usage failure with all mistakes in it.
-pub(crate) fn check_user_file(process_env: &ProcessEnv) -> Result<(), Failure> {
-    problem::failure(&load::user_file(process_env).problems).map_or(Ok(()), Err)
 }
 
 /// Completes the command line of a run, whose session remembers these flags.

@@ -14,7 +14,7 @@ use pintle_env::{
 use tempfile::TempDir;
 
 use self::confinement::ConfinedLocal;
-pub(crate) use self::confinement::{HINT as SANDBOX_HINT, SandboxState, SandboxUse};
+pub(crate) use self::confinement::{HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox};
 use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
 use crate::env_spec::{EnvSpec, SshHost};
 use crate::failure::{Failure, OrFailure as _};
@@ -42,8 +42,15 @@ pub(crate) struct EnvSession {
     sandbox: SandboxState,
     /// Files that tools must not touch.
     hidden: Vec<PathBuf>,
+    /// Files that the sandbox keeps commands from changing.
+    protected: Vec<PathBuf>,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
+}
+
+/// Returns the files and directories that file tools of a local run must not touch: keys of the user.
+pub(crate) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
+    secrets::hidden(process_env)
 }
 
 impl<'a> EnvTarget<'a> {
@@ -104,6 +111,7 @@ impl<'a> EnvTarget<'a> {
             temporary: None,
             sandbox,
             hidden: Vec::new(),
+            protected: Vec::new(),
             writes: self.use_of.writes.clone(),
         })
     }
@@ -111,7 +119,7 @@ impl<'a> EnvTarget<'a> {
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
         let builder = self.process_env.environment_builder(&self.process_env.directory(self.directory)?);
         let local = confinement::local(&self.confinement, &self.use_of, builder, self.process_env).await?;
-        let ConfinedLocal { environment, kill_all, temporary, sandbox } = local;
+        let ConfinedLocal { environment, kill_all, temporary, sandbox, protected } = local;
         let environment = self.initialize(environment).await?;
         let hidden = match self.confinement.level() {
             // Commands can read them all.
@@ -119,7 +127,8 @@ impl<'a> EnvTarget<'a> {
             SandboxName::Auto | SandboxName::Full | SandboxName::Writes => secrets::hidden(self.process_env),
         };
         let writes = self.use_of.writes.clone();
-        Ok(EnvSession { environment, kill_all: Some(kill_all), temporary, sandbox, hidden, writes })
+        let kill_all = Some(kill_all);
+        Ok(EnvSession { environment, kill_all, temporary, sandbox, hidden, protected, writes })
     }
 
     /// Connects to the environment that `build` creates for an absolute directory, or for the login directory if `None`.
@@ -202,6 +211,11 @@ impl EnvSession {
     /// Returns the files and directories that file tools must not touch: keys of the user.
     pub(crate) fn hidden(&self) -> &[PathBuf] {
         &self.hidden
+    }
+
+    /// Returns the files of git and of projects that the sandbox keeps commands from changing.
+    pub(crate) fn protected(&self) -> &[PathBuf] {
+        &self.protected
     }
 
     /// Returns the switch that allows changes of the workspace, or refuses them.

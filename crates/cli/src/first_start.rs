@@ -35,11 +35,11 @@ pub(crate) async fn decide_trust(args: &EnvArgs, process_env: &ProcessEnv) -> Re
     }
     let environment = process_env.local_environment(&process_env.directory(args.dir.as_deref())?)?;
     let name = args.env.to_string();
-    let Some((project, parts)) = policy::undecided(&environment, &name, process_env).await? else {
+    let Some((projects, parts)) = policy::undecided(&environment, &name, process_env).await? else {
         return Ok(true);
     };
     let prompter = Prompter::from_process(console::style(process_env), None, false);
-    let (head, sections) = question(&project, &parts);
+    let (head, sections) = question(&projects, &parts);
     let answer = loop {
         // Input that has ended is no consent.
         let Some(line) = prompter.ask_about(&head, &sections, PROMPT).await else { break Answer::Quit };
@@ -48,16 +48,23 @@ pub(crate) async fn decide_trust(args: &EnvArgs, process_env: &ProcessEnv) -> Re
         }
     };
     let mut trusted = Trusted::open(process_env)?;
-    match answer {
-        Answer::Trust => trusted.add(&name, &project, process_env).map(|_| true),
-        Answer::Refuse => trusted.refuse(&name, &project, process_env).map(|()| true),
-        Answer::Quit => Ok(false),
+    if answer == Answer::Quit {
+        return Ok(false);
     }
+    for project in &projects {
+        if answer == Answer::Trust {
+            trusted.add(&name, project, process_env)?;
+        } else {
+            trusted.refuse(&name, project, process_env)?;
+        }
+    }
+    Ok(true)
 }
 
 /// Returns the head of the question, and a section for each kind of thing that the project declares.
-fn question(project: &Project, parts: &UntrustedRules) -> (String, Vec<Section>) {
-    let root = project.root.display();
+fn question(projects: &[Project], parts: &UntrustedRules) -> (String, Vec<Section>) {
+    let roots: Vec<String> = projects.iter().map(|project| project.root.display().to_string()).collect();
+    let root = roots.join(" and ");
     let head = if parts.was_trusted {
         format!(
             "The project in {root} has changed since you trusted it. It runs commands and allows calls only if you do so again"

@@ -110,10 +110,10 @@ mod tests {
 
     #[test]
     fn skills_of_the_home_come_last() {
-        let process_env = ProcessEnv::with([("HOME", std::ffi::OsStr::new("/home/me"))]);
+        let process_env = ProcessEnv::with([("HOME", std::ffi::OsStr::new("/u/me"))]);
         let profile = || ProviderProfile::new("x", "m").with_skill_dirs([".agents/skills", "/opt/skills"]);
         let local = with_skills(profile(), &EnvSpec::Local, &process_env);
-        assert_eq!(local.skill_dirs, ["/home/me/.agents/skills", ".agents/skills", "/opt/skills"]);
+        assert_eq!(local.skill_dirs, ["/u/me/.agents/skills", ".agents/skills", "/opt/skills"]);
         let elsewhere = with_skills(profile(), &"docker:web".parse().unwrap(), &process_env);
         assert_eq!(elsewhere.skill_dirs, profile().skill_dirs);
         let none = with_skills(profile().with_skill_dirs([""; 0]), &EnvSpec::Local, &process_env);

@@ -12,7 +12,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules, TrustedPrograms};
 use pintle_tools::gate::Permission;
 
-pub(crate) use self::project::{Project, configuration_in};
+pub(crate) use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_in};
 pub(crate) use self::trust::Trusted;
 use crate::args::PolicyArgs;
 use crate::console;
@@ -29,20 +29,20 @@ pub(crate) struct LoadedPolicy {
     pub(crate) policy: Policy,
     /// Hooks of the user.
     pub(crate) user_hooks: HookCommands,
-    /// Hooks of the project with the hashes of their programs, if it is trusted and has hooks.
-    pub(crate) project_hooks: Option<(HookCommands, TrustedPrograms)>,
-    /// Rules of a project that is not trusted, which do not apply.
+    /// Hooks of trusted projects with the hashes of their programs.
+    pub(crate) project_hooks: Vec<(HookCommands, TrustedPrograms)>,
+    /// Rules of projects that are not trusted, which do not apply.
     pub(crate) untrusted: Option<UntrustedRules>,
 }
 
-/// Parts of a project that apply only if the user trusts it.
-#[derive(Debug)]
+/// Parts of projects that apply only if the user trusts them.
+#[derive(Debug, Default)]
 pub(crate) struct UntrustedRules {
     /// Rules that allow something.
     pub(crate) rules: Vec<String>,
     /// Commands of hooks.
     pub(crate) hooks: Vec<String>,
-    /// Whether the user trusted the project before it changed.
+    /// Whether the user trusted one of them before it changed.
     pub(crate) was_trusted: bool,
 }
 
@@ -61,31 +61,15 @@ pub(crate) async fn load(
     let workspace = environment.canonicalize(working_directory).await;
     let workspace = workspace.unwrap_or_else(|_| working_directory.to_path_buf());
     let mut rules = user_rules(process_env, &workspace)?;
-    let mut project_hooks = None;
     let user_hooks = user_hooks(process_env)?;
-    let mut untrusted = None;
-    if let Some(project) = Project::read(environment).await? {
-        let trusted = Trusted::open(process_env)?;
-        let of_project = project_rules(&project)?;
-        if trusted.contains(environment_name, &project) {
-            rules.extend(of_project);
-            if !project.hooks().is_empty() {
-                project_hooks = Some((project.hooks().clone(), project.programs().clone()));
-            }
-            // What was trusted stays as it was.
-            for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {
-                let rule = format!("@write({})", escaped(program));
-                let rule =
-                    Rule::parse(&rule, &workspace).or_usage("the program of a hook has a strange name")?;
-                rules.add(Permission::Deny, rule, "programs of hooks");
-            }
-        } else {
-            let (narrowing, widening) = of_project.split_widening();
-            rules.extend(narrowing);
-            untrusted =
-                UntrustedRules::of(&project, &widening, trusted.has_older(environment_name, &project));
-        }
-    }
+    let projects = Project::read_all(environment).await?;
+    let of_projects = if projects.is_empty() {
+        ProjectParts::default()
+    } else {
+        of_projects(&projects, &Trusted::open(process_env)?, environment_name, &workspace)?
+    };
+    let ProjectParts { rules: of_projects, hooks: project_hooks, untrusted } = of_projects;
+    rules.extend(of_projects);
     for (permission, texts) in [(Permission::Allow, &args.allow), (Permission::Deny, &args.deny)] {
         for text in texts {
             let flag = format!("--{permission}");
@@ -98,34 +82,84 @@ pub(crate) async fn load(
     Ok(LoadedPolicy { policy, user_hooks, project_hooks, untrusted })
 }
 
-/// Returns the project with the parts that apply only if it is trusted, if nobody has decided about them as they are now.
+/// Parts of projects that apply, and those that do not.
+#[derive(Debug, Default)]
+struct ProjectParts {
+    rules: Rules,
+    hooks: Vec<(HookCommands, TrustedPrograms)>,
+    untrusted: Option<UntrustedRules>,
+}
+
+/// Returns what the projects of a working directory say. What one of them denies or asks about, no other takes away.
+fn of_projects(
+    projects: &[Project],
+    trusted: &Trusted,
+    environment_name: &str,
+    workspace: &Path,
+) -> Result<ProjectParts, Failure> {
+    let mut parts = ProjectParts::default();
+    for project in projects {
+        let rules = project_rules(project)?;
+        if trusted.contains(environment_name, project) {
+            parts.rules.extend(rules);
+            if !project.hooks().is_empty() {
+                parts.hooks.push((project.hooks().clone(), project.programs().clone()));
+            }
+            // What was trusted stays as it was.
+            for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {
+                let rule = format!("@write({})", escaped(program));
+                let rule =
+                    Rule::parse(&rule, workspace).or_usage("the program of a hook has a strange name")?;
+                parts.rules.add(Permission::Deny, rule, "programs of hooks");
+            }
+            continue;
+        }
+        let (narrowing, widening) = rules.split_widening();
+        parts.rules.extend(narrowing);
+        if !widening.is_empty() || !project.hooks().is_empty() {
+            let untrusted = parts.untrusted.get_or_insert_default();
+            untrusted.rules.extend(widening.iter().map(|(rule, _)| rule.to_string()));
+            untrusted.hooks.extend(project.hooks().iter().map(|hook| hook.command().to_owned()));
+            untrusted.was_trusted |= trusted.has_older(environment_name, project);
+        }
+    }
+    Ok(parts)
+}
+
+/// Returns the projects with parts that apply only if they are trusted, and these parts, if nobody has decided about them as
+/// they are now.
 ///
 /// # Errors
 ///
-/// A usage failure for a wrong file of the project.
+/// A usage failure for a wrong file of a project.
 pub(crate) async fn undecided(
     environment: &dyn ExecutionEnvironment,
     environment_name: &str,
     process_env: &ProcessEnv,
-) -> Result<Option<(Project, UntrustedRules)>, Failure> {
-    let Some(project) = Project::read(environment).await? else { return Ok(None) };
-    let trusted = Trusted::open(process_env)?;
-    if trusted.contains(environment_name, &project) || trusted.is_refused(environment_name, &project) {
+) -> Result<Option<(Vec<Project>, UntrustedRules)>, Failure> {
+    let mut projects = Project::read_all(environment).await?;
+    if projects.is_empty() {
         return Ok(None);
     }
-    let (_, widening) = project_rules(&project)?.split_widening();
-    let parts = UntrustedRules::of(&project, &widening, trusted.has_older(environment_name, &project));
-    Ok(parts.map(|parts| (project, parts)))
+    let trusted = Trusted::open(process_env)?;
+    projects.retain(|project| {
+        !trusted.contains(environment_name, project) && !trusted.is_refused(environment_name, project)
+    });
+    let parts = |projects: &[Project]| {
+        let workspace = environment.working_directory();
+        of_projects(projects, &trusted, environment_name, workspace).map(|parts| parts.untrusted)
+    };
+    // Denials of a project need no trust.
+    let mut asking = Vec::new();
+    for project in projects {
+        if parts(std::slice::from_ref(&project))?.is_some() {
+            asking.push(project);
+        }
+    }
+    Ok(parts(&asking)?.map(|untrusted| (asking, untrusted)))
 }
 
 impl UntrustedRules {
-    /// Returns the parts of a project that apply only if it is trusted; `None` if it has none.
-    fn of(project: &Project, widening: &[(Rule, String)], was_trusted: bool) -> Option<Self> {
-        let rules: Vec<String> = widening.iter().map(|(rule, _)| rule.to_string()).collect();
-        let hooks: Vec<String> = project.hooks().iter().map(|hook| hook.command().to_owned()).collect();
-        (!rules.is_empty() || !hooks.is_empty()).then_some(Self { rules, hooks, was_trusted })
-    }
-
     /// Says that the rules do not apply, and how to change that.
     pub(crate) fn notice(&self) {
         let change = if self.was_trusted { " any more, since its files have changed" } else { "" };

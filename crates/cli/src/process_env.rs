@@ -115,6 +115,14 @@ impl ProcessEnv {
         path.is_dir()
     }
 
+    /// Returns whether two paths lead to the same file or directory.
+    pub(crate) fn is_same_path(&self, one: &Path, other: &Path) -> bool {
+        match (one.canonicalize(), other.canonicalize()) {
+            (Ok(one), Ok(other)) => one == other,
+            (_, _) => false,
+        }
+    }
+
     /// Creates a directory and its parents.
     ///
     /// # Errors

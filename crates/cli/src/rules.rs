@@ -1,16 +1,22 @@
 //! `pintle rules`: the rules that apply, and what would happen to a call.
 
+mod described;
+
 use std::sync::Arc;
 
-use pintle_env::ExecutionEnvironment;
-use pintle_governance::{CallFacts, PolicyGate};
-use pintle_tools::gate::Permission;
+use pintle_env::{ExecutionEnvironment, LocalEnvironment};
+use pintle_tools::gate::{Judgement, JudgementStep, Permission};
+use pintle_tools::pipeline::Preparation;
 use serde_json::json;
+
+use self::described::DescribedCall;
 
 use crate::args::{CheckRulesArgs, ListFormat, RulesArgs, RulesCommand, RulesScope};
 use crate::console::Console;
+use crate::environment;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
+use crate::gates::Gates;
 use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
 use crate::render;
@@ -30,10 +36,10 @@ pub(crate) async fn rules(args: RulesArgs, process_env: &ProcessEnv) -> Result<E
 async fn load(
     scope: &RulesScope,
     process_env: &ProcessEnv,
-) -> Result<(LoadedPolicy, Arc<dyn ExecutionEnvironment>), Failure> {
+) -> Result<(LoadedPolicy, LocalEnvironment), Failure> {
     let directory = process_env.directory(scope.dir.as_deref())?;
-    let environment: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
-    let loaded = policy::load(&scope.policy, environment.as_ref(), "local", process_env).await?;
+    let environment = process_env.local_environment(&directory)?;
+    let loaded = policy::load(&scope.policy, &environment, "local", process_env).await?;
     Ok((loaded, environment))
 }
 
@@ -61,29 +67,55 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
+/// Judges a call as a run does that has no flags about the sandbox.
 async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let (loaded, environment) = load(&args.scope, process_env).await?;
-    let call =
-        CallFacts::parse(&args.call, environment.as_ref()).await.or_usage("the call is not understood")?;
-    let verdict = PolicyGate::new(loaded.policy, environment).verdict(&call).await;
-    let rule = verdict.rule().unwrap_or_default();
-    let text = match args.scope.output {
-        ListFormat::Json => render::json_line(&json!({
-            "permission": verdict.permission(),
-            "rule": rule,
-            "reason": verdict.reason(),
-            "by_default": verdict.is_by_default(),
-        }))?,
-        ListFormat::Text => match verdict.permission() {
-            Permission::Allow => format!("allow: {rule}\n"),
-            Permission::Ask | Permission::Deny => {
-                format!("{}: {rule}: {}\n", verdict.permission(), verdict.reason())
-            }
-        },
+    let (loaded, local) = load(&args.scope, process_env).await?;
+    let holds_commands = environment::has_sandbox(&local).await;
+    let environment: Arc<dyn ExecutionEnvironment> = Arc::new(local);
+    let hidden = environment::hidden(process_env);
+    let gates = Gates::new(&environment, &hidden, &loaded.policy, holds_commands, None).in_order();
+    let call = DescribedCall::parse(&args.call, environment.as_ref()).await?;
+    let judgement = match call.judged_by(&gates, environment.as_ref()).await? {
+        Preparation::Ready { judgement, .. } | Preparation::Ask { judgement, .. } => judgement,
+        Preparation::Refused { error, judgement } if judgement.is_empty() => {
+            return Err(Failure::usage("the call is not understood").caused_by(&error));
+        }
+        Preparation::Refused { judgement, .. } => judgement,
     };
+    let text = decision(&judgement, args.scope.output)?;
     Console::new().write(&text).await?;
     if let Some(untrusted) = loaded.untrusted {
         untrusted.notice();
     }
     Ok(Exit::Done)
+}
+
+/// Returns what was decided, by which step.
+fn decision(judgement: &Judgement, format: ListFormat) -> Result<String, Failure> {
+    let permission = judgement.permission();
+    let mut steps = judgement.steps().iter().filter(|step| step.permission == permission);
+    let step = match permission {
+        // All steps allow the call, and the last one has the rule or the mode.
+        Permission::Allow => steps.next_back(),
+        Permission::Ask | Permission::Deny => steps.next(),
+    };
+    let Some(JudgementStep { gate, rule, reason, by_default, .. }) = step else {
+        return Err(Failure::failed("no step has judged the call"));
+    };
+    let rule = rule.as_deref().unwrap_or_default();
+    match format {
+        ListFormat::Json => render::json_line(&json!({
+            "permission": permission,
+            "step": gate,
+            "rule": rule,
+            "reason": reason,
+            "by_default": by_default,
+        })),
+        ListFormat::Text => Ok(match permission {
+            Permission::Allow => format!("allow: {rule}\ndecided by {gate}\n"),
+            Permission::Ask | Permission::Deny => {
+                format!("{permission}: {rule}: {reason}\ndecided by {gate}\n")
+            }
+        }),
+    }
 }

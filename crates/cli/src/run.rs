@@ -11,11 +11,11 @@ use pintle_agent::{
 };
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::{
-    ExternalHooks, Grant, GrantGate, HiddenPathGate, HookCommands, HookRun, Mode, Policy, PolicyGate,
-    PresentPlan, ProtectedPathWatch, Revocations, TrustedPrograms,
+    ExternalHooks, Grant, GrantGate, HookCommands, HookRun, Mode, Policy, PresentPlan, ProtectedPathWatch,
+    Revocations, TrustedPrograms,
 };
 use pintle_llm::ReasoningEffort;
-use pintle_tools::gate::{Permission, ProtectedPathGate, ReadBeforeWrite};
+use pintle_tools::gate::ReadBeforeWrite;
 
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
@@ -29,11 +29,12 @@ use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
 use crate::first_start;
 use crate::follow::{Task, User, follow};
+use crate::gates::Gates;
 use crate::hardening;
 use crate::instructions;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::policy::{self, LoadedPolicy};
+use crate::policy::{self, LoadedPolicy, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, View};
@@ -504,15 +505,14 @@ fn session(
     if let Some(grant) = grant {
         builder = builder.gate(grant_gate(args, grant, id, &environment)?);
     }
+    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
+    let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
     let mut builder = builder
-        .gate(ProtectedPathGate::new(Arc::clone(&environment)).with(".pintle").permission(Permission::Deny))
-        .gate(HiddenPathGate::new(Arc::clone(&environment), env_session.hidden().to_vec()))
-        .gate(policy_gate(env_session, policy))
+        .gate(gates.protected)
+        .gate(gates.hidden)
+        .gate(gates.policy)
+        .gate(watch(args, env_session))
         .approver(prompter);
-    // At the level full, commands cannot change these files.
-    if !env_session.sandbox().protects_files() {
-        builder = builder.gate(ProtectedPathWatch::new(Arc::clone(&environment), [".pintle"]));
-    }
     if let Some(hooks) = hooks {
         builder = builder.hooks(hooks);
     }
@@ -537,6 +537,14 @@ fn session(
         session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
     }
     Ok(session)
+}
+
+/// Returns what looks at protected files after each command. Elsewhere than on this machine, a walk of the workspace takes
+/// too long for that.
+fn watch(args: &RunArgs, env_session: &EnvSession) -> ProtectedPathWatch {
+    let watch = ProtectedPathWatch::new(env_session.environment(), [PROJECT_DIRECTORY]);
+    let watch = watch.held(env_session.protected().to_vec());
+    if args.environment.env == EnvSpec::Local { watch } else { watch.without_search() }
 }
 
 /// What judges the calls of a session.
@@ -575,12 +583,12 @@ fn grant_gate(
 /// A failure if nothing can run on this machine.
 fn hooks(
     of_user: HookCommands,
-    of_project: Option<(HookCommands, TrustedPrograms)>,
+    of_projects: Vec<(HookCommands, TrustedPrograms)>,
     env_session: &EnvSession,
     policy: &Policy,
     process_env: &ProcessEnv,
 ) -> Result<Option<ExternalHooks>, Failure> {
-    if of_user.is_empty() && of_project.is_none() {
+    if of_user.is_empty() && of_projects.is_empty() {
         return Ok(None);
     }
     let environment = env_session.environment();
@@ -588,10 +596,9 @@ fn hooks(
     let here = if process_env.is_directory(directory) { directory } else { Path::new("/") };
     let host = Arc::new(process_env.local_environment(here)?);
     let hooks = ExternalHooks::new(of_user, host);
-    let hooks = match of_project {
-        Some((commands, programs)) => hooks.and_trusted(commands, Arc::clone(&environment), programs),
-        None => hooks,
-    };
+    let hooks = of_projects.into_iter().fold(hooks, |hooks, (commands, programs)| {
+        hooks.and_trusted(commands, Arc::clone(&environment), programs)
+    });
     let hooks = hooks.with_policy(policy.clone()).with_observer(|run| {
         let HookRun { hook, failure, message, .. } = run;
         match (failure, message) {
@@ -635,15 +642,6 @@ fn mode_after_plan(asked_for: Option<Mode>, sandbox: &SandboxState) -> Mode {
         (Mode::Auto, SandboxState::Unavailable { .. }) => Mode::Ask,
         (mode, _) => mode,
     }
-}
-
-/// Returns the gate that judges by rules and mode. In mode plan the sandbox holds commands to reading. The sandbox holds only commands; in it, file tools keep to the same
-/// directories.
-fn policy_gate(env_session: &EnvSession, policy: &Policy) -> PolicyGate {
-    let gate = PolicyGate::new(policy.clone(), env_session.environment());
-    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
-    let gate = if is_held { gate.holding_commands_to_reading() } else { gate };
-    env_session.temporary().into_iter().fold(gate, PolicyGate::with_root)
 }
 
 /// Returns the limits of a run without flags about them.

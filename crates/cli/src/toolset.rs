@@ -7,6 +7,7 @@ use clap::ValueEnum as _;
 use pintle_agent::{ProviderProfile, SearchBy, SubagentLimits, Toolset, ToolsetOptions};
 use pintle_governance::{Mode, PresentPlan};
 use pintle_llm::Client;
+use pintle_tools::ToolRegistry;
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
 
 use crate::args::RunArgs;
@@ -86,16 +87,44 @@ pub(crate) fn for_display(
 /// As [`for_display`].
 pub(crate) fn all_names() -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::from([PresentPlan::NAME.to_owned()]);
+    for profile in all_profiles()? {
+        names.extend(profile.tools().iter().map(|tool| tool.name.clone()));
+    }
+    Ok(names)
+}
+
+/// Returns the kind of a tool that some model is offered by some toolset; `None` if there is none with this name.
+///
+/// # Errors
+///
+/// As [`for_display`].
+pub(crate) fn kind_of(name: &str) -> Result<Option<String>, Failure> {
+    let registry = registry_with(name)?;
+    Ok(registry.and_then(|registry| registry.get(name).map(|tool| tool.kind().to_owned())))
+}
+
+/// Returns the tools of some toolset that has a tool with this name.
+///
+/// # Errors
+///
+/// As [`for_display`].
+pub(crate) fn registry_with(name: &str) -> Result<Option<ToolRegistry>, Failure> {
+    let registries = all_profiles()?.into_iter().map(|profile| profile.tool_registry);
+    Ok(registries.into_iter().find(|registry| registry.get(name).is_some()))
+}
+
+/// Returns a profile for each provider and toolset, with all its tools.
+fn all_profiles() -> Result<Vec<ProviderProfile>, Failure> {
+    let mut profiles = Vec::new();
     for provider in Provider::value_variants() {
         for toolset in [Toolset::Native, Toolset::Spec] {
             let profile = provider.profile("any");
             let options = for_display(&profile, toolset, true)?;
             let profile = profile.with_toolset_options(toolset, &options);
-            let profile = profile.as_in_session(SubagentLimits::default());
-            names.extend(profile.tools().iter().map(|tool| tool.name.clone()));
+            profiles.push(profile.as_in_session(SubagentLimits::default()));
         }
     }
-    Ok(names)
+    Ok(profiles)
 }
 
 fn fits_extra_tools(profile: &ProviderProfile) -> bool {

@@ -25,25 +25,28 @@ pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<E
     } else {
         let directory = process_env.directory(args.dir.as_deref())?;
         let environment = process_env.local_environment(&directory)?;
-        let project = Project::read(&environment).await?;
-        match (project, args.revoke) {
-            (Some(project), false) => add(&mut trusted, &project, args.output, process_env)?,
-            (Some(project), true) => {
+        let projects = Project::read_all(&environment).await?;
+        if projects.is_empty() && !args.revoke {
+            return Err(Failure::usage(format!(
+                "{} has nothing to trust: expected .pintle/rules.toml in it or above it, up to the root of the \
+                 repository",
+                directory.display()
+            )));
+        }
+        let mut text = String::new();
+        if projects.is_empty() {
+            let was_trusted = trusted.remove(LOCAL, &directory, process_env)?;
+            text.push_str(&revoked(&directory, was_trusted, args.output)?);
+        }
+        for project in &projects {
+            text.push_str(&if args.revoke {
                 let was_trusted = trusted.remove(LOCAL, &project.root, process_env)?;
                 revoked(&project.root, was_trusted, args.output)?
-            }
-            (None, true) => {
-                let was_trusted = trusted.remove(LOCAL, &directory, process_env)?;
-                revoked(&directory, was_trusted, args.output)?
-            }
-            (None, false) => {
-                return Err(Failure::usage(format!(
-                    "{} has nothing to trust: expected .pintle/rules.toml, hooks.toml, budget.toml or config.toml in it \
-                     or above it, up to the root of the repository",
-                    directory.display()
-                )));
-            }
+            } else {
+                add(&mut trusted, project, args.output, process_env)?
+            });
         }
+        text
     };
     Console::new().write(&text).await?;
     Ok(Exit::Done)

@@ -13,7 +13,8 @@ use pintle_tools::pipeline::PreparedCall;
 ///
 /// It is for file tools, what [`Sandboxed::with_hidden`](https://docs.rs/pintle-env) is for commands. Paths are resolved in
 /// the environment; one that cannot be resolved is judged as given. A call that reads a directory above a hidden path is
-/// denied, since a search reads what is below; only a listing of its own entries is not.
+/// denied, since a search reads what is below; only a listing of its own entries is not. Case does not count, since some file
+/// systems ignore it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -57,10 +58,10 @@ impl HiddenPathGate {
             let locations = write_locations(self.env.as_ref(), path).await.unwrap_or_default();
             let named: Vec<&Path> =
                 std::iter::once(path.as_path()).chain(locations.iter().map(PathBuf::as_path)).collect();
-            if named.iter().any(|path| hidden.iter().any(|hidden| path.starts_with(hidden))) {
+            if named.iter().any(|path| hidden.iter().any(|hidden| is_within(path, hidden))) {
                 return Some(format!("{} is hidden, since it may hold keys", path.display()));
             }
-            let is_above = |hidden: &&PathBuf| named.iter().any(|path| hidden.starts_with(path));
+            let is_above = |hidden: &&PathBuf| named.iter().any(|path| is_within(hidden, path));
             if !lists_names && let Some(hidden) = hidden.iter().find(is_above) {
                 return Some(format!(
                     "{} is hidden, and a search of {} would read it; search a directory below",
@@ -71,6 +72,14 @@ impl HiddenPathGate {
         }
         None
     }
+}
+
+/// Returns whether a path is a directory or below it, in any case.
+fn is_within(path: &Path, directory: &Path) -> bool {
+    let mut names = path.components();
+    directory.components().all(|name| {
+        names.next().is_some_and(|found| found.as_os_str().eq_ignore_ascii_case(name.as_os_str()))
+    })
 }
 
 #[async_trait]
@@ -122,8 +131,11 @@ mod tests {
         let read = |path: &str| ("read_file", json!({ "file_path": path }));
         let write = |path: &str| ("write_file", json!({"file_path": path, "content": "x"}));
         let grep = |path: &str| ("grep", json!({"pattern": "K", "path": path}));
-        let cases: [((&str, Value), bool); 12] = [
+        let cases: [((&str, Value), bool); 15] = [
             (read("../.ssh/id"), true),
+            (read("../.SSH/id"), true),
+            (write("../.Missing"), true),
+            (read("../.ssh2/id"), false),
             (read("link/id"), true),
             (read("../.netrc"), true),
             (read("../keys/real"), true),

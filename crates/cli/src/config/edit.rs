@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::file::File;
-use super::{load, problem};
+use super::load;
 use crate::args::EditConfigArgs;
+use crate::config_file::{self, File, problem};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -37,7 +37,7 @@ pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Res
     let path = if args.project {
         configuration_in(&load::project_root(process_env).await?)
     } else {
-        load::user_path(process_env).ok_or_else(|| {
+        config_file::user_path(process_env).ok_or_else(|| {
             Failure::usage(
                 "no directory for the configuration: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME",
             )

@@ -2,10 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use super::keys::{BASE_URL, KEY_COMMAND, KEYS, Key, Kind, PROFILE, PROFILES};
 use super::settings::{Settings, Source, Value};
-use super::{Configuration, Scope, load, problem};
+use super::{Configuration, Scope, load};
 use crate::args::{ListConfigArgs, ListFormat};
+use crate::config_file::keys::{BASE_URL, KEY_COMMAND, KEYS, Key, Kind, PROFILE, PROFILES};
+use crate::config_file::{self, problem};
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -55,7 +56,7 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
 ///
 /// A failure if the current directory cannot be used.
 pub(super) async fn paths(process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let user = load::user_path(process_env).map(|path| path.display().to_string());
+    let user = config_file::user_path(process_env).map(|path| path.display().to_string());
     let project = configuration_in(&load::project_root(process_env).await?);
     let missing = "(no directory: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME)";
     let user = user.as_deref().unwrap_or(missing);

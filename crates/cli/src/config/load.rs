@@ -2,16 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file::{self, File, Setting};
-use super::keys::{self, Access, KEY_COMMAND, KEYS, Kind, PROFILE};
-use super::problem::Problem;
 use super::settings::{Layer, Source, Sources, Value};
+use crate::config_file::keys::{self, Access, KEY_COMMAND, KEYS, Kind, PROFILE};
+use crate::config_file::problem::Problem;
+use crate::config_file::{self, File, Setting, user_file};
 use crate::failure::Failure;
 use crate::policy::{Project, Trusted};
-use crate::process_env::{self, ProcessEnv};
-
-/// Name of the user's file in the directory of the configuration.
-const FILE: &str = "config.toml";
+use crate::process_env::ProcessEnv;
 
 /// Name of the project's file for messages.
 const PROJECT_FILE: &str = ".pintle/config.toml";
@@ -31,12 +28,6 @@ pub(super) struct Configuration {
     pub(super) notices: Vec<String>,
 }
 
-/// Returns the path of the user's file; `None` if no variable names the directory.
-pub(super) fn user_path(process_env: &ProcessEnv) -> Option<PathBuf> {
-    let directory = process_env.configuration_directory()?;
-    process_env::absolute(&directory.join(FILE)).ok()
-}
-
 /// Returns the root of the project that the current directory is in: the directory that has its files, or else the root of
 /// the repository, or else the current directory.
 ///
@@ -51,20 +42,6 @@ pub(super) async fn project_root(process_env: &ProcessEnv) -> Result<PathBuf, Fa
 /// Returns whether a project's file has keys that count only if the project is trusted.
 pub(super) fn needs_trust(file: &File) -> bool {
     has(file, is_trusted)
-}
-
-/// Returns the content of the user's file with its mistakes.
-pub(super) fn user_file(process_env: &ProcessEnv) -> File {
-    let Some(path) = user_path(process_env) else { return File::default() };
-    let name = path.display().to_string();
-    match process_env::read_text_if_there("configuration file", &path) {
-        Ok(None) => File { name, ..File::default() },
-        Ok(Some(text)) => File::parse(&name, path.parent().unwrap_or(&path), &text),
-        Err(failure) => {
-            let problem = Problem { origin: name.clone(), message: failure.message() };
-            File { name, problems: vec![problem], ..File::default() }
-        }
-    }
 }
 
 /// Loads the configuration for a command that works in `directory`; without one, no project counts.
@@ -115,7 +92,8 @@ impl Configuration {
                 .push(format!("only your own configuration can set {users}, which {PROJECT_FILE} does"));
         }
         if needs_trust(&file) {
-            let project = Project::read(&environment).await?;
+            let projects = Project::read_all(&environment).await?;
+            let project = projects.into_iter().find(|project| project.root == configuration.root);
             let trusted = Trusted::open(process_env)?;
             // The file may have changed since it was read.
             let is_trusted_text = |project: &Project| {
@@ -173,7 +151,7 @@ impl Configuration {
     pub(super) fn no_profile(&self, name: &str) -> String {
         let sources = self.sources(None);
         let profiles = sources.profiles();
-        let meant = file::meant(name, profiles.iter().copied());
+        let meant = config_file::meant(name, profiles.iter().copied());
         if !meant.is_empty() || profiles.is_empty() {
             return format!("there is no profile `{name}`{meant}");
         }

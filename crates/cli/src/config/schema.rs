@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::file::is_in_profile;
-use super::keys::{DefaultValue, KEY_COMMAND, KEYS, Key, Kind, PROFILES, PROVIDERS};
 use super::list::json_of;
+use crate::config_file::is_in_profile;
+use crate::config_file::keys::{DefaultValue, KEY_COMMAND, KEYS, Key, Kind, PROFILES, PROVIDERS};
 
 /// Returns the JSON Schema (draft 2020-12) of the file.
 pub(super) fn schema() -> Value {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::file::{File, Setting};
-use super::keys::{self, KEYS, Key, PROFILE};
 use crate::command_line::replaced;
+use crate::config_file::keys::{self, KEYS, Key, PROFILE};
+use crate::config_file::{File, Setting};
 
 /// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]

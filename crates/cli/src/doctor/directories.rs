@@ -7,7 +7,7 @@ use pintle_store::{Filter, Page};
 use rustix::fs::{Access, access, statvfs};
 
 use super::report::Check;
-use crate::config;
+use crate::config_file;
 use crate::process_env::ProcessEnv;
 use crate::sessions::Sessions;
 
@@ -25,7 +25,7 @@ pub(super) fn configuration(process_env: &ProcessEnv) -> Check {
         return Check::warning(name, "no directory", remedy);
     };
     let shown = directory.display();
-    if let Err(failure) = config::check_user_file(process_env) {
+    if let Err(failure) = config_file::check_user_file(process_env) {
         return Check::problem(name, failure.message(), "correct the file");
     }
     match mode(&directory) {

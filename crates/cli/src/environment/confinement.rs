@@ -26,6 +26,8 @@ pub(super) struct ConfinedLocal {
     /// Directory for temporary files of sandboxed commands, removed on drop.
     pub(super) temporary: Option<TempDir>,
     pub(super) sandbox: SandboxState,
+    /// Files of git and of projects that the sandbox keeps commands from changing.
+    pub(super) protected: Vec<PathBuf>,
 }
 
 /// What a run needs of a sandbox.
@@ -60,11 +62,6 @@ pub(crate) enum SandboxState {
 }
 
 impl SandboxState {
-    /// Returns whether commands cannot change protected files.
-    pub(crate) fn protects_files(&self) -> bool {
-        matches!(self, Self::Level(level) if level == "full")
-    }
-
     /// Returns how a record names it.
     pub(crate) fn on_record(&self) -> &str {
         match self {
@@ -91,6 +88,19 @@ pub(super) fn validate(args: &ConfinementArgs, spec: &EnvSpec) -> Result<(), Fai
         return Err(Failure::usage("--network off requires a sandbox"));
     }
     Ok(())
+}
+
+/// Returns whether a run on this machine has a sandbox, unless its flags say otherwise.
+#[cfg(target_os = "linux")]
+pub(crate) async fn has_sandbox(local: &pintle_env::LocalEnvironment) -> bool {
+    let support = pintle_env::SandboxSupport::probe(local).await;
+    support.is_ok_and(|support| !support.levels().is_empty())
+}
+
+/// Returns whether a run on this machine has a sandbox, unless its flags say otherwise.
+#[cfg(not(target_os = "linux"))]
+pub(crate) async fn has_sandbox(_local: &pintle_env::LocalEnvironment) -> bool {
+    false
 }
 
 /// Builds the local environment.
@@ -127,6 +137,7 @@ pub(super) async fn local(
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: None,
         sandbox,
+        protected: Vec::new(),
     })
 }
 
@@ -158,8 +169,10 @@ async fn sandboxed(
     process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
     use pintle_env::{ProjectCaches, Protection, ReadOnly, SandboxLevel, SandboxSupport, Sandboxed};
+    use pintle_governance::protected_paths;
 
     use crate::console;
+    use crate::policy::PROJECT_DIRECTORY;
 
     /// Protections that only cause a notice if the machine lacks them.
     const OPTIONAL: [Protection; 3] = [Protection::Devices, Protection::Signals, Protection::Descriptors];
@@ -212,11 +225,12 @@ async fn sandboxed(
     for root in secrets::of_repository(&workspace, process_env) {
         sandbox = sandbox.with_writable_while(root, &use_of.writes);
     }
-    let protected = secrets::protected(&workspace, process_env);
+    let mut protected = Vec::new();
     match level {
         SandboxLevel::Full => {
             sandbox = secrets::hidden(process_env).into_iter().fold(sandbox, Sandboxed::with_hidden);
-            sandbox = protected.into_iter().fold(sandbox, Sandboxed::with_protected);
+            protected = protected_paths(&plain, [PROJECT_DIRECTORY]).await.or_failed(UNUSABLE)?;
+            sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
         }
         SandboxLevel::Writes => {
             let why = reason(SandboxLevel::Full).unwrap_or_else(|| "level full was not asked for".to_owned());
@@ -244,6 +258,7 @@ async fn sandboxed(
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: Some(temporary),
         sandbox: SandboxState::Level(level.to_string()),
+        protected,
     })))
 }
 

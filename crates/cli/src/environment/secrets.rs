@@ -7,65 +7,90 @@ use pintle_store::Hash;
 use crate::process_env::{self, ProcessEnv};
 
 /// Files and directories below the home directory that hold keys of the user.
-const SECRETS: [&str; 21] = [
+const BELOW_HOME: [&str; 15] = [
     ".ssh",
     ".gnupg",
     ".aws",
     ".azure",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/hub",
-    ".config/op",
     ".kube",
     ".docker/config.json",
     ".netrc",
     ".npmrc",
     ".pypirc",
-    ".config/pip/pip.conf",
     ".cargo/credentials",
     ".cargo/credentials.toml",
     ".git-credentials",
-    ".config/git/credentials",
     ".password-store",
     ".local/share/keyrings",
     ".mozilla",
 ];
 
-/// Files below `.git` whose content runs programs, or decides which.
-const GIT: [&str; 4] = ["config", "config.worktree", "hooks", "info"];
+/// Those below the directory for configuration, which is `~/.config` unless a variable names another.
+const BELOW_CONFIG: [&str; 6] = ["gcloud", "gh", "hub", "op", "pip/pip.conf", "git/credentials"];
+
+/// Variables that move such files, with the names below their value; `""` is the value itself. Values may be lists.
+const MOVED: [(&str, &[&str]); 15] = [
+    ("XDG_CONFIG_HOME", &BELOW_CONFIG),
+    ("XDG_DATA_HOME", &["keyrings"]),
+    ("CARGO_HOME", &["credentials", "credentials.toml"]),
+    ("GNUPGHOME", &[""]),
+    ("KUBECONFIG", &[""]),
+    ("DOCKER_CONFIG", &["config.json"]),
+    ("AWS_SHARED_CREDENTIALS_FILE", &[""]),
+    ("AWS_CONFIG_FILE", &[""]),
+    ("AZURE_CONFIG_DIR", &[""]),
+    ("CLOUDSDK_CONFIG", &[""]),
+    ("GOOGLE_APPLICATION_CREDENTIALS", &[""]),
+    ("GH_CONFIG_DIR", &[""]),
+    ("NPM_CONFIG_USERCONFIG", &[""]),
+    ("NETRC", &[""]),
+    ("PASSWORD_STORE_DIR", &[""]),
+];
 
 /// Returns the secret files and directories of the user, and those of the command itself: its sessions hold what others
 /// read.
 pub(super) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
     let home = process_env.variable("HOME").map(PathBuf::from);
-    let below_home = home.iter().flat_map(|home| SECRETS.iter().map(|name| home.join(name)));
+    let below_home = home.iter().flat_map(|home| {
+        let config = home.join(".config");
+        let below_config = BELOW_CONFIG.iter().map(move |name| config.join(name));
+        BELOW_HOME.iter().map(|name| home.join(name)).chain(below_config)
+    });
+    let moved = MOVED.iter().flat_map(|(variable, names)| {
+        let value = process_env.variable(variable).unwrap_or_default();
+        let roots: Vec<PathBuf> = std::env::split_paths(&value).filter(|path| path.is_absolute()).collect();
+        let join = |root: &PathBuf, name: &str| if name.is_empty() { root.clone() } else { root.join(name) };
+        roots.into_iter().flat_map(move |root| names.iter().map(move |name| join(&root, name)))
+    });
+    // A device such as `/dev/null` is used for no file at all, and a directory above home has everything else as well.
+    let is_file_of_user = |path: &PathBuf| {
+        !path.starts_with("/dev") && home.as_ref().is_none_or(|home| !home.starts_with(path))
+    };
     let own = process_env.configuration_directory().into_iter();
     let sessions = process_env.state_directory().ok().map(|state| state.join("sessions"));
     let trust = process_env.state_directory().ok().map(|state| state.join("trust.json"));
-    below_home.chain(own).chain(sessions).chain(trust).collect()
-}
-
-/// Returns what commands must not change in a workspace. What does not exist is left out: a command that makes a repository
-/// may do so.
-pub(super) fn protected(workspace: &Path, process_env: &ProcessEnv) -> Vec<PathBuf> {
-    let git = workspace.join(".git");
-    let is_repository = process_env.is_directory(&git);
-    let of_git = GIT.iter().map(|name| git.join(name)).filter(|_| is_repository);
-    let own = Some(workspace.join(".pintle")).filter(|path| process_env.is_directory(path));
-    of_git.chain(own).collect()
+    below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(sessions).chain(trust).collect()
 }
 
 /// Returns the directories outside of a workspace that git changes in it, if it is a worktree of a repository elsewhere: its
-/// objects and branches, and what belongs to the worktree. Settings and hooks are not among them.
+/// objects and branches, and what belongs to the worktree. Settings and hooks of the repository are not among them.
 pub(super) fn of_repository(workspace: &Path, process_env: &ProcessEnv) -> Vec<PathBuf> {
     let read = |path: &Path| process_env::read_text_if_there("link to a repository", path).ok().flatten();
-    let Some(link) = read(&workspace.join(".git")) else { return Vec::new() };
-    let Some(own) = link.trim().strip_prefix("gitdir:").map(|path| workspace.join(path.trim())) else {
+    let link = workspace.join(".git");
+    let Some(text) = read(&link) else { return Vec::new() };
+    let Some(own) = text.trim().strip_prefix("gitdir:").map(|path| workspace.join(path.trim())) else {
         return Vec::new();
     };
     let Some(common) = read(&own.join("commondir")).map(|path| own.join(path.trim())) else {
         return Vec::new();
     };
+    // The repository knows its worktrees. A link that somebody else wrote makes no directory writable.
+    let back = read(&own.join("gitdir")).map(|path| own.join(path.trim()));
+    let is_known = back.is_some_and(|back| process_env.is_same_path(&back, &link))
+        && own.parent().is_some_and(|parent| process_env.is_same_path(parent, &common.join("worktrees")));
+    if !is_known {
+        return Vec::new();
+    }
     let shared = ["objects", "refs", "logs"].map(|name| common.join(name));
     let all = std::iter::once(own).chain(shared);
     all.filter(|path| process_env.is_directory(path)).collect()
@@ -77,4 +102,72 @@ pub(super) fn cache_directory(workspace: &Path, process_env: &ProcessEnv) -> Opt
     let hash = Hash::of(workspace.as_os_str().as_encoded_bytes()).to_string();
     let state = process_env.state_directory().ok().filter(|state| state.is_absolute())?;
     Some(state.join("caches").join(hash.get(..16)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    fn hidden_with(variables: &[(&str, &str)]) -> Vec<PathBuf> {
+        let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
+        hidden(&ProcessEnv::with(variables))
+    }
+
+    #[test]
+    fn keys_are_hidden_where_variables_put_them() {
+        for (variable, value, expected) in [
+            ("XDG_CONFIG_HOME", "/x", &["/x/gh", "/x/gcloud", "/x/pintle"][..]),
+            ("CARGO_HOME", "/c", &["/c/credentials", "/c/credentials.toml"]),
+            ("GNUPGHOME", "/g", &["/g"]),
+            ("KUBECONFIG", "/k/a:/k/b", &["/k/a", "/k/b"]),
+            ("DOCKER_CONFIG", "/d", &["/d/config.json"]),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/a/keys", &["/a/keys"]),
+            ("AWS_CONFIG_FILE", "/a/config", &["/a/config"]),
+            ("PINTLE_CONFIG_DIR", "/p", &["/p"]),
+        ] {
+            let paths = hidden_with(&[("HOME", "/u/jan"), (variable, value)]);
+            for path in expected.iter().chain(&["/u/jan/.ssh", "/u/jan/.config/gh"]) {
+                assert!(paths.contains(&PathBuf::from(path)), "{variable}: {path} in {paths:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_that_name_no_file_of_keys_hide_nothing() {
+        let usual = hidden_with(&[("HOME", "/u/jan")]);
+        for (variable, value) in [
+            ("KUBECONFIG", "/dev/null"),
+            ("NPM_CONFIG_USERCONFIG", "/dev/null"),
+            ("GNUPGHOME", "/u"),
+            ("GNUPGHOME", "/u/jan"),
+            ("AWS_CONFIG_FILE", "relative"),
+            ("CARGO_HOME", ""),
+        ] {
+            assert_eq!(hidden_with(&[("HOME", "/u/jan"), (variable, value)]), usual, "{variable}={value}");
+        }
+    }
+
+    #[test]
+    fn only_known_worktrees_make_directories_writable() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let process_env = ProcessEnv::with([]);
+        for name in ["main/.git/objects", "main/.git/worktrees/w", "w"] {
+            process_env.create_directory(&at(name)).unwrap();
+        }
+        let write = |name: &str, text: String| process_env.write_private(&at(name), &text).unwrap();
+        let own = at("main/.git/worktrees/w");
+        write("w/.git", format!("gitdir: {}\n", own.display()));
+        write("main/.git/worktrees/w/commondir", "../..\n".to_owned());
+        for (back, is_known) in [("w/.git", true), ("elsewhere/.git", false)] {
+            write("main/.git/worktrees/w/gitdir", format!("{}\n", at(back).display()));
+            let writable = of_repository(&at("w"), &process_env);
+            assert_eq!(writable.contains(&own), is_known, "{back}: {writable:?}");
+        }
+        write("main/.git/worktrees/w/gitdir", format!("{}\n", at("w/.git").display()));
+        write("main/.git/worktrees/w/commondir", "../../..\n".to_owned());
+        assert_eq!(of_repository(&at("w"), &process_env), Vec::<PathBuf>::new(), "another repository");
+    }
 }

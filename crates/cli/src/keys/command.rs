@@ -7,7 +7,7 @@ use std::time::Duration;
 use pintle_env::{EnvPolicy, ExecutionEnvironment as _};
 
 use super::{OF_COMMAND, Secret};
-use crate::config;
+use crate::config_file;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::host_command::{self, Ended};
@@ -32,7 +32,7 @@ pub(crate) struct KeyCommands {
 impl KeyCommands {
     /// Reads the commands from the user's configuration. A project has none.
     pub(crate) fn read(process_env: &ProcessEnv) -> Self {
-        Self { commands: config::key_commands(process_env) }
+        Self { commands: config_file::key_commands(process_env) }
     }
 
     /// Returns whether there is a command for a provider.

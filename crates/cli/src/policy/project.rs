@@ -9,7 +9,7 @@ use pintle_store::Hash;
 use crate::failure::{Failure, OrFailure as _};
 
 /// Directory of a project's own files.
-const DIRECTORY: &str = ".pintle";
+pub(crate) const DIRECTORY: &str = ".pintle";
 
 /// Its files, of which the hash that is trusted is made.
 const FILES: [&str; 4] = [RULES, HOOKS, BUDGET, CONFIGURATION];
@@ -34,6 +34,8 @@ const MAX_FILE: usize = 1 << 20;
 pub(crate) struct Project {
     /// Directory that has the project's own directory, with all links resolved.
     pub(crate) root: PathBuf,
+    /// Its directory of files as messages name it, relative to the working directory.
+    name: String,
     files: Vec<(&'static str, String)>,
     /// Commands of its hooks.
     hooks: HookCommands,
@@ -44,29 +46,29 @@ pub(crate) struct Project {
 /// A project's file with values for flags.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
+    pub(crate) root: PathBuf,
     pub(crate) path: PathBuf,
     pub(crate) text: String,
 }
 
 impl Project {
-    /// Reads the files of the project that `environment` works in: of the nearest directory that has some, from the working
-    /// directory up to the root of the repository. `None` if there are none.
+    /// Reads the files of the projects that `environment` works in, the nearest first: of all directories that have some, from
+    /// the working directory up to the root of the outermost repository. A directory that is made later is one more, and
+    /// takes nothing away from those above it.
     ///
     /// # Errors
     ///
     /// A failure for a file that cannot be read: it could deny something.
-    pub(crate) async fn read(environment: &dyn ExecutionEnvironment) -> Result<Option<Self>, Failure> {
-        let Some((directory, files)) = find(environment).await? else { return Ok(None) };
-        let hooks = match files.iter().find(|(name, _)| *name == HOOKS) {
-            None => HookCommands::new(),
-            Some((name, text)) => HookCommands::parse(&format!("{DIRECTORY}/{name}"), text)
-                .or_usage("the project's hooks file is wrong, so nothing runs")?,
-        };
-        let programs = TrustedPrograms::read(&hooks, &directory, environment).await;
-        Ok(Some(Self { root: directory, files, hooks, programs }))
+    pub(crate) async fn read_all(environment: &dyn ExecutionEnvironment) -> Result<Vec<Self>, Failure> {
+        let mut projects = Vec::new();
+        for (level, root) in levels(environment).await.into_iter().enumerate() {
+            let name = format!("{}{DIRECTORY}", "../".repeat(level));
+            projects.extend(Self::read(environment, root, name).await?);
+        }
+        Ok(projects)
     }
 
-    /// Reads only the file with values for flags; `None` if the project has none.
+    /// Reads only the nearest file with values for flags; `None` if no project has one.
     ///
     /// # Errors
     ///
@@ -74,9 +76,13 @@ impl Project {
     pub(crate) async fn read_configuration(
         environment: &dyn ExecutionEnvironment,
     ) -> Result<Option<Configuration>, Failure> {
-        let Some((root, files)) = find(environment).await? else { return Ok(None) };
-        let file = files.into_iter().find(|(name, _)| *name == CONFIGURATION);
-        Ok(file.map(|(name, text)| Configuration { path: root.join(DIRECTORY).join(name), text }))
+        for root in levels(environment).await {
+            let path = configuration_in(&root);
+            if let Some(text) = read_file(environment, &path).await? {
+                return Ok(Some(Configuration { root, path, text }));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the root of the project that `environment` works in: the nearest directory that has files of a project, or else
@@ -86,13 +92,40 @@ impl Project {
     ///
     /// A failure for a file that cannot be read.
     pub(crate) async fn root(environment: &dyn ExecutionEnvironment) -> Result<PathBuf, Failure> {
-        if let Some((root, _)) = find(environment).await? {
-            return Ok(root);
+        let mut levels = levels(environment).await;
+        for root in &levels {
+            for file in FILES {
+                if read_file(environment, &root.join(DIRECTORY).join(file)).await?.is_some() {
+                    return Ok(root.clone());
+                }
+            }
         }
-        let working_directory = environment.working_directory();
-        let real = environment.canonicalize(working_directory).await;
-        let start = real.unwrap_or_else(|_| working_directory.to_path_buf());
-        Ok(candidates(environment, &start).await.pop().unwrap_or(start))
+        Ok(levels.pop().unwrap_or_else(|| environment.working_directory().to_path_buf()))
+    }
+
+    /// Reads the files of the project in a directory; `None` if there are none.
+    async fn read(
+        environment: &dyn ExecutionEnvironment,
+        root: PathBuf,
+        name: String,
+    ) -> Result<Option<Self>, Failure> {
+        let mut files = Vec::new();
+        for file in FILES {
+            let path = root.join(DIRECTORY).join(file);
+            if let Some(text) = read_file(environment, &path).await? {
+                files.push((file, text));
+            }
+        }
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let hooks = match files.iter().find(|(file, _)| *file == HOOKS) {
+            None => HookCommands::new(),
+            Some((file, text)) => HookCommands::parse(&format!("{name}/{file}"), text)
+                .or_usage("the project's hooks file is wrong, so nothing runs")?,
+        };
+        let programs = TrustedPrograms::read(&hooks, &root, environment).await;
+        Ok(Some(Self { root, name, files, hooks, programs }))
     }
 
     /// Returns the rules file, and its name for messages.
@@ -112,7 +145,7 @@ impl Project {
 
     fn file(&self, name: &str) -> Option<(String, &str)> {
         let (name, text) = self.files.iter().find(|(file, _)| *file == name)?;
-        Some((format!("{DIRECTORY}/{name}"), text.as_str()))
+        Some((format!("{}/{name}", self.name), text.as_str()))
     }
 
     /// Returns the commands of its hooks.
@@ -141,43 +174,30 @@ impl Project {
     }
 }
 
-/// Returns the nearest directory that has files of a project, with their names and texts.
-async fn find(
-    environment: &dyn ExecutionEnvironment,
-) -> Result<Option<(PathBuf, Vec<(&'static str, String)>)>, Failure> {
-    let working_directory = environment.working_directory();
-    let real = environment.canonicalize(working_directory).await;
-    let start = real.unwrap_or_else(|_| working_directory.to_path_buf());
-    for directory in candidates(environment, &start).await {
-        let mut files = Vec::new();
-        for name in FILES {
-            let path = directory.join(DIRECTORY).join(name);
-            if let Some(text) = read_file(environment, &path).await? {
-                files.push((name, text));
-            }
-        }
-        if !files.is_empty() {
-            return Ok(Some((directory, files)));
-        }
-    }
-    Ok(None)
-}
-
 /// Returns the path of the configuration of a project with this root.
 pub(crate) fn configuration_in(root: &Path) -> PathBuf {
     root.join(DIRECTORY).join(CONFIGURATION)
 }
 
-/// Returns the directories to look in, the nearest first: up to the root of the repository, if it is in one.
+/// Returns the directories that may have files of a project, the nearest first.
+async fn levels(environment: &dyn ExecutionEnvironment) -> Vec<PathBuf> {
+    let working_directory = environment.working_directory();
+    let real = environment.canonicalize(working_directory).await;
+    let start = real.unwrap_or_else(|_| working_directory.to_path_buf());
+    candidates(environment, &start).await
+}
+
+/// Returns the directories to look in, the nearest first: up to the root of the outermost repository, if it is in one. A
+/// repository inside another does not end the search, since a command can make one.
 async fn candidates(environment: &dyn ExecutionEnvironment, start: &Path) -> Vec<PathBuf> {
-    let mut above = Vec::new();
-    for directory in start.ancestors() {
-        above.push(directory.to_path_buf());
+    let mut above: Vec<PathBuf> = start.ancestors().map(Path::to_path_buf).collect();
+    let mut number = 1;
+    for (level, directory) in above.iter().enumerate() {
         if environment.file_exists(&directory.join(".git")).await.unwrap_or(false) {
-            return above;
+            number = level + 1;
         }
     }
-    above.truncate(1);
+    above.truncate(number);
     above
 }
 

@@ -33,6 +33,7 @@ mod plain;
 mod plan;
 mod profiles;
 mod prompt;
+mod protected;
 mod questions;
 mod rendering;
 mod rewind;

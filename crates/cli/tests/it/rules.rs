@@ -129,7 +129,7 @@ fn check_says_what_would_happen_and_why() {
     let cases: [(&[&str], String); 8] = [
         (&["shell(git push origin)"], format!("deny: deny shell(git push *) ({user}:1): ")),
         (&["shell(ls && git push)"], format!("deny: deny shell(git push *) ({user}:1): ")),
-        (&["shell(ls)"], "allow: mode auto\n".to_owned()),
+        (&["shell(ls)"], "allow: mode auto\ndecided by rules\n".to_owned()),
         (
             &["shell(ls)", "--mode", "edit"],
             "ask: mode edit: it runs a command, and mode edit asks".to_owned(),
@@ -167,6 +167,87 @@ fn check_says_what_would_happen_and_why() {
         assert_eq!(output.code, Some(2), "{output:?}");
         assert!(output.stderr.contains(message), "{call}: {output:?}");
     }
+}
+
+#[test]
+fn check_judges_by_all_steps_of_a_run() {
+    let fixture = Fixture::new().with_user_rules(
+        "deny = [\"@write(src/**)\", \"shell(git push *)\", \"@read(keys/**)\", \"Write(path:out/**)\"]",
+    );
+    let home = tempfile::tempdir().unwrap();
+    for directory in ["src", "bin", "keys"] {
+        std::fs::create_dir(fixture.harness.path(directory)).unwrap();
+    }
+    for name in ["bin/id", "keys/a"] {
+        std::fs::write(fixture.harness.path(name), "x").unwrap();
+    }
+    std::os::unix::fs::symlink("../bin/id", fixture.harness.path("src/id")).unwrap();
+    let key = format!("read_file({}/.ssh/id)", home.path().display());
+    let cases: [(&[&str], &str, &str); 11] = [
+        (&["write_file(.git/config)"], "deny: protected .git/config", "protected_paths"),
+        (&["edit_file(.pintle/rules.toml)"], "deny: protected .pintle", "protected_paths"),
+        (&["apply_patch(.git/hooks/x)"], "deny: protected .git/hooks", "protected_paths"),
+        (&[&key], "deny: hidden path", "hidden_paths"),
+        (&["shell(ls)", "--mode", "plan"], "allow: mode plan", "rules"),
+        (&["write_file(src/id)"], "deny: deny @write(src/**)", "rules"),
+        (&["Bash(command:git push)"], "deny: deny shell(git push *)", "rules"),
+        (&["Bash(git push)"], "deny: deny shell(git push *)", "rules"),
+        (&["Write(out/a)"], "deny: deny Write(path:out/**)", "rules"),
+        (&["read_many_files(k*/*)"], "deny: deny @read(keys/**)", "rules"),
+        (&["read_many_files(b*/*)", "--dir", "bin"], "allow: mode auto", "rules"),
+    ];
+    for (arguments, expected, step) in cases {
+        let mut command = pintle(&[&["rules", "check"], arguments].concat());
+        let output = fixture.at_home(command.current_dir(fixture.harness.path("")).env("HOME", home.path()));
+        assert!(output.code == Some(0) && output.stdout.starts_with(expected), "{arguments:?}: {output:?}");
+        assert!(output.stdout.ends_with(&format!("decided by {step}\n")), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_nearer_directory_takes_no_denial_away() {
+    let deny = "deny = [\"shell(touch *)\"]";
+    for (file, content) in [
+        ("sub/.pintle/budget.toml", "[run]\ncalls = 9\n"),
+        ("sub/.pintle/rules.toml", "allow = [\"shell\"]\n"),
+        ("sub/.git/HEAD", "ref: refs/heads/main\n"),
+    ] {
+        let fixture = Fixture::new().with_project_rules(deny);
+        std::fs::create_dir_all(fixture.harness.path(".git")).unwrap();
+        std::fs::create_dir_all(fixture.harness.path("sub")).unwrap();
+        let check = || fixture.pintle(&["rules", "check", "shell(touch made)", "--dir", "sub"]);
+        let denied = "deny: deny shell(touch *) (../.pintle/rules.toml:1)";
+        assert!(check().stdout.starts_with(denied), "{:?}", check());
+        let path = fixture.harness.path(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+        assert!(check().stdout.starts_with(denied), "{file}: {:?}", check());
+        // Trust in the nearer one does not help either.
+        let trusted = fixture.pintle(&["trust", "sub"]);
+        assert_eq!(trusted.code, Some(0), "{trusted:?}");
+        assert!(check().stdout.starts_with(denied), "{file}: {:?}", check());
+    }
+}
+
+#[test]
+fn budgets_of_all_projects_count() {
+    let fixture = Fixture::new();
+    for (directory, tokens) in [("", 1), ("sub/", 9_000_000)] {
+        let path = fixture.harness.path(&format!("{directory}.pintle"));
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("budget.toml"), format!("[run]\ntokens = {tokens}\n")).unwrap();
+    }
+    std::fs::create_dir_all(fixture.harness.path(".git")).unwrap();
+    let mut command = pintle(&["run", "--provider", "anthropic", "--toolset", "spec"]);
+    command.args(["--base-url", &fixture.harness.server.base_url(Dialect::AnthropicMessages)]);
+    command
+        .arg("--dir")
+        .arg(fixture.harness.path("sub"))
+        .arg("Go")
+        .env("ANTHROPIC_API_KEY", crate::harness::KEY);
+    let output = fixture.at_home(&mut command);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(!fixture.harness.path("sub/made").exists(), "{output:?}");
 }
 
 #[test]

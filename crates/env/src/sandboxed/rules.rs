@@ -52,7 +52,11 @@ impl Rules {
         };
         let network = if self.network { "" } else { ", and have no network" };
         let hidden = if self.hidden.is_empty() { "" } else { ". Files with keys are hidden from them" };
-        format!("they run in a sandbox: {writes}{network}{hidden}.")
+        let protected = match self.protected.as_slice() {
+            [] => "",
+            [..] => ". They cannot change protected files there, such as settings of git",
+        };
+        format!("they run in a sandbox: {writes}{network}{hidden}{protected}.")
     }
 
     /// Returns true if a protected path is below a directory that commands may write to, or leads

@@ -94,25 +94,154 @@ async fn repository_of_a_worktree_is_watched_where_it_is() {
 
 #[test]
 fn what_cannot_be_shown_is_said() {
-    let of = |content: Content| Snapshot::from([(PathBuf::from("/w/.git/config"), content)]);
+    let of = |content: Content| Snapshot {
+        files: BTreeMap::from([(PathBuf::from("/w/.git/config"), content)]),
+        ..Snapshot::default()
+    };
     let text = |bytes: &[u8]| of(Content::Bytes(bytes.to_vec()));
-    assert_eq!(describe(&text(b"a"), &text(b"a")), None);
+    assert_eq!(describe(&text(b"a"), &text(b"a"), &[]), None);
     for after in [text(b"\xff"), of(Content::TooLarge(Some(1 << 20)))] {
-        assert!(describe(&text(b"a"), &after).unwrap().contains("too large to show"));
+        assert!(describe(&text(b"a"), &after, &[]).unwrap().contains("too large to show"));
     }
-    let long = describe(&text(b""), &text("line\n".repeat(10_000).as_bytes())).unwrap();
+    let held = [PathBuf::from("/w/.git/config")];
+    assert_eq!(describe(&text(b"a"), &text(b"b"), &held), None, "a sandbox holds it");
+    assert!(describe(&text(b"a"), &text(b"b"), &[PathBuf::from("/w/.git/hooks")]).is_some());
+    let long = describe(&text(b""), &text("line\n".repeat(10_000).as_bytes()), &[]).unwrap();
     assert!(long.len() < MAX_DIFF + 100 && long.ends_with("is not shown"), "{}", long.len());
 }
 
 #[tokio::test]
 async fn many_files_are_counted() {
-    let env = (0..600).fold(MemoryEnvironment::new("/w"), |env, number| {
-        env.with_file(format!("/w/.git/hooks/hook-{number:03}"), "x")
+    let number = MAX_FILES + 88;
+    let env = (0..number).fold(MemoryEnvironment::new("/w"), |env, number| {
+        env.with_file(format!("/w/.git/hooks/hook-{number:04}"), "x")
     });
     let watch = ProtectedPathWatch::new(Arc::new(env), Vec::<PathBuf>::new());
-    let snapshot = watch.look().await.unwrap();
-    assert!(snapshot.len() <= MAX_FILES + 1, "{}", snapshot.len());
-    let counted = snapshot.values().find(|content| matches!(content, Content::TooLarge(Some(_))));
-    // 600 hooks, and the names of four files and directories of which three are missing.
-    assert_eq!(counted, Some(&Content::TooLarge(Some(604 - 512))), "and the number of the others");
+    let snapshot = watch.look(&Locations::default()).await.unwrap();
+    // `.git` itself, and the number of the others.
+    assert!(snapshot.files.len() <= MAX_FILES + 2, "{}", snapshot.files.len());
+    let counted = snapshot.files.values().find(|content| matches!(content, Content::TooLarge(Some(_))));
+    // Besides the hooks, there are the names of four files and directories that are missing.
+    assert_eq!(counted, Some(&Content::TooLarge(Some(88 + 4))), "and the number of the others");
+}
+
+/// Runs git in a directory.
+fn git(directory: &Path, arguments: &[&str]) {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "protocol.file.allow=always"];
+    let mut command = std::process::Command::new("git");
+    let output = command.args(identity).args(arguments).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Makes a repository with a commit, a submodule `sub`, and another repository `nested` in it.
+fn repository_with_others() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let (library, main) = (directory.path().join("library"), directory.path().join("main"));
+    for path in [&library, &main] {
+        std::fs::create_dir(path).unwrap();
+        git(path, &["init", "--quiet"]);
+        git(path, &["commit", "--quiet", "--allow-empty", "--message=first"]);
+    }
+    git(&main, &["submodule", "--quiet", "add", "../library", "sub"]);
+    git(&main, &["commit", "--quiet", "--message=sub"]);
+    git(&main, &["clone", "--quiet", "../library", "nested"]);
+    directory
+}
+
+#[tokio::test]
+async fn settings_of_other_repositories_are_watched() {
+    for (line, file) in [
+        ("git config -f .git/modules/sub/config core.fsmonitor ./x", "/.git/modules/sub/config"),
+        ("echo x >.git/modules/sub/hooks/post-checkout", "/.git/modules/sub/hooks/post-checkout"),
+        ("git -C nested config core.fsmonitor ./x", "/nested/.git/config"),
+        ("echo '* filter=x' >nested/.git/info/attributes", "/nested/.git/info/attributes"),
+        ("cp -r .git evil; echo ../evil >.git/commondir", "/.git/commondir"),
+        ("echo gitdir: ../nested/.git >sub/.git", "/sub/.git"),
+        ("git init -q new; git -C new config core.fsmonitor ./x", "/new/.git/config"),
+        ("git init -q new; echo x >new/.git/hooks/post-checkout", "/new/.git/hooks/post-checkout"),
+        ("mkdir new; ln -s ../nested/.git new/.git", "/new/.git"),
+        ("mkdir new; cp -r nested/.git evil; echo gitdir: ../evil >new/.git", "/new/.git"),
+        ("mv nested/.git nested/git; ln -s git nested/.git", "/nested/.git"),
+        (
+            "git worktree add -q tree; git config -f .git/worktrees/tree/config.worktree core.fsmonitor x",
+            "/.git/worktrees/tree/config.worktree",
+        ),
+        (
+            "mkdir -p a/b/.git; echo nested >.gitignore; git -C nested config core.fsmonitor ./x",
+            "/nested/.git/config",
+        ),
+    ] {
+        let directory = repository_with_others();
+        let (reason, _) = run(&directory.path().join("main"), &[line]).await;
+        let reason = reason.unwrap_or_default();
+        assert!(reason.contains(file), "{line}: {reason}");
+    }
+}
+
+#[tokio::test]
+async fn repositories_with_plain_settings_come_and_go() {
+    let directory = repository_with_others();
+    let lines = [
+        "git init -q new",
+        "git clone -q ../library copy && rm -rf copy",
+        "git clone -q ../library copy",
+        "rm -rf nested copy",
+        "git worktree add -q tree",
+        "git worktree remove tree",
+        "rm -rf sub && git -c protocol.file.allow=always submodule update -q",
+        "git -c user.name=t -c user.email=t commit -q --allow-empty -m x && touch a && git stash -u -q",
+        "mkdir -p crate/.pintle && echo x >crate/.pintle/rules.toml",
+    ];
+    assert_eq!(run(&directory.path().join("main"), &lines).await, (None, lines.len() as u64));
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(run(empty.path(), &["git init -q && git init -q --bare bare"]).await, (None, 1));
+}
+
+#[tokio::test]
+async fn protected_paths_are_those_that_exist() {
+    let directory = repository_with_others();
+    let main = directory.path().canonicalize().unwrap().join("main");
+    std::fs::create_dir_all(main.join("crate/.pintle")).unwrap();
+    git(&main, &["worktree", "add", "--quiet", "tree"]);
+    let of = |directory: PathBuf| async {
+        let env = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
+        protected_paths(&env, [".pintle"]).await.unwrap()
+    };
+    let paths = of(main.clone()).await;
+    for name in [
+        ".git/config",
+        ".git/config.worktree",
+        ".git/hooks",
+        ".git/modules/sub/config",
+        ".git/modules/sub/hooks",
+        ".git/worktrees/tree/commondir",
+        "nested/.git/config",
+        "nested/.git/hooks",
+        "sub/.git",
+        "tree/.git",
+        "crate/.pintle",
+    ] {
+        assert!(paths.contains(&main.join(name)), "{name}: {paths:?}");
+    }
+    for name in [".git/commondir", "nested/.git/config.worktree", "nested/.git", ".git", ".pintle"] {
+        assert!(!paths.contains(&main.join(name)), "{name}: {paths:?}");
+    }
+    let paths = of(main.join("tree")).await;
+    for name in ["tree/.git", ".git/worktrees/tree/commondir", ".git/worktrees/tree/config.worktree"] {
+        assert!(paths.contains(&main.join(name)), "{name}: {paths:?}");
+    }
+    assert!(!paths.contains(&main.join(".git/worktrees/tree/hooks")), "{paths:?}");
+}
+
+#[tokio::test]
+async fn search_for_other_repositories_can_be_left_out() {
+    let directory = repository_with_others();
+    let main = directory.path().canonicalize().unwrap().join("main");
+    let env = LocalEnvironment::with_host_env(&main, std::env::vars_os()).unwrap();
+    let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]);
+    for (watch, is_searched) in [(watch.clone(), true), (watch.without_search(), false)] {
+        let found = watch.look(&Locations::default()).await.unwrap().locations.git;
+        assert!(found.contains(&main.join(".git/modules/sub")), "{found:?}");
+        assert_eq!(found.contains(&main.join("nested/.git")), is_searched, "{found:?}");
+    }
 }

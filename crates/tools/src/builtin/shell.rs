@@ -142,7 +142,8 @@ fn report(result: &ExecResult, timeout: &Timeout, cx: &ToolContext) -> String {
 /// Returns the note about a command that failed as one does that its environment held back. `output` is its end.
 pub(crate) fn stopped_by_limits(output: &str, cx: &ToolContext) -> Option<String> {
     /// Messages of the kernel and of programs for what a sandbox refuses.
-    const MESSAGES: [&str; 8] = [
+    const MESSAGES: [&str; 9] = [
+        "device or resource busy",
         "permission denied",
         "operation not permitted",
         "read-only file system",

@@ -11,7 +11,7 @@ use super::{Gate, Permission, Verdict, write_locations};
 use crate::call::PreparedCall;
 
 /// Names below `.git` whose content runs programs, or decides which.
-const GIT: [&str; 4] = ["config", "config.worktree", "hooks", "info"];
+const GIT: [&str; 5] = ["commondir", "config", "config.worktree", "hooks", "info"];
 
 /// A rule on changes of files that run programs later, outside of any tool: the configuration, hooks and attributes of git,
 /// at any depth, and directories that an application adds.
@@ -110,6 +110,7 @@ mod tests {
             (".git/index", false),
             ("sub/.git/hooks/pre-commit", true),
             (".git/modules/a/hooks/pre-commit", true),
+            (".git/commondir", true),
             (".git/info/attributes", true),
             ("hooks/pre-commit", true),
             (".GIT/Config", true),

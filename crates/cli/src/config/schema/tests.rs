@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::super::edit::TEMPLATE;
-use super::super::file::File;
 use super::*;
+use crate::config_file::File;
 
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
 

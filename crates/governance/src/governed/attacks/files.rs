@@ -212,7 +212,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         source_changed,
     ),
     attack(
-        "`apply_patch` against a rule that denies `write_file`",
+        "`apply_patch` against a rule that denies `@write(src/**)`",
         Guard::DenyRule,
         |_| patches("*** Update File: src/lib.rs\n@@\n-old\n+new"),
         source_changed,

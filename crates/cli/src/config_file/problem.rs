@@ -11,11 +11,11 @@ const MAX_LISTED: usize = 20;
 
 /// Mistake in a file, or in an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     /// File with line and column, or variable.
-    pub(super) origin: String,
+    pub(crate) origin: String,
     /// The value found, and the one expected.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 impl fmt::Display for Problem {
@@ -29,7 +29,7 @@ impl fmt::Display for Problem {
 /// # Errors
 ///
 /// Otherwise a usage failure with all of them, if there are any.
-pub(super) fn report(problems: &[Problem], are_ignored: bool) -> Result<(), Failure> {
+pub(crate) fn report(problems: &[Problem], are_ignored: bool) -> Result<(), Failure> {
     if are_ignored {
         for problem in problems.iter().take(MAX_LISTED) {
             console::notice(&format!("ignored: {problem}"));
@@ -42,7 +42,7 @@ pub(super) fn report(problems: &[Problem], are_ignored: bool) -> Result<(), Fail
 }
 
 /// Returns a usage failure with all mistakes; `None` without any.
-pub(super) fn failure(problems: &[Problem]) -> Option<Failure> {
+pub(crate) fn failure(problems: &[Problem]) -> Option<Failure> {
     let (first, others) = problems.split_first()?;
     if others.is_empty() {
         return Some(Failure::usage(format!("the configuration is wrong: {first}")));

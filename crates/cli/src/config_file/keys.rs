@@ -5,37 +5,37 @@ use pintle_agent::CompactionPolicy;
 use crate::timeout;
 
 /// Key that selects a profile, by name or as a file.
-pub(super) const PROFILE: &str = "profile";
+pub(crate) const PROFILE: &str = "profile";
 
 /// Key whose value depends on the provider.
-pub(super) const BASE_URL: &str = "base_url";
+pub(crate) const BASE_URL: &str = "base_url";
 
 /// Key whose variable the command reads by itself.
-pub(super) const CATALOG: &str = "catalog";
+pub(crate) const CATALOG: &str = "catalog";
 
 /// Table with the profiles, by name.
-pub(super) const PROFILES: &str = "profiles";
+pub(crate) const PROFILES: &str = "profiles";
 
 /// Table with the programs that print keys, by provider.
-pub(super) const KEY_COMMAND: &str = "key_command";
+pub(crate) const KEY_COMMAND: &str = "key_command";
 
 /// Providers whose key a program may print.
-pub(super) const PROVIDERS: &[&str] = &["openai", "anthropic", "gemini", "openai-compatible"];
+pub(crate) const PROVIDERS: &[&str] = &["openai", "anthropic", "gemini", "openai-compatible"];
 
 /// A key, whose value stands for a flag of the same name.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
     /// The default in words, or its value.
-    pub(super) default: DefaultValue,
-    pub(super) access: Access,
-    pub(super) meaning: &'static str,
+    pub(crate) default: DefaultValue,
+    pub(crate) access: Access,
+    pub(crate) meaning: &'static str,
 }
 
 /// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A text that is not empty.
     Text,
     Url,
@@ -56,7 +56,7 @@ pub(super) enum Kind {
 
 /// Default of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DefaultValue {
+pub(crate) enum DefaultValue {
     Value(&'static str),
     /// A number of another crate.
     Percent(u8),
@@ -66,7 +66,7 @@ pub(super) enum DefaultValue {
 
 /// Files that may set a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     /// The user's, and that of every project.
     Safe,
     /// The user's, and that of a project which the user trusts.
@@ -76,7 +76,7 @@ pub(super) enum Access {
 }
 
 /// All keys with a flag.
-pub(super) const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "provider",
         kind: Kind::Choice(PROVIDERS),
@@ -235,24 +235,24 @@ pub(super) const KEYS: &[Key] = &[
 
 impl Key {
     /// Returns the key with this name.
-    pub(super) fn find(name: &str) -> Option<&'static Self> {
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
     }
 
     /// Returns the flag that the key stands for, without dashes.
-    pub(super) fn flag(&self) -> String {
+    pub(crate) fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
 
     /// Returns the environment variable that sets the key.
-    pub(super) fn variable(&self) -> String {
+    pub(crate) fn variable(&self) -> String {
         format!("PINTLE_{}", self.name.to_uppercase())
     }
 }
 
 impl DefaultValue {
     /// Returns the default for a reader.
-    pub(super) fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         match self {
             Self::Value(value) => value.to_owned(),
             Self::Percent(value) => value.to_string(),
@@ -263,7 +263,7 @@ impl DefaultValue {
 
 impl Access {
     /// Returns the name in the reference.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Safe => "safe",
             Self::Trusted => "trusted",
@@ -274,7 +274,7 @@ impl Access {
 
 impl Kind {
     /// Returns the expected values, for messages.
-    pub(super) fn expected(self) -> String {
+    pub(crate) fn expected(self) -> String {
         match self {
             Self::Text => "a text that is not empty".to_owned(),
             Self::Url => "a URL that begins with https:// or http://".to_owned(),
@@ -289,17 +289,17 @@ impl Kind {
     }
 
     /// Returns whether a TOML integer is a value. Times may be seconds.
-    pub(super) fn takes_integer(self) -> bool {
+    pub(crate) fn takes_integer(self) -> bool {
         matches!(self, Self::Count | Self::Percent | Self::Time)
     }
 
     /// Returns whether a TOML string is a value.
-    pub(super) fn takes_string(self) -> bool {
+    pub(crate) fn takes_string(self) -> bool {
         !matches!(self, Self::Count | Self::Percent | Self::Switch)
     }
 
     /// Returns whether a text is a value.
-    pub(super) fn accepts(self, text: &str) -> bool {
+    pub(crate) fn accepts(self, text: &str) -> bool {
         match self {
             Self::Text | Self::File | Self::Profile => !text.trim().is_empty(),
             Self::Url => is_url(text),
@@ -318,7 +318,7 @@ fn is_url(text: &str) -> bool {
 }
 
 /// Returns whether a value of [`PROFILE`] is the path of a file rather than a name.
-pub(super) fn is_profile_file(value: &str) -> bool {
+pub(crate) fn is_profile_file(value: &str) -> bool {
     value.contains('/') || value.ends_with(".toml")
 }
 

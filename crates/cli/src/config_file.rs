@@ -1,49 +1,57 @@
-//! Reads a `config.toml`.
+//! Content of a `config.toml`, and the keys that it may have.
+
+pub(crate) mod keys;
+pub(crate) mod problem;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pintle_tools::most_similar;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::keys::{self, KEY_COMMAND, KEYS, Key, Kind, PROFILES, PROVIDERS};
-use super::problem::Problem;
+use self::keys::{KEY_COMMAND, KEYS, Key, Kind, PROFILES, PROVIDERS};
+use self::problem::Problem;
+use crate::failure::Failure;
+use crate::process_env::{self, ProcessEnv};
+
+/// Name of the user's file in the directory of the configuration.
+const FILE: &str = "config.toml";
 
 /// Longest value that a message repeats, in characters.
 const MAX_FOUND: usize = 60;
 
 /// Value of a key in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Setting {
-    pub(super) key: &'static Key,
+pub(crate) struct Setting {
+    pub(crate) key: &'static Key,
     /// The value as its flag has it. Paths are absolute.
-    pub(super) value: String,
-    pub(super) line: usize,
+    pub(crate) value: String,
+    pub(crate) line: usize,
     /// Column of the value.
-    pub(super) column: usize,
+    pub(crate) column: usize,
 }
 
 /// Program that prints the key of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KeyCommand {
-    pub(super) provider: &'static str,
+pub(crate) struct KeyCommand {
+    pub(crate) provider: &'static str,
     /// Program and arguments.
-    pub(super) words: Vec<String>,
-    pub(super) line: usize,
+    pub(crate) words: Vec<String>,
+    pub(crate) line: usize,
 }
 
 /// Content of a file. Settings with mistakes are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct File {
+pub(crate) struct File {
     /// Name for messages.
-    pub(super) name: String,
-    pub(super) settings: Vec<Setting>,
-    pub(super) profiles: BTreeMap<String, Vec<Setting>>,
-    pub(super) key_commands: Vec<KeyCommand>,
-    pub(super) problems: Vec<Problem>,
+    pub(crate) name: String,
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) profiles: BTreeMap<String, Vec<Setting>>,
+    pub(crate) key_commands: Vec<KeyCommand>,
+    pub(crate) problems: Vec<Problem>,
 }
 
 /// Table that a key is in.
@@ -55,9 +63,45 @@ enum Level {
 
 type DeKey<'t> = Spanned<Cow<'t, str>>;
 
+/// Returns the path of the user's file; `None` if no variable names the directory.
+pub(crate) fn user_path(process_env: &ProcessEnv) -> Option<PathBuf> {
+    let directory = process_env.configuration_directory()?;
+    process_env::absolute(&directory.join(FILE)).ok()
+}
+
+/// Returns the content of the user's file with its mistakes.
+pub(crate) fn user_file(process_env: &ProcessEnv) -> File {
+    let Some(path) = user_path(process_env) else { return File::default() };
+    let name = path.display().to_string();
+    match process_env::read_text_if_there("configuration file", &path) {
+        Ok(None) => File { name, ..File::default() },
+        Ok(Some(text)) => File::parse(&name, path.parent().unwrap_or(&path), &text),
+        Err(failure) => {
+            let problem = Problem { origin: name.clone(), message: failure.message() };
+            File { name, problems: vec![problem], ..File::default() }
+        }
+    }
+}
+
+/// Returns the programs of the user's file that print keys, with their arguments, by provider. Mistakes are left out: they
+/// are reported where the configuration is used.
+pub(crate) fn key_commands(process_env: &ProcessEnv) -> BTreeMap<&'static str, Vec<String>> {
+    let commands = user_file(process_env).key_commands;
+    commands.into_iter().map(|command| (command.provider, command.words)).collect()
+}
+
+/// Checks the user's file.
+///
+/// # Errors
+///
+/// A usage failure with all mistakes in it.
+pub(crate) fn check_user_file(process_env: &ProcessEnv) -> Result<(), Failure> {
+    problem::failure(&user_file(process_env).problems).map_or(Ok(()), Err)
+}
+
 impl File {
     /// Parses a file in `directory`, to which its paths are relative. `name` is for messages.
-    pub(super) fn parse(name: &str, directory: &Path, text: &str) -> Self {
+    pub(crate) fn parse(name: &str, directory: &Path, text: &str) -> Self {
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut reader = Reader { text, directory, end: text.len(), file: Self::default() };
         reader.file.name = name.to_owned();
@@ -241,7 +285,7 @@ impl Reader<'_> {
 }
 
 /// Returns whether profiles may have the key.
-pub(super) fn is_in_profile(key: &Key) -> bool {
+pub(crate) fn is_in_profile(key: &Key) -> bool {
     key.kind != Kind::Profile
 }
 
@@ -286,7 +330,7 @@ fn words(array: &DeArray<'_>) -> Option<Vec<String>> {
 }
 
 /// Returns a question for the name that may be meant, or nothing.
-pub(super) fn meant<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
+pub(crate) fn meant<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
     let similar = most_similar(wrong, known);
     similar.first().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }

@@ -1,0 +1,44 @@
+//! Gates that judge the calls of a run, and those that somebody asks about.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pintle_env::ExecutionEnvironment;
+use pintle_governance::{HiddenPathGate, Policy, PolicyGate};
+use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
+
+use crate::policy::PROJECT_DIRECTORY;
+
+/// Gates by protected files, hidden files, and rules and mode.
+#[derive(Debug)]
+pub(crate) struct Gates {
+    pub(crate) protected: ProtectedPathGate,
+    pub(crate) hidden: HiddenPathGate,
+    pub(crate) policy: PolicyGate,
+}
+
+impl Gates {
+    /// Creates the gates of an environment that hides these files. In mode plan, a sandbox that holds commands lets them
+    /// run. It holds only commands; file tools keep to the same directories by the gates.
+    pub(crate) fn new(
+        environment: &Arc<dyn ExecutionEnvironment>,
+        hidden: &[PathBuf],
+        policy: &Policy,
+        holds_commands: bool,
+        temporary: Option<&Path>,
+    ) -> Self {
+        let protected = ProtectedPathGate::new(Arc::clone(environment));
+        let by_policy = PolicyGate::new(policy.clone(), Arc::clone(environment));
+        let by_policy = if holds_commands { by_policy.holding_commands_to_reading() } else { by_policy };
+        Self {
+            protected: protected.with(PROJECT_DIRECTORY).permission(Permission::Deny),
+            hidden: HiddenPathGate::new(Arc::clone(environment), hidden.to_vec()),
+            policy: temporary.into_iter().fold(by_policy, PolicyGate::with_root),
+        }
+    }
+
+    /// Returns them in the order in which they judge.
+    pub(crate) fn in_order(self) -> [Arc<dyn Gate>; 3] {
+        [Arc::new(self.protected), Arc::new(self.hidden), Arc::new(self.policy)]
+    }
+}
