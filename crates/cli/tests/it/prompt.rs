@@ -6,7 +6,7 @@ use crate::harness::{pintle, run};
 
 #[test]
 fn formats_agree_on_the_layers() {
-    let directory = tempfile::tempdir().unwrap();
+    let (directory, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let skill = directory.path().join(".agents/skills/forms");
     std::fs::create_dir_all(&skill).unwrap();
     std::fs::write(skill.join("SKILL.md"), "---\nname: forms\ndescription: Fill in forms.\n---\n").unwrap();
@@ -14,7 +14,7 @@ fn formats_agree_on_the_layers() {
     std::fs::create_dir(directory.path().join("CLAUDE.md")).unwrap();
     let print = |format: &str| {
         let mut command = pintle(&["prompt", "--provider", "anthropic", "--output", format, "--dir"]);
-        let output = run(command.arg(directory.path()));
+        let output = run(command.arg(directory.path()).env("HOME", home.path()));
         assert_eq!(output.code, Some(0), "{output:?}");
         output.stdout
     };
