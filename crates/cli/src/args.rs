@@ -256,6 +256,9 @@ pub(crate) struct DemoArgs {
     /// New or empty directory for the example project [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Converse with the scripted model instead, to try every key without a key of a provider
+    #[arg(long, conflicts_with_all = ["output", "dialect"])]
+    pub(crate) interactive: bool,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,

@@ -1,5 +1,6 @@
 //! `pintle demo`: fixes a bug offline. The model is scripted; requests, tools, files and test runs are real.
 
+mod interactive;
 mod project;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +40,9 @@ const CARGO_TIMEOUT: Duration = Duration::from_secs(60);
 ///
 /// A failure unless the tests pass at the end.
 pub(crate) async fn demo(args: DemoArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    if args.interactive {
+        return interactive::converse(args.dir.as_deref(), process_env).await;
+    }
     let interrupts = Interrupts::listen()?;
     let (directory, env) = interrupts.race(prepare(args.dir.as_deref(), process_env)).await?;
     let killed = Arc::clone(&env);
@@ -66,7 +70,17 @@ async fn prepare(
         .variable("CARGO_TERM_COLOR", "never")
         .build()
         .or_usage("cannot use --dir")?;
-    match env.list(&directory).await {
+    fill(&env, &directory).await?;
+    Ok((directory, Arc::new(env)))
+}
+
+/// Copies the example project into a directory.
+///
+/// # Errors
+///
+/// A usage failure if the directory has something already.
+async fn fill(env: &LocalEnvironment, directory: &Path) -> Result<(), Failure> {
+    match env.list(directory).await {
         Ok(entries) if entries.is_empty() => {}
         Err(EnvError::NotFound { .. }) => {}
         Ok(_) => {
@@ -77,8 +91,7 @@ async fn prepare(
         }
         Err(error) => return Err(Failure::usage("cannot use --dir").caused_by(&error)),
     }
-    project::copy_to(&env).await.or_failed("cannot copy the example project")?;
-    Ok((directory, Arc::new(env)))
+    project::copy_to(env).await.or_failed("cannot copy the example project")
 }
 
 async fn require_cargo(process_env: &ProcessEnv) -> Result<(), Failure> {

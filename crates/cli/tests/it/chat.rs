@@ -1,6 +1,7 @@
 //! The conversation on a real pseudo-terminal.
 
 mod commands;
+mod demo;
 mod sessions;
 
 use std::process::{Command, Stdio};

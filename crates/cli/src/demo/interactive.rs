@@ -1,0 +1,43 @@
+//! `pintle demo --interactive`: a conversation with a scripted model, in a copy of the example project.
+#![expect(clippy::disallowed_methods, reason = "the command replaces itself by a conversation")]
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use super::{fill, temporary_directory};
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
+use crate::{console, terminal};
+
+/// Script of the model. It answers whatever is said.
+const SCRIPT: &str = include_str!("../../demo/conversation.toml");
+
+/// Flags of the conversation besides its files. Each call is asked about, so that the keys for that can be tried.
+const FLAGS: [&str; 9] =
+    ["--provider", "scripted", "--dialect", "anthropic", "--toolset", "spec", "--mode", "ask", "--script"];
+
+/// Becomes `pintle chat` with the scripted model. Project, script and sessions are in a temporary directory, which stays.
+///
+/// # Errors
+///
+/// A usage failure without a terminal, or for a directory that has something already.
+pub(super) async fn converse(dir: Option<&Path>, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    terminal::require(process_env, &Default::default())?;
+    let place = temporary_directory()?;
+    let directory = match dir {
+        Some(dir) => process_env::absolute(dir)?,
+        None => place.join("roman"),
+    };
+    process_env.create_directory(&directory)?;
+    fill(&process_env.local_environment(&directory)?, &directory).await?;
+    let script = process_env.write_new(&place.join("script.toml"), SCRIPT)?;
+    console::notice(&format!("the project is in {}", directory.display()));
+    let program = std::env::current_exe().or_failed("cannot begin the conversation")?;
+    let mut chat = Command::new(program);
+    chat.arg("chat").args(FLAGS).arg(script).arg("--dir").arg(&directory);
+    // What is tried here is not among the user's sessions.
+    let error = chat.env(STATE_VARIABLE, place.join("state")).exec();
+    Err(Failure::failed("cannot begin the conversation").caused_by(&error))
+}
