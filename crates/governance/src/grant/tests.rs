@@ -331,3 +331,28 @@ fn commands_outside_of_the_sandbox_have_to_be_granted() {
     let all = Grant::all(id("g"));
     assert!(all.outside_sandbox && Grant::parse(&all.to_json()).unwrap().outside_sandbox);
 }
+
+/// A line is more than a pattern that it matches as text, if it is several commands.
+#[test]
+fn scopes_of_commands_are_not_widened_by_lines() {
+    let with = |id: &str, pointer: &str, pattern: &str| {
+        let mut grant = Grant::all(GrantId::new(id));
+        grant.delegation = Delegation::new(if id == "g" { 1 } else { 0 }, 1);
+        grant.arguments = vec![ArgumentScope::new(Pattern::new("shell"), pointer, [Pattern::new(pattern)])];
+        grant
+    };
+    for (pointer, wide, narrow, is_within) in [
+        ("/command", "ls*", "ls -l", true),
+        ("/command", "ls*", "ls -*", true),
+        ("/command", "ls*", "ls; rm x", false),
+        ("/command", "ls*", "ls $(rm x)", false),
+        ("/command", "ls*", "*", false),
+        ("/command", "ls; rm x", "ls; rm x", true),
+        ("/command", "*", "ls; rm x", true),
+        ("/url", "ls*", "ls; rm x", true),
+    ] {
+        let found = with("g", pointer, wide).attenuate(with("child", pointer, narrow));
+        let axis = found.err().map(|error| error.axis);
+        assert_eq!(axis, (!is_within).then_some(Axis::Arguments), "{pointer} {wide} {narrow}");
+    }
+}

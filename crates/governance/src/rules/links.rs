@@ -1,6 +1,6 @@
 //! Links on the way to what rules name.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,8 +33,8 @@ impl RuleLinks {
     }
 
     /// Returns those of these paths that lead through links.
-    pub(super) async fn resolve(&self, paths: &BTreeSet<&Path>, env: &dyn ExecutionEnvironment) -> Vec<Link> {
-        let mut links = Vec::new();
+    pub(super) async fn resolve(&self, paths: &[&Path], env: &dyn ExecutionEnvironment) -> Vec<Link> {
+        let mut links: Vec<Link> = Vec::new();
         for &path in paths {
             let known = self.known().get(path).cloned();
             let link = match known {
@@ -45,7 +45,7 @@ impl RuleLinks {
                     link
                 }
             };
-            links.extend(link);
+            links.extend(link.filter(|link| !links.contains(link)));
         }
         links
     }

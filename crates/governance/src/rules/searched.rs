@@ -1,6 +1,5 @@
 //! Files that a call touches by other names, and those below the directories that it reads.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EntryKind, EnvError, ExecutionEnvironment, WalkLimit, WalkOutput, WalkRequest};
@@ -25,7 +24,7 @@ impl Rules {
             return None;
         }
         let restricting = self.restricting().filter(|rule| rule.concerns(call));
-        let paths: BTreeSet<&Path> = restricting.filter_map(Rule::path).collect();
+        let paths: Vec<&Path> = restricting.filter_map(Rule::path).collect();
         if paths.is_empty() {
             return None;
         }
@@ -160,3 +159,6 @@ impl Search<'_> {
         Some(format!("{} cannot be listed", directory.real.join(unreadable).display()))
     }
 }
+
+#[cfg(test)]
+mod tests;

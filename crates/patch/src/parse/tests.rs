@@ -339,6 +339,15 @@ fn paths_lose_only_dot_segments() {
 }
 
 #[test]
+fn sources_are_files_whose_content_is_used() {
+    let patch = parse_ok(&wrap(
+        "*** Add File: a\n+x\n*** Delete File: b\n*** Update File: c\n*** Move to: d\n@@\n-x\n+y\n*** Update File: ./c\n@@\n-y\n+z",
+    ));
+    assert_eq!(patch.sources(), ["b", "c"]);
+    assert_eq!(patch.paths(), ["a", "b", "c", "d"]);
+}
+
+#[test]
 fn paths_with_surrounding_whitespace_round_trip() {
     let cases = [
         ("./ a", " a"),

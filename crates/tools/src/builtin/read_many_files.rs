@@ -273,6 +273,14 @@ mod tests {
         assert_eq!(execution.result.images.len(), 1);
     }
 
+    #[test]
+    fn names_are_declared_as_globs_and_as_files() {
+        let input =
+            ReadManyFilesInput { paths: ["app/[slug]/key", r"k\eys/*", r"a\b"].map(Into::into).into() };
+        let expected = ["./app", ".", "app/[slug]/key", r"k\eys/*", r"a\b"].map(PathBuf::from);
+        assert_eq!(Tool::reads(&ReadManyFiles::new(), &input), expected);
+    }
+
     #[tokio::test]
     async fn a_glob_does_not_follow_links_outside() {
         let (harness, outside) = (Harness::new(), Harness::new());

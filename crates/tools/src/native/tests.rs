@@ -222,6 +222,33 @@ fn every_tool_names_its_files() {
     }
 }
 
+#[test]
+fn searches_and_listings_declare_how_much_they_read() {
+    use crate::ReadExtent::{self, Everything, Names, Searched};
+    use crate::builtin;
+    let search = json!({"pattern": "x"});
+    let gemini_search = json!({"pattern": "x", "dir_path": "src"});
+    let cases: [(&dyn DynTool, Value, ReadExtent); 12] = [
+        (&builtin::Grep::new(), search.clone(), Searched),
+        (&builtin::Glob::new(), search.clone(), Searched),
+        (&builtin::ReadManyFiles::new(), json!({"paths": ["*"]}), Searched),
+        (&builtin::ListDir::new(), json!({}), Names { levels: 1 }),
+        (&builtin::ListDir::new(), json!({"depth": 3}), Names { levels: 3 }),
+        (&anthropic::Grep::new(), search.clone(), Searched),
+        (&anthropic::Glob::new(), search, Searched),
+        (&gemini::Glob::new(), gemini_search.clone(), Searched),
+        (&gemini::SearchFileContent::new(), gemini_search, Searched),
+        (&gemini::ListDirectory::new(), json!({"dir_path": "src"}), Names { levels: 1 }),
+        (&builtin::ReadFile::new(), json!({"file_path": "a"}), Everything),
+        (&anthropic::Read::new(), json!({"file_path": "a"}), Everything),
+    ];
+    for (tool, arguments, expected) in cases {
+        let extent = tool.parse(&arguments).unwrap().read_extent;
+        assert_eq!(extent, expected, "{} {arguments}", tool.definition().unwrap().name);
+        assert_eq!(extent.is_listing(), extent == Names { levels: 1 });
+    }
+}
+
 /// Whatever the model reads, the application gets the exceeded time-out.
 #[tokio::test]
 async fn a_timeout_is_reported_with_its_limit() {
