@@ -18,6 +18,9 @@ use crate::render::{
 /// Columns before what a call would do.
 const INDENT: usize = 4;
 
+/// Longest rules that are shown beside their key, in characters. They name exactly the call that is shown.
+const SHOWN_RULES: usize = 160;
+
 /// Calls that wait, in the order of their requests.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals {
@@ -190,10 +193,13 @@ impl Approvals {
     /// cursor is.
     pub(crate) fn rows(&self, columns: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         let Some(request) = self.shown() else { return (Vec::new(), None) };
+        // What the keys do matters most; the details are above as well where there is little room.
+        let (mut keys, cursor) = self.keys(request, columns);
+        keys.truncate(height);
         let mut rows = head(request, self.selected, self.pending.len(), columns);
-        let (keys, cursor) = self.keys(request, columns);
-        let room = height.saturating_sub(rows.len() + keys.len());
-        rows.extend(fold(details(request, columns), room));
+        rows.truncate(height - keys.len());
+        let room = height - keys.len() - rows.len();
+        rows.extend(fold(details(request, columns), room).into_iter().take(room));
         let cursor = cursor.map(|(row, column)| (rows.len() + row, column));
         rows.extend(keys);
         (rows, cursor)
@@ -302,11 +308,18 @@ fn choices(request: &ApprovalRequest, is_focused: bool) -> Line {
     if request.sandbox == Some(SandboxSide::Outside) {
         choice("i", "inside instead");
     }
-    if !request.suggested_rules.is_empty() {
-        choice("s", &format!("for this session: {}", rules(request)));
-        choice("e", "edit that");
-    }
     choice("n", "no");
     choice("w", "no, with words");
+    // Last, since rules may be long.
+    if !request.suggested_rules.is_empty() {
+        let rules = rules(request);
+        if rules.chars().count() <= SHOWN_RULES {
+            choice("s", &format!("for this session: {rules}"));
+            choice("e", "edit that");
+        } else {
+            choice("s", "for this session: calls like exactly this one");
+            choice("e", "show and edit the rule");
+        }
+    }
     line
 }

@@ -29,6 +29,9 @@ const SHOWN_OUTPUT: usize = 20;
 /// How long a hint is shown, and a first Ctrl+C counts.
 const HINT_TIME: Duration = Duration::from_secs(3);
 
+/// Rows of a window below which the region may have no room for the details of a call.
+const LOW: usize = 20;
+
 /// Between two drawings of streamed text.
 pub(crate) const FRAME: Duration = Duration::from_millis(33);
 
@@ -182,7 +185,8 @@ impl Conversation {
         }
         for request in new {
             let columns = region::columns(self.size);
-            if let Some(rows) = approvals::long_details(&request, columns, self.size.rows / 4) {
+            let most = if self.size.rows < LOW { 0 } else { self.size.rows / 4 };
+            if let Some(rows) = approvals::long_details(&request, columns, most) {
                 self.transcript.rows(rows);
             }
         }

@@ -329,8 +329,8 @@ fn calls_are_decided_on_in_place() {
 
     ? shell (mode ask) [1 of 2]
         make
-      y once  s for this session: shell(make)  e edit that  n
-      no  w no, with words
+      y once  n no  w no, with words  s for this session:
+      shell(make)  e edit that
     › say what to do · /help lists keys and commands
     m · auto
     ");
@@ -357,6 +357,21 @@ fn a_call_that_waits_steals_nothing_that_is_being_written() {
     assert!(harness.types("n").done().contains("the user said no"));
     harness.conversation.set_approvals(Vec::new());
     assert!(harness.types("!").shown().contains("› yes, buty!"), "the keys are back");
+}
+
+#[test]
+fn keys_of_a_question_are_shown_in_the_smallest_window() {
+    for (columns, rows) in [(40, 12), (40, 8), (80, 10)] {
+        let mut harness = Harness::running();
+        harness.conversation.resize(TerminalSize { columns, rows });
+        harness.conversation.set_approvals(vec![request("1", "make\nmake install\nmake clean")]);
+        let (printed, region) = harness.conversation.frame(harness.now);
+        let text = |lines: &[Line]| lines.iter().map(|line| line.text() + "\n").collect::<String>();
+        let (printed, shown) = (text(&printed), text(&region.rows));
+        assert!(printed.contains("    make install"), "{columns}x{rows}: {printed}");
+        assert!(shown.contains("y once") && shown.contains("n no"), "{columns}x{rows}: {shown}");
+        assert!(region.rows.len() <= (rows / 2).max(4), "{columns}x{rows}: {shown}");
+    }
 }
 
 #[test]
