@@ -154,7 +154,7 @@ impl Pager {
         } else if self.has_failed {
             format!("no row has {}", self.search)
         } else {
-            format!("rows {} to {end} of {} · / searches · q closes", self.top + 1, self.rows.len())
+            format!("q closes · / searches · rows {} to {end} of {}", self.top + 1, self.rows.len())
         };
         rows.push(Line::new(text, Face::REVERSED).truncated(columns));
         rows

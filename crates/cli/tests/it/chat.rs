@@ -3,6 +3,7 @@
 mod commands;
 mod demo;
 mod sessions;
+mod tmux;
 
 use std::process::{Command, Stdio};
 
