@@ -162,7 +162,11 @@ async fn on_surface(
     // The prompt and the session of the command line are those of the first conversation only.
     let SessionArgs { no_session, given, .. } = completed.session;
     let session = SessionArgs { no_session, given, ..args.session };
-    let args = beginning.apply(RunArgs { prompt: args.prompt, session, ..completed });
+    let mut args = beginning.apply(RunArgs { prompt: args.prompt, session, ..completed });
+    if surface == Surface::Conversation {
+        // Somebody is there to be asked.
+        args.policy.mode.get_or_insert(Mode::Edit);
+    }
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
     let may_go_without = args.session.goes_on() || surface == Surface::Conversation;

@@ -12,7 +12,7 @@ use super::{ConfigurationArgs, ListFormat};
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PolicyArgs {
     /// What happens to calls that no rule names: `plan` (read only), `ask`, `edit` (files in the directory may change,
-    /// commands are asked about) or `auto` (everything runs, commands in the sandbox) [default: auto]
+    /// commands are asked about) or `auto` (everything runs, commands in the sandbox) [default: auto; edit in conversations]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<Mode>,
     /// Mode that follows once you have accepted the plan of a run with `--mode plan`: `ask`, `edit` or `auto` [default: edit]

@@ -136,7 +136,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "mode",
         kind: Kind::Choice(&["plan", "ask", "edit", "auto"]),
-        default: DefaultValue::Value("auto"),
+        default: DefaultValue::Words("auto; edit in conversations"),
         access: Access::Trusted,
         meaning: "Treatment of calls that no rule names",
     },

@@ -16,6 +16,8 @@ use crate::terminal::Terminal;
 fn chat(harness: &Harness, arguments: &[&str]) -> Command {
     let mut command = harness.command("chat", arguments);
     command.env("XTERM_VERSION", "XTerm(390)").env("PINTLE_STATE_DIR", harness.path(".state"));
+    // Most of these tests are about something else than questions.
+    command.env("PINTLE_MODE", "auto");
     command
 }
 
@@ -97,6 +99,23 @@ fn escape_interrupts_a_model_that_streams() {
     terminal.wait_for_text("word word");
     terminal.type_keys("\u{1b}");
     terminal.wait_for_text("[interrupted]");
+    leave(terminal);
+}
+
+/// As the default of a conversation: somebody is there to be asked.
+#[test]
+fn commands_are_asked_about_and_edits_are_not() {
+    let turns = "[[turn]]\n[[turn.call]]\ntool = \"write_file\"\n\
+                 arguments = { file_path = \"made.txt\", content = \"one\" }\n\
+                 [[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"touch ran\" }\n\
+                 [[turn]]\ntext = \"Ready.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = Terminal::start(chat(&harness, &["go"]).env_remove("PINTLE_MODE"));
+    terminal.wait_for("a question", |screen| screen.contains("touch ran") && screen.contains("y once"));
+    assert!(harness.path("made.txt").exists() && !harness.path("ran").exists());
+    terminal.type_keys("y");
+    let screen = terminal.wait_for_text("Ready.");
+    assert!(screen.contains("· edit ·") && harness.path("ran").exists(), "{screen}");
     leave(terminal);
 }
 
@@ -187,6 +206,7 @@ fn the_configuration_applies_to_a_conversation() {
     let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
     std::fs::write(harness.path("config.toml"), "mode = \"ask\"\nreasoning_effort = \"xhigh\"\n").unwrap();
     let mut command = chat(&harness, &[]);
+    command.env_remove("PINTLE_MODE");
     let mut terminal = Terminal::start(command.env("PINTLE_CONFIG_DIR", harness.path("")));
     terminal.wait_for_text("say what to do");
     terminal.wait_for_text("· xhigh · ask ·");

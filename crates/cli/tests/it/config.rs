@@ -310,7 +310,7 @@ fn config_lists_values_with_their_sources() {
     let file = fixture.user.path().join("config.toml").display().to_string();
     assert_eq!(line("model"), ["m", &format!("{file}:1")]);
     assert_eq!(line("max_turns"), ["3", "$PINTLE_MAX_TURNS"]);
-    assert_eq!(line("mode"), ["auto", "default"]);
+    assert_eq!(line("toolset"), ["native", "default"]);
     assert_eq!(line("key_command.openai"), ["pass", "show", &format!("{file}:4")]);
     assert_eq!(line("profiles"), ["p"]);
     assert_eq!(fixture.value("confine", &[], None).0, true);

@@ -11,6 +11,7 @@ use crate::terminal::Terminal;
 fn chat(harness: &Harness, term: &str, arguments: &[&str]) -> Command {
     let mut command = harness.command("chat", arguments);
     command.arg("--plain").env("TERM", term).env("PINTLE_STATE_DIR", harness.path(".state"));
+    command.env("PINTLE_MODE", "auto");
     command
 }
 

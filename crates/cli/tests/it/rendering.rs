@@ -10,6 +10,8 @@ use crate::terminal::Terminal;
 fn chat(harness: &Harness, arguments: &[&str]) -> Command {
     let mut command = harness.command("chat", arguments);
     command.env("XTERM_VERSION", "XTerm(390)").env("PINTLE_STATE_DIR", harness.path(".state"));
+    // Most of these tests are about something else than questions.
+    command.env("PINTLE_MODE", "auto");
     command
 }
 
