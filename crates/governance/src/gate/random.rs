@@ -3,7 +3,8 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::process::Command;
 
 use pintle_env::LocalEnvironment;
 use pintle_llm::ToolCall;
@@ -39,9 +40,25 @@ const PARTS: [&str; 16] = [
     "",
 ];
 
+/// Directories that are mounted over others, if the process may mount something.
+const MOUNTS: [(&str, &str); 2] = [("out", "w/A"), ("w/a/b", "out/a")];
+
+/// Variable that asks for the mounts.
+const MOUNTED: &str = "PINTLE_TEST_MOUNTS";
+
 struct Tree {
     directory: TempDir,
     root: PathBuf,
+    is_mounted: bool,
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // What is mounted would be removed with the directory.
+        for (_, over) in MOUNTS.iter().rev().filter(|_| self.is_mounted) {
+            assert!(Command::new("umount").arg(self.root.join(over)).status().unwrap().success());
+        }
+    }
 }
 
 impl Tree {
@@ -56,7 +73,13 @@ impl Tree {
             let target = if link == "w/bytes" { OsStr::from_bytes(b"\xFFx") } else { OsStr::new(target) };
             symlink(target, root.join(link)).unwrap();
         }
-        Self { directory, root }
+        let is_mounted = std::env::var_os(MOUNTED).is_some();
+        for (from, over) in MOUNTS.iter().filter(|_| is_mounted) {
+            let mount =
+                Command::new("mount").arg("--bind").args([from, over].map(|name| root.join(name))).status();
+            assert!(mount.unwrap().success(), "{from} over {over}");
+        }
+        Self { directory, root, is_mounted }
     }
 
     /// Returns where a path leads, resolved part by part as the kernel does; `None` for a loop, or through a file.
@@ -267,8 +290,28 @@ fn is_allowed(tree: &Tree, grant: &Grant, used: &Use) -> Option<bool> {
     }
 }
 
+/// A directory that is mounted elsewhere is another one there: paths are what a grant is about.
+#[test]
+fn no_call_gets_round_a_grant_by_mounts() {
+    if std::fs::metadata("/proc/self").map_or(true, |process| process.uid() != 0) {
+        println!("SKIPPED: only root can mount something");
+        return;
+    }
+    let name = "gate::random::no_call_gets_round_a_grant";
+    let mut test = Command::new("unshare");
+    test.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
+    let output = test.args(["--exact", name]).env(MOUNTED, "1").output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("1 passed"), "{output:?}");
+}
+
+/// Mounts take longer than the rest.
+fn cases() -> u32 {
+    if std::env::var_os(MOUNTED).is_some() { 150 } else { 600 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     /// What the gate lets through, the oracle finds within the grant; what it denies is outside, or cannot be resolved.
     #[test]
