@@ -14,10 +14,11 @@ struct Tmux {
 
 impl Tmux {
     /// Runs a command in a window of this size; `None`, with a message, without the program.
+    #[expect(clippy::print_stderr, reason = "says what was not tested")]
     fn start(harness: &Harness, command: &Command, columns: u16, rows: u16) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             assert!(std::env::var_os("CI").is_none(), "tmux is missing");
-            println!("SKIPPED: tmux is missing");
+            eprintln!("SKIPPED: tmux is missing");
             return None;
         }
         let tmux = Self { socket: harness.path("tmux.socket") };
