@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pintle_env::IntoEnvironment;
 use pintle_llm::Client;
+use pintle_tools::builtin::{BackgroundCommands, BackgroundStatus};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -39,6 +40,8 @@ pub struct Session {
     handle: SessionHandle,
     runs: Arc<AtomicU64>,
     log: Arc<EventLog>,
+    /// Commands that tools have started in the background.
+    background: BackgroundCommands,
     /// Number of events that repeat the record of a resumed session.
     replayed: u64,
     /// Run that the record left unfinished.
@@ -104,6 +107,13 @@ impl Session {
     #[must_use]
     pub fn first_new_event(&self) -> u64 {
         self.replayed
+    }
+
+    /// Lists the commands that this session's tools have started in the background, the oldest first: those that run, and
+    /// those that have ended. Those of subagents are not among them.
+    #[must_use]
+    pub fn background_commands(&self) -> Vec<BackgroundStatus> {
+        self.background.list()
     }
 
     /// Returns the id of the session.

@@ -42,6 +42,15 @@ pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Resul
     }
 }
 
+/// Returns the effective value of each key in the current directory and its source, as a table.
+///
+/// # Errors
+///
+/// A usage failure for a configuration with mistakes.
+pub(crate) async fn effective(process_env: &ProcessEnv) -> Result<String, Failure> {
+    list::effective(process_env).await
+}
+
 /// Completes the command line of a run, whose session remembers these flags.
 ///
 /// # Errors

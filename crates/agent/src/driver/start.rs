@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pintle_env::ExecutionEnvironment;
+use pintle_tools::builtin::BackgroundCommands;
 use tokio::sync::OnceCell;
 
 use super::hooks::HookPoint;
@@ -99,6 +100,10 @@ impl Driver {
         self.report_account(None);
         self.publish();
         Ok(())
+    }
+
+    pub(crate) fn background(&self) -> BackgroundCommands {
+        self.background.clone()
     }
 
     pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {

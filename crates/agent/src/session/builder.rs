@@ -264,12 +264,13 @@ impl SessionBuilder {
         let mut driver = Driver::new(parts, lineage, keep_environment, Arc::clone(&log), shared);
         let unfinished = options.apply(&mut driver, &log, origin)?;
         let replayed = log.next_seq();
-        let recorder = driver.recorder();
+        let (recorder, background) = (driver.recorder(), driver.background());
         let handle =
             SessionHandle { commands: sender, shared: shared_receiver, client, recorder, tree, principal };
         handle.tree.join(Member::new(Arc::clone(&log), &handle));
         let (runs, resumed) = (driver.run_counter(), Mutex::new(unfinished));
-        let session = Session { id, handle, runs, log, replayed, resumed, driver: JoinSet::new() };
+        let session =
+            Session { id, handle, runs, log, background, replayed, resumed, driver: JoinSet::new() };
         Ok((session, driver, commands))
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::settings::{Settings, Source, Value};
 use super::{Configuration, Scope, load};
-use crate::args::{ListConfigArgs, ListFormat};
+use crate::args::{ConfigurationArgs, ListConfigArgs, ListFormat};
 use crate::config_file::keys::{BASE_URL, KEY_COMMAND, KEYS, Key, Kind, PROFILE, PROFILES};
 use crate::config_file::{self, problem};
 use crate::console::{self, Console};
@@ -48,6 +48,15 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
     Console::new().write(&text).await?;
     loaded.notices.iter().for_each(|notice| console::notice(notice));
     Ok(Exit::Done)
+}
+
+/// Returns the effective values in the current directory, as a table.
+pub(super) async fn effective(process_env: &ProcessEnv) -> Result<String, Failure> {
+    let scope = Scope::new(process_env.directory(None).ok(), ConfigurationArgs::default());
+    let loaded = load::load(scope.directory.as_deref(), process_env).await?;
+    problem::report(&loaded.problems, false)?;
+    let (settings, _) = scope.settings(&loaded, process_env)?;
+    Ok(render::sanitize(&table(&rows(&settings, &loaded))).into_owned())
 }
 
 /// Prints the paths of both files.

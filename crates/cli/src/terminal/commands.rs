@@ -3,7 +3,9 @@
 /// Command of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
+    Agents,
     Compact,
+    Config,
     Context,
     Copy,
     Cost,
@@ -13,6 +15,8 @@ pub(crate) enum Command {
     Fork,
     Help,
     Init,
+    Jobs,
+    Login,
     Memory,
     Mode,
     Model,
@@ -24,6 +28,7 @@ pub(crate) enum Command {
     Rewind,
     Sessions,
     Status,
+    Theme,
     Tools,
     Undo,
 }
@@ -36,8 +41,10 @@ pub(crate) struct Called {
 }
 
 /// Names, arguments and meanings of all commands, by name.
-pub(crate) const COMMANDS: [(Command, &str, &str, &str); 23] = [
+pub(crate) const COMMANDS: [(Command, &str, &str, &str); 28] = [
+    (Command::Agents, "agents", "", "list the subagents of the session"),
     (Command::Compact, "compact", "", "summarize the older part of the conversation"),
+    (Command::Config, "config", "", "show the configuration and its sources"),
     (Command::Context, "context", "", "show how full the context window is"),
     (Command::Copy, "copy", "", "copy the last response to the clipboard"),
     (Command::Cost, "cost", "", "show tokens and cost"),
@@ -47,6 +54,8 @@ pub(crate) const COMMANDS: [(Command, &str, &str, &str); 23] = [
     (Command::Fork, "fork", "[N]", "go on in a new session with this history, or its first N entries"),
     (Command::Help, "help", "", "list keys and commands"),
     (Command::Init, "init", "", "have the instructions of the project written, in AGENTS.md"),
+    (Command::Jobs, "jobs", "", "list the commands that run in the background"),
+    (Command::Login, "login", "", "say how a key is stored"),
     (Command::Memory, "memory", "", "show the files of instructions; a line with # adds to one"),
     (Command::Mode, "mode", "[plan|ask|edit|auto]", "show or set what needs approval"),
     (Command::Model, "model", "[NAME]", "show or set the model"),
@@ -58,6 +67,7 @@ pub(crate) const COMMANDS: [(Command, &str, &str, &str); 23] = [
     (Command::Rewind, "rewind", "[N [now]]", "go back to before an input: conversation and files"),
     (Command::Sessions, "sessions", "", "list the sessions of this directory"),
     (Command::Status, "status", "", "show the session, its directory and its sandbox"),
+    (Command::Theme, "theme", "light|dark", "choose colours for the background of the terminal"),
     (Command::Tools, "tools", "", "list the tools that the model has"),
     (Command::Undo, "undo", "", "go back to before the newest input, which can be edited"),
 ];

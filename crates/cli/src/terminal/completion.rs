@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn commands_and_files_are_completed() {
         let cases: &[(&str, &[&str])] = &[
-            ("/co", &["compact", "context", "copy", "cost"]),
+            ("/co", &["compact", "config", "context", "copy", "cost"]),
             ("/quit", &[]),
             ("/tmp/x", &[]),
             ("say /co", &[]),
@@ -189,7 +189,7 @@ mod tests {
     fn a_choice_takes_the_place_of_what_was_typed() {
         let mut menu = Menu::of("/co", &Files::Unknown, &[]).unwrap();
         menu.select(true);
-        assert_eq!(menu.accept(), Some((2, "context ".to_owned())));
+        assert_eq!(menu.accept(), Some((2, "config ".to_owned())));
         menu.select(false);
         menu.select(false);
         assert_eq!(menu.accept(), Some((2, "cost ".to_owned())), "the last one comes before the first");

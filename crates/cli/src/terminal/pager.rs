@@ -210,7 +210,7 @@ mod tests {
     fn few_lines_and_small_windows_are_shown() {
         let few = pager(2);
         let shown: Vec<String> = few.shown().iter().map(Line::text).collect();
-        assert_eq!(shown, ["line 0", "line 1", "", "", "rows 1 to 2 of 2 ·…"]);
+        assert_eq!(shown, ["line 0", "line 1", "", "", "q closes · / searc…"]);
         let mut none = pager(0);
         assert!(press(&mut none, "jk /x\rnN"));
         none.resize(TerminalSize { columns: 1, rows: 1 });

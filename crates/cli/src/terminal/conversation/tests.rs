@@ -292,12 +292,13 @@ fn commands_are_completed_called_and_corrected() {
     insta::assert_snapshot!(harness.shown(), @"
     › /co
       /compact  summarize the older part of the conversation
+      /config  show the configuration and its sources
       /context  show how full the context window is
       /copy  copy the last response to the clipboard
       /cost  show tokens and cost
     m · auto
     ");
-    harness.types("\x1b[B\t");
+    harness.types("\x1b[B\x1b[B\t");
     assert!(harness.shown().contains("› /context"), "{}", harness.shown());
     assert!(harness.types("\r").done().starts_with("Call(Called { command: Context"));
     harness.types("/hepl\r");

@@ -1,11 +1,13 @@
 //! Commands of the conversation, carried out.
 
 mod sessions;
+mod settings;
 
 use pintle_agent::PolicyRule;
 use pintle_governance::Mode;
 use pintle_llm::ReasoningEffort;
 
+use self::settings::login;
 use super::{Done, Driver};
 use crate::render::{Face, Line, sanitize};
 use crate::terminal::commands::{COMMANDS, Called, Command};
@@ -57,7 +59,9 @@ impl Driver<'_> {
     pub(super) fn call(&mut self, called: &Called) {
         let Called { command, arguments } = called;
         let result = match command {
+            Command::Agents => Ok(self.agents()),
             Command::Compact => self.handle.compact().map(|()| Vec::new()).map_err(|error| error.to_string()),
+            Command::Config => return self.config(),
             Command::Context => Ok(vec![self.context()]),
             Command::Copy => return self.copy(),
             Command::Cost => Ok(vec![self.cost_line()]),
@@ -70,6 +74,8 @@ impl Driver<'_> {
                 self.say(INIT.to_owned());
                 Ok(Vec::new())
             }
+            Command::Jobs => Ok(self.jobs()),
+            Command::Login => Ok(login()),
             Command::Memory => Ok(self.memory()),
             Command::Mode => return self.mode(arguments),
             Command::Model => self.model(arguments),
@@ -85,6 +91,7 @@ impl Driver<'_> {
             Command::Rewind => return self.rewind(arguments),
             Command::Sessions => return self.list_sessions(),
             Command::Status => Ok(self.status()),
+            Command::Theme => self.theme(arguments),
             Command::Tools => Ok(self.tools()),
             Command::Undo => self.undo(),
         };

@@ -97,3 +97,24 @@ fn instructions_and_skills_of_the_user_are_in_the_prompt() {
     let has = |text| prompt.stdout.contains(text);
     assert!(has("Speak like a pirate.") && has("Tidies up."), "{}", prompt.stdout);
 }
+
+#[test]
+fn work_beside_the_conversation_and_settings_are_shown() {
+    let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell_start\"\narguments = { command = \"sleep 600\" }\n\
+                 [[turn]]\ntext = \"Started.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = begin(&harness, &["go"]);
+    terminal.wait_for_text("Started.");
+    for (command, shown) in [
+        ("/jobs", "1: sleep 600 ("),
+        ("/agents", "agents: none was started"),
+        ("/theme blue", "expected light or dark"),
+        ("\u{3}/theme light", "theme: light"),
+        ("/login", "`pintle login` in another terminal"),
+        ("/config", "`pintle config edit` changes it"),
+    ] {
+        terminal.type_keys(&format!("{command}\r"));
+        terminal.wait_for_text(shown);
+    }
+    leave(terminal);
+}
