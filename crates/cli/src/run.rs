@@ -98,7 +98,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
     }
 }
 
-/// What a session begins with besides its arguments.
+/// Start of a session, besides its arguments.
 #[derive(Debug, Default)]
 struct Beginning {
     /// Settings of the session before.

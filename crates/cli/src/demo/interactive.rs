@@ -37,7 +37,7 @@ pub(super) async fn converse(dir: Option<&Path>, process_env: &ProcessEnv) -> Re
     let program = std::env::current_exe().or_failed("cannot begin the conversation")?;
     let mut chat = Command::new(program);
     chat.arg("chat").args(FLAGS).arg(script).arg("--dir").arg(&directory);
-    // What is tried here is not among the user's sessions.
+    // Sessions of the demonstration stay out of the list of the user.
     let error = chat.env(STATE_VARIABLE, place.join("state")).exec();
     Err(Failure::failed("cannot begin the conversation").caused_by(&error))
 }

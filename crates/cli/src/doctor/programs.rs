@@ -10,7 +10,7 @@ use crate::host_command::{self, Ended};
 /// How long a program may take to answer.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a program said.
+/// Output of a program.
 #[derive(Debug, PartialEq)]
 enum Answer {
     /// First line of its output.

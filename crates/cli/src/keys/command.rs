@@ -69,7 +69,7 @@ async fn key_of(
     let environment = process_env.environment_builder(Path::new("/")).env_policy(EnvPolicy::InheritAll);
     let environment = environment.build().or_failed("cannot run a command")?;
     let ended = host_command::run(&environment, words, limit).await;
-    // What the command leaves running is terminated, and nothing waits for it.
+    // Terminates processes that the command leaves running.
     let cleaned = environment.cleanup().await;
     let ended = ended.map_err(|error| failed("cannot run").caused_by(&error))?;
     cleaned.or_failed("a command may still be running")?;
