@@ -1,16 +1,14 @@
 //! `pintle config edit`.
 
-use std::path::Path;
-use std::process::Command;
-
 use super::load;
 use crate::args::EditConfigArgs;
 use crate::config_file::{self, File, problem};
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
 use crate::policy::configuration_in;
 use crate::process_env::{self, ProcessEnv};
+use crate::user_editor;
 
 /// Content of a new file.
 pub(super) const TEMPLATE: &str = "\
@@ -32,7 +30,7 @@ pub(super) const TEMPLATE: &str = "\
 ///
 /// A usage failure without an editor, or with mistakes in the edited file.
 pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let editor = process_env.variable("VISUAL").or_else(|| process_env.variable("EDITOR"));
+    let editor = user_editor::named(process_env);
     let editor = editor.ok_or_else(|| Failure::usage("no editor: expected one in VISUAL or EDITOR"))?;
     let path = if args.project {
         configuration_in(&load::project_root(process_env).await?)
@@ -46,7 +44,7 @@ pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Res
     if process_env::read_text_if_there("configuration file", &path)?.is_none() {
         process_env.write_private(&path, TEMPLATE)?;
     }
-    open(&editor, &path)?;
+    user_editor::open(&editor, &path)?;
     let text = process_env::read_text("configuration file", &path)?;
     let name = path.display().to_string();
     let file = File::parse(&name, path.parent().unwrap_or(&path), &text);
@@ -60,15 +58,4 @@ pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Res
     };
     Console::new().write(&format!("{name} has no mistakes{trust}\n")).await?;
     Ok(Exit::Done)
-}
-
-/// Runs the editor in the terminal of this process until it ends. As in git, it may have arguments.
-#[expect(clippy::disallowed_methods, reason = "the editor of the user is no tool, and has the terminal")]
-fn open(editor: &str, path: &Path) -> Result<(), Failure> {
-    let status = Command::new("sh").args(["-c", &format!("{editor} \"$@\""), editor]).arg(path).status();
-    let status = status.or_failed(&format!("cannot start the editor `{editor}`"))?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(Failure::failed(format!("the editor `{editor}` failed: {status}")))
 }

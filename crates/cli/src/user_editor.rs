@@ -1,0 +1,25 @@
+//! The editor of the user, which has the terminal until it ends.
+#![expect(clippy::disallowed_methods, reason = "the editor of the user is no tool, and has the terminal")]
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+
+/// Returns the editor that a variable names.
+pub(crate) fn named(process_env: &ProcessEnv) -> Option<String> {
+    process_env.variable("VISUAL").or_else(|| process_env.variable("EDITOR"))
+}
+
+/// Opens a file in an editor, whose name may have arguments, as for git.
+///
+/// # Errors
+///
+/// A failure if the editor cannot be started or fails.
+pub(crate) fn open(editor: &str, path: &Path) -> Result<(), Failure> {
+    let script = format!("{editor} \"$1\"");
+    let status = Command::new("/bin/sh").args(["-c", &script, "pintle"]).arg(path).status();
+    let status = status.or_failed("cannot start the editor")?;
+    if status.success() { Ok(()) } else { Err(Failure::failed(format!("the editor failed ({status})"))) }
+}
