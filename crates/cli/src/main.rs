@@ -53,6 +53,7 @@ mod timeout;
 mod tools;
 mod toolset;
 mod trust;
+mod user_editor;
 
 use std::process::ExitCode;
 use std::time::Duration;

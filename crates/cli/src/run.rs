@@ -79,6 +79,10 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
         beginning = Beginning { device: Some(device), ..Beginning::default() };
         let session = &mut args.session;
         (session.continues, session.resume, session.fork) = (false, None, None);
+        if !matches!(next, Next::New(_)) {
+            // A worktree belongs to the session that it was made for.
+            session.worktree = None;
+        }
         match next {
             Next::Leave => return Ok(Exit::Done),
             Next::New(settings) => beginning.settings = Some(settings),
@@ -87,7 +91,8 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
                 session.fork = Some(turns.map_or_else(|| id.to_string(), |turns| format!("{id}@{turns}")));
                 beginning.settings = Some(settings);
             }
-            Next::Rewind { id, turns, forced, draft } => {
+            Next::Rewind { id, turns, forced, draft, settings } => {
+                beginning.settings = Some(settings);
                 let rewound = sessions::conversed::rewind(&id, turns, forced, process_env).await;
                 beginning.draft = rewound.is_ok().then_some(draft);
                 let said = rewound.unwrap_or_else(|failure| failure.message());
@@ -103,7 +108,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
 struct Beginning {
     /// Settings of the session before.
     settings: Option<Settings>,
-    /// What has been done to the session since it was left.
+    /// Report of a rewind of the session.
     notes: Vec<String>,
     /// Input that the user may edit.
     draft: Option<String>,
@@ -112,6 +117,11 @@ struct Beginning {
 }
 
 impl Beginning {
+    /// Returns whether the command line is about this session, and not about an earlier one of the same conversation.
+    fn is_first(&self) -> bool {
+        self.device.is_none()
+    }
+
     /// Returns the arguments with the settings of the session before. They are remembered as if they were given.
     fn apply(&self, mut args: RunArgs) -> RunArgs {
         let Some(Settings { model, effort, mode }) = &self.settings else { return args };
@@ -153,7 +163,10 @@ async fn on_surface(
 ) -> Result<Ended, Failure> {
     let selected = sessions::select(&args, process_env).await?;
     // A session remembers the mode that it started with, and the record has the present one.
-    let is_mode_given = args.policy.mode.is_some() || beginning.settings.is_some();
+    let has_settings = beginning.settings.is_some();
+    let is_mode_given = has_settings || beginning.is_first() && args.policy.mode.is_some();
+    let is_effort_given =
+        has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
     let remembered = match &selected {
         Some(selected) => selected.remembered(&args)?,
         None => Vec::new(),
@@ -163,6 +176,10 @@ async fn on_surface(
     let SessionArgs { no_session, given, .. } = completed.session;
     let session = SessionArgs { no_session, given, ..args.session };
     let mut args = beginning.apply(RunArgs { prompt: args.prompt, session, ..completed });
+    if let Some(selected) = selected.as_ref().filter(|_| !beginning.is_first()) {
+        // The command line says where the first session works, which may be another one.
+        args.environment = selected.environment()?;
+    }
     if surface == Surface::Conversation {
         // Somebody is there to be asked.
         args.policy.mode.get_or_insert(Mode::Edit);
@@ -176,7 +193,8 @@ async fn on_surface(
     let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
     // Last, so that no failure leaves a worktree behind.
     let (args, worktree) = in_worktree(args, process_env).await?;
-    if surface == Surface::Conversation {
+    // Later, the terminal is in the modes of the conversation: what is not trusted is left out.
+    if surface == Surface::Conversation && beginning.is_first() {
         match interrupts.race(first_start::decide_trust(&args.environment, process_env)).await {
             Ok(true) => {}
             Ok(false) => return or_remove(Err(Failure::silent(Exit::Done)), worktree, process_env).await,
@@ -192,7 +210,16 @@ async fn on_surface(
     let kept = keep(&args, selected, &model, worktree, process_env).await?;
     let environment = interrupts.race(target.connect()).await?;
     environment.kill_on_second_signal(&interrupts);
-    let run = SessionRun { surface, args: &args, beginning, is_mode_given, prompt, kept, model: &model };
+    let run = SessionRun {
+        surface,
+        args: &args,
+        beginning,
+        is_mode_given,
+        is_effort_given,
+        prompt,
+        kept,
+        model: &model,
+    };
     let result = run.execute(&environment, process_env, &interrupts).await;
     // The session closes the environment itself, but it may not have been created.
     let closed = environment.close().await;
@@ -243,6 +270,8 @@ struct SessionRun<'a> {
     beginning: Beginning,
     /// Whether this command line sets the mode.
     is_mode_given: bool,
+    /// The same of the reasoning effort.
+    is_effort_given: bool,
     prompt: Option<String>,
     kept: Option<Kept>,
     model: &'a Model,
@@ -286,7 +315,7 @@ impl SessionRun<'_> {
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
     ) -> Result<Ended, Failure> {
-        let Self { surface, args, beginning, is_mode_given, prompt, kept, model } = self;
+        let Self { surface, args, beginning, is_mode_given, is_effort_given, prompt, kept, model } = self;
         let Beginning { notes, draft, device, .. } = beginning;
         let style = console::style(process_env);
         let environment = env_session.environment();
@@ -312,7 +341,6 @@ impl SessionRun<'_> {
         if let Some(untrusted) = untrusted {
             untrusted.notice();
         }
-        let is_effort_given = args.session.given.contains_key("reasoning-effort");
         let mut effort = args.model.reasoning_effort.clone();
         if let Some(Kept { origin: Origin::Resumed(record), .. }) = &kept {
             policy::restore(&policy, record, is_mode_given)?;

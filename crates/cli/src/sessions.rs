@@ -26,7 +26,7 @@ use serde_json::Value;
 
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
-use crate::args::{RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
+use crate::args::{EnvArgs, RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -243,6 +243,15 @@ impl Selected {
     /// A failure if they cannot be read.
     pub(crate) fn remembered(&self, args: &RunArgs) -> Result<Vec<String>, Failure> {
         flags::remembered(&self.summary, &args.session.given)
+    }
+
+    /// Returns the flags of the environment in which the session works.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the session does not say it.
+    pub(crate) fn environment(&self) -> Result<EnvArgs, Failure> {
+        Place::of_summary(&self.summary).to_args(&self.summary.id)
     }
 
     /// Opens the session for the run.

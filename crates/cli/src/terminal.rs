@@ -59,7 +59,7 @@ pub(crate) struct Begun {
     /// Whether the session goes on after this process.
     pub(crate) is_kept: bool,
     pub(crate) effort: Option<String>,
-    /// What was done to the session before.
+    /// Report of a rewind that preceded this conversation.
     pub(crate) notes: Vec<String>,
     /// Input that is not sent yet.
     pub(crate) draft: Option<String>,

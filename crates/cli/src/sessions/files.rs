@@ -13,7 +13,7 @@ use pintle_store::{Hash, SessionStore as _, Summary};
 use serde_json::{Value, json};
 
 use super::{Place, Sessions, now, parse_point};
-use crate::args::{ConfinementArgs, DiffArgs, EnvArgs, ListFormat, RewindArgs};
+use crate::args::{ConfinementArgs, DiffArgs, ListFormat, RewindArgs};
 use crate::console::Console;
 use crate::environment::EnvTarget;
 use crate::exit::Exit;
@@ -77,12 +77,7 @@ pub(super) async fn in_place<'a>(
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
     let place = Place::of_summary(&summary);
-    let env = place
-        .environment()
-        .parse()
-        .map_err(|_| Failure::failed(format!("session {} does not say where it works", summary.id)))?;
-    let dir = Some(place.directory()).filter(|directory| !directory.is_empty()).map(PathBuf::from);
-    let args = EnvArgs { env, dir };
+    let args = place.to_args(&summary.id)?;
     let target = EnvTarget::from_args(&args, ConfinementArgs::none(), process_env)?;
     let connected = target.connect().await?;
     let files = Files { sessions, summary, replay, environment: connected.environment() };

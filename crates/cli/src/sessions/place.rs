@@ -1,7 +1,9 @@
 //! The place where the tools of a session work.
 
 use std::fmt;
+use std::path::PathBuf;
 
+use pintle_agent::SessionId;
 use pintle_store::{Filter, Summary};
 
 use crate::args::EnvArgs;
@@ -21,6 +23,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Returns the flags that name this place, in which the session with this id works.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the session does not say where it works.
+    pub(super) fn to_args(&self, id: &SessionId) -> Result<EnvArgs, Failure> {
+        let env = self.environment().parse();
+        let env = env.map_err(|_| Failure::failed(format!("session {id} does not say where it works")))?;
+        let dir = Some(self.directory()).filter(|directory| !directory.is_empty()).map(PathBuf::from);
+        Ok(EnvArgs { env, dir })
+    }
+
     /// Returns the place that these flags name.
     ///
     /// # Errors

@@ -193,7 +193,7 @@ impl Approvals {
     /// cursor is.
     pub(crate) fn rows(&self, columns: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         let Some(request) = self.shown() else { return (Vec::new(), None) };
-        // What the keys do matters most; the details are above as well where there is little room.
+        // Keys come first: where there is little room, the details were printed above.
         let (mut keys, cursor) = self.keys(request, columns);
         keys.truncate(height);
         let mut rows = head(request, self.selected, self.pending.len(), columns);

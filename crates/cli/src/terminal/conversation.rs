@@ -135,6 +135,9 @@ impl Conversation {
         }
         self.activity.event(event, subagent.as_deref(), now);
         self.state_event(event);
+        if event.depth == 0 && matches!(event.kind, EventKind::ProcessingEnd { .. }) {
+            self.say_ready();
+        }
     }
 
     /// Takes an event of before, which is not shown.
@@ -150,11 +153,7 @@ impl Conversation {
         }
         match &event.kind {
             EventKind::UserInput { .. } => self.is_running = true,
-            EventKind::ProcessingEnd { .. } => {
-                self.is_running = false;
-                self.say_ready();
-            }
-            EventKind::SessionEnd { .. } => self.is_running = false,
+            EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => self.is_running = false,
             EventKind::ProjectLoaded(project) => {
                 let documents = project.documents.iter();
                 self.instructions =
@@ -380,14 +379,14 @@ impl Conversation {
     fn memorize(&mut self, line: String, key: Key) -> Vec<Effect> {
         let file = match key {
             Key { code: KeyCode::Char(character), .. } if key == Key::plain(key.code) => {
-                MemoryFile::chosen_by(character)
+                MemoryFile::named(character.encode_utf8(&mut [0; 4]))
             }
             _ => None,
         };
         match file {
             Some(file) => vec![Effect::Memorize(file, line)],
             None => {
-                self.editor.set(&format!("# {line}"));
+                self.restore(&format!("# {line}"));
                 Vec::new()
             }
         }

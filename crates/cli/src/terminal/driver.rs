@@ -103,8 +103,8 @@ enum Done {
     Commands(Vec<UserCommand>),
     /// A command was carried out, or why not.
     Called(Result<Vec<Line>, String>),
-    /// Another session was found.
-    Found(Next),
+    /// Another session was found, or why not.
+    Found(Result<Next, String>),
 }
 
 type Doing<'a> = Pin<Box<dyn Future<Output = Done> + Send + 'a>>;
@@ -127,6 +127,8 @@ pub(super) struct Driver<'a> {
     draws_at: Option<Instant>,
     /// Whether the events of the session are new, and not those of its record.
     is_caught_up: bool,
+    /// Whether another session is looked for. What is typed meanwhile is for that one.
+    is_finding: bool,
     /// What follows, once the user has left.
     next: Option<Next>,
     /// Newest failure of the session.
@@ -163,6 +165,7 @@ impl<'a> Driver<'a> {
             draws_at: Some(Instant::now()),
             surroundings,
             is_caught_up: session.first_new_event() == 0,
+            is_finding: false,
             next: None,
             failure: None,
             escape_at: None,
@@ -197,9 +200,12 @@ impl<'a> Driver<'a> {
             self.say(prompt);
         }
         self.find_user_commands();
-        let unread = std::mem::take(&mut device.unread);
-        self.take_inputs(unread, device).await?;
         while self.next.is_none() {
+            if !self.is_finding && !device.unread.is_empty() {
+                let unread = std::mem::take(&mut device.unread);
+                self.take_inputs(unread, device).await?;
+                continue;
+            }
             let now = Instant::now();
             let changes = self.conversation.changes_in(self.began.elapsed()).map(|time| now + time);
             let draw = self.draws_at.into_iter().chain(changes).min();
@@ -294,7 +300,7 @@ impl<'a> Driver<'a> {
         device: &mut Device,
     ) -> Result<(), Failure> {
         for input in inputs {
-            if self.next.is_some() {
+            if self.next.is_some() || self.is_finding {
                 device.unread.push(input);
                 continue;
             }
@@ -462,8 +468,9 @@ impl<'a> Driver<'a> {
             Done::Listed(files) => self.conversation.set_files(files),
             Done::Commands(commands) => self.conversation.set_user_commands(commands),
             Done::Called(Ok(lines)) => self.conversation.answer(lines),
-            Done::Found(next) => {
-                if let Err(problem) = self.turn_to(next) {
+            Done::Found(found) => {
+                self.is_finding = false;
+                if let Err(problem) = found.and_then(|next| self.turn_to(next)) {
                     self.conversation.hint(problem, self.began.elapsed());
                 }
             }

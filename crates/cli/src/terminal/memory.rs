@@ -18,11 +18,11 @@ pub(crate) enum MemoryFile {
 }
 
 impl MemoryFile {
-    /// Returns the file that a key chooses.
-    pub(crate) fn chosen_by(key: char) -> Option<Self> {
-        match key {
-            'p' => Some(Self::Project),
-            'u' => Some(Self::User),
+    /// Returns the file that a word names, or its first letter.
+    pub(crate) fn named(word: &str) -> Option<Self> {
+        match word {
+            "p" | "project" => Some(Self::Project),
+            "u" | "user" => Some(Self::User),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ pub(crate) enum Next {
     /// A new session with the history of this one, or with the first entries of it.
     Fork { id: SessionId, turns: Option<usize>, settings: Settings },
     /// The same session, back at an earlier entry with its files.
-    Rewind { id: SessionId, turns: usize, forced: bool, draft: String },
+    Rewind { id: SessionId, turns: usize, forced: bool, draft: String, settings: Settings },
 }
 
 /// Settings that the user may have changed, and another session is to have.

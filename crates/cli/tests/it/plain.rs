@@ -119,3 +119,31 @@ fn lines_are_for_conversations_at_a_terminal() {
     let (code, screen, _) = Terminal::start(&command).finish();
     assert!(code == Some(2) && screen.contains("`pintle --plain`"), "{screen}");
 }
+
+#[test]
+fn lines_of_instructions_and_earlier_turns_are_said_once() {
+    let turns = "[[turn]]\ntext = \"Noted.\"\n[[turn]]\ntext = \"Again.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = Terminal::start(&chat(&harness, "dumb", &[]));
+    terminal.wait_for("the beginning", ready_times(1));
+    terminal.type_keys("hello\r");
+    terminal.wait_for("the end of the turn", ready_times(2));
+    terminal.type_keys("/copy\r");
+    terminal.wait_for_text("cannot copy");
+    for (answer, shown) in [("neither", "nothing was added"), ("project", "added to AGENTS.md")] {
+        terminal.type_keys("# use tabs\r");
+        terminal.wait_for_text("project or user?");
+        terminal.type_keys(&format!("{answer}\r"));
+        terminal.wait_for_text(shown);
+    }
+    assert_eq!(std::fs::read_to_string(harness.path("AGENTS.md")).unwrap(), "- use tabs\n");
+    terminal.type_keys("\u{4}");
+    finish(terminal);
+    let mut terminal = Terminal::start(&chat(&harness, "dumb", &["--continue"]));
+    let screen = terminal.wait_for("the beginning", ready_times(1));
+    assert!(screen.contains("Noted."), "{screen}");
+    terminal.type_keys("once more\r");
+    terminal.wait_for("the end of the next turn", ready_times(2));
+    terminal.type_keys("\u{4}");
+    finish(terminal);
+}

@@ -45,7 +45,7 @@ impl Approvals {
         let decided = |decision| Answer::Decided(Box::new(once(request, decision)));
         match word.to_lowercase().trim_end_matches(',') {
             "no" | "n" => decided(denial(words)),
-            // Whoever says more than one word says something else.
+            // More than one word is a message, not an answer.
             _ if !words.is_empty() => Answer::Other,
             "yes" | "y" => decided(Decision::Approve),
             "session" | "s" if request.suggested_rules.is_empty() => {

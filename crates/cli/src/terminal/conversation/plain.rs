@@ -10,6 +10,7 @@ use crate::render::TerminalSize;
 use crate::render::{Line, Transcript};
 use crate::terminal::approvals::{self, Answer};
 use crate::terminal::history::History;
+use crate::terminal::memory::MemoryFile;
 use crate::terminal::status::Status;
 
 /// Said where the user can go on.
@@ -46,6 +47,13 @@ impl Conversation {
     /// Takes a line of the user: an answer, a command, or something to say.
     pub(crate) fn line(&mut self, text: &str, now: Duration) -> Vec<Effect> {
         self.leaving = None;
+        if let Some(line) = self.memory.take() {
+            let Some(file) = MemoryFile::named(text.trim()) else {
+                self.hint("nothing was added", now);
+                return Vec::new();
+            };
+            return vec![Effect::Memorize(file, line)];
+        }
         match self.approvals.answer(text) {
             Answer::Decided(decided) => return vec![Effect::Decide(*decided)],
             Answer::Unfit(reason) => {
@@ -59,6 +67,9 @@ impl Conversation {
         let effects = self.enter(now);
         // What could not be done stays on the screen, not here.
         self.editor.clear();
+        if self.memory.is_some() {
+            self.hint("add to: project or user? Any other line adds to neither", now);
+        }
         for effect in &effects {
             if let (Effect::Say(text), Some(plain)) = (effect, &mut self.plain) {
                 plain.said.push(text.clone());

@@ -71,7 +71,7 @@ fn the_editor_of_the_user_has_the_text_and_the_terminal() {
     let editor = harness.path("editor");
     fs::write(&editor, "#!/bin/sh\ntest -t 0 && echo edited >>\"$2\"\nexit \"$1\"\n").unwrap();
     fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
-    for (exit, expected) in [(0, "  edited"), (3, "the text is as it was")] {
+    for (exit, expected) in [(0, "  edited"), (3, "the editor failed (exit status: 3)")] {
         let mut command = chat(&harness, &[]);
         command.env("VISUAL", format!("{} {exit}", editor.display()));
         let mut terminal = Terminal::start(&command);

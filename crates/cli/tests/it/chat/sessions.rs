@@ -165,3 +165,49 @@ fn a_plan_is_made_before_anything_changes() {
     terminal.wait_for_text("· edit ·");
     leave(terminal);
 }
+
+/// Flags of the command line are about the first session, as it began.
+#[test]
+fn sessions_keep_the_mode_that_they_were_left_in() {
+    let (harness, state) = (writing(), TempDir::new().unwrap());
+    let mut command = chat(&harness, &["--toolset", "spec", "--mode", "auto", "make it"]);
+    let mut terminal = Terminal::start(command.env("PINTLE_STATE_DIR", state.path()));
+    terminal.wait_for("the end", |screen| screen.contains("Made it.") && screen.contains("· auto ·"));
+    terminal.type_keys("/mode ask\r");
+    terminal.wait_for_text("· ask ·");
+    terminal.type_keys("/undo\r");
+    terminal.wait_for_text("the conversation was cut to 0 entries");
+    terminal.type_keys("\u{15}/mode\r");
+    terminal.wait_for("the mode", |screen| count(screen, "mode: ask") == 2);
+    let [first] = ids(&state).try_into().unwrap();
+    terminal.type_keys("/new\r/mode edit\r");
+    terminal.wait_for_text("mode: edit");
+    // What follows is for the other session.
+    terminal.type_keys(&format!("/resume {first}\r/mode\r"));
+    terminal.wait_for("the mode again", |screen| count(screen, "mode: ask") == 3);
+    leave(terminal);
+}
+
+#[test]
+fn a_worktree_stays_that_of_its_session() {
+    let (harness, state) = (writing(), TempDir::new().unwrap());
+    let script =
+        "git init -q && git -c user.name=t -c user.email=t@localhost commit -q --allow-empty -m first";
+    let made = Command::new("sh").args(["-c", script]).current_dir(harness.path("")).status().unwrap();
+    assert!(made.success());
+    let mut command = chat(&harness, &["--toolset", "spec", "--worktree", "make it"]);
+    command.env("PINTLE_STATE_DIR", state.path());
+    let mut terminal = Terminal::run(&command, 80, 60, |_| {});
+    terminal.wait_for_text("Made it.");
+    terminal.type_keys("/undo\r");
+    terminal.wait_for_text("the conversation was cut to 0 entries");
+    terminal.type_keys("\r");
+    let screen = terminal.wait_for("the answer again", |screen| count(screen, "Made it.") == 2);
+    assert!(!screen.contains("another place"), "{screen}");
+    leave(terminal);
+    let mut list = pintle(&["worktree", "list", "--output", "json"]);
+    let listed = run(list.env("PINTLE_STATE_DIR", state.path()).current_dir(harness.path("")));
+    let worktrees: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(worktrees.len(), 1, "{listed:?}");
+    assert!(!harness.path("made.txt").exists());
+}

@@ -21,6 +21,9 @@ const LISTED_INPUTS: usize = 20;
 /// Characters of an input in a list.
 const INPUT_CHARS: usize = 60;
 
+/// Longest text that is put on the clipboard, in bytes. Terminals ignore much longer ones.
+const MAX_COPIED: usize = 64 << 10;
+
 type Lines = Result<Vec<Line>, String>;
 
 impl Driver<'_> {
@@ -50,12 +53,14 @@ impl Driver<'_> {
     pub(super) fn resume(&mut self, prefix: &str) {
         let prefix = prefix.to_owned();
         match self.kept().cloned() {
-            Ok(kept) => self.doing.push(Box::pin(async move {
-                match kept.find(&prefix).await {
-                    Ok(id) => Done::Found(Next::Resume(id.to_string())),
-                    Err(failure) => Done::Called(Err(failure.message())),
-                }
-            })),
+            Ok(kept) => {
+                self.is_finding = true;
+                self.doing.push(Box::pin(async move {
+                    let found = kept.find(&prefix).await;
+                    let next = found.map(|id| Next::Resume(id.to_string()));
+                    Done::Found(next.map_err(|failure| failure.message()))
+                }));
+            }
             Err(problem) => self.done(Done::Called(Err(problem))),
         }
     }
@@ -75,8 +80,8 @@ impl Driver<'_> {
         let Some((turns, draft)) = inputs(&history).pop() else {
             return Err("there is no input to take back".to_owned());
         };
-        let id = self.session.id().clone();
-        self.turn_to(Next::Rewind { id, turns, forced: false, draft })
+        let (id, settings) = (self.session.id().clone(), self.settings());
+        self.turn_to(Next::Rewind { id, turns, forced: false, draft, settings })
     }
 
     /// Lists the inputs, shows what a rewind would do, or does it.
@@ -91,7 +96,7 @@ impl Driver<'_> {
                 Ok((turns, _)) if order.is_none() => return self.preview_rewind(turns),
                 Ok((turns, draft)) => {
                     let (id, forced) = (self.session.id().clone(), order == Some("force"));
-                    self.turn_to(Next::Rewind { id, turns, forced, draft })
+                    self.turn_to(Next::Rewind { id, turns, forced, draft, settings: self.settings() })
                 }
                 Err(problem) => Err(problem),
             },
@@ -164,6 +169,11 @@ impl Driver<'_> {
         let responses = history.iter().rev().filter(|turn| turn.kind == TurnKind::Assistant);
         let newest = responses.map(|turn| turn.item.text()).find(|text| !text.trim().is_empty());
         let result = match newest {
+            _ if self.conversation.is_plain() => Err("a conversation in lines cannot copy".to_owned()),
+            Some(text) if text.len() > MAX_COPIED => Err(format!(
+                "the last response has {}, and terminals take no more than {MAX_COPIED}: /export writes it to a file",
+                plural(text.len() as u64, "byte")
+            )),
             Some(text) => {
                 self.clipboard = Some(text);
                 Ok(vec![labelled("copy", "the last response was sent to the clipboard")])
