@@ -57,7 +57,7 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
     args.conversation.refuse()?;
     match on_surface(Surface::Transcript, args, Beginning::default(), process_env).await? {
         Ended::Task(exit) => Ok(exit),
-        Ended::Conversation(..) => Ok(Exit::Done),
+        Ended::Conversation(_) => Ok(Exit::Done),
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
         let (next, device) =
             match on_surface(Surface::Conversation, args.clone(), beginning, process_env).await? {
                 Ended::Task(exit) => return Ok(exit),
-                Ended::Conversation(next, device) => (next, device),
+                Ended::Conversation(left) => *left,
             };
         args.prompt = PromptArgs::default();
         beginning = Beginning { device: Some(device), ..Beginning::default() };
@@ -144,7 +144,7 @@ impl Beginning {
 #[derive(Debug)]
 enum Ended {
     Task(Exit),
-    Conversation(Next, Device),
+    Conversation(Box<(Next, Device)>),
 }
 
 /// Through what the user sees a session.
@@ -409,11 +409,11 @@ impl SessionRun<'_> {
                 flags: &args.conversation,
                 notices: console::divert_notices(),
             };
-            let (next, device) = terminal::converse(begun, surroundings, process_env, interrupts).await?;
+            let left = terminal::converse(begun, surroundings, process_env, interrupts).await?;
             return if interrupts.is_interrupted() {
                 Err(Failure::silent(Exit::Interrupted))
             } else {
-                Ok(Ended::Conversation(next, device))
+                Ok(Ended::Conversation(Box::new(left)))
             };
         }
         if prompt.is_none() && unfinished.is_none() {

@@ -25,6 +25,8 @@ pub(crate) struct Device {
     reader: Option<(OwnedFd, JoinHandle<()>)>,
     /// Input that a conversation has left for the next one.
     pub(super) unread: Vec<Input>,
+    /// The same in a conversation in lines.
+    pub(super) unread_lines: Vec<String>,
 }
 
 /// Returns whether standard input and standard output are a terminal.
@@ -52,7 +54,7 @@ impl Device {
         let (sender, input) = mpsc::channel(PIECES);
         let (wake, woken) = pipe().or_failed("cannot read the terminal")?;
         let reader = std::thread::spawn(move || read(&woken, &sender));
-        Ok(Self { input, reader: Some((wake, reader)), unread: Vec::new() })
+        Ok(Self { input, reader: Some((wake, reader)), unread: Vec::new(), unread_lines: Vec::new() })
     }
 
     /// Leaves the modes of the conversation while something else uses the terminal, and enters them again.

@@ -201,8 +201,11 @@ impl<'a> Driver<'a> {
         }
         self.find_user_commands();
         while self.next.is_none() {
-            if !self.is_finding && !device.unread.is_empty() {
-                let unread = std::mem::take(&mut device.unread);
+            let has_unread = !device.unread.is_empty() || !device.unread_lines.is_empty();
+            if has_unread && !self.is_finding {
+                let (unread, lines) =
+                    (std::mem::take(&mut device.unread), std::mem::take(&mut device.unread_lines));
+                self.take_lines(lines, device).await?;
                 self.take_inputs(unread, device).await?;
                 continue;
             }
@@ -276,16 +279,25 @@ impl<'a> Driver<'a> {
     async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
         self.attention.typed(self.began.elapsed());
         if self.conversation.is_plain() {
-            for line in self.lines.push(piece) {
-                for effect in self.conversation.line(&line, self.began.elapsed()) {
-                    self.perform(effect, device).await?;
-                }
-            }
-            return self.draw().await;
+            let lines = self.lines.push(piece);
+            return self.take_lines(lines, device).await;
         }
         let inputs = self.decoder.push(piece);
         self.escape_at = self.decoder.is_within_sequence().then(|| Instant::now() + ESCAPE_DELAY);
         self.take_inputs(inputs, device).await
+    }
+
+    async fn take_lines(&mut self, lines: Vec<String>, device: &mut Device) -> Result<(), Failure> {
+        for line in lines {
+            if self.next.is_some() || self.is_finding {
+                device.unread_lines.push(line);
+                continue;
+            }
+            for effect in self.conversation.line(&line, self.began.elapsed()) {
+                self.perform(effect, device).await?;
+            }
+        }
+        self.draw().await
     }
 
     async fn flush_keys(&mut self, device: &mut Device) -> Result<(), Failure> {

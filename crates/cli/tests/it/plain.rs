@@ -144,6 +144,9 @@ fn lines_of_instructions_and_earlier_turns_are_said_once() {
     assert!(screen.contains("Noted."), "{screen}");
     terminal.type_keys("once more\r");
     terminal.wait_for("the end of the next turn", ready_times(2));
+    // What follows is for the new session.
+    terminal.type_keys("/new\rhello again\r");
+    terminal.wait_for("the end of its turn", |screen| screen.matches("Noted.").count() == 2);
     terminal.type_keys("\u{4}");
     finish(terminal);
 }
