@@ -200,6 +200,8 @@ impl<'a> Driver<'a> {
             self.say(prompt);
         }
         self.find_user_commands();
+        // The user sees where to type before anything else happens.
+        self.draw().await?;
         while self.next.is_none() {
             let has_unread = !device.unread.is_empty() || !device.unread_lines.is_empty();
             if has_unread && !self.is_finding {
