@@ -403,7 +403,7 @@ async fn error_recovery(dialect: Dialect) {
         contains = "[ERROR: Command timed out after 200ms."
         [[turn.call]]
         tool = "read_file"
-        arguments = { file_path = "there.txt" }
+        arguments = { file_path = "other.txt" }
         CORRECTED
         [[turn]]
         text = "Got it."
@@ -421,6 +421,8 @@ async fn error_recovery(dialect: Dialect) {
         .replace("CORRECTED", &edit(dialect, "there.txt", "here", "found"));
     let harness = Harness::new(dialect, &turns).await;
     harness.write("there.txt", "here\n");
+    // A read and an edit of one file in one round may come in either order.
+    harness.write("other.txt", "here\n");
     let (events, outcome) = harness.run("Read it").await;
     assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Got it."));
     assert_eq!(harness.read("there.txt"), "found\n");
