@@ -62,7 +62,7 @@ async fn steps(session: &Session, dialect: Dialect, directory: &Path) -> Checked
     let steering = "Actually, just create a single /health endpoint for now";
     let events =
         run_input(session, "Create a Flask web application with multiple routes", Some(steering)).await?;
-    let injected = |event: &SessionEvent| matches!(&event.kind, EventKind::SteeringInjected { content } if content == steering);
+    let injected = |event: &SessionEvent| matches!(&event.kind, EventKind::SteeringInjected { content, .. } if content == steering);
     ensure(events.iter().any(injected), "steering: it was never injected")?;
 
     let task = "Spawn a subagent to write tests for hello.py, then review its output";

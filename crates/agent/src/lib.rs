@@ -46,7 +46,7 @@ pub use protocol::{
     LoadId, LoadedDocument, LoadedProject, ModelCallId, Outcome, OutcomeStatus, PolicyChange, PolicyRule,
     Posted, PostedInput, Principal, QueuedMessages, ReachedBudget, RunId, SegmentId, SessionEndReason,
     SessionEvent, SessionId, SessionState, Skill, SkippedFile, Spent, Start, SubagentLimits, SubagentOrigin,
-    SubagentRole, SubagentStatus, Timestamp, Turn, TurnKind, TurnLimits, event_schema,
+    SubagentRole, SubagentStatus, Timestamp, Turn, TurnKind, TurnLimits, UserMessage, event_schema,
 };
 pub use record::{
     Barrier, Divergence, Fence, Journal, JsonLines, PendingApproval, PostedInputs, Record, RecordEntry,

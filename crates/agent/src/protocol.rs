@@ -28,6 +28,7 @@ mod start;
 mod state;
 mod subagent;
 mod timestamp;
+mod user_message;
 
 pub use self::action::Action;
 pub use self::approval::{ApprovalEnding, Principal};
@@ -55,3 +56,4 @@ pub use self::state::{QueuedMessages, SessionState};
 pub use self::subagent::{SubagentOrigin, SubagentRole, SubagentSettings, SubagentStatus};
 pub(crate) use self::subagent::{agent_name, agent_number};
 pub use self::timestamp::Timestamp;
+pub use self::user_message::UserMessage;

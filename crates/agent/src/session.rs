@@ -22,7 +22,7 @@ use crate::driver::Command;
 use crate::error::SessionError;
 use crate::event_log::{Cursor, EventLog};
 use crate::profile::ProviderProfile;
-use crate::protocol::{RunId, SessionId, SessionState, Turn};
+use crate::protocol::{RunId, SessionId, SessionState, Turn, UserMessage};
 use crate::record::{Record, Replay, ReplayError};
 use crate::run::{Events, Run};
 use crate::subagent::TreeEvents;
@@ -61,12 +61,17 @@ impl Session {
     ///
     /// Inputs are handled one at a time: while a run is in progress, another one fails at once; steer it, or queue a
     /// follow-up instead. One input submitted while a run is being interrupted waits for its end.
-    pub fn submit(&self, text: impl Into<String>) -> Run {
+    pub fn submit(&self, message: impl Into<UserMessage>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
         let (owner, run_of) = RunOwner::new(&self.log);
         let rejected = self
             .handle
-            .send(Command::Submit { run, text: text.into(), owner, by: self.handle.principal() })
+            .send(Command::Submit {
+                run,
+                message: Box::new(message.into()),
+                owner,
+                by: self.handle.principal(),
+            })
             .err();
         run_of(rejected)
     }

@@ -40,7 +40,7 @@ use self::round::{Judged, Round};
 use self::window::CountedPrompt;
 use crate::protocol::{
     Action, CallKind, Change, EventKind, ForkedFrom, Input, InputKind, LoadId, ModelCallId, RunId,
-    SessionState, Spent, Timer, Timestamp, Turn, TurnContext, TurnLimits,
+    SessionState, Spent, Timer, Timestamp, Turn, TurnContext, TurnLimits, UserMessage,
 };
 
 /// State machine of one session.
@@ -55,7 +55,7 @@ pub struct Machine {
     /// Set while everything that runs is being stopped.
     ending: Option<Ending>,
     /// Input submitted while a turn was being interrupted; it starts when the turn has ended.
-    waiting: Option<(RunId, String)>,
+    waiting: Option<(RunId, UserMessage)>,
     history: Vec<Turn>,
     /// Conversation before a rewind that nothing has followed.
     #[serde(default)]
@@ -71,8 +71,8 @@ pub struct Machine {
     /// Size of the system prompt in that list, in characters.
     #[serde(skip)]
     system_chars: u64,
-    steering: VecDeque<String>,
-    follow_ups: VecDeque<String>,
+    steering: VecDeque<UserMessage>,
+    follow_ups: VecDeque<UserMessage>,
     /// Number of leading history entries that the model has accepted: a response followed them.
     #[serde(default)]
     accepted: usize,
@@ -181,14 +181,14 @@ impl Machine {
         self.state
     }
 
-    /// Returns the steering messages that wait, the oldest first.
+    /// Returns the texts of the steering messages that wait, the oldest first.
     pub fn steering(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.steering.iter().map(String::as_str)
+        self.steering.iter().map(|message| message.text.as_str())
     }
 
-    /// Returns the follow-ups that wait, the oldest first.
+    /// Returns the texts of the follow-ups that wait, the oldest first.
     pub fn follow_ups(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.follow_ups.iter().map(String::as_str)
+        self.follow_ups.iter().map(|message| message.text.as_str())
     }
 
     /// Takes one input and returns the actions that follow, in order. Inputs that arrive too late change nothing.
@@ -207,9 +207,9 @@ impl Machine {
             InputKind::Opened { provider, model, working_directory } => {
                 self.opened(provider, model, working_directory, out);
             }
-            InputKind::Submit { run, text } => self.submit(run, text, out),
-            InputKind::Steer { text } => self.steer(text, out),
-            InputKind::FollowUp { text } => self.follow_up(text, out),
+            InputKind::Submit { run, message } => self.submit(run, message, out),
+            InputKind::Steer { message } => self.steer(message, out),
+            InputKind::FollowUp { message } => self.follow_up(message, out),
             InputKind::InputRefused { run, reason } => self.input_refused(run, &reason, out),
             InputKind::SentOn { model_call, text } => self.sent_on(model_call, text, out),
             InputKind::Interrupt => self.stop(Ending::Interrupt, out),
@@ -292,78 +292,75 @@ impl Machine {
         }
     }
 
-    fn submit(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
+    fn submit(&mut self, run: RunId, message: UserMessage, out: &mut Vec<Action>) {
         let is_pausing = matches!(self.ending, Some(Ending::Interrupt | Ending::Budget(_)));
         let is_free = self.waiting.is_none() && is_pausing;
         let rejection = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
-            Some("the session is closed")
+            Some("the session is closed".to_owned())
         } else if self.progress.is_some() && !is_free {
-            Some("the session is processing: steer it, queue a follow-up, or wait for the run to end")
-        } else if text.trim().is_empty() {
-            Some("the input is empty: expected some text")
+            let expected = "steer it, queue a follow-up, or wait for the run to end";
+            Some(format!("the session is processing: {expected}"))
         } else {
-            None
+            message.problem().map(|problem| format!("the input was not taken: {problem}"))
         };
-        if let Some(message) = rejection {
-            out.push(ending::rejected(run, message));
+        if let Some(rejection) = rejection {
+            out.push(ending::rejected(run, &rejection));
             return;
         }
         if self.progress.is_some() {
-            self.waiting = Some((run, text));
+            self.waiting = Some((run, message));
         } else {
-            self.start_run(run, text, out);
+            self.start_run(run, message, out);
         }
     }
 
-    fn start_run(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
+    fn start_run(&mut self, run: RunId, message: UserMessage, out: &mut Vec<Action>) {
         self.progress = Some(Progress::new(run, self.now, self.charged()));
         self.state = SessionState::Processing;
         self.time_run(out);
-        self.start_input(text, out);
+        self.start_input(message, out);
     }
 
     /// Returns the input that makes this heard soonest: it steers a run that goes on, and begins one otherwise. While a run
     /// is being stopped and another one waits, it goes with that.
-    pub(crate) fn saying(&self, run: impl FnOnce() -> RunId, text: String) -> InputKind {
+    pub(crate) fn saying(&self, run: impl FnOnce() -> RunId, message: UserMessage) -> InputKind {
         let goes_on = self.progress.is_some() && self.ending.is_none();
         if goes_on || self.waiting.is_some() {
-            InputKind::Steer { text }
+            InputKind::Steer { message }
         } else {
-            InputKind::Submit { run: run(), text }
+            InputKind::Submit { run: run(), message }
         }
     }
 
-    fn steer(&mut self, text: String, out: &mut Vec<Action>) {
-        let problem = self.problem_with(&text, self.steering.len());
-        self.queue(problem, out, |machine| machine.steering.push_back(text));
+    fn steer(&mut self, message: UserMessage, out: &mut Vec<Action>) {
+        let problem = self.problem_with(&message, self.steering.len());
+        self.queue(problem, out, |machine| machine.steering.push_back(message));
     }
 
-    fn follow_up(&mut self, text: String, out: &mut Vec<Action>) {
-        let problem = self.problem_with(&text, self.follow_ups.len());
-        self.queue(problem, out, |machine| machine.follow_ups.push_back(text));
+    fn follow_up(&mut self, message: UserMessage, out: &mut Vec<Action>) {
+        let problem = self.problem_with(&message, self.follow_ups.len());
+        self.queue(problem, out, |machine| machine.follow_ups.push_back(message));
     }
 
     /// Returns why a message would not be queued now; `None` if it would, and for other inputs.
     pub(crate) fn refusal(&self, kind: &InputKind) -> Option<String> {
-        if let InputKind::Steer { text } = kind {
-            self.problem_with(text, self.steering.len())
-        } else if let InputKind::FollowUp { text } = kind {
-            self.problem_with(text, self.follow_ups.len())
+        if let InputKind::Steer { message } = kind {
+            self.problem_with(message, self.steering.len())
+        } else if let InputKind::FollowUp { message } = kind {
+            self.problem_with(message, self.follow_ups.len())
         } else {
             None
         }
     }
 
-    fn problem_with(&self, text: &str, waiting: usize) -> Option<String> {
+    fn problem_with(&self, message: &UserMessage, waiting: usize) -> Option<String> {
         let max = self.limits.max_queued;
         if self.state == SessionState::Closed {
             Some("the session is closed".to_owned())
         } else if waiting >= max {
             Some(format!("{max} messages are waiting already"))
-        } else if text.trim().is_empty() {
-            Some("it is empty".to_owned())
         } else {
-            None
+            message.problem().map(str::to_owned)
         }
     }
 
@@ -406,11 +403,27 @@ impl Machine {
         self.history.push(turn);
     }
 
+    /// Adds a steering message to the history.
+    fn inject(&mut self, message: UserMessage, out: &mut Vec<Action>) {
+        let (content, images) = (message.text.clone(), message.image_summaries());
+        self.record(Turn::steering(message, self.now));
+        out.push(Action::emit(EventKind::SteeringInjected { content, images }));
+    }
+
+    /// Adds an input of the user to the history.
+    fn begin_input(&mut self, message: UserMessage, out: &mut Vec<Action>) {
+        if let Some(progress) = &mut self.progress {
+            progress.rounds = 0;
+        }
+        let (content, images) = (message.text.clone(), message.image_summaries());
+        self.record(Turn::user(message, self.now));
+        out.push(Action::emit(EventKind::UserInput { content, images }));
+    }
+
     fn drain_steering(&mut self, out: &mut Vec<Action>) {
-        while let Some(content) = self.steering.pop_front() {
+        while let Some(message) = self.steering.pop_front() {
             self.denials.clear();
-            self.record(Turn::steering(content.clone(), self.now));
-            out.push(Action::emit(EventKind::SteeringInjected { content }));
+            self.inject(message, out);
         }
     }
 }

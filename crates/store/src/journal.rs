@@ -106,10 +106,10 @@ impl StoredJournal {
     fn follow(&mut self, entries: &[Arc<RecordEntry>]) {
         for entry in entries {
             self.summary.updated_at = self.summary.updated_at.max(entry.input.at);
-            if let InputKind::Submit { text, .. } = &entry.input.kind
+            if let InputKind::Submit { message, .. } = &entry.input.kind
                 && self.summary.title.is_empty()
             {
-                let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                let line = message.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
                 self.summary.title = line.trim().chars().take(MAX_TITLE).collect();
             }
         }

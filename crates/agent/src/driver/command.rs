@@ -15,7 +15,9 @@ use super::{Decided, Driver};
 use crate::config::{ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
-use crate::protocol::{Change, InputKind, PolicyChange, Principal, RunId, SessionState, TurnLimits};
+use crate::protocol::{
+    Change, InputKind, PolicyChange, Principal, RunId, SessionState, TurnLimits, UserMessage,
+};
 use crate::session::{RunOwner, SessionBuilder};
 
 /// Command to the driver. Large commands are boxed, since a channel allocates a block of them from the start.
@@ -23,14 +25,14 @@ use crate::session::{RunOwner, SessionBuilder};
 pub(crate) enum Command {
     Submit {
         run: RunId,
-        text: String,
+        message: Box<UserMessage>,
         owner: RunOwner,
         by: Option<Box<Principal>>,
     },
     /// Message for one of the queues; answered once it is on record.
     Message {
         queue: MessageQueue,
-        text: String,
+        message: Box<UserMessage>,
         accepted: oneshot::Sender<Result<(), SessionError>>,
         by: Option<Box<Principal>>,
     },
@@ -126,23 +128,23 @@ impl Driver {
     async fn accept(
         &mut self,
         queue: MessageQueue,
-        text: String,
+        message: UserMessage,
         accepted: oneshot::Sender<Result<(), SessionError>>,
     ) {
         let kind = match queue {
-            MessageQueue::Steering => InputKind::Steer { text },
-            MessageQueue::FollowUps => InputKind::FollowUp { text },
+            MessageQueue::Steering => InputKind::Steer { message },
+            MessageQueue::FollowUps => InputKind::FollowUp { message },
             MessageQueue::Soonest => {
                 let run = || RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
-                self.machine.saying(run, text)
+                self.machine.saying(run, message)
             }
         };
         let refusal = if self.machine.state() == SessionState::Closed {
             Some(SessionError::Closed)
-        } else if let InputKind::Submit { text, .. } = &kind
-            && text.trim().is_empty()
+        } else if let InputKind::Submit { message, .. } = &kind
+            && let Some(problem) = message.problem()
         {
-            Some(SessionError::Refused("it is empty".to_owned()))
+            Some(SessionError::Refused(problem.to_owned()))
         } else {
             self.machine.refusal(&kind).map(SessionError::Refused)
         };
@@ -186,17 +188,17 @@ impl Driver {
     /// Performs the driver's part of a command and returns the input for the machine, if there is one.
     async fn input_of(&mut self, command: Command) -> Option<InputKind> {
         let kind = match command {
-            Command::Submit { run, text, owner, by } => {
+            Command::Submit { run, message, owner, by } => {
                 self.author = by.map(|by| *by);
                 if self.machine.current_run().is_none() {
                     owner.started(self.log.next_seq());
                 }
                 self.runs.insert(run, owner);
-                InputKind::Submit { run, text }
+                InputKind::Submit { run, message: *message }
             }
-            Command::Message { queue, text, accepted, by } => {
+            Command::Message { queue, message, accepted, by } => {
                 self.author = by.map(|by| *by);
-                self.accept(queue, text, accepted).await;
+                self.accept(queue, *message, accepted).await;
                 return None;
             }
             Command::Interrupt => InputKind::Interrupt,

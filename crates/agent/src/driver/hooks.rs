@@ -52,7 +52,9 @@ pub(super) enum UserInput {
 impl UserInput {
     fn text(&mut self) -> Option<&mut String> {
         match self {
-            Self::Command(Command::Submit { text, .. } | Command::Message { text, .. }) => Some(text),
+            Self::Command(Command::Submit { message, .. } | Command::Message { message, .. }) => {
+                Some(&mut message.text)
+            }
             Self::Command(_) => None,
             Self::Posted(delivery) => delivery.text(),
         }

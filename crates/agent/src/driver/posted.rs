@@ -28,7 +28,9 @@ impl Delivery {
     /// Returns the text of a message.
     pub(super) fn text(&mut self) -> Option<&mut String> {
         match &mut self.posted.input {
-            PostedInput::Message { text, .. } | PostedInput::Steer { text, .. } => Some(text),
+            PostedInput::Message { message, .. } | PostedInput::Steer { message, .. } => {
+                Some(&mut message.text)
+            }
             PostedInput::Interrupt | PostedInput::Decision { .. } => None,
         }
     }
@@ -84,12 +86,12 @@ impl Driver {
     /// Takes a posted input whose hooks, if it has any, have run.
     pub(super) async fn take_posted(&mut self, delivery: Delivery) {
         let kind = match &delivery.posted.input {
-            PostedInput::Message { text, .. } if self.machine.current_run().is_none() => {
+            PostedInput::Message { message, .. } if self.machine.current_run().is_none() => {
                 let run = RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
-                InputKind::Submit { run, text: text.clone() }
+                InputKind::Submit { run, message: message.clone() }
             }
-            PostedInput::Message { text, .. } => InputKind::FollowUp { text: text.clone() },
-            PostedInput::Steer { text, .. } => InputKind::Steer { text: text.clone() },
+            PostedInput::Message { message, .. } => InputKind::FollowUp { message: message.clone() },
+            PostedInput::Steer { message, .. } => InputKind::Steer { message: message.clone() },
             PostedInput::Interrupt => InputKind::Interrupt,
             PostedInput::Decision { call_id, fingerprint, decision, by } => {
                 let decided = Decided {

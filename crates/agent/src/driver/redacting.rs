@@ -4,7 +4,7 @@ use pintle_env::{Output, OutputLimits, Redactions};
 use pintle_tools::pipeline::Execution;
 use serde_json::Value;
 
-use crate::protocol::{HookAdditions, InputKind, Preparation};
+use crate::protocol::{HookAdditions, InputKind, Preparation, UserMessage};
 
 /// Text of an output that cannot be read, so that nobody knows what is in it.
 const UNREADABLE: &str = "[left out: the output cannot be read, and may contain a secret]";
@@ -14,9 +14,9 @@ pub(super) fn redact_input(redactions: &Redactions, kind: &mut InputKind) {
     if redactions.is_empty() {
         return;
     }
-    if let InputKind::Submit { text, .. }
-    | InputKind::Steer { text }
-    | InputKind::FollowUp { text }
+    if let InputKind::Submit { message: UserMessage { text, .. }, .. }
+    | InputKind::Steer { message: UserMessage { text, .. } }
+    | InputKind::FollowUp { message: UserMessage { text, .. } }
     | InputKind::ApprovalDecided { reason: Some(text), .. }
     | InputKind::CallPrepared { preparation: Preparation::Refused { message: text, .. }, .. } = kind
     {

@@ -102,6 +102,9 @@ pub enum EventKind {
     UserInput {
         /// Text.
         content: String,
+        /// Images that the model gets with the text.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ImageSummary>,
     },
     /// The input and all follow-ups have been handled.
     ProcessingEnd {
@@ -327,6 +330,9 @@ pub enum EventKind {
     SteeringInjected {
         /// Text.
         content: String,
+        /// Images that the model gets with the text.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ImageSummary>,
     },
     /// A subagent is about to start. Its own events have the id of its session.
     SubagentSpawned {

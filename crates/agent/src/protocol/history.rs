@@ -3,7 +3,7 @@
 use pintle_llm::{HistoryItem, Message, ToolResult, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::Timestamp;
+use super::{Timestamp, UserMessage};
 
 /// Entry of a session's history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,14 +52,14 @@ fn is_false(flag: &bool) -> bool {
 impl Turn {
     /// Creates an entry for an input of the user.
     #[must_use]
-    pub fn user(text: impl Into<String>, at: Timestamp) -> Self {
-        Self::new(TurnKind::User, Message::user(text), at)
+    pub fn user(message: impl Into<UserMessage>, at: Timestamp) -> Self {
+        Self::new(TurnKind::User, message.into().into(), at)
     }
 
     /// Creates an entry for an injected message.
     #[must_use]
-    pub fn steering(text: impl Into<String>, at: Timestamp) -> Self {
-        Self::new(TurnKind::Steering, Message::user(text), at)
+    pub fn steering(message: impl Into<UserMessage>, at: Timestamp) -> Self {
+        Self::new(TurnKind::Steering, message.into().into(), at)
     }
 
     /// Creates an entry for the results of a round.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     Account, AsksFor, Budget, CallKey, ChangedArguments, Checkpoint, CheckpointReason, HookAdditions, LoadId,
     ModelCallId, PolicyChange, Preparation, Principal, ReachedBudget, RunId, SegmentId, SessionId, Spent,
-    SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits,
+    SubagentSettings, SubagentStatus, Timestamp, TurnContext, TurnLimits, UserMessage,
 };
 
 /// Input of the turn machine, with the time at which the driver received it.
@@ -63,18 +63,21 @@ pub enum InputKind {
     Submit {
         /// Id of the run.
         run: RunId,
-        /// Text.
-        text: String,
+        /// The input.
+        #[serde(flatten)]
+        message: UserMessage,
     },
     /// A message to inject between two rounds.
     Steer {
-        /// Text.
-        text: String,
+        /// The message.
+        #[serde(flatten)]
+        message: UserMessage,
     },
     /// A message to handle after the current input.
     FollowUp {
-        /// Text.
-        text: String,
+        /// The message.
+        #[serde(flatten)]
+        message: UserMessage,
     },
     /// A hook refused an input of the user.
     InputRefused {

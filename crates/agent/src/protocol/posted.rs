@@ -3,7 +3,7 @@
 use pintle_llm::Fingerprint;
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Principal};
+use super::{Decision, Principal, UserMessage};
 
 /// Input that was posted to a session, with the id that its sender chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,16 +22,18 @@ pub struct Posted {
 pub enum PostedInput {
     /// The next input: it starts a run if the session is idle, and is a follow-up otherwise.
     Message {
-        /// Text.
-        text: String,
+        /// The input.
+        #[serde(flatten)]
+        message: UserMessage,
         /// Who says it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
     /// A message to inject between two rounds, or with the next input.
     Steer {
-        /// Text.
-        text: String,
+        /// The message.
+        #[serde(flatten)]
+        message: UserMessage,
         /// Who says it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,

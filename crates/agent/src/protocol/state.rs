@@ -18,7 +18,7 @@ pub enum SessionState {
     Closed,
 }
 
-/// Messages that wait in the queues of a session, the oldest first.
+/// Texts of the messages that wait in the queues of a session, the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QueuedMessages {

@@ -13,7 +13,7 @@ use crate::driver::{Command, ConfigChange, Decided, MessageQueue};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{
-    Decision, PolicyChange, Principal, QueuedMessages, SessionId, SessionState, Turn, TurnLimits,
+    Decision, PolicyChange, Principal, QueuedMessages, SessionId, SessionState, Turn, TurnLimits, UserMessage,
 };
 use crate::record::{Record, Recorder};
 use crate::subagent::Tree;
@@ -50,10 +50,10 @@ impl SessionHandle {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Refused`] if it is empty or if too many messages wait, [`SessionError::Unrecorded`],
+    /// [`SessionError::Refused`] if it is empty, has the path of an image, or if too many messages wait, [`SessionError::Unrecorded`],
     /// [`SessionError::Closed`] or [`SessionError::Full`].
-    pub async fn steer(&self, text: impl Into<String>) -> Result<(), SessionError> {
-        self.queue(MessageQueue::Steering, text.into()).await
+    pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
+        self.queue(MessageQueue::Steering, message.into()).await
     }
 
     /// Queues an input to handle after the current one. Returns like [`steer`](Self::steer) once it is accepted.
@@ -61,8 +61,8 @@ impl SessionHandle {
     /// # Errors
     ///
     /// As for [`steer`](Self::steer).
-    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), SessionError> {
-        self.queue(MessageQueue::FollowUps, text.into()).await
+    pub async fn follow_up(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
+        self.queue(MessageQueue::FollowUps, message.into()).await
     }
 
     /// Says something so that it is heard soonest: to the run that goes on, like [`steer`](Self::steer), and otherwise as an
@@ -72,8 +72,8 @@ impl SessionHandle {
     /// # Errors
     ///
     /// As for [`steer`](Self::steer).
-    pub async fn say(&self, text: impl Into<String>) -> Result<(), SessionError> {
-        self.queue(MessageQueue::Soonest, text.into()).await
+    pub async fn say(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
+        self.queue(MessageQueue::Soonest, message.into()).await
     }
 
     /// Returns who acts through this handle.
@@ -81,10 +81,11 @@ impl SessionHandle {
         self.principal.clone().map(Box::new)
     }
 
-    async fn queue(&self, queue: MessageQueue, text: String) -> Result<(), SessionError> {
+    async fn queue(&self, queue: MessageQueue, message: UserMessage) -> Result<(), SessionError> {
         let (accepted, answer) = oneshot::channel();
         let by = self.principal();
-        self.send(Command::Message { queue, text, accepted, by })?;
+        let message = Box::new(message);
+        self.send(Command::Message { queue, message, accepted, by })?;
         // The driver drops unanswered commands only with the session.
         answer.await.unwrap_or(Err(SessionError::Closed))
     }

@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn subagent_spawned_during_abort_is_stopped() {
         let mut machine = machine();
-        step(&mut machine, InputKind::Submit { run: RunId(0), text: "go".into() });
+        step(&mut machine, InputKind::Submit { run: RunId(0), message: "go".into() });
         assert!(!step(&mut machine, InputKind::Abort).contains(&Action::StopSubagents), "there is none");
         assert!(step(&mut machine, spawned("agent_1")).contains(&Action::StopSubagents));
         assert!(is_end(&step(&mut machine, ended("agent_1"))[0], "agent_1"));

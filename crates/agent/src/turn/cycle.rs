@@ -15,7 +15,7 @@ use super::round::{NotRun, Round};
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, EventKind, LoadId, ModelCallId, OutcomeStatus, RunId, SegmentKind, Spent, Timestamp, Turn,
-    TurnContext,
+    TurnContext, UserMessage,
 };
 
 /// Share of the context window above which a warning is emitted.
@@ -67,13 +67,9 @@ impl Progress {
 }
 
 impl Machine {
-    pub(super) fn start_input(&mut self, text: String, out: &mut Vec<Action>) {
-        if let Some(progress) = &mut self.progress {
-            progress.rounds = 0;
-        }
+    pub(super) fn start_input(&mut self, message: UserMessage, out: &mut Vec<Action>) {
         self.denials.clear();
-        self.record(Turn::user(text.clone(), self.now));
-        out.push(Action::emit(EventKind::UserInput { content: text }));
+        self.begin_input(message, out);
         self.drain_steering(out);
         // An input that arrives during a compaction is sent after it.
         if !matches!(self.phase, Phase::Compacting { .. }) {
@@ -439,7 +435,7 @@ impl Machine {
         let Some(progress) = &mut self.progress else { return };
         if progress.sent_on < max {
             progress.sent_on += 1;
-            self.steering.push_back(text);
+            self.steering.push_back(text.into());
         } else {
             let message =
                 format!("a hook wanted to send the model on again, which is possible {max} times a run");

@@ -14,7 +14,7 @@ use super::round::{Judged, NotRun};
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, Change, Compaction, EventKind, Followed, Input, InputKind, LoadId, ModelCallId, OutcomeStatus,
-    RunId, SessionState, Timer, Timestamp, Turn,
+    RunId, SessionState, Timer, Timestamp, Turn, UserMessage,
 };
 
 impl Machine {
@@ -45,7 +45,7 @@ impl Machine {
 
     fn fold_input(&mut self, kind: InputKind, last: Timestamp, followed: &Followed, out: &mut Vec<Action>) {
         match kind {
-            InputKind::Submit { run, text } => self.fold_submit(run, text, followed, out),
+            InputKind::Submit { run, message } => self.fold_submit(run, message, followed, out),
             InputKind::InputRefused { run, reason } => self.input_refused(run, &reason, out),
             InputKind::SentOn { model_call, text } => self.sent_on(model_call, text, out),
             InputKind::Interrupt => self.fold_stop(Ending::Interrupt, followed, out),
@@ -162,28 +162,24 @@ impl Machine {
     }
 
     /// Takes an input of the user. One that came in the middle of a run was rejected, unless the run was being stopped.
-    fn fold_submit(&mut self, run: RunId, text: String, followed: &Followed, out: &mut Vec<Action>) {
+    fn fold_submit(&mut self, run: RunId, message: UserMessage, followed: &Followed, out: &mut Vec<Action>) {
         let is_closing = self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp);
-        if is_closing || text.trim().is_empty() {
+        if is_closing || message.problem().is_some() {
             return;
         }
         if self.progress.is_some() {
             if self.ending == Some(Ending::Interrupt) && self.waiting.is_none() {
-                self.waiting = Some((run, text));
+                self.waiting = Some((run, message));
             }
             return;
         }
         self.progress = Some(Progress::new(run, self.now, self.charged()));
         self.state = SessionState::Processing;
-        self.fold_user(text, followed, out);
+        self.fold_user(message, followed, out);
     }
 
-    fn fold_user(&mut self, text: String, followed: &Followed, out: &mut Vec<Action>) {
-        if let Some(progress) = &mut self.progress {
-            progress.rounds = 0;
-        }
-        self.record(Turn::user(text.clone(), self.now));
-        out.push(Action::emit(EventKind::UserInput { content: text }));
+    fn fold_user(&mut self, message: UserMessage, followed: &Followed, out: &mut Vec<Action>) {
+        self.begin_input(message, out);
         self.fold_steering(followed, out);
         if !matches!(self.phase, Phase::Compacting { .. }) {
             self.await_request();
@@ -196,11 +192,10 @@ impl Machine {
         let mut left = if followed.is_complete { followed.steered.saturating_sub(told) } else { u64::MAX };
         let before = out.len();
         while left > 0
-            && let Some(content) = self.steering.pop_front()
+            && let Some(message) = self.steering.pop_front()
         {
             left -= 1;
-            self.record(Turn::steering(content.clone(), self.now));
-            out.push(Action::emit(EventKind::SteeringInjected { content }));
+            self.inject(message, out);
         }
         out.len() > before
     }
@@ -547,8 +542,8 @@ impl Machine {
         out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
         self.finish_run(status, error, out);
         self.return_slice();
-        if let Some((run, text)) = self.waiting.take() {
-            self.fold_submit(run, text, followed, out);
+        if let Some((run, message)) = self.waiting.take() {
+            self.fold_submit(run, message, followed, out);
         }
     }
 }

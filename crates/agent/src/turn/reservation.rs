@@ -4,7 +4,7 @@
 //! and its output limit, which is lowered to what is left. The reservation returns when the attempt has told what it took.
 //! One that does not tell counts whole.
 
-use pintle_llm::{Error, ErrorInfo, ErrorKind, HistoryItem, ModelInfo, Request, Usage};
+use pintle_llm::{ContentPart, Error, ErrorInfo, ErrorKind, HistoryItem, ModelInfo, Request, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::budget::{ReachedLimit, cost, spent_on};
@@ -514,10 +514,24 @@ fn turn_tokens(turn: &Turn, bounds: &TokenBounds) -> u64 {
     counted.map_or_else(|| item_tokens(&turn.item, bounds), |tokens| tokens.saturating_add(MESSAGE))
 }
 
+fn images_in(part: &ContentPart) -> usize {
+    match part {
+        ContentPart::Image(_) => 1,
+        ContentPart::ToolResult(result) => result.images.len(),
+        ContentPart::Text(_)
+        | ContentPart::Audio(_)
+        | ContentPart::Document(_)
+        | ContentPart::ToolCall(_)
+        | ContentPart::Thinking(_)
+        | ContentPart::Opaque(_)
+        | _ => 0,
+    }
+}
+
 fn item_tokens(item: &HistoryItem, bounds: &TokenBounds) -> u64 {
     let calls: usize = item.tool_calls().map(|call| call.name.len() + call.arguments_text().len()).sum();
     let results: usize = item.results().map(|result| result.text().len()).sum();
-    let images: usize = item.results().map(|result| result.images.len()).sum();
+    let images = item.content.iter().map(images_in).sum::<usize>();
     let reasoning = item.reasoning().map_or(0, |text| text.len());
     let text = text_tokens(item.text().len() + calls + results + reasoning, bounds);
     text.saturating_add(MESSAGE).saturating_add((images as u64).saturating_mul(bounds.image))

@@ -9,6 +9,7 @@ mod compaction;
 mod cycle;
 mod folding;
 mod harness;
+mod images;
 mod limits;
 mod properties;
 mod repairs;

@@ -7,7 +7,7 @@ use pintle_agent::{EventKind, ImageSummary};
 use pintle_env::Output;
 use pintle_tools::{FileChange, ToolErrorKind};
 
-use super::image::image_label;
+use super::image::image_labels;
 use super::line::{Colour, Face, Line};
 use super::summary;
 
@@ -22,9 +22,6 @@ const COMMAND_LINES_WITH_BLANKS: usize = 18;
 
 /// Maximum output lines of a failed call shown below it.
 const FAILURE_LINES: usize = 3;
-
-/// Maximum number of images named below a call.
-const IMAGES: usize = 6;
 
 /// Maximum length of an output line, in characters.
 pub(crate) const MAX_LINE_CHARS: usize = 160;
@@ -124,11 +121,7 @@ impl<'a> CompletedCall<'a> {
     /// Returns the end of a command's output, or the start of another tool's error, and the names of images.
     pub(crate) fn output_lines(&self) -> Vec<String> {
         let mut lines = self.text_lines();
-        let more = self.images.len().saturating_sub(IMAGES);
-        lines.extend(self.images.iter().take(IMAGES).map(image_label));
-        if more > 0 {
-            lines.push(format!("… {}", summary::plural(more as u64, "more image")));
-        }
+        lines.extend(image_labels(self.images));
         lines
     }
 

@@ -5,8 +5,21 @@ use pintle_llm::{ImageData, MediaSource};
 
 use super::summary;
 
+/// Most images that are named at once.
+const MAX_NAMED: usize = 6;
+
+/// Names the first images, and tells how many more there are.
+pub(crate) fn image_labels(images: &[ImageSummary]) -> Vec<String> {
+    let mut labels: Vec<String> = images.iter().take(MAX_NAMED).map(image_label).collect();
+    let more = images.len().saturating_sub(MAX_NAMED);
+    if more > 0 {
+        labels.push(format!("… {}", summary::plural(more as u64, "more image")));
+    }
+    labels
+}
+
 /// Names an image by its type and its size.
-pub(crate) fn image_label(image: &ImageSummary) -> String {
+fn image_label(image: &ImageSummary) -> String {
     label(image.media_type.as_deref(), image.bytes)
 }
 

@@ -10,7 +10,7 @@ pub(crate) fn note(kind: &EventKind) -> Option<(&'static str, String)> {
         EventKind::ApprovalRequested { tool_name, reason, .. } => {
             ("approval", format!("{tool_name} needs approval: {reason}"))
         }
-        EventKind::SteeringInjected { content } => ("steering", content.clone()),
+        EventKind::SteeringInjected { content, .. } => ("steering", content.clone()),
         EventKind::CompactionStart { .. } => ("compacting", "summarizing the conversation so far".to_owned()),
         EventKind::CompactionEnd { through, tokens_before, tokens_after, .. } => {
             let [before, after] = [tokens_before, tokens_after].map(|tokens| summary::count(*tokens));

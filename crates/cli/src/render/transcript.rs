@@ -4,10 +4,11 @@
 
 use std::collections::HashMap;
 
-use pintle_agent::{EventKind, SessionEvent};
+use pintle_agent::{EventKind, ImageSummary, SessionEvent};
 use pintle_tools::FileChange;
 
 use super::call::{CompletedCall, MAX_LINE_CHARS};
+use super::image::image_labels;
 use super::line::{Colour, Face, Line};
 use super::markdown::Markdown;
 use super::plan::{self, Plan};
@@ -163,8 +164,8 @@ impl Transcript {
 
     fn session_event(&mut self, event: &SessionEvent) {
         match &event.kind {
-            EventKind::UserInput { content } => self.input(content, Face::BOLD),
-            EventKind::SteeringInjected { content } => self.input(content, Face::PLAIN),
+            EventKind::UserInput { content, images } => self.input(content, images, Face::BOLD),
+            EventKind::SteeringInjected { content, images } => self.input(content, images, Face::PLAIN),
             EventKind::AssistantTextDelta { delta } => self.text(delta),
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
             EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
@@ -229,7 +230,7 @@ impl Transcript {
     }
 
     /// Appends what the user said.
-    fn input(&mut self, content: &str, face: Face) {
+    fn input(&mut self, content: &str, images: &[ImageSummary], face: Face) {
         self.separate(Block::Input);
         let margins =
             Margins { first: Line::new("› ", Face::coloured(Colour::Cyan)), rest: Line::plain("  ") };
@@ -247,6 +248,12 @@ impl Transcript {
             rows.push(Line::plain("  ").and(format!("… {more}"), Face::DIM));
         }
         self.lines.extend(rows);
+        self.images(images);
+    }
+
+    /// Names the images of an input below it.
+    pub(crate) fn images(&mut self, images: &[ImageSummary]) {
+        self.below(image_labels(images).into_iter().map(|label| Line::new(label, Face::DIM)));
     }
 
     fn text(&mut self, delta: &str) {

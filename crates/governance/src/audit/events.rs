@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pintle_agent::protocol::{CallKind, EventKind, SubagentStatus, TurnKind};
-use pintle_agent::{Record, Replay, SessionEvent, SessionId};
+use pintle_agent::{ImageSummary, Record, Replay, SessionEvent, SessionId};
 use pintle_env::Output;
 use pintle_tools::FileChange;
 
@@ -272,8 +272,8 @@ impl Events {
                 header.forked_from.clone_from(forked_from);
                 header.created_at = Some(moment.at);
             }
-            EventKind::UserInput { content } => self.input(moment, content, false),
-            EventKind::SteeringInjected { content } => self.input(moment, content, true),
+            EventKind::UserInput { content, images } => self.input(moment, content, images, false),
+            EventKind::SteeringInjected { content, images } => self.input(moment, content, images, true),
             EventKind::PolicyChanged(change) => {
                 self.audit.policy.push(PolicyHistory { moment, change: change.clone() });
             }
@@ -331,7 +331,7 @@ impl Events {
         self.audit.limits.push(LimitHistory { moment, limit });
     }
 
-    fn input(&mut self, moment: Moment, text: &str, is_steering: bool) {
+    fn input(&mut self, moment: Moment, text: &str, images: &[ImageSummary], is_steering: bool) {
         let recorded = self.inputs.message(moment.at, text, is_steering);
         let unknown = if is_steering { InputSource::Steering } else { InputSource::Unknown };
         let source = recorded.as_ref().map_or(unknown, |message| message.source);
@@ -345,6 +345,7 @@ impl Events {
             by: recorded.as_ref().and_then(|message| message.by.clone()),
             posted_as: recorded.and_then(|message| message.posted_as),
             text: text.to_owned(),
+            images: images.to_vec(),
             run_ended: None,
         };
         if !is_steering {

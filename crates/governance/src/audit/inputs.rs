@@ -142,8 +142,8 @@ impl Inputs {
         let posted_as = || entry.posted.clone();
         let by = || entry.input.author.clone();
         match &entry.input.kind {
-            InputKind::Submit { run, text } => {
-                let (source, run, text) = (InputSource::Submitted, Some(run.0), text.clone());
+            InputKind::Submit { run, message } => {
+                let (source, run, text) = (InputSource::Submitted, Some(run.0), message.text.clone());
                 self.messages.push(RecordedMessage {
                     source,
                     run,
@@ -153,8 +153,8 @@ impl Inputs {
                     text,
                 });
             }
-            InputKind::FollowUp { text } => {
-                let (source, text) = (InputSource::FollowUp, text.clone());
+            InputKind::FollowUp { message } => {
+                let (source, text) = (InputSource::FollowUp, message.text.clone());
                 self.messages.push(RecordedMessage {
                     source,
                     run: None,
@@ -164,8 +164,8 @@ impl Inputs {
                     text,
                 });
             }
-            InputKind::Steer { text } => {
-                let (source, text) = (InputSource::Steering, text.clone());
+            InputKind::Steer { message } => {
+                let (source, text) = (InputSource::Steering, message.text.clone());
                 self.messages.push(RecordedMessage {
                     source,
                     run: None,

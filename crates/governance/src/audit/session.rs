@@ -6,7 +6,7 @@ use pintle_agent::protocol::{
     BudgetKind, BudgetScope, Checkpoint, CheckpointReason, ForkedFrom, OutcomeStatus, PolicyChange,
     SubagentStatus,
 };
-use pintle_agent::{Principal, SessionId, Timestamp};
+use pintle_agent::{ImageSummary, Principal, SessionId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +91,9 @@ pub struct InputHistory {
     pub posted_as: Option<String>,
     /// Text.
     pub text: String,
+    /// Images that the model got with the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageSummary>,
     /// How its run ended. Only for the input that began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

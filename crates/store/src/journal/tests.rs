@@ -2,7 +2,7 @@ use super::*;
 use crate::memory::MemoryStore;
 
 fn message(text: &str) -> PostedInput {
-    PostedInput::Message { text: text.to_owned(), by: None }
+    PostedInput::Message { message: text.into(), by: None }
 }
 
 #[tokio::test]

@@ -373,8 +373,8 @@ fn downtime_between_processes_is_not_run_time() {
     let mut machine = Machine::starting(Start::new(limits, None));
     let run = RunId(0);
     let cases = [
-        (0, InputKind::Submit { run, text: "go".into() }, Some(10)),
-        (3_000, InputKind::Steer { text: "faster".into() }, None),
+        (0, InputKind::Submit { run, message: "go".into() }, Some(10)),
+        (3_000, InputKind::Steer { message: "faster".into() }, None),
         (86_400_000, InputKind::Resumed { attached: Vec::new(), asks: None }, Some(7)),
     ];
     for (at, kind, expected) in cases {

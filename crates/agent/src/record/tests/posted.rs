@@ -35,7 +35,7 @@ impl Kept {
     }
 
     fn message(&self, input_id: &str, text: &str) {
-        self.post(input_id, PostedInput::Message { text: text.to_owned(), by: None });
+        self.post(input_id, PostedInput::Message { message: text.into(), by: None });
     }
 
     fn record(&self) -> Record {

@@ -1,6 +1,9 @@
 //! Text format of records.
 
+use pintle_llm::ImageData;
+
 use super::*;
+use crate::protocol::UserMessage;
 
 async fn recorded() -> Record {
     let harness = Harness::new(script());
@@ -78,7 +81,7 @@ fn lines_are_as_documented() {
     let limits = header["start"]["limits"].take();
     assert_eq!(limits["max_turns"], 0);
     assert_eq!(header, json!({"version": 4, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
-    let input = Input::new(crate::Timestamp::from_millis(0), InputKind::Steer { text: "hello".into() });
+    let input = Input::new(crate::Timestamp::from_millis(0), InputKind::Steer { message: "hello".into() });
     let mut entry = RecordEntry::alone(input);
     entry.request = Some(Fingerprint::of(b"r"));
     let line = serde_json::to_value(entry).unwrap();
@@ -86,4 +89,24 @@ fn lines_are_as_documented() {
         "at": "1970-01-01T00:00:00.000Z", "input": "steer", "text": "hello", "request": Fingerprint::of(b"r"),
     });
     assert_eq!(line, expected);
+}
+
+#[test]
+fn images_of_messages_are_read_back() {
+    let message = UserMessage::from("look").with_image(ImageData::data(vec![1, 2, 3], "image/png"));
+    let images = json!([{"data": "AQID", "media_type": "image/png"}]);
+    let cases = [
+        (InputKind::Submit { run: RunId(3), message: message.clone() }, json!({"input": "submit", "run": 3})),
+        (InputKind::Steer { message: message.clone() }, json!({"input": "steer"})),
+        (InputKind::FollowUp { message }, json!({"input": "follow_up"})),
+    ];
+    for (kind, mut expected) in cases {
+        let entry = RecordEntry::alone(Input::new(crate::Timestamp::from_millis(0), kind));
+        let line = serde_json::to_value(&entry).unwrap();
+        expected["at"] = json!("1970-01-01T00:00:00.000Z");
+        expected["text"] = json!("look");
+        expected["images"] = images.clone();
+        assert_eq!(line, expected);
+        assert_eq!(serde_json::from_value::<RecordEntry>(line).unwrap(), entry);
+    }
 }

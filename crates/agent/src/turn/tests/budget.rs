@@ -43,7 +43,7 @@ fn each_limit_pauses_until_it_is_raised() {
     ];
     for (budget, kind, limit, spent) in cases {
         let mut harness = harness(budget);
-        harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+        harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
         harness.load_this(priced());
         harness.clock += 1;
         harness.round("a");
@@ -164,7 +164,7 @@ fn unpriced_model_is_not_called_under_cost_limit() {
     assert!(error.message.contains("the price of `m` is unknown"), "{error}");
     assert_eq!(harness.requests.len(), 0);
     harness.tell(InputKind::Configure { change: Change::Context });
-    harness.tell(InputKind::Submit { run: RunId(2), text: "again".into() });
+    harness.tell(InputKind::Submit { run: RunId(2), message: "again".into() });
     harness.load_this(priced());
     harness.say("done");
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Completed, SessionState::Idle));
@@ -178,7 +178,7 @@ fn unknown_cost_cannot_be_limited_later() {
     assert_eq!(harness.machine.spent().cost_micros, None);
     raise(&mut harness, Budget::default().with_cost_micros(1_000_000));
     harness.tell(InputKind::Configure { change: Change::Context });
-    harness.tell(InputKind::Submit { run: RunId(2), text: "again".into() });
+    harness.tell(InputKind::Submit { run: RunId(2), message: "again".into() });
     harness.load_this(priced());
     let error = harness.outcomes[1].error.clone().unwrap();
     assert!(error.message.contains("were called before it was set"), "{error}");
@@ -269,10 +269,10 @@ fn wall_time_can_change_during_a_run() {
 fn queued_messages_survive_a_spent_budget() {
     let mut harness = harness(Budget::default().with_tokens(31));
     harness.submit("go");
-    harness.tell(InputKind::FollowUp { text: "later".into() });
+    harness.tell(InputKind::FollowUp { message: "later".into() });
     harness.round("a");
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Budget);
-    harness.tell(InputKind::Steer { text: "this way".into() });
+    harness.tell(InputKind::Steer { message: "this way".into() });
     raise(&mut harness, Budget::default());
     harness.submit("go on");
     assert_eq!(harness.sent()[3..], ["user go on", "user this way"]);

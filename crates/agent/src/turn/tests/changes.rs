@@ -31,7 +31,7 @@ fn configuration_changes_from_the_next_request_on() {
 #[test]
 fn change_during_a_load_reloads_the_context() {
     let mut harness = Harness::new();
-    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
     harness.tell(InputKind::Configure { change: Change::Context });
     harness.load();
     assert!(harness.requests.is_empty());
@@ -43,10 +43,10 @@ fn change_during_a_load_reloads_the_context() {
 #[test]
 fn context_of_an_interrupted_turn_is_ignored() {
     let mut harness = Harness::new();
-    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
     let load = LoadId(harness.machine.loads);
     harness.tell(InputKind::Interrupt);
-    harness.tell(InputKind::Submit { run: RunId(2), text: "again".into() });
+    harness.tell(InputKind::Submit { run: RunId(2), message: "again".into() });
     let late = Box::new(TurnContext::new("p", "old", "late", 1_000));
     harness.tell(InputKind::ContextLoaded { load, context: late });
     let error = Error::new(ErrorKind::Configuration, "late").info().clone();
@@ -140,7 +140,7 @@ fn project_is_reported_only_when_it_changes() {
     let mut reported = Vec::new();
     for (run, skipped) in [(1, "a"), (2, "a"), (3, "b")] {
         harness.tell(InputKind::Configure { change: Change::Context });
-        harness.tell(InputKind::Submit { run: RunId(run), text: "go".into() });
+        harness.tell(InputKind::Submit { run: RunId(run), message: "go".into() });
         let mut context = TurnContext::new("p", "m", "system", 1_000);
         context.project.skipped = vec![SkippedFile::new(Path::new(skipped), "unreadable")];
         harness.load_this(context);

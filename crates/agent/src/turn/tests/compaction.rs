@@ -248,7 +248,7 @@ fn fork_has_the_newest_summary_before_its_cut() {
         let mut fork = Machine::starting(start);
         let out = fork.step(Input::new(
             Timestamp::from_millis(1),
-            InputKind::Submit { run: RunId(0), text: "x".into() },
+            InputKind::Submit { run: RunId(0), message: "x".into() },
         ));
         let request = out.iter().find_map(|action| match action {
             Action::CallModel { request, .. } => Some(request),

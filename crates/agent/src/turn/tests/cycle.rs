@@ -51,7 +51,7 @@ fn rejected_submits_change_nothing() {
     assert_eq!(
         messages,
         [
-            "the input is empty: expected some text",
+            "the input was not taken: it is empty; expected some text or an image",
             "the session is processing: steer it, queue a follow-up, or wait for the run to end",
         ]
     );
@@ -203,7 +203,7 @@ fn history_stays_in_order_when_the_clock_jumps_back() {
 #[test]
 fn failed_load_fails_the_run() {
     let mut harness = Harness::new();
-    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
     let error: ErrorInfo = Error::new(ErrorKind::Configuration, "no directory").info().clone();
     harness.tell(InputKind::ContextFailed { load: LoadId(1), error });
     harness.tell(InputKind::CleanedUp);
@@ -251,7 +251,7 @@ fn history_has_response_id_and_usage() {
 fn prompt_is_split_at_its_stable_end() {
     for (stable, parts) in [(None, 1), (Some(0), 1), (Some(3), 2), (Some(6), 1), (Some(7), 1)] {
         let mut harness = Harness::new();
-        harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+        harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
         let mut context = TurnContext::new("p", "m", "system", 1_000);
         context.stable_prompt = stable;
         harness.load_this(context);
@@ -267,7 +267,7 @@ fn tool_choice_is_auto_if_there_are_tools() {
     let tool = ToolDefinition::new("a", "A.", serde_json::json!({"type": "object"})).unwrap();
     for (tools, expected) in [(Vec::new(), None), (vec![tool], Some(ToolChoice::Auto))] {
         let mut harness = Harness::new();
-        harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+        harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
         let mut context = TurnContext::new("p", "m", "system", 1_000);
         context.tools = tools.into();
         harness.load_this(context);

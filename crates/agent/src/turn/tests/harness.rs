@@ -130,7 +130,7 @@ impl Harness {
 
     pub(super) fn submit(&mut self, text: &str) {
         self.runs += 1;
-        self.tell(InputKind::Submit { run: RunId(self.runs), text: text.into() });
+        self.tell(InputKind::Submit { run: RunId(self.runs), message: text.into() });
         if self.wanted.last().is_some_and(|wanted| wanted == "load") {
             self.load();
         }

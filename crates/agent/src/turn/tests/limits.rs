@@ -115,7 +115,7 @@ fn change_of_model_discards_the_counted_prompt() {
     harness.submit("more");
     assert_eq!(harness.last_outcome().0, OutcomeStatus::ContextFull);
     harness.tell(InputKind::Configure { change: Change::Context });
-    harness.tell(InputKind::Submit { run: RunId(9), text: "again".into() });
+    harness.tell(InputKind::Submit { run: RunId(9), message: "again".into() });
     harness.load_this(TurnContext::new("p", "another", "system", 1_000));
     assert_eq!(harness.requests.len(), 2);
 }

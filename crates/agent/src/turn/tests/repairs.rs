@@ -51,7 +51,7 @@ fn accepted_media_are_kept_until_the_model_changes() {
     harness.failed(ErrorKind::InvalidRequest, "");
     assert_eq!(repairs(&harness), 0);
     harness.tell(InputKind::Configure { change: Change::Context });
-    harness.tell(InputKind::Submit { run: RunId(9), text: "with another".into() });
+    harness.tell(InputKind::Submit { run: RunId(9), message: "with another".into() });
     harness.load_this(TurnContext::new("p", "blind", "system", 1_000));
     harness.failed(ErrorKind::InvalidRequest, "");
     assert_eq!(repairs(&harness), 1);

@@ -33,7 +33,7 @@ fn with_output(max_tokens: Option<u64>) -> TurnContext {
 }
 
 fn start(harness: &mut Harness, context: TurnContext) {
-    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
     harness.load_this(context);
 }
 

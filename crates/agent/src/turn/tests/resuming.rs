@@ -131,7 +131,7 @@ fn each_phase_resumes() {
     let mut harness = Harness::new();
     harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.wanted(), [""; 0], "nothing was in progress");
-    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
     harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None });
     assert_eq!(harness.wanted(), ["load", "load"]);
     harness.tell(InputKind::Abort);

@@ -114,7 +114,7 @@ fn a_rewind_can_be_undone_until_something_follows() {
 #[test]
 fn queued_messages_and_ids_of_calls_survive_a_rewind() {
     let mut harness = worked();
-    harness.tell(InputKind::Steer { text: "wait".into() });
+    harness.tell(InputKind::Steer { message: "wait".into() });
     rewind(&mut harness, 1);
     harness.submit("again");
     assert_eq!(harness.sent()[1..], ["user again", "user wait"]);

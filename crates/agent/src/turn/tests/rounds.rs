@@ -60,7 +60,7 @@ fn effects_decide_which_calls_run_concurrently() {
 fn calls_run_one_by_one_without_parallelism() {
     let mut harness = Harness::new();
     harness.runs = 1;
-    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
     let mut context = TurnContext::new("p", "m", "system", 1_000);
     context.parallel_tool_calls = false;
     harness.load_this(context);
@@ -268,7 +268,7 @@ fn call_runs_once_its_start_is_recorded() {
 #[test]
 fn call_kinds_are_those_of_the_context() {
     let mut harness = Harness::new();
-    harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
     let mut context = TurnContext::new("p", "m", "system", 1_000);
     context.call_kinds.insert("apply_patch".into(), CallKind::Edit);
     harness.load_this(context);
@@ -315,7 +315,7 @@ fn denials_are_remembered_until_the_policy_or_the_task_changes() {
     let changes: [(Option<InputKind>, bool); 3] = [
         (None, true),
         (Some(InputKind::PolicyChanged { change: PolicyChange::mode("edit") }), false),
-        (Some(InputKind::Steer { text: "go on".into() }), false),
+        (Some(InputKind::Steer { message: "go on".into() }), false),
     ];
     for (change, is_remembered) in changes {
         let mut harness = Harness::new();

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn steering_enters_after_the_round_and_before_the_next_request() {
     let mut harness = Harness::new();
-    harness.tell(InputKind::Steer { text: "early".into() });
+    harness.tell(InputKind::Steer { message: "early".into() });
     harness.submit("go");
     assert_eq!(
         harness.sent(),
@@ -13,8 +13,8 @@ fn steering_enters_after_the_round_and_before_the_next_request() {
         "steering while idle is delivered with the next input"
     );
     harness.call(&["a"]);
-    harness.tell(InputKind::Steer { text: "first".into() });
-    harness.tell(InputKind::Steer { text: "second".into() });
+    harness.tell(InputKind::Steer { message: "first".into() });
+    harness.tell(InputKind::Steer { message: "second".into() });
     harness.prepared(0, Effect::Read, &[]);
     harness.finish(0, "ok");
     assert_eq!(harness.sent()[3..], ["results a0:ok", "user first", "user second"]);
@@ -27,7 +27,7 @@ fn steering_enters_after_the_round_and_before_the_next_request() {
 fn steering_during_the_last_response_is_delivered() {
     let mut harness = Harness::new();
     harness.submit("go");
-    harness.tell(InputKind::Steer { text: "also this".into() });
+    harness.tell(InputKind::Steer { message: "also this".into() });
     harness.say("done");
     assert_eq!(harness.sent(), ["user go", "assistant done", "user also this"]);
     harness.say("that too");
@@ -38,8 +38,8 @@ fn steering_during_the_last_response_is_delivered() {
 fn follow_ups_run_one_after_the_other_within_the_run() {
     let mut harness = Harness::new();
     harness.submit("one");
-    harness.tell(InputKind::FollowUp { text: "two".into() });
-    harness.tell(InputKind::FollowUp { text: "three".into() });
+    harness.tell(InputKind::FollowUp { message: "two".into() });
+    harness.tell(InputKind::FollowUp { message: "three".into() });
     harness.say("1");
     assert!(harness.outcomes.is_empty());
     harness.say("2");
@@ -59,7 +59,7 @@ fn steering_answers_a_question() {
     harness.submit("go");
     harness.call(&["ask_user"]);
     harness.prepared(0, Effect::Read, &[]);
-    harness.tell(InputKind::Steer { text: "take 8080".into() });
+    harness.tell(InputKind::Steer { message: "take 8080".into() });
     harness.ask(0, "Which port?");
     assert!(harness.outcomes.is_empty());
     assert_eq!(harness.requests.len(), 2);
@@ -69,7 +69,7 @@ fn steering_answers_a_question() {
 fn queues_are_bounded() {
     let mut harness = Harness::with(TurnLimits { max_queued: 2, ..TurnLimits::default() });
     for text in ["1", "2", "3", " "] {
-        harness.tell(InputKind::Steer { text: text.into() });
+        harness.tell(InputKind::Steer { message: text.into() });
     }
     assert_eq!(harness.kinds().iter().filter(|kind| *kind == "WARNING").count(), 2);
     harness.submit("go");
@@ -81,7 +81,7 @@ fn steering_is_delivered_once_and_in_order_whenever_it_comes() {
     type Prepare = fn(&mut Harness);
     let cases: [(&str, Prepare); 6] = [
         ("idle", |_| {}),
-        ("loading", |harness| harness.tell(InputKind::Submit { run: RunId(1), text: "go".into() })),
+        ("loading", |harness| harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() })),
         ("model", |harness| harness.submit("go")),
         ("round", |harness| {
             harness.submit("go");
@@ -100,7 +100,7 @@ fn steering_is_delivered_once_and_in_order_whenever_it_comes() {
         let mut harness = Harness::new();
         prepare(&mut harness);
         for text in ["first", "second"] {
-            harness.tell(InputKind::Steer { text: text.into() });
+            harness.tell(InputKind::Steer { message: text.into() });
         }
         match phase {
             "loading" => harness.load(),
@@ -133,7 +133,7 @@ fn follow_ups_survive_an_interrupt_and_a_failure() {
     for stop in [true, false] {
         let mut harness = Harness::new();
         harness.submit("go");
-        harness.tell(InputKind::FollowUp { text: "later".into() });
+        harness.tell(InputKind::FollowUp { message: "later".into() });
         if stop {
             harness.tell(InputKind::Interrupt);
             harness.failed(ErrorKind::Abort, "");

@@ -96,7 +96,7 @@ fn abort_closes_from_every_phase() {
         ("idle", |_| {}, &["clean up"]),
         (
             "loading",
-            |b| b.tell(InputKind::Submit { run: RunId(1), text: "go".into() }),
+            |b| b.tell(InputKind::Submit { run: RunId(1), message: "go".into() }),
             &["load", "clean up"],
         ),
         ("model", |b| b.submit("go"), &["load", "cancel model"]),
@@ -138,9 +138,12 @@ fn abort_closes_from_every_phase() {
             assert_eq!(harness.kinds()[harness.kinds().len() - 2], "PROCESSING_END", "{phase}");
         }
         let events = harness.events.len();
-        for late in
-            [InputKind::Abort, InputKind::Close, InputKind::Steer { text: "x".into() }, InputKind::CleanedUp]
-        {
+        for late in [
+            InputKind::Abort,
+            InputKind::Close,
+            InputKind::Steer { message: "x".into() },
+            InputKind::CleanedUp,
+        ] {
             harness.tell(late);
         }
         assert_eq!(harness.events.len(), events, "nothing follows the end: {phase}");

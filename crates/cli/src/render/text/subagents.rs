@@ -56,7 +56,7 @@ impl TextView {
             if text.trim().is_empty() { String::new() } else { self.note(agent, text) }
         } else if let EventKind::ApprovalRequested { tool_name, reason, .. } = &event.kind {
             self.note(agent, &format!("{tool_name} needs approval: {reason}"))
-        } else if let EventKind::SteeringInjected { content } = &event.kind {
+        } else if let EventKind::SteeringInjected { content, .. } = &event.kind {
             self.note(agent, &format!("steered: {content}"))
         } else if let EventKind::LoopDetection { message }
         | EventKind::HistoryRepaired { message }

@@ -91,12 +91,16 @@ impl Conversation {
 
     /// Returns whether an event repeats what the user has typed.
     pub(super) fn is_known(&mut self, kind: &EventKind) -> bool {
-        let (EventKind::UserInput { content } | EventKind::SteeringInjected { content }) = kind else {
+        let (EventKind::UserInput { content, images } | EventKind::SteeringInjected { content, images }) =
+            kind
+        else {
             return false;
         };
         let Some(plain) = &mut self.plain else { return false };
-        let known = plain.said.iter().position(|said| said == content);
-        known.map(|known| plain.said.remove(known)).is_some()
+        let Some(known) = plain.said.iter().position(|said| said == content) else { return false };
+        plain.said.remove(known);
+        self.transcript.images(images);
+        true
     }
 
     /// Forgets what could not be sent. It is still on the screen.

@@ -34,16 +34,16 @@ impl Judge {
     /// Delivered and queued messages are the sent ones, in order.
     fn queues_keep_everything(&mut self, harness: &Harness) -> Result<(), String> {
         let steered = harness.events.iter().filter_map(|event| match event {
-            EventKind::SteeringInjected { content } => Some(content.clone()),
+            EventKind::SteeringInjected { content, .. } => Some(content.clone()),
             _ => None,
         });
-        let steered: Vec<String> = steered.chain(harness.machine.steering.iter().cloned()).collect();
+        let steered: Vec<String> = steered.chain(harness.machine.steering().map(str::to_owned)).collect();
         grows(&mut self.steered, steered, "steering")?;
         let followed = harness.events.iter().filter_map(|event| match event {
-            EventKind::UserInput { content } if content.starts_with("follow") => Some(content.clone()),
+            EventKind::UserInput { content, .. } if content.starts_with("follow") => Some(content.clone()),
             _ => None,
         });
-        let followed: Vec<String> = followed.chain(harness.machine.follow_ups.iter().cloned()).collect();
+        let followed: Vec<String> = followed.chain(harness.machine.follow_ups().map(str::to_owned)).collect();
         grows(&mut self.followed, followed, "follow-ups")
     }
 }
@@ -124,10 +124,9 @@ fn runs_end_once(harness: &Harness) -> Result<(), String> {
     }
     let count =
         |of_kind: fn(&EventKind) -> bool| harness.events.iter().filter(|event| of_kind(event)).count();
-    let started = harness
-        .events
-        .iter()
-        .filter(|event| matches!(event, EventKind::UserInput { content } if content.starts_with("input")));
+    let started = harness.events.iter().filter(
+        |event| matches!(event, EventKind::UserInput { content, .. } if content.starts_with("input")),
+    );
     let in_progress = usize::from(harness.machine.progress.is_some());
     if started.count() != count(|event| matches!(event, EventKind::ProcessingEnd { .. })) + in_progress {
         return Err("a cycle has no end, or two".into());

@@ -158,16 +158,19 @@ pub(in super::super) fn take(harness: &mut Harness, step: &Step) {
             harness.runs += 1;
             harness.tell(InputKind::Submit {
                 run: RunId(harness.runs),
-                text: format!("input {}", harness.runs),
+                message: format!("input {}", harness.runs).into(),
             });
         }
         Step::Steer => {
-            let text = format!("steer {}", harness.clock);
-            harness.tell(InputKind::Steer { text });
+            let message = UserMessage::from(format!("steer {}", harness.clock));
+            let image = ImageData::data(vec![1], "image/png");
+            let with_image = harness.clock % 2 == 0;
+            let message = if with_image { message.with_image(image) } else { message };
+            harness.tell(InputKind::Steer { message });
         }
         Step::FollowUp => {
             let text = format!("follow {}", harness.clock);
-            harness.tell(InputKind::FollowUp { text });
+            harness.tell(InputKind::FollowUp { message: text.into() });
         }
         Step::Compact => harness.tell(InputKind::Compact),
         Step::Rewind(turns) => harness.tell(InputKind::Rewind { turns: *turns }),
