@@ -1,25 +1,30 @@
 //! Runs a program on this machine to its end, without a shell, and collects what it prints.
 
+use std::path::Path;
 use std::time::Duration;
 
-use pintle_env::{Command, EnvError, ExecutionEnvironment, OutputChunk, OutputStream, ProcessOutput};
+use pintle_env::{
+    Command, EnvError, EnvPolicy, ExecutionEnvironment, OutputChunk, OutputStream, ProcessOutput,
+};
 use tokio::time::timeout;
 
-/// Largest output that is kept of each stream, in bytes. The rest is read and dropped.
+use crate::process_env::ProcessEnv;
+
+/// Largest output that [`run`] keeps of each stream, in bytes. The rest is read and dropped.
 const MAX_OUTPUT: usize = 64 << 10;
 
 /// How long output may be idle once the program has exited: something that it left running may hold the pipe.
 const DRAIN_IDLE: Duration = Duration::from_millis(100);
 
-/// End of a program.
+/// End of a program, with its output as text or as bytes.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum Ended<T = String> {
     /// It exited, or was killed by a signal.
     Exited {
         /// Exit code, or 128 plus the number of the signal.
         code: i32,
-        stdout: String,
-        stderr: String,
+        stdout: T,
+        stderr: T,
     },
     /// It was terminated, since it ran too long.
     TimedOut,
@@ -35,11 +40,31 @@ pub(crate) async fn run(
     words: &[String],
     limit: Duration,
 ) -> Result<Ended, EnvError> {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(match run_within(MAX_OUTPUT, environment, words, limit).await? {
+        Ended::Exited { code, stdout, stderr } => {
+            Ended::Exited { code, stdout: text(stdout), stderr: text(stderr) }
+        }
+        Ended::TimedOut => Ended::TimedOut,
+    })
+}
+
+/// Runs a program like [`run`], and keeps so many bytes of each stream.
+///
+/// # Errors
+///
+/// As for [`run`].
+pub(crate) async fn run_within(
+    max_output: usize,
+    environment: &dyn ExecutionEnvironment,
+    words: &[String],
+    limit: Duration,
+) -> Result<Ended<Vec<u8>>, EnvError> {
     let (program, arguments) =
         words.split_first().map_or(("", words), |(first, rest)| (first.as_str(), rest));
     let mut process = environment.spawn(Command::argv(program, arguments)).await?;
     let mut output = process.take_output();
-    let mut printed = Printed::default();
+    let mut printed = Printed { max: max_output, stdout: Vec::new(), stderr: Vec::new() };
     let exited = async {
         loop {
             tokio::select! {
@@ -55,8 +80,26 @@ pub(crate) async fn run(
     {
         printed.keep(&chunk);
     }
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Ended::Exited { code, stdout: text(printed.stdout), stderr: text(printed.stderr) })
+    Ok(Ended::Exited { code, stdout: printed.stdout, stderr: printed.stderr })
+}
+
+/// Runs a program of the user like [`run_within`], with all variables of this process: it may need the user's secrets.
+///
+/// # Errors
+///
+/// As for [`run`], or if something that the program left running cannot be ended.
+pub(crate) async fn run_as_user(
+    max_output: usize,
+    process_env: &ProcessEnv,
+    words: &[String],
+    limit: Duration,
+) -> Result<Ended<Vec<u8>>, EnvError> {
+    let environment =
+        process_env.environment_builder(Path::new("/")).env_policy(EnvPolicy::InheritAll).build()?;
+    let ended = run_within(max_output, &environment, words, limit).await;
+    let cleaned = environment.cleanup().await;
+    let ended = ended?;
+    cleaned.map(|()| ended)
 }
 
 /// Returns the next chunk. Waits forever once the output has ended.
@@ -70,8 +113,9 @@ async fn next(output: &mut Option<Box<dyn ProcessOutput>>) -> Result<OutputChunk
     std::future::pending().await
 }
 
-#[derive(Default)]
 struct Printed {
+    /// Most bytes that are kept of each stream.
+    max: usize,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
@@ -82,7 +126,7 @@ impl Printed {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,
         };
-        let room = MAX_OUTPUT.saturating_sub(kept.len()).min(chunk.bytes.len());
+        let room = self.max.saturating_sub(kept.len()).min(chunk.bytes.len());
         kept.extend_from_slice(chunk.bytes.get(..room).unwrap_or_default());
     }
 }

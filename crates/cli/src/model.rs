@@ -129,10 +129,14 @@ impl Model {
         &self.catalog
     }
 
+    /// Returns the catalog entry of a model of the same provider, unless the model is scripted.
+    pub(crate) fn find(&self, model: &str) -> Option<&ModelInfo> {
+        self.catalog.find(self.route.provider.name(), model).filter(|_| self.server.is_none())
+    }
+
     /// Returns the catalog entry of a real model, or `None` for an unknown or scripted one.
     pub(crate) fn catalog_entry(&self) -> Option<&ModelInfo> {
-        let is_real = self.server.is_none();
-        self.catalog.find(self.route.provider.name(), &self.route.model).filter(|_| is_real)
+        self.find(&self.route.model)
     }
 }
 

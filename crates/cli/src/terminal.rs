@@ -6,6 +6,7 @@
 
 mod approvals;
 mod attention;
+mod clipboard;
 mod commands;
 mod completion;
 mod conversation;
@@ -14,6 +15,7 @@ mod driver;
 mod editor;
 mod history;
 mod history_file;
+mod images;
 mod keys;
 mod lines;
 mod memory;

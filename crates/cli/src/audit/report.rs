@@ -8,6 +8,7 @@ use pintle_governance::audit::{
 use super::document::{Block, Document, count, moment, name_of, origin};
 use super::verification::chain;
 use super::{Detail, calls};
+use crate::render::image_label;
 
 /// Returns the document about a session with its subagents.
 pub(super) fn document(report: &AuditReport, detail: Detail) -> Document {
@@ -104,6 +105,7 @@ fn cost(usd: Option<f64>) -> String {
 
 fn input(input: &InputHistory) -> Block {
     let mut blocks = vec![Block::Text { name: "text", text: input.text.clone() }];
+    blocks.extend(input.images.iter().map(|image| Block::field("image", image_label(image))));
     blocks.extend(input.run_ended.map(|status| Block::field("run ended", name_of(&status))));
     Block::item(origin(input), blocks)
 }

@@ -1,15 +1,12 @@
 //! Commands of the user's configuration that print a key, such as those of password managers.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
-
-use pintle_env::{EnvPolicy, ExecutionEnvironment as _};
 
 use super::{OF_COMMAND, Secret};
 use crate::config_file;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
 use crate::host_command::{self, Ended};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
@@ -19,6 +16,9 @@ const FILE: &str = "config.toml";
 
 /// How long a command may take, including a question to the user.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// Largest output of a command that is read, in bytes.
+const MAX_OUTPUT: usize = 64 << 10;
 
 /// Longest part of a command's standard error that is repeated, in characters.
 const MAX_QUOTED: usize = 300;
@@ -65,23 +65,18 @@ async fn key_of(
         Failure::new(Exit::Authentication, format!("{OF_COMMAND} of {} {problem}", provider.name()))
             .with_hint(&format!("check {FILE} in the directory of your configuration"))
     };
-    // It is the user's own command, which may need the user's other secrets.
-    let environment = process_env.environment_builder(Path::new("/")).env_policy(EnvPolicy::InheritAll);
-    let environment = environment.build().or_failed("cannot run a command")?;
-    let ended = host_command::run(&environment, words, limit).await;
-    // Terminates processes that the command leaves running.
-    let cleaned = environment.cleanup().await;
-    let ended = ended.map_err(|error| failed("cannot run").caused_by(&error))?;
-    cleaned.or_failed("a command may still be running")?;
-    match ended {
+    let ended = host_command::run_as_user(MAX_OUTPUT, process_env, words, limit).await;
+    match ended.map_err(|error| failed("cannot run").caused_by(&error))? {
         Ended::TimedOut => Err(failed(&format!("took longer than {} s", limit.as_secs()))),
         Ended::Exited { code: 0, stdout, .. } => {
+            let stdout = String::from_utf8_lossy(&stdout);
             let key = stdout.lines().next().unwrap_or_default().trim();
             let checked = super::check(provider, key);
             checked.map_err(|failure| failed(&format!("printed no key: {}", failure.message())))?;
             Ok(Secret::new(key))
         }
         Ended::Exited { code, stdout, stderr } => {
+            let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
             Err(failed(&format!("failed with exit code {code}{}", quoted(&stderr, &stdout))))
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn image_labels(images: &[ImageSummary]) -> Vec<String> {
 }
 
 /// Names an image by its type and its size.
-fn image_label(image: &ImageSummary) -> String {
+pub(crate) fn image_label(image: &ImageSummary) -> String {
     label(image.media_type.as_deref(), image.bytes)
 }
 

@@ -41,7 +41,7 @@ pub(super) fn arguments(arguments: &Value) -> String {
 }
 
 /// Returns the first non-blank line of a text, truncated and without control characters.
-pub(super) fn one_line(text: &str, max_chars: usize) -> String {
+pub(crate) fn one_line(text: &str, max_chars: usize) -> String {
     let text = text.trim();
     let first = text.lines().next().unwrap_or_default();
     let is_blank = |character: char| character == '\t' || sanitize::is_control(character);

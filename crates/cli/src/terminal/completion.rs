@@ -98,7 +98,9 @@ impl Menu {
     /// Returns how many bytes before the cursor to replace, and by what.
     pub(crate) fn accept(&self) -> Option<(usize, String)> {
         let (choice, _) = self.choices.get(self.selected)?;
-        Some((self.length, format!("{choice} ")))
+        let is_quoted = self.kind == Kind::File && choice.contains(char::is_whitespace);
+        let choice = if is_quoted { format!("\"{choice}\" ") } else { format!("{choice} ") };
+        Some((self.length, choice))
     }
 
     /// Returns the rows of the menu, at most so many.
@@ -193,6 +195,8 @@ mod tests {
         menu.select(false);
         menu.select(false);
         assert_eq!(menu.accept(), Some((2, "cost ".to_owned())), "the last one comes before the first");
+        let page = Menu::of("@page", &files(), &[]).and_then(|menu| menu.accept());
+        assert_eq!(page, Some((4, "\"docs/Main page.md\" ".to_owned())), "a name with blanks is quoted");
         let rows: Vec<String> = menu.rows(2).iter().map(Line::text).collect();
         assert_eq!(
             rows,

@@ -2,6 +2,7 @@
 
 mod plain;
 mod region;
+mod said;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +16,14 @@ use super::commands::{self, Called};
 use super::completion::{self, Files, Kind, Menu};
 use super::editor::{Editor, Handled};
 use super::history::History;
+use super::images::{PastedImages, Said, dropped_paths};
 use super::keys::{Input, Key, KeyCode, MAX_PASTE};
 use super::memory::MemoryFile;
 use super::painter::Region;
 use super::search::{Search, Searched};
 use super::status::Status;
 use super::user_commands::UserCommand;
-use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, expand_tabs, plural, sanitize};
-
-/// Lines of a command's output that are shown.
-const SHOWN_OUTPUT: usize = 20;
+use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, plural};
 
 /// How long a hint is shown, and a first Ctrl+C counts.
 const HINT_TIME: Duration = Duration::from_secs(3);
@@ -39,9 +38,9 @@ pub(crate) const FRAME: Duration = Duration::from_millis(33);
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     /// Say this: it steers a running turn, and otherwise begins one.
-    Say(String),
+    Say(Said),
     /// Queue this for the end of the turn.
-    FollowUp(String),
+    FollowUp(Said),
     /// Interrupt the turn.
     Interrupt,
     Decide(Decided),
@@ -54,6 +53,13 @@ pub(crate) enum Effect {
     Run(String),
     /// Add this line to a file of instructions.
     Memorize(MemoryFile, String),
+    /// Take the images of these paths, or else the paste as the text that it is.
+    TakeDropped {
+        paths: Vec<String>,
+        paste: String,
+    },
+    /// Take the image on the clipboard.
+    TakeClipboard,
     /// Have this text edited by the editor of the user.
     Edit(String),
     /// Stop the process, as Ctrl+Z does elsewhere.
@@ -83,6 +89,8 @@ pub(crate) struct Conversation {
     user_commands: Vec<UserCommand>,
     /// Line for a file of instructions, until the file is chosen.
     memory: Option<String>,
+    /// Images that inputs may name.
+    pasted: PastedImages,
     /// Outputs of commands of the user, for the next message.
     outputs: Vec<String>,
     pub(crate) status: Status,
@@ -112,6 +120,7 @@ impl Conversation {
             instructions: Vec::new(),
             user_commands: Vec::new(),
             memory: None,
+            pasted: PastedImages::default(),
             outputs: Vec::new(),
             status,
             hint: None,
@@ -267,9 +276,10 @@ impl Conversation {
             Input::Paste(paste) => {
                 if self.approvals.is_focused() {
                     self.approvals.paste(&paste.text);
+                } else if let Some(paths) = dropped_paths(&paste.text) {
+                    return vec![Effect::TakeDropped { paths, paste: paste.text }];
                 } else {
-                    self.history.leave();
-                    self.editor.paste(&paste.text);
+                    self.paste(&paste.text);
                 }
                 Vec::new()
             }
@@ -314,6 +324,9 @@ impl Conversation {
                 return self.interrupt();
             }
             return self.approvals.key(key, columns).map(Effect::Decide).into_iter().collect();
+        }
+        if key == Key::ctrl('v') {
+            return vec![Effect::TakeClipboard];
         }
         if key == Key::ctrl('r') {
             (self.search, self.menu) = (Some(Search::default()), None);
@@ -484,7 +497,7 @@ impl Conversation {
                 return Vec::new();
             }
             Some(command) => Effect::Run(command.to_owned()),
-            None => Effect::Say(self.with_outputs(&text)),
+            None => Effect::Say(self.said(&text)),
         };
         vec![Effect::Remember(text), effect]
     }
@@ -494,39 +507,14 @@ impl Conversation {
         let (name, arguments) = commands::split(written);
         let said = self.user_commands.iter().find(|command| command.name == name)?.say(arguments);
         let text = self.take()?;
-        Some(vec![Effect::Remember(text), Effect::Say(self.with_outputs(&said))])
-    }
-
-    /// Shows what a command of the user printed, and keeps it for the next message.
-    pub(crate) fn ran(&mut self, command: &str, ended: &str, output: &str) {
-        self.transcript.line(
-            &Line::new("! ", Face::BOLD)
-                .and(summary_of(command), Face::BOLD)
-                .and(format!(" {ended}"), Face::DIM),
-        );
-        let lines: Vec<&str> = output.lines().collect();
-        let first = lines.len().saturating_sub(SHOWN_OUTPUT);
-        let shown = lines.get(first..).unwrap_or_default().iter();
-        let shown: Vec<Line> = shown.map(|line| Line::new(expand_tabs(&sanitize(line)), Face::DIM)).collect();
-        if first > 0 {
-            let more = plural(first as u64, "more line");
-            self.transcript.below([Line::new(format!("… {more} before"), Face::DIM)]);
-        }
-        self.transcript.below(shown);
-        self.outputs.push(format!("I ran `{command}` ({ended}):\n\n```\n{}\n```\n\n", output.trim_end()));
-    }
-
-    /// Returns a message with the outputs of commands that the user has run since the last one.
-    fn with_outputs(&mut self, text: &str) -> String {
-        let outputs: String = self.outputs.drain(..).collect();
-        format!("{outputs}{text}")
+        Some(vec![Effect::Remember(text), Effect::Say(self.said(&said))])
     }
 
     fn follow_up(&mut self) -> Vec<Effect> {
         let is_running = self.is_running;
         let Some(text) = self.take() else { return Vec::new() };
-        let message = self.with_outputs(&text);
-        let said = if is_running { Effect::FollowUp(message) } else { Effect::Say(message) };
+        let said = self.said(&text);
+        let said = if is_running { Effect::FollowUp(said) } else { Effect::Say(said) };
         vec![Effect::Remember(text), said]
     }
 
@@ -565,13 +553,6 @@ impl Conversation {
         };
         Some(Line::new(text, Face::DIM))
     }
-}
-
-/// Returns the first line of a command.
-fn summary_of(command: &str) -> String {
-    let first = command.lines().next().unwrap_or_default();
-    let more = if command.lines().count() > 1 { " …" } else { "" };
-    format!("{}{more}", expand_tabs(&sanitize(first)))
 }
 
 #[cfg(test)]

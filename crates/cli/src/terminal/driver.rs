@@ -1,27 +1,28 @@
 //! Drives a conversation: takes what the terminal and the session send, draws, and does what the user asks for.
 
 mod called;
+mod outbox;
 
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use pintle_agent::{EventKind, Run, Session, SessionError, SessionEvent, SessionHandle, SessionState};
 use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, WalkRequest};
 use pintle_governance::Policy;
-use pintle_llm::ToolList;
+use pintle_llm::{ImageData, ToolList};
 use pintle_tools::gate::Permission;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use self::outbox::Outbox;
 use super::approvals::Decided;
 use super::attention::Attention;
+use super::clipboard;
 use super::conversation::{Conversation, Effect, FRAME};
 use super::device::Device;
 use super::history_file::HistoryFile;
@@ -91,8 +92,10 @@ pub(crate) struct Surroundings<'a> {
 
 /// End of something that was begun.
 enum Done {
-    /// A message was accepted or not.
-    Sent(String, Result<(), SessionError>),
+    /// A message was accepted or not, and these images were not sent with it.
+    Sent { text: String, result: Result<(), SessionError>, left_out: Vec<String> },
+    /// The image on the clipboard, or why there is none.
+    Pasted(Result<ImageData, String>),
     /// A decision was taken, or why not.
     Decided(Result<(), String>),
     /// A command of the user has ended, in this way and with this output.
@@ -113,6 +116,7 @@ type Doing<'a> = Pin<Box<dyn Future<Output = Done> + Send + 'a>>;
 pub(super) struct Driver<'a> {
     session: &'a Session,
     handle: SessionHandle,
+    outbox: Outbox,
     surroundings: Surroundings<'a>,
     conversation: Conversation,
     painter: Painter,
@@ -154,6 +158,7 @@ impl<'a> Driver<'a> {
         Self {
             session,
             handle: session.handle(),
+            outbox: Outbox::new(session.handle(), Arc::clone(&surroundings.tools)),
             conversation,
             painter: Painter::new(screen),
             console: Console::new(),
@@ -197,7 +202,8 @@ impl<'a> Driver<'a> {
             run.detach();
         }
         if let Some(prompt) = prompt {
-            self.say(prompt);
+            let said = self.conversation.said(&prompt);
+            self.say(said);
         }
         self.find_user_commands();
         // The user sees where to type before anything else happens.
@@ -337,14 +343,10 @@ impl<'a> Driver<'a> {
 
     async fn perform(&mut self, effect: Effect, device: &mut Device) -> Result<(), Failure> {
         match effect {
-            Effect::Say(text) => self.say(text),
-            Effect::FollowUp(text) => {
-                let (handle, sent) = (self.handle.clone(), text);
-                self.doing.push(Box::pin(async move {
-                    let result = handle.follow_up(sent.clone()).await;
-                    Done::Sent(sent, result)
-                }));
-            }
+            Effect::Say(said) => self.say(said),
+            Effect::FollowUp(said) => self.follow_up(said),
+            Effect::TakeDropped { paths, paste } => self.take_dropped(&paths, &paste).await,
+            Effect::TakeClipboard => self.take_clipboard(),
             Effect::Interrupt => {
                 // Fails only if the session has ended.
                 let _ = self.handle.interrupt();
@@ -384,15 +386,6 @@ impl<'a> Driver<'a> {
             // Once is enough.
             self.surroundings.history = None;
         }
-    }
-
-    /// Says something: to a turn that is under way, or as the beginning of one.
-    fn say(&mut self, text: String) {
-        let handle = self.handle.clone();
-        self.doing.push(Box::pin(async move {
-            let result = handle.say(text.clone()).await;
-            Done::Sent(text, result)
-        }));
     }
 
     fn find_user_commands(&mut self) {
@@ -472,11 +465,18 @@ impl<'a> Driver<'a> {
 
     fn done(&mut self, done: Done) {
         match done {
-            Done::Sent(_, Ok(())) | Done::Decided(Ok(())) => {}
-            Done::Sent(text, Err(error)) => {
+            Done::Decided(Ok(())) => {}
+            Done::Sent { result: Ok(()), left_out, .. } => {
+                for problem in left_out {
+                    self.conversation.note("image", &problem);
+                }
+            }
+            Done::Sent { text, result: Err(error), .. } => {
                 self.conversation.restore(&text);
                 self.conversation.hint(format!("not sent: {error}"), self.began.elapsed());
             }
+            Done::Pasted(Ok(image)) => self.conversation.attach(None, image),
+            Done::Pasted(Err(problem)) => self.conversation.hint(problem, self.began.elapsed()),
             Done::Decided(Err(problem)) => self.conversation.note("approval", &problem),
             Done::Ran { command, ended, output } => self.conversation.ran(&command, &ended, &output),
             Done::Listed(files) => self.conversation.set_files(files),
@@ -568,7 +568,7 @@ impl<'a> Driver<'a> {
         let (lines, region) = self.conversation.frame(self.began.elapsed());
         let mut output = self.painter.paint(&lines, &region);
         if let Some(text) = self.clipboard.take() {
-            output.push_str(&clipboard(&text));
+            output.push_str(&clipboard::put(&text));
         }
         output.push_str(&self.attention.update(self.conversation.doing(), self.began.elapsed()));
         self.console.write(&output).await
@@ -598,11 +598,6 @@ async fn list_files(environment: &dyn ExecutionEnvironment) -> Vec<String> {
     let Ok(found) = environment.walk(&request).await else { return Vec::new() };
     let files = found.entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
     files.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect()
-}
-
-/// Returns the output that has the terminal put a text on the clipboard, where it allows that (OSC 52).
-fn clipboard(text: &str) -> String {
-    format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text))
 }
 
 /// Waits for Ctrl+C, if it arrives as a signal.

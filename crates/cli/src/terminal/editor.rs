@@ -1,7 +1,7 @@
 //! Editor for the input: text of several lines, moved in by characters as people see them.
 //!
 //! Large pastes are folded: they take the place of one character, are deleted as one, and are unfolded when the input is
-//! taken.
+//! taken. So are the names of images.
 
 mod buffer;
 mod layout;
@@ -135,6 +135,17 @@ impl Editor {
         } else {
             buffer::elements(text)
         };
+        self.replace(self.cursor, self.cursor, elements);
+    }
+
+    /// Inserts text that is shown as a label, such as that of an image. Blanks set it apart from what is around it.
+    pub(crate) fn insert_labelled(&mut self, text: &str, label: String) {
+        self.remember(LastEdit::Other);
+        let before = self.elements.get(..self.cursor).unwrap_or_default().last();
+        let gap = if before.is_none_or(Element::is_blank) { "" } else { " " };
+        let mut elements = buffer::elements(gap);
+        elements.push(Element::labelled(text, label));
+        elements.extend(buffer::elements(" "));
         self.replace(self.cursor, self.cursor, elements);
     }
 

@@ -2,6 +2,7 @@
 
 mod commands;
 mod demo;
+mod images;
 mod sessions;
 mod tmux;
 

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::content_kind::{ContentKind, SAMPLE};
+use super::image::MAX_IMAGE;
 use super::notebook::{self, MAX_NOTEBOOK};
 use super::path::unreadable;
 use crate::context::ToolContext;
@@ -23,9 +24,6 @@ const DEFAULT_LIMIT: usize = 2000;
 
 /// The most characters that the model reads of a line, unless the line is read alone.
 const MAX_LINE: usize = 2000;
-
-/// The largest image in bytes. In base64 it has 5 MB, which every provider accepts.
-const MAX_IMAGE: u64 = 3_750_000;
 
 stateless_tool! {
     /// Reads a file (loop specification, section 3.3).

@@ -71,8 +71,8 @@ impl Conversation {
             self.hint("add to: project or user? Any other line adds to neither", now);
         }
         for effect in &effects {
-            if let (Effect::Say(text), Some(plain)) = (effect, &mut self.plain) {
-                plain.said.push(text.clone());
+            if let (Effect::Say(said), Some(plain)) = (effect, &mut self.plain) {
+                plain.said.push(said.text.clone());
             }
         }
         effects

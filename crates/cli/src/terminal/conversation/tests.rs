@@ -4,6 +4,7 @@ mod rendering;
 
 use std::num::NonZero;
 
+use pintle_llm::ImageData;
 use pintle_tools::Effect as ToolEffect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,6 +22,18 @@ struct Harness {
     screen: vt100::Parser,
     now: Duration,
     effects: Vec<Effect>,
+}
+
+/// Returns the text that is said, with the images of which the driver knows nothing but the name in brackets.
+fn said(Said { text, images, .. }: &Said) -> String {
+    let names: String = images
+        .iter()
+        .map(|image| match &image.pasted {
+            Some(_) => format!(" {}", image.name),
+            None => format!(" [{}]", image.name),
+        })
+        .collect();
+    format!("{text:?}{names}")
 }
 
 impl Harness {
@@ -74,7 +87,16 @@ impl Harness {
     fn done(&mut self) -> String {
         let effects = std::mem::take(&mut self.effects);
         let shown = effects.iter().filter(|effect| !matches!(effect, Effect::Remember(_)));
-        shown.map(|effect| format!("{effect:?}")).collect::<Vec<_>>().join(", ")
+        let written = shown.map(|effect| {
+            if let Effect::Say(said) = effect {
+                format!("Say({})", self::said(said))
+            } else if let Effect::FollowUp(said) = effect {
+                format!("FollowUp({})", self::said(said))
+            } else {
+                format!("{effect:?}")
+            }
+        });
+        written.collect::<Vec<_>>().join(", ")
     }
 
     /// Draws, and returns the rows of the screen without the blank ones at the end.
@@ -108,6 +130,36 @@ fn request(call_id: &str, command: &str) -> Arc<ApprovalRequest> {
     request.reason = "mode ask".into();
     request.suggested_rules = vec![format!("shell({command})")];
     Arc::new(request)
+}
+
+#[test]
+fn images_are_named_by_labels_and_go_with_the_message() {
+    let mut harness = Harness::new();
+    harness.types("why is\x1b[200~'/mnt/ada/My shots/login.png'\x1b[201~");
+    assert_eq!(
+        harness.done(),
+        r#"TakeDropped { paths: ["/mnt/ada/My shots/login.png"], paste: "'/mnt/ada/My shots/login.png'" }"#
+    );
+    let path = "/mnt/ada/My shots/login.png";
+    harness.conversation.attach(Some(path), ImageData::data(vec![0; 81_400], "image/png"));
+    harness.types("cut off?");
+    let shown = harness.shown();
+    assert!(shown.contains("› why is [image login.png, 82 KB] cut off?"), "{shown}");
+    let message = r#"Say("why is @\"/mnt/ada/My shots/login.png\" cut off?" /mnt/ada/My shots/login.png)"#;
+    assert_eq!(harness.types("\r").done(), message);
+    harness.types("\x1b[A");
+    assert_eq!(harness.types("\r").done(), message, "an input of before has its image again");
+
+    assert_eq!(harness.types("\x16").done(), "TakeClipboard");
+    harness.conversation.attach(None, ImageData::data(vec![0; 2], "image/png"));
+    assert_eq!(harness.types("and @docs/flow.png").done(), "ListFiles");
+    assert_eq!(
+        harness.types("\r").done(),
+        r#"Say("@pasted-1.png and @docs/flow.png" pasted-1.png [docs/flow.png])"#
+    );
+    harness.conversation.attach(None, ImageData::data(vec![0; 2], "image/png"));
+    harness.types("\x7f\x7fno image\r");
+    assert_eq!(harness.done(), r#"Say("no image")"#, "it is deleted like a character");
 }
 
 #[test]

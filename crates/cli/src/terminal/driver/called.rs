@@ -11,16 +11,19 @@ use self::settings::login;
 use super::{Done, Driver};
 use crate::render::{Face, Line, sanitize};
 use crate::terminal::commands::{COMMANDS, Called, Command};
+use crate::terminal::images::Said;
 use crate::terminal::next::Next;
 use crate::{instructions, process_env};
 
 /// Keys and what they do.
-const KEYS: [(&str, &str); 16] = [
+const KEYS: [(&str, &str); 18] = [
     ("Enter", "send; while a turn runs, steer it"),
     ("Tab, Alt+Enter", "queue for the end of the turn"),
     ("Esc", "interrupt the turn; what was said stays"),
     ("Ctrl+J, Shift+Enter", "begin another line"),
     ("Up, Down, Ctrl+R", "inputs of before, one by one or searched"),
+    ("@FILE", "name a file; an image goes with the message"),
+    ("Ctrl+V", "paste the image on the clipboard; files that are dropped are taken as well"),
     ("!COMMAND", "run a command; the model sees it with your next message"),
     ("# LINE", "add a line to a file of instructions"),
     ("Ctrl+A, Ctrl+E, Alt+B, Alt+F", "move by lines and words"),
@@ -35,9 +38,10 @@ const KEYS: [(&str, &str); 16] = [
 ];
 
 /// Lines of a conversation in lines, and what they do.
-const LINES: [(&str, &str); 6] = [
+const LINES: [(&str, &str); 7] = [
     ("any line", "send it; while a turn runs, steer it"),
     ("a line that ends with \\", "is continued by the next one"),
+    ("@FILE", "name a file; an image goes with the message"),
     ("!COMMAND", "run a command; the model sees it with your next message"),
     ("yes, session, no, no WORDS", "decide on a call that waits"),
     ("Ctrl+C", "interrupt the turn; twice, leave"),
@@ -71,7 +75,7 @@ impl Driver<'_> {
             Command::Fork => self.fork(arguments),
             Command::Help => Ok(help(self.conversation.is_plain())),
             Command::Init => {
-                self.say(INIT.to_owned());
+                self.say(Said::text(INIT));
                 Ok(Vec::new())
             }
             Command::Jobs => Ok(self.jobs()),
@@ -159,20 +163,19 @@ impl Driver<'_> {
 
     /// Has a plan made: nothing changes until the user has accepted it.
     fn plan(&mut self, task: &str) {
-        let policy = self.surroundings.policy.clone();
-        let handle = self.handle.clone();
-        let task = task.to_owned();
+        let (policy, outbox, blind) =
+            (self.surroundings.policy.clone(), self.outbox.clone(), self.blind_model());
+        let task = (!task.is_empty())
+            .then(|| Said { instruction: Some(PLAN_FIRST), ..self.conversation.said(task) });
         self.doing.push(Box::pin(async move {
             let set = policy.set_mode(Mode::Plan).await;
             if let Err(error) = set {
                 return Done::Called(Err(error.to_string()));
             }
-            if task.is_empty() {
-                return Done::Called(Ok(vec![labelled("mode", "plan: say what to plan")]));
+            match task {
+                Some(task) => outbox.say(task, blind).await,
+                None => Done::Called(Ok(vec![labelled("mode", "plan: say what to plan")])),
             }
-            let asked = format!("{task}\n\n{PLAN_FIRST}");
-            let result = handle.say(asked).await;
-            Done::Sent(task, result)
         }));
     }
 

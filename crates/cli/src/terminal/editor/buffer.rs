@@ -3,11 +3,11 @@
 use super::graphemes;
 use crate::render::{escape_hidden, plural, width};
 
-/// Character, or a paste that is folded.
+/// Character, or text that is folded: a paste, or the name of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Element {
     text: String,
-    /// Label shown instead, if it is a paste.
+    /// Label shown instead, if it is folded.
     label: Option<String>,
 }
 
@@ -16,7 +16,12 @@ impl Element {
     pub(super) fn fold(text: &str) -> Self {
         let lines = text.lines().count();
         let size = if lines > 1 { plural(lines as u64, "line") } else { plural(text.len() as u64, "byte") };
-        Self { text: text.to_owned(), label: Some(format!("[pasted {size}]")) }
+        Self::labelled(text, format!("[pasted {size}]"))
+    }
+
+    /// Folds a text under this label.
+    pub(super) fn labelled(text: &str, label: String) -> Self {
+        Self { text: text.to_owned(), label: Some(label) }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -25,6 +30,10 @@ impl Element {
 
     pub(super) fn is_fold(&self) -> bool {
         self.label.is_some()
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        !self.is_fold() && self.text.trim().is_empty()
     }
 
     pub(super) fn is_line_end(&self) -> bool {
