@@ -117,6 +117,11 @@ impl Terminal {
         self.wait_for(text, |screen| screen.contains(text))
     }
 
+    /// Looks at the screen as it is now, with colours.
+    pub(crate) fn with_screen<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.screen.shown.lock().unwrap().0.screen())
+    }
+
     /// Returns the number of the process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
