@@ -190,8 +190,13 @@ impl Approvals {
     }
 
     /// Returns the rows about the call that is shown, in at most `height` rows if it can be said in so few, and where the
-    /// cursor is.
-    pub(crate) fn rows(&self, columns: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+    /// cursor is. Of details that take more than `most` rows, so many are shown: as a whole they are [above](long_details).
+    pub(crate) fn rows(
+        &self,
+        columns: usize,
+        height: usize,
+        most: usize,
+    ) -> (Vec<Line>, Option<(usize, usize)>) {
         let Some(request) = self.shown() else { return (Vec::new(), None) };
         // Keys come first: where there is little room, the details were printed above.
         let (mut keys, cursor) = self.keys(request, columns);
@@ -199,7 +204,9 @@ impl Approvals {
         let mut rows = head(request, self.selected, self.pending.len(), columns);
         rows.truncate(height - keys.len());
         let room = height - keys.len() - rows.len();
-        rows.extend(fold(details(request, columns), room).into_iter().take(room));
+        let details = details(request, columns);
+        let shown = if details.len() > most { room.min(most) } else { room };
+        rows.extend(fold(details, shown).into_iter().take(room));
         let cursor = cursor.map(|(row, column)| (rows.len() + row, column));
         rows.extend(keys);
         (rows, cursor)

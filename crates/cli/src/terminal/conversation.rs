@@ -28,9 +28,6 @@ use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, plural
 /// How long a hint is shown, and a first Ctrl+C counts.
 const HINT_TIME: Duration = Duration::from_secs(3);
 
-/// Rows of a window below which the region may have no room for the details of a call.
-const LOW: usize = 20;
-
 /// Between two drawings of streamed text.
 pub(crate) const FRAME: Duration = Duration::from_millis(33);
 
@@ -193,8 +190,7 @@ impl Conversation {
         }
         for request in new {
             let columns = region::columns(self.size);
-            let most = if self.size.rows < LOW { 0 } else { self.size.rows / 4 };
-            if let Some(rows) = approvals::long_details(&request, columns, most) {
+            if let Some(rows) = approvals::long_details(&request, columns, region::most_details(self.size)) {
                 self.transcript.rows(rows);
             }
         }

@@ -12,6 +12,9 @@ const PROMPT: &str = "› ";
 /// Shown where nothing is written.
 const PLACEHOLDER: &str = "say what to do · /help lists keys and commands";
 
+/// Rows of a window below which the region may have no room for the details of a call.
+const LOW: usize = 20;
+
 /// Narrowest window in which there is a region.
 const MIN_COLUMNS: usize = 8;
 
@@ -26,6 +29,11 @@ pub(super) fn columns(size: TerminalSize) -> usize {
 /// Returns the width of the editor. The cursor may be behind a full row.
 pub(super) fn editor_columns(size: TerminalSize) -> usize {
     columns(size).saturating_sub(PROMPT.chars().count() + 1).max(1)
+}
+
+/// Returns how many rows the details of a call may take in the region.
+pub(super) fn most_details(size: TerminalSize) -> usize {
+    if size.rows < LOW { 0 } else { size.rows / 4 }
 }
 
 impl Conversation {
@@ -50,7 +58,7 @@ impl Conversation {
         let room = room - editor.len();
         let menu = self.menu.as_ref().map(|menu| menu.rows(room)).unwrap_or_default();
         let room = room - menu.len();
-        let (approvals, approval_cursor) = self.approvals.rows(columns, room);
+        let (approvals, approval_cursor) = self.approvals.rows(columns, room, most_details(size));
         let approvals: Vec<Line> = approvals.into_iter().take(room).collect();
         let mut rows = self.activity_rows(now, room - approvals.len());
         let cursor = match (is_deciding, approval_cursor) {
