@@ -12,6 +12,9 @@ const ENTER: &str = "\x1b[?2004h\x1b[>1u\x1b[>4;1m";
 /// Switches these off again, and shows the cursor.
 const LEAVE: &str = "\x1b[>4;0m\x1b[<1u\x1b[?2004l\x1b[?25h\x1b[0m";
 
+/// Takes back one report of modified keys, as kitty does it: they are counted.
+const POP_KEYS: &str = "\x1b[<1u";
+
 /// Enters and leaves the other screen of the terminal.
 const OTHER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
 const FIRST_SCREEN: &str = "\x1b[?1049l\x1b[?25h";
@@ -26,6 +29,9 @@ static SAVES_TITLE: AtomicBool = AtomicBool::new(false);
 /// Whether the other screen is shown.
 static IS_OTHER_SHOWN: AtomicBool = AtomicBool::new(false);
 
+/// Whether a panic has restored the modes of before. Others than the one that ends the process are caught.
+static IS_LEFT_BY_PANIC: AtomicBool = AtomicBool::new(false);
+
 /// Modes of the terminal before, while it is in others.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
@@ -36,10 +42,7 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// The error of the terminal, or that there is none.
 pub(crate) fn enter() -> io::Result<()> {
     let before = tcgetattr(io::stdin())?;
-    let mut raw = before.clone();
-    raw.make_raw();
-    // Output of other code, such as a panic, stays readable.
-    raw.output_modes |= before.output_modes & (OutputModes::OPOST | OutputModes::ONLCR);
+    let raw = raw(&before);
     *lock() = Some(before);
     tcsetattr(io::stdin(), OptionalActions::Flush, &raw)?;
     if SAVES_TITLE.load(Ordering::Relaxed) {
@@ -47,6 +50,32 @@ pub(crate) fn enter() -> io::Result<()> {
     }
     write(ENTER);
     Ok(())
+}
+
+/// Enters the modes again: while the process was stopped, the shell has set others. What was typed since is kept.
+///
+/// # Errors
+///
+/// As [`enter`].
+pub(crate) fn enter_again() -> io::Result<()> {
+    let Some(before) = lock().clone() else { return enter() };
+    tcsetattr(io::stdin(), OptionalActions::Now, &raw(&before))?;
+    write(POP_KEYS);
+    write(ENTER);
+    if IS_OTHER_SHOWN.load(Ordering::Relaxed) {
+        write(OTHER_SCREEN);
+    }
+    Ok(())
+}
+
+/// Returns whether the terminal is in the modes of a conversation.
+pub(crate) fn are_entered() -> bool {
+    lock().is_some()
+}
+
+/// Returns whether a panic has restored the modes of before, and forgets that.
+pub(crate) fn were_left_by_panic() -> bool {
+    IS_LEFT_BY_PANIC.swap(false, Ordering::Relaxed)
 }
 
 /// Saves the title of the window when the modes are entered from now on, and restores it afterwards.
@@ -79,9 +108,19 @@ pub(crate) fn restore() {
 pub(crate) fn restore_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
+        IS_LEFT_BY_PANIC.store(are_entered(), Ordering::Relaxed);
         restore();
         report(info);
     }));
+}
+
+/// Returns the modes of a conversation, given those of before.
+fn raw(before: &Termios) -> Termios {
+    let mut raw = before.clone();
+    raw.make_raw();
+    // Output of other code, such as a panic, stays readable.
+    raw.output_modes |= before.output_modes & (OutputModes::OPOST | OutputModes::ONLCR);
+    raw
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Option<Termios>> {

@@ -1,6 +1,7 @@
 //! Drives a conversation: takes what the terminal and the session send, draws, and does what the user asks for.
 
 mod called;
+mod stopped;
 
 use std::path::Path;
 use std::pin::Pin;
@@ -23,7 +24,7 @@ use tokio::time::Instant;
 use super::approvals::Decided;
 use super::attention::Attention;
 use super::conversation::{Conversation, Effect, FRAME};
-use super::device::Device;
+use super::device::{Device, Sent};
 use super::history_file::HistoryFile;
 use super::keys::{Decoder, ESCAPE_DELAY};
 use super::lines::LineReader;
@@ -140,6 +141,8 @@ pub(super) struct Driver<'a> {
     /// Text for the clipboard, with the next drawing.
     clipboard: Option<String>,
     attention: Attention,
+    /// When the terminal was taken back last.
+    came_back: Option<Instant>,
 }
 
 impl<'a> Driver<'a> {
@@ -172,6 +175,7 @@ impl<'a> Driver<'a> {
             pager: None,
             clipboard: None,
             attention,
+            came_back: None,
         }
     }
 
@@ -224,7 +228,9 @@ impl<'a> Driver<'a> {
                     self.draw().await?;
                 }
                 piece = device.next() => match piece {
-                    Some(piece) => self.typed(&piece, device).await?,
+                    Some(Sent::Bytes(piece)) => self.typed(&piece, device).await?,
+                    Some(Sent::Stop) => self.stop(device).await?,
+                    Some(Sent::Continued(at)) => self.continued(at).await?,
                     None => break,
                 },
                 () = at(self.escape_at) => self.flush_keys(device).await?,
@@ -427,8 +433,7 @@ impl<'a> Driver<'a> {
             Ok(edited) => self.conversation.set_text(&edited),
             Err(failure) => self.conversation.hint(failure.message(), self.began.elapsed()),
         }
-        self.painter.forget();
-        self.resize().await
+        self.come_back().await
     }
 
     /// Runs a command of the user where the tools work.
@@ -455,19 +460,6 @@ impl<'a> Driver<'a> {
     fn decide(&mut self, decided: Decided) {
         let (handle, policy) = (self.handle.clone(), self.surroundings.policy.clone());
         self.doing.push(Box::pin(async move { Done::Decided(decide(&handle, &policy, decided).await) }));
-    }
-
-    /// Stops this process until the shell continues it.
-    async fn stop(&mut self, device: &mut Device) -> Result<(), Failure> {
-        let erased = self.painter.erase();
-        self.console.write(&erased).await?;
-        device.suspend(|| {
-            // The whole job stops, as it would without raw mode. Fails only for an invalid signal.
-            let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
-        })?;
-        self.painter.forget();
-        self.attention.forget();
-        self.resize().await
     }
 
     fn done(&mut self, done: Done) {
@@ -560,6 +552,7 @@ impl<'a> Driver<'a> {
 
     async fn draw(&mut self) -> Result<(), Failure> {
         self.draws_at = None;
+        self.survive_panic()?;
         if let Some(pager) = &self.pager {
             let rows: Vec<String> =
                 pager.shown().iter().map(|row| row.to_terminal(self.painter.depth())).collect();
