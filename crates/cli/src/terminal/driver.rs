@@ -1,6 +1,7 @@
 //! Drives a conversation: takes what the terminal and the session send, draws, and does what the user asks for.
 
 mod called;
+mod pasted;
 mod stopped;
 
 use std::path::Path;
@@ -141,6 +142,8 @@ pub(super) struct Driver<'a> {
     /// Text for the clipboard, with the next drawing.
     clipboard: Option<String>,
     attention: Attention,
+    /// Newest piece of a paste that has not ended, and whether the user was told.
+    paste: Option<(Instant, bool)>,
     /// When the terminal was taken back last.
     came_back: Option<Instant>,
 }
@@ -175,6 +178,7 @@ impl<'a> Driver<'a> {
             pager: None,
             clipboard: None,
             attention,
+            paste: None,
             came_back: None,
         }
     }
@@ -234,6 +238,7 @@ impl<'a> Driver<'a> {
                     None => break,
                 },
                 () = at(self.escape_at) => self.flush_keys(device).await?,
+                () = at(self.paste_hint_at()) => self.hint_at_paste(),
                 _ = resized.recv() => self.resize().await?,
                 () = at(draw) => self.draw().await?,
                 Some(done) = self.doing.next(), if !self.doing.is_empty() => self.done(done),
@@ -290,7 +295,7 @@ impl<'a> Driver<'a> {
             let lines = self.lines.push(piece);
             return self.take_lines(lines, device).await;
         }
-        let inputs = self.decoder.push(piece);
+        let inputs = self.decode(piece);
         self.escape_at = self.decoder.is_within_sequence().then(|| Instant::now() + ESCAPE_DELAY);
         self.take_inputs(inputs, device).await
     }

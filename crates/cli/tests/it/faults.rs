@@ -1,5 +1,7 @@
 //! Faults of what surrounds a conversation, and bad input, on a real pseudo-terminal.
 
+mod output;
+mod pasted;
 mod signals;
 mod window;
 
@@ -48,4 +50,11 @@ fn goes_on(harness: &Harness, said: &str, answer: &str) {
     terminal.type_keys("go on\r");
     terminal.wait_for_text(answer);
     leave(terminal);
+}
+
+/// Returns the most memory that the conversation has had, in KiB.
+fn peak_memory(terminal: &Terminal) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", terminal.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel says it");
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -1,12 +1,15 @@
 //! Elements of a text: grapheme clusters, and pastes that are folded.
 
+use std::sync::Arc;
+
 use super::graphemes;
 use crate::render::{escape_hidden, plural, width};
 
 /// Character, or a paste that is folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Element {
-    text: String,
+    /// Shared with the states that can be undone.
+    text: Arc<str>,
     /// Label shown instead, if it is a paste.
     label: Option<String>,
 }
@@ -16,7 +19,7 @@ impl Element {
     pub(super) fn fold(text: &str) -> Self {
         let lines = text.lines().count();
         let size = if lines > 1 { plural(lines as u64, "line") } else { plural(text.len() as u64, "byte") };
-        Self { text: text.to_owned(), label: Some(format!("[pasted {size}]")) }
+        Self { text: text.into(), label: Some(format!("[pasted {size}]")) }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -28,7 +31,7 @@ impl Element {
     }
 
     pub(super) fn is_line_end(&self) -> bool {
-        !self.is_fold() && matches!(self.text.as_str(), "\n" | "\r\n")
+        !self.is_fold() && matches!(&*self.text, "\n" | "\r\n")
     }
 
     pub(super) fn is_word(&self) -> bool {
@@ -38,7 +41,7 @@ impl Element {
     /// Returns what is shown at a column.
     pub(super) fn shown(&self, column: usize) -> String {
         const TAB: usize = 8;
-        match (&self.label, self.text.as_str()) {
+        match (&self.label, &*self.text) {
             (Some(label), _) => label.clone(),
             (None, "\t") => " ".repeat(TAB - column % TAB),
             (None, text) => match escape_hidden(text) {
@@ -52,5 +55,5 @@ impl Element {
 
 /// Returns the elements of a text without pastes.
 pub(super) fn elements(text: &str) -> Vec<Element> {
-    graphemes(text).map(|text| Element { text: text.to_owned(), label: None }).collect()
+    graphemes(text).map(|text| Element { text: text.into(), label: None }).collect()
 }
