@@ -2,7 +2,8 @@
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
 
@@ -18,6 +19,9 @@ const POP_KEYS: &str = "\x1b[<1u";
 /// Enters and leaves the other screen of the terminal.
 const OTHER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
 const FIRST_SCREEN: &str = "\x1b[?1049l\x1b[?25h";
+
+/// How long a terminal may take to accept the last output of a process that ends.
+pub(crate) const HANG_TIME: Duration = Duration::from_secs(1);
 
 /// Saves the title of the window, and restores it.
 const SAVE_TITLE: &str = "\x1b[22;0t";
@@ -91,17 +95,24 @@ pub(crate) fn show_other_screen(shown: bool) -> &'static str {
 
 /// Restores the modes that the terminal had before, if it is in others. Also for panics and signals.
 pub(crate) fn restore() {
-    if let Some(before) = lock().take() {
-        if IS_OTHER_SHOWN.load(Ordering::Relaxed) {
-            write(show_other_screen(false));
-        }
-        if SAVES_TITLE.load(Ordering::Relaxed) {
-            write(RESTORE_TITLE);
-        }
-        write(LEAVE);
-        // Fails only if the terminal is gone.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+    let Some(before) = lock().take() else { return };
+    // Fails only if the terminal is gone.
+    let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+    let mut last = String::new();
+    if IS_OTHER_SHOWN.load(Ordering::Relaxed) {
+        last.push_str(show_other_screen(false));
     }
+    if SAVES_TITLE.load(Ordering::Relaxed) {
+        last.push_str(RESTORE_TITLE);
+    }
+    last.push_str(LEAVE);
+    // What is written before it may wait for a terminal that hangs.
+    let (sender, written) = mpsc::channel();
+    std::thread::spawn(move || {
+        write(&last);
+        let _ = sender.send(());
+    });
+    let _ = written.recv_timeout(HANG_TIME);
 }
 
 /// Restores the terminal before a panic is reported, from now on.
@@ -131,4 +142,73 @@ fn write(text: &str) {
     let mut stdout = io::stdout().lock();
     // If the terminal is gone, the next read fails as well.
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
+    use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+
+    use super::*;
+
+    /// Set in the process that panics, which is this test again.
+    const CHILD: &str = "PINTLE_TEST_PANICS";
+
+    const NAME: &str = "console::modes::tests::a_panic_leaves_the_terminal_as_it_was";
+
+    fn read_until(terminal: &mut File, text: &str) -> String {
+        let mut output = Vec::new();
+        let mut piece = [0; 4096];
+        // Once the process is gone, reading fails.
+        while let Ok(length @ 1..) = terminal.read(&mut piece) {
+            output.extend_from_slice(piece.get(..length).unwrap_or_default());
+            if !text.is_empty() && String::from_utf8_lossy(&output).contains(text) {
+                break;
+            }
+        }
+        String::from_utf8_lossy(&output).into_owned()
+    }
+
+    fn flags(terminal: &File) -> String {
+        let Termios { input_modes, output_modes, local_modes, .. } = tcgetattr(terminal).unwrap();
+        format!("{input_modes:?} {output_modes:?} {local_modes:?}")
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the process that panics is another one")]
+    fn a_panic_leaves_the_terminal_as_it_was() {
+        if std::env::var_os(CHILD).is_some() {
+            restore_on_panic();
+            enter().unwrap();
+            write(show_other_screen(true));
+            write("entered");
+            io::stdin().read_exact(&mut [0]).unwrap();
+            panic!("something broke");
+        }
+        let options = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let terminal = openpt(options).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let other_end = || Stdio::from(ioctl_tiocgptpeer(&terminal, options).unwrap());
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", NAME, "--nocapture"]).env(CHILD, "1");
+        command.stdin(other_end()).stdout(other_end()).stderr(other_end());
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut terminal = File::from(terminal);
+        let before = flags(&terminal);
+        let entered = read_until(&mut terminal, "entered");
+        assert!(entered.contains(ENTER), "{entered:?}");
+        assert_ne!(flags(&terminal), before);
+        terminal.write_all(b"x").unwrap();
+        let output = read_until(&mut terminal, "");
+        assert!(!child.wait().unwrap().success(), "{output:?}");
+        let (left, report) = output.split_once(LEAVE).expect(&output);
+        assert!(left.contains(FIRST_SCREEN), "{output:?}");
+        assert!(report.contains("something broke\r\n"), "{output:?}");
+        assert_eq!(flags(&terminal), before);
+    }
 }

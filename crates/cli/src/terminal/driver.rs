@@ -18,7 +18,7 @@ use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, WalkRequest};
 use pintle_governance::Policy;
 use pintle_llm::ToolList;
 use pintle_tools::gate::Permission;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ use super::painter::{Painter, Screen};
 use super::user_commands::{UserCommand, discover};
 use super::whole::whole;
 use crate::args::ConversationArgs;
-use crate::console::{self, Console};
+use crate::console::{self, Console, modes};
 use crate::cost::CostTracker;
 use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
@@ -210,6 +210,31 @@ impl<'a> Driver<'a> {
         self.find_user_commands();
         // The user sees where to type before anything else happens.
         self.draw().await?;
+        {
+            // Also while the terminal takes no output.
+            let conversing = self.converse(device, &mut signals, &mut resized, &mut events);
+            tokio::select! {
+                biased;
+                () = interrupts.first_signal() => {}
+                ended = conversing => ended?,
+            }
+        }
+        // From now on another one ends the process.
+        drop(signals);
+        self.leave(&mut events, interrupts).await?;
+        // It has been shown.
+        let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
+        let next = self.next.take().unwrap_or(Next::Leave);
+        failure.map_or(Ok(next), |failure| Err(Failure::silent(failure.exit())))
+    }
+
+    async fn converse(
+        &mut self,
+        device: &mut Device,
+        signals: &mut Option<mpsc::UnboundedReceiver<()>>,
+        resized: &mut Signal,
+        events: &mut pintle_agent::TreeEvents,
+    ) -> Result<(), Failure> {
         while self.next.is_none() {
             let has_unread = !device.unread.is_empty() || !device.unread_lines.is_empty();
             if has_unread && !self.is_finding {
@@ -224,8 +249,7 @@ impl<'a> Driver<'a> {
             let draw = self.draws_at.into_iter().chain(changes).min();
             tokio::select! {
                 biased;
-                () = interrupts.first_signal() => break,
-                () = interrupted(&mut signals) => {
+                () = interrupted(signals) => {
                     for effect in self.conversation.interrupt_or_leave(self.began.elapsed()) {
                         self.perform(effect, device).await?;
                     }
@@ -258,17 +282,15 @@ impl<'a> Driver<'a> {
                 },
             }
         }
-        // From now on another one ends the process.
-        drop(signals);
-        self.leave(&mut events).await?;
-        // It has been shown.
-        let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
-        let next = self.next.take().unwrap_or(Next::Leave);
-        failure.map_or(Ok(next), |failure| Err(Failure::silent(failure.exit())))
+        Ok(())
     }
 
     /// Interrupts what is under way, and erases the region.
-    async fn leave(&mut self, events: &mut pintle_agent::TreeEvents) -> Result<(), Failure> {
+    async fn leave(
+        &mut self,
+        events: &mut pintle_agent::TreeEvents,
+        interrupts: &Interrupts,
+    ) -> Result<(), Failure> {
         if self.pager.is_some() {
             self.close_pager().await?;
         }
@@ -286,7 +308,12 @@ impl<'a> Driver<'a> {
         }
         let (lines, _) = self.conversation.frame(self.began.elapsed());
         let last = self.painter.paint(&lines, &super::painter::Region::default()) + &self.painter.erase();
-        self.console.write(&last).await
+        let written = self.console.write(&last);
+        if interrupts.is_interrupted() {
+            // A terminal that hangs is no reason to stay.
+            return tokio::time::timeout(modes::HANG_TIME, written).await.unwrap_or(Ok(()));
+        }
+        written.await
     }
 
     async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
@@ -380,7 +407,7 @@ impl<'a> Driver<'a> {
                 let size = console::size();
                 let columns = size.columns.saturating_sub(1).max(1);
                 self.pager = Some(Pager::new(whole(&self.session.history(), columns), size));
-                self.console.write(console::modes::show_other_screen(true)).await?;
+                self.console.write(modes::show_other_screen(true)).await?;
             }
             Effect::Leave => self.next = Some(Next::Leave),
         }
@@ -535,7 +562,7 @@ impl<'a> Driver<'a> {
     /// Goes back to the conversation, which may have another size by now.
     async fn close_pager(&mut self) -> Result<(), Failure> {
         self.pager = None;
-        self.console.write(console::modes::show_other_screen(false)).await?;
+        self.console.write(modes::show_other_screen(false)).await?;
         self.resize().await
     }
 

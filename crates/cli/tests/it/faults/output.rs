@@ -28,9 +28,9 @@ fn what_is_typed_while_the_terminal_is_slow_is_not_lost() {
     let harness = Harness::new(Dialect::AnthropicMessages, &turns);
     let mut terminal = begin(&harness, &[]);
     let before = peak_memory(&terminal);
-    terminal.type_keys("go\r");
-    terminal.wait_for_text("line 10 of it");
     terminal.hold(true);
+    terminal.type_keys("go\r");
+    wait_until("the command", || harness.path("began").exists());
     terminal.type_keys("kept while it is slow");
     // The turn goes on without the terminal.
     wait_until("the end of the command", || harness.path("ended").exists());
@@ -56,9 +56,8 @@ fn a_signal_ends_a_conversation_whose_terminal_takes_nothing() {
         format!("[[turn]]\ntext = \"{}\"\n[[turn]]\ntext = \"Second answer.\"\n", lines("- ", 20_000));
     let harness = Harness::new(Dialect::AnthropicMessages, &turns);
     let mut terminal = begin(&harness, &[]);
-    terminal.type_keys("go\r");
-    terminal.wait_for_text("line 10 of it");
     terminal.hold(true);
+    terminal.type_keys("go\r");
     std::thread::sleep(Duration::from_secs(2));
     kill_process(process(&terminal), Signal::TERM).unwrap();
     wait_until("the end of the process", || {
@@ -70,7 +69,10 @@ fn a_signal_ends_a_conversation_whose_terminal_takes_nothing() {
     terminal.hold(false);
     let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(130), "{screen}");
-    goes_on(&harness, "go", "");
+    let mut terminal = begin(&harness, &["--continue"]);
+    terminal.type_keys("go on\r");
+    terminal.wait_for_text("Second answer.");
+    leave(terminal);
 }
 
 fn is_complete(text: &str, start: &str, count: usize) -> Result<(), String> {
@@ -113,10 +115,10 @@ fn each_of_many_lines_of_code_arrives_once() {
 
 #[test]
 fn escape_interrupts_an_answer_without_end() {
-    let turns = format!("[[turn]]\ntext = \"{}\"\n", lines("- ", LINES));
+    let turns = format!("[[turn]]\npause_ms = 50\ntext = \"{}\"\n", lines("- ", LINES));
     let harness = Harness::new(Dialect::AnthropicMessages, &turns);
     let mut terminal = begin(&harness, &["go"]);
-    terminal.wait_for_text("line 10 of it");
+    terminal.wait_for_text(" of it");
     terminal.type_keys("\u{1b}");
     terminal.wait_for_text("[interrupted]");
     let screen = leave(terminal);
