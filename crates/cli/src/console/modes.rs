@@ -2,7 +2,8 @@
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
 
@@ -12,9 +13,15 @@ const ENTER: &str = "\x1b[?2004h\x1b[>1u\x1b[>4;1m";
 /// Switches these off again, and shows the cursor.
 const LEAVE: &str = "\x1b[>4;0m\x1b[<1u\x1b[?2004l\x1b[?25h\x1b[0m";
 
+/// Takes back one report of modified keys, as kitty does it: they are counted.
+const POP_KEYS: &str = "\x1b[<1u";
+
 /// Enters and leaves the other screen of the terminal.
 const OTHER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
 const FIRST_SCREEN: &str = "\x1b[?1049l\x1b[?25h";
+
+/// How long a terminal may take to accept the last output of a process that ends.
+pub(crate) const HANG_TIME: Duration = Duration::from_secs(1);
 
 /// Saves the title of the window, and restores it.
 const SAVE_TITLE: &str = "\x1b[22;0t";
@@ -26,6 +33,9 @@ static SAVES_TITLE: AtomicBool = AtomicBool::new(false);
 /// Whether the other screen is shown.
 static IS_OTHER_SHOWN: AtomicBool = AtomicBool::new(false);
 
+/// Whether a panic has restored the modes of before. Others than the one that ends the process are caught.
+static IS_LEFT_BY_PANIC: AtomicBool = AtomicBool::new(false);
+
 /// Modes of the terminal before, while it is in others.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
@@ -36,10 +46,7 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// The error of the terminal, or that there is none.
 pub(crate) fn enter() -> io::Result<()> {
     let before = tcgetattr(io::stdin())?;
-    let mut raw = before.clone();
-    raw.make_raw();
-    // Output of other code, such as a panic, stays readable.
-    raw.output_modes |= before.output_modes & (OutputModes::OPOST | OutputModes::ONLCR);
+    let raw = raw(&before);
     *lock() = Some(before);
     tcsetattr(io::stdin(), OptionalActions::Flush, &raw)?;
     if SAVES_TITLE.load(Ordering::Relaxed) {
@@ -47,6 +54,32 @@ pub(crate) fn enter() -> io::Result<()> {
     }
     write(ENTER);
     Ok(())
+}
+
+/// Enters the modes again: while the process was stopped, the shell has set others. What was typed since is kept.
+///
+/// # Errors
+///
+/// As [`enter`].
+pub(crate) fn enter_again() -> io::Result<()> {
+    let Some(before) = lock().clone() else { return enter() };
+    tcsetattr(io::stdin(), OptionalActions::Now, &raw(&before))?;
+    write(POP_KEYS);
+    write(ENTER);
+    if IS_OTHER_SHOWN.load(Ordering::Relaxed) {
+        write(OTHER_SCREEN);
+    }
+    Ok(())
+}
+
+/// Returns whether the terminal is in the modes of a conversation.
+pub(crate) fn are_entered() -> bool {
+    lock().is_some()
+}
+
+/// Returns whether a panic has restored the modes of before, and forgets that.
+pub(crate) fn were_left_by_panic() -> bool {
+    IS_LEFT_BY_PANIC.swap(false, Ordering::Relaxed)
 }
 
 /// Saves the title of the window when the modes are entered from now on, and restores it afterwards.
@@ -62,26 +95,43 @@ pub(crate) fn show_other_screen(shown: bool) -> &'static str {
 
 /// Restores the modes that the terminal had before, if it is in others. Also for panics and signals.
 pub(crate) fn restore() {
-    if let Some(before) = lock().take() {
-        if IS_OTHER_SHOWN.load(Ordering::Relaxed) {
-            write(show_other_screen(false));
-        }
-        if SAVES_TITLE.load(Ordering::Relaxed) {
-            write(RESTORE_TITLE);
-        }
-        write(LEAVE);
-        // Fails only if the terminal is gone.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+    let Some(before) = lock().take() else { return };
+    // Fails only if the terminal is gone.
+    let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+    let mut last = String::new();
+    if IS_OTHER_SHOWN.load(Ordering::Relaxed) {
+        last.push_str(show_other_screen(false));
     }
+    if SAVES_TITLE.load(Ordering::Relaxed) {
+        last.push_str(RESTORE_TITLE);
+    }
+    last.push_str(LEAVE);
+    // What is written before it may wait for a terminal that hangs.
+    let (sender, written) = mpsc::channel();
+    std::thread::spawn(move || {
+        write(&last);
+        let _ = sender.send(());
+    });
+    let _ = written.recv_timeout(HANG_TIME);
 }
 
 /// Restores the terminal before a panic is reported, from now on.
 pub(crate) fn restore_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
+        IS_LEFT_BY_PANIC.store(are_entered(), Ordering::Relaxed);
         restore();
         report(info);
     }));
+}
+
+/// Returns the modes of a conversation, given those of before.
+fn raw(before: &Termios) -> Termios {
+    let mut raw = before.clone();
+    raw.make_raw();
+    // Output of other code, such as a panic, stays readable.
+    raw.output_modes |= before.output_modes & (OutputModes::OPOST | OutputModes::ONLCR);
+    raw
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Option<Termios>> {
@@ -92,4 +142,73 @@ fn write(text: &str) {
     let mut stdout = io::stdout().lock();
     // If the terminal is gone, the next read fails as well.
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
+    use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+
+    use super::*;
+
+    /// Set in the process that panics, which is this test again.
+    const CHILD: &str = "PINTLE_TEST_PANICS";
+
+    const NAME: &str = "console::modes::tests::a_panic_leaves_the_terminal_as_it_was";
+
+    fn read_until(terminal: &mut File, text: &str) -> String {
+        let mut output = Vec::new();
+        let mut piece = [0; 4096];
+        // Once the process is gone, reading fails.
+        while let Ok(length @ 1..) = terminal.read(&mut piece) {
+            output.extend_from_slice(piece.get(..length).unwrap_or_default());
+            if !text.is_empty() && String::from_utf8_lossy(&output).contains(text) {
+                break;
+            }
+        }
+        String::from_utf8_lossy(&output).into_owned()
+    }
+
+    fn flags(terminal: &File) -> String {
+        let Termios { input_modes, output_modes, local_modes, .. } = tcgetattr(terminal).unwrap();
+        format!("{input_modes:?} {output_modes:?} {local_modes:?}")
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the process that panics is another one")]
+    fn a_panic_leaves_the_terminal_as_it_was() {
+        if std::env::var_os(CHILD).is_some() {
+            restore_on_panic();
+            enter().unwrap();
+            write(show_other_screen(true));
+            write("entered");
+            io::stdin().read_exact(&mut [0]).unwrap();
+            panic!("something broke");
+        }
+        let options = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let terminal = openpt(options).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let other_end = || Stdio::from(ioctl_tiocgptpeer(&terminal, options).unwrap());
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", NAME, "--nocapture"]).env(CHILD, "1");
+        command.stdin(other_end()).stdout(other_end()).stderr(other_end());
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut terminal = File::from(terminal);
+        let before = flags(&terminal);
+        let entered = read_until(&mut terminal, "entered");
+        assert!(entered.contains(ENTER), "{entered:?}");
+        assert_ne!(flags(&terminal), before);
+        terminal.write_all(b"x").unwrap();
+        let output = read_until(&mut terminal, "");
+        assert!(!child.wait().unwrap().success(), "{output:?}");
+        let (left, report) = output.split_once(LEAVE).expect(&output);
+        assert!(left.contains(FIRST_SCREEN), "{output:?}");
+        assert!(report.contains("something broke\r\n"), "{output:?}");
+        assert_eq!(flags(&terminal), before);
+    }
 }

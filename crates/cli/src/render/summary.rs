@@ -84,7 +84,7 @@ pub(super) fn seconds(seconds: u64) -> String {
 }
 
 /// `12,345`.
-pub(super) fn count(count: u64) -> String {
+pub(crate) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

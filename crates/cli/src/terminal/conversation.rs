@@ -17,13 +17,13 @@ use super::completion::{self, Files, Kind, Menu};
 use super::editor::{Editor, Handled};
 use super::history::History;
 use super::images::{PastedImages, Said, dropped_paths};
-use super::keys::{Input, Key, KeyCode, MAX_PASTE};
+use super::keys::{Input, Key, KeyCode, MAX_PASTE, Paste};
 use super::memory::MemoryFile;
 use super::painter::Region;
 use super::search::{Search, Searched};
 use super::status::Status;
 use super::user_commands::UserCommand;
-use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, plural};
+use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, count, plural};
 
 /// How long a hint is shown, and a first Ctrl+C counts.
 const HINT_TIME: Duration = Duration::from_secs(3);
@@ -263,23 +263,36 @@ impl Conversation {
             Input::Background(_) => Vec::new(),
             Input::Paste(paste) if paste.dropped > 0 => {
                 let size = plural((paste.text.len() + paste.dropped) as u64, "byte");
-                let limit = plural(MAX_PASTE as u64, "byte");
-                let problem =
-                    format!("not pasted: {size} are more than {limit}; save them and name the file");
-                self.hint(problem, now);
+                let limit = count(MAX_PASTE as u64);
+                self.hint(format!("not pasted: {size}, at most {limit}; name a file instead"), now);
                 Vec::new()
             }
-            Input::Paste(paste) => {
-                if self.approvals.is_focused() {
-                    self.approvals.paste(&paste.text);
-                } else if let Some(paths) = dropped_paths(&paste.text) {
-                    return vec![Effect::TakeDropped { paths, paste: paste.text }];
-                } else {
-                    self.paste(&paste.text);
-                }
+            Input::Paste(Paste { text, .. }) | Input::Burst(text) if self.approvals.is_focused() => {
+                self.approvals.paste(&text);
                 Vec::new()
+            }
+            Input::Paste(Paste { text, .. }) => match dropped_paths(&text) {
+                Some(paths) => vec![Effect::TakeDropped { paths, paste: text }],
+                None => {
+                    self.paste(&text);
+                    self.complete()
+                }
+            },
+            Input::Burst(text) if self.editor.bytes() + text.len() > MAX_PASTE => {
+                self.refuse_more(now);
+                Vec::new()
+            }
+            Input::Burst(text) => {
+                self.history.leave();
+                self.editor.burst(&text);
+                self.complete()
             }
         }
+    }
+
+    fn refuse_more(&mut self, now: Duration) {
+        let limit = plural(MAX_PASTE as u64, "byte");
+        self.hint(format!("the input is full ({limit}); save the text and name the file"), now);
     }
 
     fn key(&mut self, key: Key, now: Duration) -> Vec<Effect> {
@@ -342,6 +355,9 @@ impl Conversation {
             self.follow_up()
         } else if key == Key::ctrl('d') && self.editor.is_empty() {
             vec![Effect::Leave]
+        } else if matches!(code, KeyCode::Char(_)) && self.editor.is_full() && key == Key::plain(code) {
+            self.refuse_more(now);
+            Vec::new()
         } else {
             self.edit(key, columns);
             self.complete()

@@ -1,4 +1,4 @@
-//! The terminal itself: its modes, what it sends, and its size.
+//! The terminal itself: its modes, what it sends, and the signals that stop and continue the process on it.
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -6,7 +6,11 @@ use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::process::{Signal, getpgrp, getsid, kill_current_process_group};
+use tokio::signal::unix::{Signal as Arrivals, SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::keys::Input;
 use crate::console::modes;
@@ -18,11 +22,24 @@ const PIECE: usize = 64 << 10;
 /// Pieces that wait to be decoded. Whoever pastes more waits.
 const PIECES: usize = 16;
 
+/// Something that reaches a conversation from its terminal.
+#[derive(Debug)]
+pub(super) enum Sent {
+    Bytes(Vec<u8>),
+    /// The process is to stop. A signal says so, not a key.
+    Stop,
+    /// The process has been continued, at this time.
+    Continued(Instant),
+}
+
 /// Terminal in the modes of a conversation, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Device {
     input: mpsc::Receiver<Vec<u8>>,
     reader: Option<(OwnedFd, JoinHandle<()>)>,
+    /// Signals of job control. In a conversation in lines they do what they do elsewhere.
+    signals: mpsc::UnboundedReceiver<Sent>,
+    _listener: JoinSet<()>,
     /// Input that a conversation has left for the next one.
     pub(super) unread: Vec<Input>,
     /// The same in a conversation in lines.
@@ -42,7 +59,14 @@ impl Device {
     /// A failure if standard input is no terminal, or gone.
     pub(super) fn enter() -> Result<Self, Failure> {
         modes::enter().or_failed("cannot use the terminal")?;
-        Self::lines()
+        let (sender, signals) = mpsc::unbounded_channel();
+        let watched = "cannot watch for signals";
+        let stops = signal(SignalKind::from_raw(Signal::TSTP.as_raw())).or_failed(watched)?;
+        let continues = signal(SignalKind::from_raw(Signal::CONT.as_raw())).or_failed(watched)?;
+        let mut device = Self::lines()?;
+        device._listener.spawn(listen(stops, continues, sender));
+        device.signals = signals;
+        Ok(device)
     }
 
     /// Begins to read, in the modes that the terminal has: it sends lines.
@@ -51,10 +75,21 @@ impl Device {
     ///
     /// A failure if there are no more pipes.
     pub(super) fn lines() -> Result<Self, Failure> {
+        let (_, signals) = mpsc::unbounded_channel();
+        let (_, input) = mpsc::channel(PIECES);
+        let (unread, unread_lines) = (Vec::new(), Vec::new());
+        let mut device =
+            Self { input, reader: None, signals, _listener: JoinSet::new(), unread, unread_lines };
+        device.read()?;
+        Ok(device)
+    }
+
+    fn read(&mut self) -> Result<(), Failure> {
         let (sender, input) = mpsc::channel(PIECES);
         let (wake, woken) = pipe().or_failed("cannot read the terminal")?;
         let reader = std::thread::spawn(move || read(&woken, &sender));
-        Ok(Self { input, reader: Some((wake, reader)), unread: Vec::new(), unread_lines: Vec::new() })
+        (self.input, self.reader) = (input, Some((wake, reader)));
+        Ok(())
     }
 
     /// Leaves the modes of the conversation while something else uses the terminal, and enters them again.
@@ -65,8 +100,8 @@ impl Device {
     pub(super) fn suspend(&mut self, other: impl FnOnce()) -> Result<(), Failure> {
         self.close();
         other();
-        *self = Self::enter()?;
-        Ok(())
+        modes::enter().or_failed("cannot use the terminal")?;
+        self.read()
     }
 
     fn close(&mut self) {
@@ -81,15 +116,51 @@ impl Device {
         modes::restore();
     }
 
-    /// Returns the next piece; `None` once the terminal is gone. Cancel safe.
-    pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
-        self.input.recv().await
+    /// Returns what arrives next; `None` once the terminal is gone. Cancel safe.
+    pub(super) async fn next(&mut self) -> Option<Sent> {
+        tokio::select! {
+            biased;
+            Some(sent) = self.signals.recv() => Some(sent),
+            piece = self.input.recv() => piece.map(Sent::Bytes),
+        }
     }
 }
 
 impl Drop for Device {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// Returns whether a shell waits for the job of this process. A group to which the leader of the session belongs is no job:
+/// nobody would continue it, and so the kernel does not stop it either, unless by SIGSTOP.
+pub(super) fn has_shell() -> bool {
+    getsid(None) != Ok(getpgrp())
+}
+
+/// Stops the whole job until the shell continues it, as Ctrl+Z does without raw mode. A process that catches SIGTSTP can only
+/// be stopped by SIGSTOP, and whatever has started it must be stopped with it, or the shell would not get the terminal.
+pub(super) fn stop_job() {
+    if has_shell() {
+        // Fails only for an invalid signal.
+        let _ = kill_current_process_group(Signal::STOP);
+    }
+}
+
+/// Hands signals of job control on. While something else has the terminal, such as an editor, they are not for the
+/// conversation, which waits: the process stops at once then.
+async fn listen(mut stops: Arrivals, mut continues: Arrivals, sender: mpsc::UnboundedSender<Sent>) {
+    loop {
+        let sent = tokio::select! {
+            Some(()) = stops.recv() => Sent::Stop,
+            Some(()) = continues.recv() => Sent::Continued(Instant::now()),
+            else => return,
+        };
+        if matches!(sent, Sent::Stop) && !modes::are_entered() {
+            stop_job();
+        } else if sender.send(sent).is_err() {
+            return;
+        }
     }
 }
 

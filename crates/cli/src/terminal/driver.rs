@@ -2,6 +2,8 @@
 
 mod called;
 mod outbox;
+mod pasted;
+mod stopped;
 
 use std::path::Path;
 use std::pin::Pin;
@@ -15,7 +17,7 @@ use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, WalkRequest};
 use pintle_governance::Policy;
 use pintle_llm::{ImageData, ToolList};
 use pintle_tools::gate::Permission;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -24,7 +26,7 @@ use super::approvals::Decided;
 use super::attention::Attention;
 use super::clipboard;
 use super::conversation::{Conversation, Effect, FRAME};
-use super::device::Device;
+use super::device::{Device, Sent};
 use super::history_file::HistoryFile;
 use super::keys::{Decoder, ESCAPE_DELAY};
 use super::lines::LineReader;
@@ -36,7 +38,7 @@ use super::painter::{Painter, Screen};
 use super::user_commands::{UserCommand, discover};
 use super::whole::whole;
 use crate::args::ConversationArgs;
-use crate::console::{self, Console};
+use crate::console::{self, Console, modes};
 use crate::cost::CostTracker;
 use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
@@ -144,6 +146,10 @@ pub(super) struct Driver<'a> {
     /// Text for the clipboard, with the next drawing.
     clipboard: Option<String>,
     attention: Attention,
+    /// Newest piece of a paste that has not ended, and whether the user was told.
+    paste: Option<(Instant, bool)>,
+    /// When the terminal was taken back last.
+    came_back: Option<Instant>,
 }
 
 impl<'a> Driver<'a> {
@@ -177,6 +183,8 @@ impl<'a> Driver<'a> {
             pager: None,
             clipboard: None,
             attention,
+            paste: None,
+            came_back: None,
         }
     }
 
@@ -208,6 +216,31 @@ impl<'a> Driver<'a> {
         self.find_user_commands();
         // The user sees where to type before anything else happens.
         self.draw().await?;
+        {
+            // Also while the terminal takes no output.
+            let conversing = self.converse(device, &mut signals, &mut resized, &mut events);
+            tokio::select! {
+                biased;
+                () = interrupts.first_signal() => {}
+                ended = conversing => ended?,
+            }
+        }
+        // From now on another one ends the process.
+        drop(signals);
+        self.leave(&mut events, interrupts).await?;
+        // It has been shown.
+        let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
+        let next = self.next.take().unwrap_or(Next::Leave);
+        failure.map_or(Ok(next), |failure| Err(Failure::silent(failure.exit())))
+    }
+
+    async fn converse(
+        &mut self,
+        device: &mut Device,
+        signals: &mut Option<mpsc::UnboundedReceiver<()>>,
+        resized: &mut Signal,
+        events: &mut pintle_agent::TreeEvents,
+    ) -> Result<(), Failure> {
         while self.next.is_none() {
             let has_unread = !device.unread.is_empty() || !device.unread_lines.is_empty();
             if has_unread && !self.is_finding {
@@ -222,18 +255,20 @@ impl<'a> Driver<'a> {
             let draw = self.draws_at.into_iter().chain(changes).min();
             tokio::select! {
                 biased;
-                () = interrupts.first_signal() => break,
-                () = interrupted(&mut signals) => {
+                () = interrupted(signals) => {
                     for effect in self.conversation.interrupt_or_leave(self.began.elapsed()) {
                         self.perform(effect, device).await?;
                     }
                     self.draw().await?;
                 }
                 piece = device.next() => match piece {
-                    Some(piece) => self.typed(&piece, device).await?,
+                    Some(Sent::Bytes(piece)) => self.typed(&piece, device).await?,
+                    Some(Sent::Stop) => self.stop(device).await?,
+                    Some(Sent::Continued(at)) => self.continued(at).await?,
                     None => break,
                 },
                 () = at(self.escape_at) => self.flush_keys(device).await?,
+                () = at(self.paste_hint_at()) => self.hint_at_paste(),
                 _ = resized.recv() => self.resize().await?,
                 () = at(draw) => self.draw().await?,
                 Some(done) = self.doing.next(), if !self.doing.is_empty() => self.done(done),
@@ -253,17 +288,15 @@ impl<'a> Driver<'a> {
                 },
             }
         }
-        // From now on another one ends the process.
-        drop(signals);
-        self.leave(&mut events).await?;
-        // It has been shown.
-        let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
-        let next = self.next.take().unwrap_or(Next::Leave);
-        failure.map_or(Ok(next), |failure| Err(Failure::silent(failure.exit())))
+        Ok(())
     }
 
     /// Interrupts what is under way, and erases the region.
-    async fn leave(&mut self, events: &mut pintle_agent::TreeEvents) -> Result<(), Failure> {
+    async fn leave(
+        &mut self,
+        events: &mut pintle_agent::TreeEvents,
+        interrupts: &Interrupts,
+    ) -> Result<(), Failure> {
         if self.pager.is_some() {
             self.close_pager().await?;
         }
@@ -281,7 +314,12 @@ impl<'a> Driver<'a> {
         }
         let (lines, _) = self.conversation.frame(self.began.elapsed());
         let last = self.painter.paint(&lines, &super::painter::Region::default()) + &self.painter.erase();
-        self.console.write(&last).await
+        let written = self.console.write(&last);
+        if interrupts.is_interrupted() {
+            // A terminal that hangs is no reason to stay.
+            return tokio::time::timeout(modes::HANG_TIME, written).await.unwrap_or(Ok(()));
+        }
+        written.await
     }
 
     async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
@@ -290,7 +328,7 @@ impl<'a> Driver<'a> {
             let lines = self.lines.push(piece);
             return self.take_lines(lines, device).await;
         }
-        let inputs = self.decoder.push(piece);
+        let inputs = self.decode(piece);
         self.escape_at = self.decoder.is_within_sequence().then(|| Instant::now() + ESCAPE_DELAY);
         self.take_inputs(inputs, device).await
     }
@@ -371,7 +409,7 @@ impl<'a> Driver<'a> {
                 let size = console::size();
                 let columns = size.columns.saturating_sub(1).max(1);
                 self.pager = Some(Pager::new(whole(&self.session.history(), columns), size));
-                self.console.write(console::modes::show_other_screen(true)).await?;
+                self.console.write(modes::show_other_screen(true)).await?;
             }
             Effect::Leave => self.next = Some(Next::Leave),
         }
@@ -420,8 +458,7 @@ impl<'a> Driver<'a> {
             Ok(edited) => self.conversation.set_text(&edited),
             Err(failure) => self.conversation.hint(failure.message(), self.began.elapsed()),
         }
-        self.painter.forget();
-        self.resize().await
+        self.come_back().await
     }
 
     /// Runs a command of the user where the tools work.
@@ -448,19 +485,6 @@ impl<'a> Driver<'a> {
     fn decide(&mut self, decided: Decided) {
         let (handle, policy) = (self.handle.clone(), self.surroundings.policy.clone());
         self.doing.push(Box::pin(async move { Done::Decided(decide(&handle, &policy, decided).await) }));
-    }
-
-    /// Stops this process until the shell continues it.
-    async fn stop(&mut self, device: &mut Device) -> Result<(), Failure> {
-        let erased = self.painter.erase();
-        self.console.write(&erased).await?;
-        device.suspend(|| {
-            // The whole job stops, as it would without raw mode. Fails only for an invalid signal.
-            let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
-        })?;
-        self.painter.forget();
-        self.attention.forget();
-        self.resize().await
     }
 
     fn done(&mut self, done: Done) {
@@ -538,7 +562,7 @@ impl<'a> Driver<'a> {
     /// Goes back to the conversation, which may have another size by now.
     async fn close_pager(&mut self) -> Result<(), Failure> {
         self.pager = None;
-        self.console.write(console::modes::show_other_screen(false)).await?;
+        self.console.write(modes::show_other_screen(false)).await?;
         self.resize().await
     }
 
@@ -560,6 +584,7 @@ impl<'a> Driver<'a> {
 
     async fn draw(&mut self) -> Result<(), Failure> {
         self.draws_at = None;
+        self.survive_panic()?;
         if let Some(pager) = &self.pager {
             let rows: Vec<String> =
                 pager.shown().iter().map(|row| row.to_terminal(self.painter.depth())).collect();

@@ -18,8 +18,17 @@ const FOLDED_LINES: usize = 8;
 /// Bytes from which on a paste is folded.
 const FOLDED_BYTES: usize = 800;
 
+/// Largest fold to which text is added that goes on arriving.
+const MAX_FOLD: usize = 64 << 10;
+
+/// Most characters that are shown one by one. A longer text is a fold.
+const MAX_ELEMENTS: usize = 64 << 10;
+
 /// Most states that can be undone.
 const MAX_UNDO: usize = 200;
+
+/// Most elements in all of these together.
+const MAX_UNDO_ELEMENTS: usize = 1 << 20;
 
 /// Text that is being written, with a cursor.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +53,8 @@ enum LastEdit {
     Typed,
     /// Text was cut, and what is cut next is added to it.
     Cut,
+    /// Text arrived that nobody can have typed, and may go on.
+    Burst,
 }
 
 /// Effect of a key.
@@ -93,7 +104,8 @@ impl Editor {
     /// Replaces the text, and moves the cursor to its end.
     pub(crate) fn set(&mut self, text: &str) {
         self.remember(LastEdit::Other);
-        self.elements = buffer::elements(text);
+        self.elements =
+            if text.len() > MAX_ELEMENTS { vec![Element::fold(text)] } else { buffer::elements(text) };
         self.set_cursor(self.elements.len());
     }
 
@@ -147,6 +159,30 @@ impl Editor {
         elements.push(Element::labelled(text, label));
         elements.extend(buffer::elements(" "));
         self.replace(self.cursor, self.cursor, elements);
+    }
+
+    /// Inserts text that arrives too fast to be typed, in pieces: long ones that follow each other are one fold.
+    pub(crate) fn burst(&mut self, text: &str) {
+        let before = self.cursor.checked_sub(1).and_then(|before| self.elements.get(before));
+        let is_more = |fold: &&Element| fold.is_fold() && fold.text().len() + text.len() <= MAX_FOLD;
+        match before.filter(|_| self.last == LastEdit::Burst).filter(is_more) {
+            Some(fold) => {
+                let fold = Element::fold(&format!("{}{text}", fold.text()));
+                self.replace(self.cursor - 1, self.cursor, vec![fold]);
+            }
+            None => self.paste(text),
+        }
+        self.last = LastEdit::Burst;
+    }
+
+    /// Returns the bytes of the text.
+    pub(crate) fn bytes(&self) -> usize {
+        self.elements.iter().map(|element| element.text().len()).sum()
+    }
+
+    /// Returns whether nothing more can be typed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.elements.len() >= MAX_ELEMENTS
     }
 
     /// Returns the rows that show the text, and where the cursor is.
@@ -295,6 +331,10 @@ impl Editor {
             self.undo.remove(0);
         }
         self.undo.push((self.elements.clone(), self.cursor));
+        let mut kept: usize = self.undo.iter().map(|(elements, _)| elements.len()).sum();
+        while kept > MAX_UNDO_ELEMENTS {
+            kept -= self.undo.remove(0).0.len();
+        }
         self.last = edit;
     }
 

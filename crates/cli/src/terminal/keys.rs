@@ -9,9 +9,12 @@
 //!
 //! [kitty keyboard protocol]: https://sw.kovidgoyal.net/kitty/keyboard-protocol/
 
+mod burst;
 mod sequence;
 
 use std::time::Duration;
+
+pub(crate) use self::burst::join_bursts;
 
 /// How long the rest of a sequence may take to arrive. Escape alone is the key only after it.
 pub(crate) const ESCAPE_DELAY: Duration = Duration::from_millis(50);
@@ -32,6 +35,8 @@ pub(crate) enum Input {
     Key(Key),
     /// Text that was pasted, with `\n` as line end.
     Paste(Paste),
+    /// Text that arrived too fast to be typed, without being marked as a paste.
+    Burst(String),
     /// Answer to the question for the colour of the background.
     Background(Background),
 }
@@ -93,8 +98,15 @@ pub(crate) struct Decoder {
     /// Bytes that are not decoded yet.
     pending: Vec<u8>,
     paste: Option<RawPaste>,
-    /// Whether the rest of a string that is too long is dropped.
-    is_skipping: bool,
+    /// Sequence that is too long, whose rest is dropped.
+    skipped: Option<Skipped>,
+}
+
+/// Kind of a sequence, which says how it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Skipped {
+    String,
+    Control,
 }
 
 /// Paste that has not ended.
@@ -111,8 +123,8 @@ enum Step {
     Incomplete,
     /// So many bytes are decoded.
     Decoded(usize, Option<Input>),
-    /// These many bytes begin a string that is too long: it is dropped up to its end.
-    TooLong(usize),
+    /// These many bytes begin a sequence that is too long: it is dropped up to its end.
+    TooLong(usize, Skipped),
 }
 
 impl Key {
@@ -157,26 +169,26 @@ impl Decoder {
         let mut inputs = Vec::new();
         let mut decoded = 0;
         while let Some(rest) = self.pending.get(decoded..).filter(|rest| !rest.is_empty()) {
-            let step = match &mut self.paste {
-                Some(paste) => paste.push(rest),
-                None if self.is_skipping => match sequence::rest_of_string(rest) {
+            let step = match (&mut self.paste, self.skipped) {
+                (Some(paste), _) => paste.push(rest),
+                (None, Some(skipped)) => match sequence::rest(skipped, rest) {
                     Some((length, is_end)) => {
-                        self.is_skipping = !is_end;
+                        self.skipped = Some(skipped).filter(|_| !is_end);
                         Step::Decoded(length, None)
                     }
                     None => Step::Incomplete,
                 },
-                None if rest.starts_with(PASTE_START) => {
+                (None, None) if rest.starts_with(PASTE_START) => {
                     self.paste = Some(RawPaste::default());
                     Step::Decoded(PASTE_START.len(), None)
                 }
-                None => decode(rest),
+                (None, None) => decode(rest),
             };
             let (length, input) = match step {
                 Step::Incomplete => break,
                 Step::Decoded(length, input) => (length, input),
-                Step::TooLong(length) => {
-                    self.is_skipping = true;
+                Step::TooLong(length, skipped) => {
+                    self.skipped = Some(skipped);
                     (length, None)
                 }
             };
@@ -197,13 +209,25 @@ impl Decoder {
         self.paste.is_none() && self.pending.first() == Some(&ESCAPE) && !is_answer
     }
 
+    /// Returns whether a paste has not ended.
+    pub(crate) fn is_within_paste(&self) -> bool {
+        self.paste.is_some()
+    }
+
+    /// Ends a paste whose end does not come.
+    pub(crate) fn end_paste(&mut self) -> Option<Input> {
+        let mut paste = self.paste.take()?;
+        paste.keep(&std::mem::take(&mut self.pending));
+        Some(Input::Paste(paste.take()))
+    }
+
     /// Ends an open sequence, since nothing has followed: Escape alone is the key.
     pub(crate) fn flush(&mut self) -> Vec<Input> {
         if !self.is_within_sequence() {
             return Vec::new();
         }
         let pending = std::mem::take(&mut self.pending);
-        self.is_skipping = false;
+        self.skipped = None;
         let key = match pending.as_slice() {
             [ESCAPE] => Some(Key::plain(KeyCode::Escape)),
             [ESCAPE, character @ (b'[' | b'O' | b']' | b'P' | b'^' | b'_' | b'X')] => {
@@ -269,11 +293,11 @@ fn decode_escape(bytes: &[u8], rest: &[u8]) -> Step {
         [b'O', ..] => sequence::single_shift(bytes),
         [b']' | b'P' | b'^' | b'_' | b'X', ..] => sequence::string(bytes),
         _ => match decode(rest) {
-            step @ (Step::Incomplete | Step::TooLong(_)) => step,
+            step @ (Step::Incomplete | Step::TooLong(..)) => step,
             Step::Decoded(length, input) => {
                 let input = input.map(|input| match input {
                     Input::Key(key) => Input::Key(key.with_alt()),
-                    other @ (Input::Paste(_) | Input::Background(_)) => other,
+                    other @ (Input::Paste(_) | Input::Burst(_) | Input::Background(_)) => other,
                 });
                 Step::Decoded(1 + length, input)
             }

@@ -64,7 +64,7 @@ impl Pager {
                 true
             }
             Input::Key(key) => self.key(*key),
-            Input::Paste(_) | Input::Background(_) => true,
+            Input::Paste(_) | Input::Burst(_) | Input::Background(_) => true,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::harness::{Harness, pintle, run};
 use crate::terminal::Terminal;
 
 /// Returns the command, on a terminal that does not reflow, with a state of its own.
-fn chat(harness: &Harness, arguments: &[&str]) -> Command {
+pub(crate) fn chat(harness: &Harness, arguments: &[&str]) -> Command {
     let mut command = harness.command("chat", arguments);
     command.env("XTERM_VERSION", "XTerm(390)").env("PINTLE_STATE_DIR", harness.path(".state"));
     // Most of these tests are about something else than questions.
@@ -23,14 +23,14 @@ fn chat(harness: &Harness, arguments: &[&str]) -> Command {
     command
 }
 
-fn begin(harness: &Harness, arguments: &[&str]) -> Terminal {
+pub(crate) fn begin(harness: &Harness, arguments: &[&str]) -> Terminal {
     let mut terminal = Terminal::start(&chat(harness, arguments));
     terminal.wait_for_text("say what to do");
     terminal
 }
 
 /// Ends the conversation, and returns the screen. The terminal must be as it was before.
-fn leave(mut terminal: Terminal) -> String {
+pub(crate) fn leave(mut terminal: Terminal) -> String {
     terminal.type_keys("/quit\r");
     let (code, screen, output) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
@@ -39,7 +39,7 @@ fn leave(mut terminal: Terminal) -> String {
     screen
 }
 
-fn count(screen: &str, text: &str) -> usize {
+pub(crate) fn count(screen: &str, text: &str) -> usize {
     screen.matches(text).count()
 }
 

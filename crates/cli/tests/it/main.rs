@@ -18,6 +18,7 @@ mod config;
 mod confinement;
 mod demo;
 mod environments;
+mod faults;
 mod first_contact;
 mod hangup;
 mod hardening;

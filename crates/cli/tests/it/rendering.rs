@@ -1,19 +1,10 @@
 //! Rendering of retries, plans, images and diffs in the conversation, on a real pseudo-terminal.
 
-use std::process::Command;
-
 use pintle_testkit::Dialect;
 
+use crate::chat::chat;
 use crate::harness::Harness;
 use crate::terminal::Terminal;
-
-fn chat(harness: &Harness, arguments: &[&str]) -> Command {
-    let mut command = harness.command("chat", arguments);
-    command.env("XTERM_VERSION", "XTerm(390)").env("PINTLE_STATE_DIR", harness.path(".state"));
-    // Most of these tests are about something else than questions.
-    command.env("PINTLE_MODE", "auto");
-    command
-}
 
 fn leave(mut terminal: Terminal) -> String {
     terminal.type_keys("/quit\r");

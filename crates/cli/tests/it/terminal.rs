@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use pintle_testkit::Dialect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
 use crate::harness::Harness;
@@ -36,7 +36,12 @@ struct Screen {
     changed: Condvar,
     /// Whether the terminal is to be closed before the process exits.
     closing: AtomicBool,
+    /// Whether output is left unread meanwhile.
+    held: AtomicBool,
 }
+
+/// Rows that are kept of what has left the screen.
+const SCROLLBACK: usize = 1_000;
 
 /// How long the reader polls for output before it checks whether to stop.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -54,20 +59,40 @@ impl Terminal {
         Self::run_as(in_session, command, columns, rows, redirect)
     }
 
-    fn run_as(
-        mut in_session: Command,
+    /// Runs a program, such as a shell, with the arguments and the environment of the command.
+    pub(crate) fn run_as(
+        in_session: Command,
         command: &Command,
         columns: u16,
         rows: u16,
         redirect: impl FnOnce(&mut Command),
     ) -> Self {
+        let parser = Parser::new(cells(rows), cells(columns), SCROLLBACK);
+        Self::run_on(parser, in_session, command, redirect)
+    }
+
+    /// Runs the command as a session leader on a terminal that keeps so many rows that have left its screen.
+    pub(crate) fn with_scrollback(command: &Command, columns: u16, rows: u16, kept: usize) -> Self {
+        let mut in_session = Command::new("setsid");
+        in_session.arg("--ctty").arg(command.get_program());
+        Self::run_on(Parser::new(cells(rows), cells(columns), kept), in_session, command, |_| {})
+    }
+
+    fn run_on(
+        parser: Parser,
+        mut in_session: Command,
+        command: &Command,
+        redirect: impl FnOnce(&mut Command),
+    ) -> Self {
         let (master, slave) = open_pty();
-        resize(&master, columns, rows);
+        let (rows, columns) = parser.screen().size();
+        resize(&master, columns.get(), rows.get());
         in_session.args(command.get_args()).env_clear().env("TERM", "xterm-256color");
         for (name, value) in command.get_envs() {
-            if let Some(value) = value {
-                in_session.env(name, value);
-            }
+            match value {
+                Some(value) => in_session.env(name, value),
+                None => in_session.env_remove(name),
+            };
         }
         in_session.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
         redirect(&mut in_session);
@@ -75,11 +100,11 @@ impl Terminal {
         // Close the copies of the slave end that it holds.
         drop(in_session);
         let keyboard = File::from(master);
-        let parser = Parser::new(cells(rows), cells(columns), 1_000);
         let screen = Arc::new(Screen {
             shown: Mutex::new((parser, Vec::new())),
             changed: Condvar::new(),
             closing: AtomicBool::new(false),
+            held: AtomicBool::new(false),
         });
         let (shown, mut output) = (Arc::clone(&screen), keyboard.try_clone().unwrap());
         let reader = std::thread::spawn(move || shown.read_output(&mut output));
@@ -91,7 +116,47 @@ impl Terminal {
     }
 
     pub(crate) fn type_keys(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.type_bytes(keys.as_bytes());
+    }
+
+    /// Sends bytes that may be no text.
+    pub(crate) fn type_bytes(&mut self, bytes: &[u8]) {
+        self.keyboard.write_all(bytes).unwrap();
+    }
+
+    /// Leaves output unread from now on, or reads it again.
+    pub(crate) fn hold(&self, held: bool) {
+        self.screen.held.store(held, Ordering::Relaxed);
+    }
+
+    /// Returns the modes of the terminal.
+    pub(crate) fn modes(&self) -> Termios {
+        tcgetattr(&self.keyboard).unwrap()
+    }
+
+    /// Returns all output so far.
+    pub(crate) fn output(&self) -> String {
+        String::from_utf8_lossy(&self.screen.shown.lock().unwrap().1).into_owned()
+    }
+
+    /// Returns what has left the screen, and the screen.
+    pub(crate) fn scrollback(&self) -> String {
+        let mut shown = self.screen.shown.lock().unwrap();
+        let screen = shown.0.screen_mut();
+        let (rows, columns) = (usize::from(screen.size().0.get()), screen.size().1.get());
+        screen.set_scrollback(usize::MAX);
+        let mut text = String::new();
+        loop {
+            let left = screen.scrollback();
+            if left == 0 {
+                return text + &screen.contents();
+            }
+            for row in screen.rows(0, columns).take(left) {
+                text.push_str(&row);
+                text.push('\n');
+            }
+            screen.set_scrollback(left.saturating_sub(rows));
+        }
     }
 
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
@@ -155,6 +220,10 @@ impl Screen {
     fn read_output(&self, output: &mut File) {
         let mut buffer = [0; 4096];
         while !self.closing.load(Ordering::Relaxed) {
+            if self.held.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(20));
+                continue;
+            }
             let mut ready = [PollFd::new(output, PollFlags::IN)];
             if poll(&mut ready, Some(&POLL_INTERVAL)).unwrap() == 0 {
                 continue;

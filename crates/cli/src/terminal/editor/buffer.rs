@@ -1,12 +1,15 @@
 //! Elements of a text: grapheme clusters, and pastes that are folded.
 
+use std::sync::Arc;
+
 use super::graphemes;
 use crate::render::{escape_hidden, plural, width};
 
 /// Character, or text that is folded: a paste, or the name of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Element {
-    text: String,
+    /// Shared with the states that can be undone.
+    text: Arc<str>,
     /// Label shown instead, if it is folded.
     label: Option<String>,
 }
@@ -21,7 +24,7 @@ impl Element {
 
     /// Folds a text under this label.
     pub(super) fn labelled(text: &str, label: String) -> Self {
-        Self { text: text.to_owned(), label: Some(label) }
+        Self { text: text.into(), label: Some(label) }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -37,7 +40,7 @@ impl Element {
     }
 
     pub(super) fn is_line_end(&self) -> bool {
-        !self.is_fold() && matches!(self.text.as_str(), "\n" | "\r\n")
+        !self.is_fold() && matches!(&*self.text, "\n" | "\r\n")
     }
 
     pub(super) fn is_word(&self) -> bool {
@@ -47,7 +50,7 @@ impl Element {
     /// Returns what is shown at a column.
     pub(super) fn shown(&self, column: usize) -> String {
         const TAB: usize = 8;
-        match (&self.label, self.text.as_str()) {
+        match (&self.label, &*self.text) {
             (Some(label), _) => label.clone(),
             (None, "\t") => " ".repeat(TAB - column % TAB),
             (None, text) => match escape_hidden(text) {
@@ -61,5 +64,5 @@ impl Element {
 
 /// Returns the elements of a text without pastes.
 pub(super) fn elements(text: &str) -> Vec<Element> {
-    graphemes(text).map(|text| Element { text: text.to_owned(), label: None }).collect()
+    graphemes(text).map(|text| Element { text: text.into(), label: None }).collect()
 }

@@ -1,6 +1,6 @@
 //! Control sequences of terminals (ECMA-48), as far as keys send them.
 
-use super::{Background, ESCAPE, Input, Key, KeyCode, MAX_SEQUENCE, Modifiers, Step};
+use super::{Background, ESCAPE, Input, Key, KeyCode, MAX_SEQUENCE, Modifiers, Skipped, Step};
 
 /// Beginning of the answer to the question for the colour of the background.
 pub(super) const BACKGROUND: &[u8] = b"\x1b]11;";
@@ -20,6 +20,9 @@ pub(super) fn control_sequence(bytes: &[u8]) -> Step {
     }
     let is_inner = |byte: &&u8| matches!(byte, 0x20..=0x3f);
     let length = body.iter().take(MAX_SEQUENCE).take_while(is_inner).count();
+    if length == MAX_SEQUENCE {
+        return Step::TooLong(2 + length, Skipped::Control);
+    }
     let Some(last) = body.get(length) else { return Step::Incomplete };
     if !matches!(last, 0x40..=0x7e) {
         // Something else begins here.
@@ -55,13 +58,17 @@ pub(super) fn string(bytes: &[u8]) -> Step {
             (0x07, _) => return Step::Decoded(3 + index, background(bytes, 2 + index)),
             (&ESCAPE, Some(b'\\')) => return Step::Decoded(4 + index, background(bytes, 2 + index)),
             (&ESCAPE, None) if index + 1 < MAX_SEQUENCE => return Step::Incomplete,
-            (&ESCAPE, None) => return Step::TooLong(2 + index),
+            (&ESCAPE, None) => return Step::TooLong(2 + index, Skipped::String),
             // It was no string.
             (&ESCAPE, Some(_)) => return Step::Decoded(2 + index, None),
             _ => {}
         }
     }
-    if body.len() > MAX_SEQUENCE { Step::TooLong(2 + MAX_SEQUENCE) } else { Step::Incomplete }
+    if body.len() > MAX_SEQUENCE {
+        Step::TooLong(2 + MAX_SEQUENCE, Skipped::String)
+    } else {
+        Step::Incomplete
+    }
 }
 
 /// Returns the background that a string before `end` names, as in `11;rgb:ffff/ffff/ffff`.
@@ -83,8 +90,26 @@ fn channel(digits: &str) -> Option<u32> {
     Some(u32::from_str_radix(digits, 16).ok()? * 1_000 / largest)
 }
 
+/// Returns how many of these bytes belong to a sequence of this kind, and whether it ends there; `None` if more bytes are
+/// needed to know.
+pub(super) fn rest(skipped: Skipped, bytes: &[u8]) -> Option<(usize, bool)> {
+    match skipped {
+        Skipped::String => rest_of_string(bytes),
+        Skipped::Control => Some(rest_of_control_sequence(bytes)),
+    }
+}
+
+fn rest_of_control_sequence(bytes: &[u8]) -> (usize, bool) {
+    match bytes.iter().position(|byte| !matches!(byte, 0x20..=0x3f)) {
+        None => (bytes.len(), false),
+        Some(end) if matches!(bytes.get(end), Some(0x40..=0x7e)) => (end + 1, true),
+        // Something else begins here.
+        Some(end) => (end, true),
+    }
+}
+
 /// Returns how many of these bytes belong to a string, and whether it ends there; `None` if more bytes are needed to know.
-pub(super) fn rest_of_string(bytes: &[u8]) -> Option<(usize, bool)> {
+fn rest_of_string(bytes: &[u8]) -> Option<(usize, bool)> {
     let Some(end) = bytes.iter().position(|byte| matches!(byte, 0x07 | 0x1b)) else {
         return Some((bytes.len(), false));
     };
