@@ -30,6 +30,7 @@ mod start;
 mod status;
 mod store;
 mod stream;
+mod terminal;
 
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
@@ -54,6 +55,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "patch", run: patch::run },
     Suite { name: "store", run: store::run },
     Suite { name: "governance", run: governance::run },
+    Suite { name: "terminal", run: terminal::run },
 ];
 
 fn main() -> ExitCode {

@@ -34,6 +34,8 @@ pub(crate) enum Aim {
     Both(f64),
     /// At most this much more wall time.
     More(Duration),
+    /// At most this much more CPU time.
+    MoreCpu(Duration),
 }
 
 impl From<f64> for Aim {
@@ -111,6 +113,11 @@ impl Round {
         milliseconds(self.subject.wall) - milliseconds(self.baseline.wall)
     }
 
+    /// Returns the CPU time in excess of the baseline, in milliseconds.
+    pub(crate) fn more_cpu(self) -> f64 {
+        milliseconds(self.subject.cpu) - milliseconds(self.baseline.cpu)
+    }
+
     /// Returns the wall time of the baseline in milliseconds.
     pub(crate) fn baseline_wall(self) -> f64 {
         milliseconds(self.baseline.wall)
@@ -171,6 +178,7 @@ impl Row {
             Aim::Cpu(most) => within(Round::cpu, most),
             Aim::Both(most) => within(Round::wall, most) && within(Round::cpu, most),
             Aim::More(most) => within(Round::more, milliseconds(most)),
+            Aim::MoreCpu(most) => within(Round::more_cpu, milliseconds(most)),
         }
     }
 }
@@ -201,8 +209,14 @@ impl<'a> Comparison<'a> {
 
     /// Compares costs that both sides measure themselves, in turns.
     pub(crate) fn compare(self, baseline: impl Fn() -> Cost, subject: impl Fn() -> Cost) -> Row {
+        let rounds = self.rounds;
+        self.of((0..=rounds).map(|_| (baseline(), subject())))
+    }
+
+    /// Takes the costs of the baseline and of the subject in each round.
+    pub(crate) fn of(self, costs: impl Iterator<Item = (Cost, Cost)>) -> Row {
         // The first round warms caches and the allocator.
-        let rounds = (0..=self.rounds).map(|_| Round { baseline: baseline(), subject: subject() });
+        let rounds = costs.map(|(baseline, subject)| Round { baseline, subject });
         let Self { what, baseline, aim, .. } = self;
         Row { what, baseline, aim, rounds: rounds.skip(1).collect(), note: None }
     }

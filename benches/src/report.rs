@@ -74,19 +74,19 @@ impl Report {
 
 fn row(row: &Row) -> Option<String> {
     let (wall, cpu) = (row.spread(Round::wall)?, row.spread(Round::cpu)?);
-    let (more, baseline) = (row.spread(Round::more)?, row.spread(Round::baseline_wall)?);
+    let baseline = row.spread(Round::baseline_wall)?;
     let took = match row.aim {
-        Aim::Cpu(_) => format!("{} of CPU", time(row.spread(Round::baseline_cpu)?.median)),
+        Aim::Cpu(_) | Aim::MoreCpu(_) => format!("{} of CPU", time(row.spread(Round::baseline_cpu)?.median)),
         Aim::Wall(_) | Aim::Both(_) | Aim::More(_) => time(baseline.median),
     };
     let (first, aim) = match row.aim {
         Aim::Wall(most) => (ratio(wall), format!("{most:.2}")),
         Aim::Both(most) => (ratio(wall), format!("{most:.2}, both")),
         Aim::Cpu(most) => (ratio(wall), format!("{most:.2} of CPU")),
-        Aim::More(most) => (
-            format!("{:+.1} ms ({:+.1} to {:+.1})", more.median, more.least, more.most),
-            format!("{:+.0} ms", milliseconds(most)),
-        ),
+        Aim::More(most) => (more(row.spread(Round::more)?), format!("{:+.0} ms", milliseconds(most))),
+        Aim::MoreCpu(most) => {
+            (more(row.spread(Round::more_cpu)?), format!("{:+.0} ms of CPU", milliseconds(most)))
+        }
     };
     Some(format!(
         "| {} | {} ({took}) | {first} | {} | {aim} | {} |\n",
@@ -112,6 +112,10 @@ fn fact(fact: &Fact) -> String {
         number(least),
         number(most)
     )
+}
+
+fn more(spread: Spread) -> String {
+    format!("{:+.1} ms ({:+.1} to {:+.1})", spread.median, spread.least, spread.most)
 }
 
 fn ratio(spread: Spread) -> String {

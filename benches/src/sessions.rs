@@ -6,7 +6,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use pintle_agent::{OutcomeStatus, ProviderProfile, Session, SessionConfig, Start, Timestamp, Toolset, Turn};
+use pintle_agent::{
+    OutcomeStatus, ProviderProfile, Session, SessionConfig, Start, Timestamp, Toolset, Turn, UserMessage,
+};
 use pintle_env::LocalEnvironment;
 use pintle_llm::{Client, Message, ToolDefinition};
 use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
@@ -154,9 +156,9 @@ pub(crate) fn local(directory: &Path) -> LocalEnvironment {
     builder.build().expect("the path is absolute")
 }
 
-/// Submits a text, reads every event and waits for the outcome.
-pub(crate) async fn submit(session: &Session, text: impl Into<String>) {
-    let mut run = session.submit(text);
+/// Submits a message, reads every event and waits for the outcome.
+pub(crate) async fn submit(session: &Session, message: impl Into<UserMessage>) {
+    let mut run = session.submit(message);
     while run.next().await.is_some() {}
     let outcome = run.await.expect("the session serves it");
     assert_eq!(outcome.status, OutcomeStatus::Completed, "{:?}", outcome.error);

@@ -178,17 +178,17 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 /// Returns the path of a program built beside this one.
-fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("this program has a file");
     own.parent().unwrap_or(Path::new(".")).join(name)
 }
 
 /// Returns the path of a program that is built in the profile `dist`.
-fn shipped(name: &str) -> PathBuf {
+pub(crate) fn shipped(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("this program has a file");
     own.ancestors().nth(2).unwrap_or(Path::new(".")).join("dist").join(name)
 }
 
-fn mebibytes(bytes: impl TryInto<u32>) -> f64 {
+pub(crate) fn mebibytes(bytes: impl TryInto<u32>) -> f64 {
     bytes.try_into().map_or(f64::NAN, |bytes| f64::from(bytes) / f64::from(1 << 20))
 }

@@ -1,11 +1,16 @@
-//! Memory and limits of this process, from the system.
+//! Memory of processes and limits of this one, from the system.
 #![expect(clippy::disallowed_methods, reason = "reads files of the system")]
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// Returns a value of this process's status in bytes, such as `VmRSS`; 0 if it is missing.
 pub(crate) fn memory(name: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    memory_of("self", name)
+}
+
+/// Returns such a value of the process with this number.
+pub(crate) fn memory_of(process: &str, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kibibytes.unwrap_or_default() << 10

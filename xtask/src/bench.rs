@@ -4,10 +4,13 @@ use std::process::Command;
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// The suite that runs the command itself.
-const START: &str = "start";
+/// The suites that run the command itself.
+const OF_THE_COMMAND: [&str; 2] = ["start", "terminal"];
 
-/// Builds the benchmarks, the release build of the command and the program that it is compared with, and runs the
+/// The programs that the command is compared with.
+const BASELINES: [&str; 2] = ["baseline-start", "baseline-terminal"];
+
+/// Builds the benchmarks, the release build of the command and the programs that it is compared with, and runs the
 /// benchmarks named in `arguments`, or all.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let cargo = |verb: &str, profile: &str, package: &str| {
@@ -20,16 +23,18 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     }
     process::run(cargo("build", "measure", "pintle-benches").args(["--bin", "pintle-benches"]))?;
     // Linked statically, since loading a library would take longer than everything else that it does.
-    let baseline = ["--bin", "baseline-start", "--", "-C", "target-feature=+crt-static"];
-    process::run(cargo("rustc", "measure", "pintle-benches").args(baseline))?;
+    for baseline in BASELINES {
+        let baseline = ["--bin", baseline, "--", "-C", "target-feature=+crt-static"];
+        process::run(cargo("rustc", "measure", "pintle-benches").args(baseline))?;
+    }
     let program = metadata.target_directory.join("measure/pintle-benches");
     process::run(Command::new(program).current_dir(&metadata.workspace_root).args(arguments))
 }
 
-/// Returns whether the suite that needs the command is selected: its link-time optimization takes minutes.
+/// Returns whether a suite that needs the command is selected: its link-time optimization takes minutes.
 fn starts_the_command(arguments: &[String]) -> bool {
     let named = arguments.iter().find(|word| !word.starts_with("--"));
-    named.is_none_or(|name| name == START)
+    named.is_none_or(|name| OF_THE_COMMAND.contains(&name.as_str()))
 }
 
 #[cfg(test)]
@@ -38,9 +43,14 @@ mod tests {
 
     #[test]
     fn the_command_is_built_only_if_needed() {
-        for (words, expected) in
-            [("", true), ("start", true), ("start memory", true), ("--write", true), ("round start", false)]
-        {
+        for (words, expected) in [
+            ("", true),
+            ("start", true),
+            ("start memory", true),
+            ("terminal CPU", true),
+            ("--write", true),
+            ("round start", false),
+        ] {
             let words: Vec<String> = words.split_whitespace().map(ToOwned::to_owned).collect();
             assert_eq!(starts_the_command(&words), expected, "{words:?}");
         }

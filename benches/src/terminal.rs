@@ -1,0 +1,291 @@
+//! The conversation on a pseudo-terminal, compared with static programs that do the least of the same.
+#![expect(clippy::disallowed_methods, reason = "runs both programs")]
+
+mod pty;
+mod server;
+
+use std::{
+    process::Command,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use self::pty::Terminal;
+use self::server::{Answer, Server};
+use crate::dialect::Part;
+use crate::measure::{Aim, Comparison, Cost, Spread, milliseconds};
+use crate::report::{Bound, Fact, Report};
+use crate::start::{mebibytes, program, shipped};
+use crate::status;
+
+/// Allowed delay of the first prompt in excess of the baseline.
+const START_AIM: Duration = Duration::from_millis(40);
+
+/// Allowed time from a key to its echo, in milliseconds.
+const ECHO_AIM: f64 = 10.0;
+
+/// How long a stream is measured.
+const STREAM_TIME: Duration = Duration::from_secs(10);
+
+/// Allowed CPU time for it in excess of the baseline: 5 % of a core.
+const STREAM_AIM: Duration = Duration::from_millis(500);
+
+/// Allowed memory of the process after many turns, in MiB.
+const MEMORY_AIM: f64 = 40.0;
+
+const START: &str = "pintle: from start to the first prompt";
+const ECHO: &str = "200 keys while 200 tokens a second stream and a command prints 50 MB";
+const STREAM: &str = "10 s of a response that streams at 100 tokens a second";
+const MEMORY: &str = "a conversation of 500 turns";
+
+/// Shown where nothing is written; both programs print it.
+const PROMPT: &str = "say what to do";
+
+/// Keys are letters that nothing else on the screen has, so that what appears is their echo.
+const KEYS: [&str; 20] =
+    ["б", "в", "г", "д", "ж", "з", "и", "й", "л", "п", "у", "ф", "ц", "ч", "ш", "щ", "ы", "э", "ю", "я"];
+
+/// Times that the keys are typed in one round.
+const PASSES: usize = 10;
+
+/// Between an echo and the next key.
+const KEY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Prints 50 MB in pieces of 1 MB, each as fast as it is read, in about 8 s.
+const PRINT: &str = "for piece in $(seq 50); do head -c 750000 /dev/zero | base64; sleep 0.15; done";
+
+/// Rounds of a row that takes many seconds.
+const ROUNDS: usize = 5;
+
+const TURNS: usize = 500;
+
+pub(crate) fn run(wanted: &str) -> Report {
+    let mut report = Report::default();
+    if START.contains(wanted) {
+        let server = Server::start(|_| Answer { parts: vec![Part::text("Hello.")], pause: Duration::ZERO });
+        let baseline = "a static program in raw mode that prints a prompt";
+        report.rows.push(
+            Comparison::new(START, baseline, Aim::More(START_AIM))
+                .compare(|| first_prompt(&echo()), || first_prompt(&Project::new().conversation(&server))),
+        );
+    }
+    if ECHO.contains(wanted) {
+        echoes(&mut report);
+    }
+    if STREAM.contains(wanted) {
+        let baseline = "a static program that prints the same stream";
+        report.rows.push(
+            Comparison::new(STREAM, baseline, Aim::MoreCpu(STREAM_AIM)).with_rounds(ROUNDS).compare(
+                || streamed(|server, _| print(server)),
+                || streamed(|server, project| project.conversation(server)),
+            ),
+        );
+    }
+    if MEMORY.contains(wanted) {
+        memory(&mut report);
+    }
+    report
+}
+
+/// An empty directory with a home of its own.
+struct Project(TempDir);
+
+impl Project {
+    fn new() -> Self {
+        Self(TempDir::new().expect("there is room for a directory"))
+    }
+
+    /// Returns the command for a conversation with a server.
+    fn conversation(&self, server: &Server) -> Command {
+        let mut command = Command::new(shipped("pintle"));
+        command
+            .args(["chat", "--provider", "openai", "--model", "gpt-5.2", "--mode", "auto", "--base-url"])
+            .arg(format!("http://{}/v1", server.address()))
+            .current_dir(self.0.path())
+            .env("OPENAI_API_KEY", "sk-bench")
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("TERM", "xterm-256color");
+        for (name, directory) in [("HOME", "home"), ("TMPDIR", "tmp")] {
+            let directory = self.0.path().join(directory);
+            std::fs::create_dir_all(&directory).expect("there is room for a directory");
+            command.env(name, directory);
+        }
+        command
+    }
+}
+
+fn echo() -> Command {
+    let mut command = Command::new(program("baseline-terminal"));
+    command.arg("echo");
+    command
+}
+
+fn print(server: &Server) -> Command {
+    let mut command = Command::new(program("baseline-terminal"));
+    command.args(["print", server.address()]);
+    command
+}
+
+/// Measures the time until the prompt is printed, and the CPU time of the process until then.
+fn first_prompt(command: &Command) -> Cost {
+    let terminal = Terminal::start(command);
+    let at = terminal.wait_for(PROMPT, 0);
+    Cost { wall: at.saturating_duration_since(terminal.started()), cpu: terminal.cpu() }
+}
+
+/// Types the same keys into both programs, in turns, while Pintle streams and runs a command.
+fn echoes(report: &mut Report) {
+    let rounds: Vec<[Echoes; 2]> = (0..=ROUNDS).map(|_| round_of_echoes()).collect();
+    let baseline = "a static program in raw mode that prints every key, beside it";
+    for (name, of) in [("median", median as fn(&Echoes) -> Duration), ("slowest", slowest)] {
+        let cost = |echoes: &Echoes| Cost { wall: of(echoes), cpu: echoes.cpu };
+        let costs = rounds.iter().map(|[baseline, pintle]| (cost(baseline), cost(pintle)));
+        let aim = Aim::More(Duration::from_millis(10));
+        let what = format!("{ECHO}: {name} time to the echo");
+        report.rows.push(Comparison::new(&what, baseline, aim).of(costs));
+        let times = rounds.iter().skip(1).map(|[_, pintle]| milliseconds(of(pintle))).collect();
+        report.facts.push(Fact::new(what, "ms", Bound::AtMost(ECHO_AIM), times));
+    }
+}
+
+/// Times from a key to its echo in one round, and the CPU time of the process meanwhile.
+struct Echoes {
+    times: Vec<Duration>,
+    cpu: Duration,
+}
+
+fn median(echoes: &Echoes) -> Duration {
+    let times = echoes.times.iter().map(Duration::as_secs_f64);
+    Duration::from_secs_f64(Spread::of(times).expect("keys were typed").median)
+}
+
+fn slowest(echoes: &Echoes) -> Duration {
+    echoes.times.iter().copied().max().unwrap_or_default()
+}
+
+/// Returns the times of the baseline and of Pintle.
+fn round_of_echoes() -> [Echoes; 2] {
+    let project = Project::new();
+    let server = Server::start(|index| match index {
+        0 => {
+            let arguments = json!({ "command": PRINT }).to_string();
+            Answer { parts: vec![Part::call("call_1", "shell_start", &arguments)], pause: Duration::ZERO }
+        }
+        _ => Answer { parts: vec![tokens(20_000)], pause: Duration::from_millis(5) },
+    });
+    let mut terminals = [Terminal::start(&echo()), Terminal::start(&project.conversation(&server))];
+    terminals.iter().for_each(|terminal| drop(terminal.wait_for(PROMPT, 0)));
+    let [_, pintle] = &mut terminals;
+    pintle.type_keys("go\r");
+    server.wait_for_text();
+    let before = terminals.each_ref().map(Terminal::cpu);
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..PASSES {
+        for key in KEYS {
+            for (terminal, times) in terminals.iter_mut().zip(&mut times) {
+                std::thread::sleep(KEY_PAUSE);
+                times.push(time_to_echo(terminal, key));
+            }
+        }
+        // Cuts what was written, so that the same letters can appear again.
+        terminals.iter_mut().for_each(|terminal| terminal.type_keys("\u{15}"));
+    }
+    let [before_of_baseline, before_of_pintle] = before;
+    let [baseline, pintle] = terminals.each_ref().map(Terminal::cpu);
+    let [times_of_baseline, times_of_pintle] = times;
+    [
+        Echoes { times: times_of_baseline, cpu: baseline.saturating_sub(before_of_baseline) },
+        Echoes { times: times_of_pintle, cpu: pintle.saturating_sub(before_of_pintle) },
+    ]
+}
+
+fn time_to_echo(terminal: &mut Terminal, key: &str) -> Duration {
+    let printed = terminal.printed();
+    let typed = Instant::now();
+    terminal.type_keys(key);
+    terminal.wait_for(key, printed).saturating_duration_since(typed)
+}
+
+/// Measures the CPU time of a process while a response streams to it.
+fn streamed(command: impl Fn(&Server, &Project) -> Command) -> Cost {
+    let project = Project::new();
+    let server = Server::start(|_| Answer { parts: vec![tokens(2_000)], pause: Duration::from_millis(10) });
+    let mut terminal = Terminal::start(&command(&server, &project));
+    if command(&server, &project).get_program() == shipped("pintle") {
+        terminal.wait_for(PROMPT, 0);
+        terminal.type_keys("go\r");
+    }
+    server.wait_for_text();
+    let (began, before) = (Instant::now(), terminal.cpu());
+    std::thread::sleep(STREAM_TIME);
+    Cost { wall: began.elapsed(), cpu: terminal.cpu().saturating_sub(before) }
+}
+
+/// Measures resident memory after one turn and after many.
+fn memory(report: &mut Report) {
+    let mut values = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..3 {
+        for (values, value) in values.iter_mut().zip(memory_of_turns()) {
+            values.push(value);
+        }
+    }
+    let [first, last, peak] = values;
+    let facts = [
+        ("resident memory after the first turn", Bound::None, first),
+        ("resident memory after the last turn", Bound::AtMost(MEMORY_AIM), last),
+        ("peak of resident memory", Bound::AtMost(MEMORY_AIM), peak),
+    ];
+    for (what, bound, values) in facts {
+        report.facts.push(Fact::new(format!("{MEMORY}: {what}"), "MiB", bound, values));
+    }
+}
+
+/// Returns resident memory after the first turn and after the last, and its peak, in MiB.
+///
+/// Every turn has two responses: a text with the call of a tool, and a text.
+fn memory_of_turns() -> [f64; 3] {
+    let project = Project::new();
+    let notes = "A note of some length, as files have them.\n".repeat(20);
+    std::fs::write(project.0.path().join("notes.txt"), notes).expect("there is room for a file");
+    let server = Server::start(|index| {
+        let turn = index / 2;
+        let parts = if index.is_multiple_of(2) {
+            let call = Part::call(format!("call_{turn}"), "read_file", r#"{"file_path":"notes.txt"}"#);
+            vec![tokens(100), call]
+        } else {
+            vec![tokens(300), Part::text(&format!("\n\nanswer number {turn} ends here.\n"))]
+        };
+        Answer { parts, pause: Duration::ZERO }
+    });
+    let mut terminal = Terminal::start(&project.conversation(&server));
+    terminal.wait_for(PROMPT, 0);
+    let mut first = 0.0;
+    for turn in 0..TURNS {
+        let printed = terminal.printed();
+        terminal.type_keys(&format!("question number {turn}, with some words around it\r"));
+        terminal.wait_for(&format!("answer number {turn} ends"), printed);
+        // The title of the window says so.
+        terminal.wait_for(": ready\x07", printed);
+        if turn == 0 {
+            first = resident(terminal.pid(), "VmRSS");
+        }
+    }
+    [first, resident(terminal.pid(), "VmRSS"), resident(terminal.pid(), "VmHWM")]
+}
+
+fn resident(pid: u32, name: &str) -> f64 {
+    mebibytes(status::memory_of(&pid.to_string(), name))
+}
+
+/// Returns a text of so many pieces, as a model writes it: paragraphs, a list, and code.
+fn tokens(count: usize) -> Part {
+    const TEXT: &str = "the parser reads one line at a time and keeps **no more** than it needs. an error names \
+                        the line, and what was expected there.\n\n* `read_line` returns the next line\n* the \
+                        second list item is a little longer than the first one\n\n```rust\nfn main() {\n    let \
+                        total = 1 + 2; // a comment\n}\n```\n\n";
+    let words: Arc<[&str]> = TEXT.split_inclusive(' ').collect();
+    Part::Text { deltas: words.iter().cycle().take(count).map(|word| (*word).to_owned()).collect() }
+}
