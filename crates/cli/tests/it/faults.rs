@@ -1,8 +1,11 @@
 //! Faults of what surrounds a conversation, and bad input, on a real pseudo-terminal.
 
+mod escapes;
 mod output;
 mod pasted;
+mod provider;
 mod signals;
+mod surroundings;
 mod window;
 
 use std::path::Path;

@@ -89,10 +89,9 @@ impl Terminal {
         resize(&master, columns.get(), rows.get());
         in_session.args(command.get_args()).env_clear().env("TERM", "xterm-256color");
         for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => in_session.env(name, value),
-                None => in_session.env_remove(name),
-            };
+            if let Some(value) = value {
+                in_session.env(name, value);
+            }
         }
         in_session.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
         redirect(&mut in_session);

@@ -1,0 +1,115 @@
+//! Providers that are not there, say nothing, or break off.
+
+use std::net::TcpListener;
+
+use super::*;
+
+/// Begins a conversation whose provider is at this address.
+fn begin_at(address: std::net::SocketAddr, harness: &Harness) -> Terminal {
+    let mut command =
+        pintle(&["chat", "--provider", "anthropic", "--base-url", &format!("http://{address}")]);
+    command.arg("--dir").arg(harness.path("")).env("ANTHROPIC_API_KEY", "sk-none").env("PINTLE_MODE", "auto");
+    command.env("XTERM_VERSION", "XTerm(390)").env("PINTLE_STATE_DIR", harness.path(".state"));
+    let mut terminal = Terminal::start(&command);
+    terminal.wait_for_text("say what to do");
+    terminal
+}
+
+fn unused() -> Harness {
+    Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Never.\"\n")
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_tried_again_and_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let harness = unused();
+    let mut terminal = begin_at(address, &harness);
+    for round in 1..=2 {
+        terminal.type_keys("hello\r");
+        let screen = terminal.wait_for("the failure", |screen| {
+            count(screen, "✗ network failure") == round && !screen.contains("Esc interrupts")
+        });
+        assert_eq!(count(&screen, "retry 1 in "), round, "{screen}");
+        assert_eq!(count(&screen, "check that a server is listening"), round, "{screen}");
+    }
+    leave(terminal);
+}
+
+#[test]
+fn escape_ends_the_wait_for_another_attempt() {
+    let turns = "[[turn]]\nfailure = [{ status = 429, retry_after = \"60\" }]\ntext = \"Done.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = begin(&harness, &["hello"]);
+    terminal.wait_for_text("rate limit reached, retry 1 in 58 s");
+    terminal.type_keys("half\u{1b}");
+    let screen = terminal.wait_for("the end of the turn", |screen| {
+        !screen.contains("Esc interrupts") && !screen.contains("reached, retry 1 in 5")
+    });
+    assert!(screen.contains("› half"), "{screen}");
+    terminal.type_keys("\u{15}");
+    leave(terminal);
+}
+
+#[test]
+fn a_provider_that_never_answers_is_waited_for_until_escape() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let accepting = std::thread::spawn(move || {
+        listener.set_nonblocking(true).unwrap();
+        let mut accepted = Vec::new();
+        while stopped
+            .recv_timeout(Duration::from_millis(20))
+            .is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Timeout)
+        {
+            accepted.extend(listener.accept().ok());
+        }
+        accepted.len()
+    });
+    let harness = unused();
+    let mut terminal = begin_at(address, &harness);
+    for _ in 0..2 {
+        terminal.type_keys("hello\r");
+        // The seconds of the wait go on.
+        terminal.wait_for_text("waiting for the model 2 s");
+        terminal.type_keys("half");
+        terminal.wait_for_text("› half");
+        terminal.type_keys("\u{1b}");
+        terminal.wait_for("the end of the turn", |screen| {
+            !screen.contains("Esc interrupts") && !screen.contains("waiting for the model")
+        });
+        terminal.type_keys("\u{15}");
+        terminal.wait_for_text("say what to do");
+    }
+    leave(terminal);
+    drop(stop);
+    assert!(accepting.join().unwrap() >= 1);
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_said_and_the_conversation_goes_on() {
+    let failures =
+        ["cut_after_events = 3", "cut_after_events = 0", "error_event = \"overloaded\"", "stall_ms = 10"];
+    for failure in failures {
+        let turns = format!(
+            "[[turn]]\nfailure = [{{ {failure} }}]\ntext = \"This is the whole answer.\"\n[[turn]]\ntext = \"Second answer.\"\n"
+        );
+        let harness = Harness::new(Dialect::AnthropicMessages, &turns);
+        let mut terminal = begin(&harness, &[]);
+        terminal.type_keys("hello\r");
+        let screen = terminal.wait_for(failure, |screen| {
+            !screen.contains("Esc interrupts") && (screen.contains("whole answer.") || screen.contains("✗ "))
+        });
+        // A response that has begun is not asked for again: the user decides.
+        if screen.contains("✗ ") {
+            terminal.type_keys("hello again\r");
+            terminal.wait_for_text("This is the whole answer.");
+        }
+        terminal.type_keys("and more\r");
+        let screen = terminal.wait_for_text("Second answer.");
+        assert_eq!(count(&screen, "This is the whole answer."), 1, "{screen}");
+        leave(terminal);
+    }
+}
