@@ -3,6 +3,7 @@
 mod commands;
 mod demo;
 mod images;
+mod pictures;
 mod sessions;
 mod tmux;
 

@@ -117,6 +117,11 @@ impl Terminal {
         self.wait_for(text, |screen| screen.contains(text))
     }
 
+    /// Returns what `read` finds on the screen.
+    pub(crate) fn with_screen<T>(&self, read: impl FnOnce(&vt100::Screen) -> T) -> T {
+        read(self.screen.shown.lock().unwrap().0.screen())
+    }
+
     /// Returns the number of the process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
