@@ -91,10 +91,9 @@ pub(crate) fn run(wanted: &str) -> Report {
     if STREAM.contains(wanted) {
         let baseline = "a static program that prints the same stream";
         report.rows.push(
-            Comparison::new(STREAM, baseline, Aim::MoreCpu(STREAM_AIM)).with_rounds(ROUNDS).compare(
-                || streamed(|server, _| print(server)),
-                || streamed(|server, project| project.conversation(server)),
-            ),
+            Comparison::new(STREAM, baseline, Aim::MoreCpu(STREAM_AIM))
+                .with_rounds(ROUNDS)
+                .compare(|| streamed(|server, _| begin_print(server)), || streamed(begin_conversation)),
         );
     }
     if MEMORY.contains(wanted) {
@@ -133,12 +132,6 @@ impl Project {
 fn echo() -> Command {
     let mut command = Command::new(program("baseline-terminal"));
     command.arg("echo");
-    command
-}
-
-fn print(server: &Server) -> Command {
-    let mut command = Command::new(program("baseline-terminal"));
-    command.args(["print", server.address()]);
     command
 }
 
@@ -190,7 +183,9 @@ fn round_of_echoes(yield_ms: u64) -> [Echoes; 2] {
         _ => Answer { parts: vec![tokens(20_000)], pause: Duration::from_millis(5) },
     });
     let mut terminals = [Terminal::start(&echo()), Terminal::start(&project.conversation(&server))];
-    terminals.iter().for_each(|terminal| drop(terminal.wait_for(PROMPT, 0)));
+    for terminal in &terminals {
+        terminal.wait_for(PROMPT, 0);
+    }
     let [_, pintle] = &mut terminals;
     pintle.type_keys("go\r");
     let printed = || std::fs::read_to_string(project.0.path().join("printed")).unwrap_or_default();
@@ -229,19 +224,28 @@ fn time_to_echo(terminal: &mut Terminal, key: &str) -> Duration {
     terminal.wait_for(key, printed).saturating_duration_since(typed)
 }
 
-/// Measures the CPU time of a process while a response streams to it.
-fn streamed(command: impl Fn(&Server, &Project) -> Command) -> Cost {
+/// Measures the CPU time of the process that `begin` starts, while a response streams to it.
+fn streamed(begin: impl Fn(&Server, &Project) -> Terminal) -> Cost {
     let project = Project::new();
     let server = Server::start(|_| Answer { parts: vec![tokens(2_000)], pause: Duration::from_millis(10) });
-    let mut terminal = Terminal::start(&command(&server, &project));
-    if command(&server, &project).get_program() == shipped("pintle") {
-        terminal.wait_for(PROMPT, 0);
-        terminal.type_keys("go\r");
-    }
+    let terminal = begin(&server, &project);
     server.wait_for_text();
     let (began, before) = (Instant::now(), terminal.cpu());
     std::thread::sleep(STREAM_TIME);
     Cost { wall: began.elapsed(), cpu: terminal.cpu().saturating_sub(before) }
+}
+
+fn begin_print(server: &Server) -> Terminal {
+    let mut command = Command::new(program("baseline-terminal"));
+    command.args(["print", server.address()]);
+    Terminal::start(&command)
+}
+
+fn begin_conversation(server: &Server, project: &Project) -> Terminal {
+    let mut terminal = Terminal::start(&project.conversation(server));
+    terminal.wait_for(PROMPT, 0);
+    terminal.type_keys("go\r");
+    terminal
 }
 
 /// Measures resident memory after one turn and after many.
