@@ -128,7 +128,7 @@ fn look_of(cell: &Cell) -> Look {
 fn colour(colour: Color) -> Option<String> {
     match colour {
         Color::Default => None,
-        Color::Idx(index) => Some(COLOURS[usize::from(index)].to_owned()),
+        Color::Idx(index) => COLOURS.get(usize::from(index)).map(|colour| (*colour).to_owned()),
         Color::Rgb(red, green, blue) => Some(format!("#{red:02x}{green:02x}{blue:02x}")),
     }
 }
