@@ -6,7 +6,6 @@ mod server;
 
 use std::{
     process::Command,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -37,7 +36,8 @@ const STREAM_AIM: Duration = Duration::from_millis(500);
 const MEMORY_AIM: f64 = 40.0;
 
 const START: &str = "pintle: from start to the first prompt";
-const ECHO: &str = "200 keys while 200 tokens a second stream and a command prints 50 MB";
+const ECHO_OF_BOTH: &str = "200 keys while 200 tokens a second stream and a background command prints 50 MB";
+const ECHO_OF_CALL: &str = "200 keys while the command of a call prints 50 MB";
 const STREAM: &str = "10 s of a response that streams at 100 tokens a second";
 const MEMORY: &str = "a conversation of 500 turns";
 
@@ -55,7 +55,18 @@ const PASSES: usize = 10;
 const KEY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Prints 50 MB in pieces of 1 MB, each as fast as it is read, in about 8 s.
-const PRINT: &str = "for piece in $(seq 50); do head -c 750000 /dev/zero | base64; sleep 0.15; done";
+const PRINT: &str =
+    "for piece in $(seq 50); do echo $piece >> printed; head -c 750000 /dev/zero | base64; sleep 0.15; done";
+
+/// Milliseconds after which a call leaves its command in the background: the shortest time, and longer than it takes.
+const YIELD_AT_ONCE: u64 = 250;
+const YIELD_LATE: u64 = 30_000;
+
+/// Pieces that must have been printed when the last key was typed, or the row has not measured what it says.
+const LEAST_PRINTED: usize = 25;
+
+/// How long the command may take to begin.
+const BEGIN_TIME: Duration = Duration::from_secs(60);
 
 /// Rounds of a row that takes many seconds.
 const ROUNDS: usize = 5;
@@ -72,16 +83,17 @@ pub(crate) fn run(wanted: &str) -> Report {
                 .compare(|| first_prompt(&echo()), || first_prompt(&Project::new().conversation(&server))),
         );
     }
-    if ECHO.contains(wanted) {
-        echoes(&mut report);
+    for (what, yield_ms) in [(ECHO_OF_BOTH, YIELD_AT_ONCE), (ECHO_OF_CALL, YIELD_LATE)] {
+        if what.contains(wanted) {
+            echoes(what, yield_ms, &mut report);
+        }
     }
     if STREAM.contains(wanted) {
         let baseline = "a static program that prints the same stream";
         report.rows.push(
-            Comparison::new(STREAM, baseline, Aim::MoreCpu(STREAM_AIM)).with_rounds(ROUNDS).compare(
-                || streamed(|server, _| print(server)),
-                || streamed(|server, project| project.conversation(server)),
-            ),
+            Comparison::new(STREAM, baseline, Aim::MoreCpu(STREAM_AIM))
+                .with_rounds(ROUNDS)
+                .compare(|| streamed(|server, _| begin_print(server)), || streamed(begin_conversation)),
         );
     }
     if MEMORY.contains(wanted) {
@@ -123,12 +135,6 @@ fn echo() -> Command {
     command
 }
 
-fn print(server: &Server) -> Command {
-    let mut command = Command::new(program("baseline-terminal"));
-    command.args(["print", server.address()]);
-    command
-}
-
 /// Measures the time until the prompt is printed, and the CPU time of the process until then.
 fn first_prompt(command: &Command) -> Cost {
     let terminal = Terminal::start(command);
@@ -136,15 +142,15 @@ fn first_prompt(command: &Command) -> Cost {
     Cost { wall: at.saturating_duration_since(terminal.started()), cpu: terminal.cpu() }
 }
 
-/// Types the same keys into both programs, in turns, while Pintle streams and runs a command.
-fn echoes(report: &mut Report) {
-    let rounds: Vec<[Echoes; 2]> = (0..=ROUNDS).map(|_| round_of_echoes()).collect();
+/// Types the same keys into both programs, in turns, while Pintle runs a command that its call awaits so long.
+fn echoes(load: &str, yield_ms: u64, report: &mut Report) {
+    let rounds: Vec<[Echoes; 2]> = (0..=ROUNDS).map(|_| round_of_echoes(yield_ms)).collect();
     let baseline = "a static program in raw mode that prints every key, beside it";
     for (name, of) in [("median", median as fn(&Echoes) -> Duration), ("slowest", slowest)] {
         let cost = |echoes: &Echoes| Cost { wall: of(echoes), cpu: echoes.cpu };
         let costs = rounds.iter().map(|[baseline, pintle]| (cost(baseline), cost(pintle)));
         let aim = Aim::More(Duration::from_millis(10));
-        let what = format!("{ECHO}: {name} time to the echo");
+        let what = format!("{load}: {name} time to the echo");
         report.rows.push(Comparison::new(&what, baseline, aim).of(costs));
         let times = rounds.iter().skip(1).map(|[_, pintle]| milliseconds(of(pintle))).collect();
         report.facts.push(Fact::new(what, "ms", Bound::AtMost(ECHO_AIM), times));
@@ -166,21 +172,28 @@ fn slowest(echoes: &Echoes) -> Duration {
     echoes.times.iter().copied().max().unwrap_or_default()
 }
 
-/// Returns the times of the baseline and of Pintle.
-fn round_of_echoes() -> [Echoes; 2] {
+/// Returns the times of the baseline and of Pintle. After a call that runs in the background, a response streams.
+fn round_of_echoes(yield_ms: u64) -> [Echoes; 2] {
     let project = Project::new();
-    let server = Server::start(|index| match index {
+    let server = Server::start(move |index| match index {
         0 => {
-            let arguments = json!({ "command": PRINT }).to_string();
-            Answer { parts: vec![Part::call("call_1", "shell_start", &arguments)], pause: Duration::ZERO }
+            let arguments = json!({ "cmd": PRINT, "yield_time_ms": yield_ms }).to_string();
+            Answer { parts: vec![Part::call("call_1", "exec_command", &arguments)], pause: Duration::ZERO }
         }
         _ => Answer { parts: vec![tokens(20_000)], pause: Duration::from_millis(5) },
     });
     let mut terminals = [Terminal::start(&echo()), Terminal::start(&project.conversation(&server))];
-    terminals.iter().for_each(|terminal| drop(terminal.wait_for(PROMPT, 0)));
+    for terminal in &terminals {
+        terminal.wait_for(PROMPT, 0);
+    }
     let [_, pintle] = &mut terminals;
     pintle.type_keys("go\r");
-    server.wait_for_text();
+    let printed = || std::fs::read_to_string(project.0.path().join("printed")).unwrap_or_default();
+    let began = Instant::now();
+    while printed().is_empty() {
+        assert!(began.elapsed() < BEGIN_TIME, "the command does not begin");
+        std::thread::sleep(KEY_PAUSE);
+    }
     let before = terminals.each_ref().map(Terminal::cpu);
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..PASSES {
@@ -193,6 +206,8 @@ fn round_of_echoes() -> [Echoes; 2] {
         // Cuts what was written, so that the same letters can appear again.
         terminals.iter_mut().for_each(|terminal| terminal.type_keys("\u{15}"));
     }
+    let printed = printed().lines().count();
+    assert!(printed >= LEAST_PRINTED, "the command has printed {printed} MB");
     let [before_of_baseline, before_of_pintle] = before;
     let [baseline, pintle] = terminals.each_ref().map(Terminal::cpu);
     let [times_of_baseline, times_of_pintle] = times;
@@ -209,26 +224,40 @@ fn time_to_echo(terminal: &mut Terminal, key: &str) -> Duration {
     terminal.wait_for(key, printed).saturating_duration_since(typed)
 }
 
-/// Measures the CPU time of a process while a response streams to it.
-fn streamed(command: impl Fn(&Server, &Project) -> Command) -> Cost {
+/// Measures the CPU time of the process that `begin` starts, while a response streams to it.
+fn streamed(begin: impl Fn(&Server, &Project) -> Terminal) -> Cost {
     let project = Project::new();
     let server = Server::start(|_| Answer { parts: vec![tokens(2_000)], pause: Duration::from_millis(10) });
-    let mut terminal = Terminal::start(&command(&server, &project));
-    if command(&server, &project).get_program() == shipped("pintle") {
-        terminal.wait_for(PROMPT, 0);
-        terminal.type_keys("go\r");
-    }
+    let terminal = begin(&server, &project);
     server.wait_for_text();
     let (began, before) = (Instant::now(), terminal.cpu());
     std::thread::sleep(STREAM_TIME);
     Cost { wall: began.elapsed(), cpu: terminal.cpu().saturating_sub(before) }
 }
 
+fn begin_print(server: &Server) -> Terminal {
+    let mut command = Command::new(program("baseline-terminal"));
+    command.args(["print", server.address()]);
+    Terminal::start(&command)
+}
+
+fn begin_conversation(server: &Server, project: &Project) -> Terminal {
+    let mut terminal = Terminal::start(&project.conversation(server));
+    terminal.wait_for(PROMPT, 0);
+    terminal.type_keys("go\r");
+    terminal
+}
+
 /// Measures resident memory after one turn and after many.
 fn memory(report: &mut Report) {
     let mut values = [Vec::new(), Vec::new(), Vec::new()];
-    for _ in 0..3 {
-        for (values, value) in values.iter_mut().zip(memory_of_turns()) {
+    // Most of the time passes between the drawings, and memory does not depend on what else runs.
+    let rounds = std::thread::scope(|scope| {
+        let started = [(); 3].map(|()| scope.spawn(memory_of_turns));
+        started.map(|round| round.join().expect("a conversation ends"))
+    });
+    for round in rounds {
+        for (values, value) in values.iter_mut().zip(round) {
             values.push(value);
         }
     }
@@ -253,12 +282,13 @@ fn memory_of_turns() -> [f64; 3] {
     let server = Server::start(|index| {
         let turn = index / 2;
         let parts = if index.is_multiple_of(2) {
-            let call = Part::call(format!("call_{turn}"), "read_file", r#"{"file_path":"notes.txt"}"#);
+            let call = Part::call(format!("call_{turn}"), "exec_command", r#"{"cmd":"cat notes.txt"}"#);
             vec![tokens(100), call]
         } else {
-            vec![tokens(300), Part::text(&format!("\n\nanswer number {turn} ends here.\n"))]
+            let end = format!("\n\nanswer number {turn} ends here.\n");
+            vec![Part::Text { deltas: vec![text(100), text(100), text(100), end] }]
         };
-        Answer { parts, pause: Duration::ZERO }
+        Answer { parts, pause: Duration::from_millis(if index.is_multiple_of(2) { 0 } else { 30 }) }
     });
     let mut terminal = Terminal::start(&project.conversation(&server));
     terminal.wait_for(PROMPT, 0);
@@ -266,8 +296,8 @@ fn memory_of_turns() -> [f64; 3] {
     for turn in 0..TURNS {
         let printed = terminal.printed();
         terminal.type_keys(&format!("question number {turn}, with some words around it\r"));
-        terminal.wait_for(&format!("answer number {turn} ends"), printed);
-        // The title of the window says so.
+        terminal.wait_for("ends here", printed);
+        // The title of the window changes if the turn takes longer than the time between two drawings.
         terminal.wait_for(": ready\x07", printed);
         if turn == 0 {
             first = resident(terminal.pid(), "VmRSS");
@@ -280,12 +310,21 @@ fn resident(pid: u32, name: &str) -> f64 {
     mebibytes(status::memory_of(&pid.to_string(), name))
 }
 
-/// Returns a text of so many pieces, as a model writes it: paragraphs, a list, and code.
+/// Returns a text that arrives in so many pieces.
 fn tokens(count: usize) -> Part {
+    Part::Text { deltas: words().take(count).collect() }
+}
+
+/// Returns a text of so many words.
+fn text(count: usize) -> String {
+    words().take(count).collect()
+}
+
+/// Returns the words of a text as a model writes it: paragraphs, a list, and code.
+fn words() -> impl Iterator<Item = String> {
     const TEXT: &str = "the parser reads one line at a time and keeps **no more** than it needs. an error names \
                         the line, and what was expected there.\n\n* `read_line` returns the next line\n* the \
                         second list item is a little longer than the first one\n\n```rust\nfn main() {\n    let \
                         total = 1 + 2; // a comment\n}\n```\n\n";
-    let words: Arc<[&str]> = TEXT.split_inclusive(' ').collect();
-    Part::Text { deltas: words.iter().cycle().take(count).map(|word| (*word).to_owned()).collect() }
+    TEXT.split_inclusive(' ').cycle().map(ToOwned::to_owned)
 }
