@@ -1,6 +1,7 @@
 //! Formats events for standard output. Pure: turns events into text and performs no I/O.
 
 mod activity;
+mod asked;
 mod call;
 mod diff;
 mod draft;

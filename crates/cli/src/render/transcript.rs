@@ -14,7 +14,7 @@ use super::markdown::Markdown;
 use super::plan::{self, Plan};
 use super::subagent_names::{SubagentNames, call_key_of, qualified_name};
 use super::wrap::{self, Margins, expand_tabs};
-use super::{diff, note, sanitize, summary};
+use super::{asked, diff, note, sanitize, summary};
 
 /// Columns before the output of a call.
 const INDENT: usize = 4;
@@ -37,6 +37,8 @@ pub(crate) struct Transcript {
     markdown: Markdown,
     /// Subjects of the running calls by call key.
     calls: HashMap<String, String>,
+    /// Questions of the running calls that ask the user, by call key.
+    questions: HashMap<String, Vec<String>>,
     subagents: SubagentNames,
     /// Events of subagents that wait for the end of the text, with the name of the subagent.
     deferred: Vec<(String, SessionEvent)>,
@@ -74,6 +76,7 @@ impl Transcript {
             is_plain,
             markdown,
             calls: HashMap::new(),
+            questions: HashMap::new(),
             subagents: SubagentNames::default(),
             deferred: Vec::new(),
             plan: None,
@@ -170,11 +173,22 @@ impl Transcript {
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
             EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {
                 self.plan = Plan::of(tool_name, arguments).or(self.plan.take());
-                self.calls.insert(call_key_of(event, call_id), plan::subject(tool_name, arguments));
+                let key = call_key_of(event, call_id);
+                let questions = asked::questions(tool_name, arguments);
+                // What is asked is shown below.
+                let is_asking = !questions.is_empty();
+                let subject = if is_asking { String::new() } else { plan::subject(tool_name, arguments) };
+                if is_asking {
+                    self.questions.insert(key.clone(), questions);
+                }
+                self.calls.insert(key, subject);
             }
-            EventKind::ToolCallEnd { call_id, .. } => {
-                let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
+            EventKind::ToolCallEnd { call_id, error, .. } => {
+                let key = call_key_of(event, call_id);
+                let subject = self.calls.remove(&key).unwrap_or_default();
                 self.call(None, &subject, &event.kind);
+                let questions = self.questions.remove(&key).filter(|_| error.is_none());
+                self.below(questions.unwrap_or_default().into_iter().map(Line::plain));
                 if self.plan.as_ref().is_some_and(Plan::is_complete) {
                     self.plan();
                 }

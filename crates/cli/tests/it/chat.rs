@@ -122,6 +122,21 @@ fn commands_are_asked_about_and_edits_are_not() {
 }
 
 #[test]
+fn a_question_of_the_model_is_answered_by_the_next_input() {
+    let turns = "[[turn]]\n[[turn.call]]\ntool = \"ask_user\"\n\
+                 arguments = { question = \"Which port?\", options = [\"80\", \"8080\"] }\n\
+                 [[turn]]\ntext = \"It is done.\"\n[[turn.expect]]\nrequest_contains = \"port 8080, please\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = begin(&harness, &["go"]);
+    terminal.wait_for("the question", |screen| {
+        screen.contains("    Which port?\n    1. 80\n    2. 8080\n") && !screen.contains("Esc interrupts")
+    });
+    terminal.type_keys("port 8080, please\r");
+    terminal.wait_for_text("It is done.");
+    leave(terminal);
+}
+
+#[test]
 fn calls_are_approved_with_keys_and_rules() {
     let call = |command: &str| {
         format!("[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = {{ command = \"{command}\" }}\n")

@@ -17,6 +17,8 @@ impl Driver<'_> {
         let is_paused = self.paste.is_some_and(|(newest, _)| now >= newest + PASTE_PAUSE);
         if is_paused && Decoder::default().push(piece) == [Input::Key(Key::ctrl('c'))] {
             self.paste = None;
+            // In place of the hint that it has not.
+            self.conversation.hint("the paste has ended here", self.began.elapsed());
             return self.decoder.end_paste().into_iter().collect();
         }
         let inputs = join_bursts(self.decoder.push(piece));

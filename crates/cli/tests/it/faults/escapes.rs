@@ -141,10 +141,12 @@ fn nothing_in_a_question_controls_the_terminal() {
         let turns = format!(
             "[[turn]]\n[[turn.call]]\ntool = \"write_file\"\narguments = {{ file_path = {}, content = {} }}\n\
              [[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = {{ command = {} }}\n\
-             [[turn]]\ntext = \"All asked.\"\n",
+             [[turn]]\n[[turn.call]]\ntool = \"ask_user\"\narguments = {{ question = {}, options = [{}] }}\n",
             quoted(&attack("FILE").replace('/', "")),
             text("DIFF"),
             text("COMMAND"),
+            text("QUESTION"),
+            text("OPTION"),
         );
         let harness = Harness::new(Dialect::AnthropicMessages, &turns);
         let mut command = chat(&harness, if is_plain { &["--plain"] } else { &[] });
@@ -158,11 +160,11 @@ fn nothing_in_a_question_controls_the_terminal() {
             });
             terminal.type_keys(if is_plain { "no\r" } else { "n" });
         }
-        terminal.wait_for_text("All asked.");
+        terminal.wait_for("the question", |screen| screen.contains("1. OPTION."));
         terminal.type_keys("/quit\r");
         let (code, screen, output) = terminal.finish();
         assert_eq!(code, Some(0), "{screen}");
-        check(&output, &["FILE", "DIFF", "COMMAND"], is_plain);
+        check(&output, &["FILE", "DIFF", "COMMAND", "QUESTION", "OPTION"], is_plain);
     }
 }
 

@@ -76,6 +76,7 @@ fn a_paste_without_an_end_is_ended_by_the_user() {
     terminal.type_keys("\u{1b}[200~some text");
     terminal.wait_for_text("a paste has not ended; Ctrl+C ends it");
     terminal.type_keys("\u{3}");
+    terminal.wait_for_text("the paste has ended here");
     terminal.wait_for_text("› some text");
     terminal.type_keys(" and more\r");
     let screen = terminal.wait_for_text("First answer.");
