@@ -1,12 +1,17 @@
-//! Pictures of the screen in the guide. `WRITE_PICTURES=1` writes them; otherwise what they show must be on the screen.
+//! Pictures of the screen in the guide. `WRITE_PICTURES=1` writes those that are missing or whose text has changed;
+//! otherwise what they show must be on the screen.
 
 mod svg;
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Compares a picture of the guide with the screen, or writes it if it shows something else.
+/// Deadline for a screen that normally is there at once.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Compares a picture of the guide with the screen, or writes it if its text is not that of the screen.
 fn picture(terminal: &mut Terminal, name: &str, title: &str, is_there: impl Fn(&str) -> bool) {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs/guide/pictures")
@@ -15,7 +20,7 @@ fn picture(terminal: &mut Terminal, name: &str, title: &str, is_there: impl Fn(&
     terminal.wait_for(name, is_there);
     if std::env::var_os("WRITE_PICTURES").is_some() {
         // What follows the text that was waited for, such as the last status.
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::thread::sleep(Duration::from_secs(1));
         let drawn = terminal.with_screen(|screen| svg::draw(screen, title));
         if svg::rows(&drawn) != svg::rows(&known) {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -23,20 +28,20 @@ fn picture(terminal: &mut Terminal, name: &str, title: &str, is_there: impl Fn(&
         }
         return;
     }
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let shown = terminal.with_screen(|screen| svg::rows(&svg::draw(screen, title)));
         if shown == svg::rows(&known) {
             return;
         }
         assert!(
-            std::time::Instant::now() < deadline,
+            Instant::now() < deadline,
             "docs/guide/pictures/{name}.svg shows something else; write it with\n\
              WRITE_PICTURES=1 cargo test -p pintle-cli --test it chat::pictures\n\n{}\n\nthe picture:\n\n{}",
             shown.join("\n"),
             svg::rows(&known).join("\n")
         );
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -113,7 +113,7 @@ fn look_of(cell: &Cell) -> Look {
     let mut style = String::new();
     for (is_set, attribute) in [
         (cell.bold(), " font-weight=\"bold\""),
-        (cell.dim(), " opacity=\"0.65\""),
+        (cell.dim(), " fill-opacity=\"0.65\""),
         (cell.italic(), " font-style=\"italic\""),
         (cell.underline(), " text-decoration=\"underline\""),
     ] {
