@@ -5,6 +5,7 @@ mod pty;
 mod server;
 
 use std::{
+    path::PathBuf,
     process::Command,
     time::{Duration, Instant},
 };
@@ -69,7 +70,7 @@ const LEAST_PRINTED: usize = 25;
 const BEGIN_TIME: Duration = Duration::from_secs(60);
 
 /// Rounds of a row that takes many seconds.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 
 const TURNS: usize = 500;
 
@@ -102,12 +103,18 @@ pub(crate) fn run(wanted: &str) -> Report {
     report
 }
 
-/// An empty directory with a home of its own.
+/// An empty directory, and a home beside it: where sessions are kept must not be among the files that are watched.
 struct Project(TempDir);
 
 impl Project {
     fn new() -> Self {
-        Self(TempDir::new().expect("there is room for a directory"))
+        let project = Self(TempDir::new().expect("there is room for a directory"));
+        std::fs::create_dir(project.directory()).expect("there is room for a directory");
+        project
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.0.path().join("project")
     }
 
     /// Returns the command for a conversation with a server.
@@ -116,7 +123,7 @@ impl Project {
         command
             .args(["chat", "--provider", "openai", "--model", "gpt-5.2", "--mode", "auto", "--base-url"])
             .arg(format!("http://{}/v1", server.address()))
-            .current_dir(self.0.path())
+            .current_dir(self.directory())
             .env("OPENAI_API_KEY", "sk-bench")
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("TERM", "xterm-256color");
@@ -188,7 +195,7 @@ fn round_of_echoes(yield_ms: u64) -> [Echoes; 2] {
     }
     let [_, pintle] = &mut terminals;
     pintle.type_keys("go\r");
-    let printed = || std::fs::read_to_string(project.0.path().join("printed")).unwrap_or_default();
+    let printed = || std::fs::read_to_string(project.directory().join("printed")).unwrap_or_default();
     let began = Instant::now();
     while printed().is_empty() {
         assert!(began.elapsed() < BEGIN_TIME, "the command does not begin");
@@ -278,7 +285,7 @@ fn memory(report: &mut Report) {
 fn memory_of_turns() -> [f64; 3] {
     let project = Project::new();
     let notes = "A note of some length, as files have them.\n".repeat(20);
-    std::fs::write(project.0.path().join("notes.txt"), notes).expect("there is room for a file");
+    std::fs::write(project.directory().join("notes.txt"), notes).expect("there is room for a file");
     let server = Server::start(|index| {
         let turn = index / 2;
         let parts = if index.is_multiple_of(2) {
