@@ -11,7 +11,7 @@ mod show;
 pub(crate) mod verify;
 pub(crate) mod worktree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintle_agent::protocol::InputKind;
@@ -32,7 +32,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
 use crate::policy;
-use crate::process_env::{ProcessEnv, STATE_VARIABLE};
+use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
 
 /// The sessions of this user.
 #[derive(Clone, Debug)]
@@ -91,6 +91,19 @@ pub(crate) enum Origin {
     Forked(Box<Start>),
 }
 
+/// Rules of the state directory, which may be within the directory that a session works in.
+const LEFT_OUT: &str = "# Sessions and inputs of pintle. Checkpoints, rewinds and searches of a directory above leave them alone.\n\
+                        /*\n!/worktrees/\n";
+
+/// Has checkpoints of a directory above leave the state directory out: a rewind would restore sessions to what they were.
+fn leave_out(root: &Path, process_env: &ProcessEnv) {
+    let rules = root.join(".gitignore");
+    if matches!(process_env::read_text_if_there("rules", &rules), Ok(None)) {
+        // Where nothing can be written, nothing changes that a checkpoint could have.
+        let _ = process_env.write_private(&rules, LEFT_OUT);
+    }
+}
+
 impl Sessions {
     /// Opens the store in the user's state directory, which is created.
     ///
@@ -100,6 +113,7 @@ impl Sessions {
     pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let root = Self::directory(process_env)?;
         let opened = process_env.create_directory(&root).and_then(|()| {
+            leave_out(&root, process_env);
             FileStore::open(root.join("sessions")).or_failed("cannot use the directory of the sessions")
         });
         opened.map(|store| Self { store }).map_err(|failure| {

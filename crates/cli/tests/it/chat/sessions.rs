@@ -15,7 +15,7 @@ fn writing() -> Harness {
     Harness::new(Dialect::AnthropicMessages, WRITES)
 }
 
-/// Begins a conversation whose state is outside of its directory, where checkpoints would have it.
+/// Begins a conversation with this state.
 fn begin_writing(harness: &Harness, state: &TempDir) -> Terminal {
     let mut command = chat(harness, &["--toolset", "spec", "make it"]);
     let mut terminal = Terminal::start(command.env("PINTLE_STATE_DIR", state.path()));
@@ -44,6 +44,23 @@ fn an_input_is_taken_back_with_its_files() {
     terminal.type_keys("\u{15}");
     leave(terminal);
     assert_eq!(ids(&state).len(), 1, "it is the same session");
+}
+
+/// As for whoever starts it in their home.
+#[test]
+fn a_rewind_leaves_state_within_the_directory_alone() {
+    let harness = writing();
+    let mut terminal = begin(&harness, &["make it"]);
+    terminal.wait_for_text("Made it.");
+    terminal.type_keys("/undo\r");
+    let screen = terminal.wait_for_text("the conversation was cut to 0 entries");
+    assert!(screen.contains("remove    made.txt") && !screen.contains(".state"), "{screen}");
+    terminal.type_keys("\r");
+    terminal.wait_for("the file again", |screen| count(screen, "Made it.") == 2);
+    leave(terminal);
+    let mut terminal = begin(&harness, &["--continue", "and more"]);
+    terminal.wait_for_text("Second answer.");
+    leave(terminal);
 }
 
 #[test]
