@@ -40,8 +40,8 @@ async fn watch(session: &Session) -> Result<(), Box<dyn std::error::Error>> {
     let mut run = session.submit("Rename the module.");
     while let Some(event) = run.next().await {
         match event.kind {
-            EventKind::UserInput { content } => println!("user       {content}"),
-            EventKind::SteeringInjected { content } => println!("steering   {content}"),
+            EventKind::UserInput { content, .. } => println!("user       {content}"),
+            EventKind::SteeringInjected { content, .. } => println!("steering   {content}"),
             EventKind::AssistantTextEnd { text, .. } => println!("assistant  {text}"),
             EventKind::ToolCallStart { arguments, .. } => println!("call       {arguments}"),
             EventKind::ToolCallEnd { error: Some(error), .. } => println!("stopped    {error:?}"),

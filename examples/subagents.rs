@@ -44,7 +44,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 models.insert(event.session_id.clone(), model);
                 "started".to_owned()
             }
-            EventKind::UserInput { content } => format!("input: {content}"),
+            EventKind::UserInput { content, .. } => format!("input: {content}"),
             EventKind::ToolCallStart { tool_name, .. } => format!("calls {tool_name}"),
             // Gemini ends a response with an empty text that carries its signature.
             EventKind::AssistantTextEnd { text, .. } if !text.is_empty() => format!("says: {text}"),

@@ -111,8 +111,8 @@ impl MachineHarness {
     fn apply(&mut self, step: &Step) {
         match step {
             Step::Proceed(choice) => self.proceed(*choice),
-            Step::Steer => self.input(InputKind::Steer { text: "This way.".into() }),
-            Step::FollowUp => self.input(InputKind::FollowUp { text: "And then?".into() }),
+            Step::Steer => self.input(InputKind::Steer { message: "This way.".into() }),
+            Step::FollowUp => self.input(InputKind::FollowUp { message: "And then?".into() }),
             Step::Interrupt => self.input(InputKind::Interrupt),
             Step::Effort => {
                 let change = Change::ReasoningEffort(Some(ReasoningEffort::High));
@@ -135,7 +135,10 @@ impl MachineHarness {
     fn proceed(&mut self, choice: usize) {
         if self.machine.state() != SessionState::Processing {
             self.runs += 1;
-            self.input(InputKind::Submit { run: RunId(self.runs), text: format!("Input {}.", self.runs) });
+            self.input(InputKind::Submit {
+                run: RunId(self.runs),
+                message: format!("Input {}.", self.runs).into(),
+            });
         } else if let Some(load) = self.load.take() {
             self.input(InputKind::ContextLoaded { load, context: Box::new(self.context.clone()) });
         } else if let Some(model_call) = self.model.take() {
