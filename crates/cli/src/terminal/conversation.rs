@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::{ApprovalRequest, EventKind, SessionEvent};
+use pintle_tools::ToolErrorKind;
 
 use self::plain::Plain;
 use super::approvals::{self, Approvals, Decided};
@@ -95,6 +96,8 @@ pub(crate) struct Conversation {
     hint: Option<(String, Duration)>,
     /// Whether a turn is under way.
     is_running: bool,
+    /// Whether the user has interrupted the turn, and nothing on the screen says so yet.
+    is_interrupt_untold: bool,
     /// Until when another Ctrl+C leaves.
     leaving: Option<Duration>,
     /// Present if the conversation is in lines, without a region.
@@ -122,6 +125,7 @@ impl Conversation {
             status,
             hint: None,
             is_running: false,
+            is_interrupt_untold: false,
             leaving: None,
             plain: None,
         }
@@ -141,8 +145,24 @@ impl Conversation {
         }
         self.activity.event(event, subagent.as_deref(), now);
         self.state_event(event);
+        if event.depth == 0 {
+            self.tell_interrupt(&event.kind);
+        }
         if event.depth == 0 && matches!(event.kind, EventKind::ProcessingEnd { .. }) {
             self.say_ready();
+        }
+    }
+
+    /// Says that the turn was interrupted, unless what was cut off says it.
+    fn tell_interrupt(&mut self, kind: &EventKind) {
+        if let EventKind::AssistantTextEnd { interrupted: true, .. }
+        | EventKind::ToolCallEnd { error: Some(ToolErrorKind::Cancelled), .. } = kind
+        {
+            self.is_interrupt_untold = false;
+        } else if let EventKind::ProcessingEnd { .. } = kind
+            && std::mem::take(&mut self.is_interrupt_untold)
+        {
+            self.transcript.note("interrupted", "before the model had answered");
         }
     }
 
@@ -459,6 +479,7 @@ impl Conversation {
 
     fn interrupt(&mut self) -> Vec<Effect> {
         self.hint = None;
+        self.is_interrupt_untold |= self.is_running;
         if self.is_running { vec![Effect::Interrupt] } else { Vec::new() }
     }
 

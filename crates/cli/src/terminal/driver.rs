@@ -535,6 +535,12 @@ impl<'a> Driver<'a> {
             self.failure = Some(failure);
         }
         self.conversation.event(event, self.began.elapsed());
+        if event.depth == 0
+            && let EventKind::ToolCallEnd { .. } | EventKind::ProcessingEnd { .. } = event.kind
+        {
+            // What has been shown is in the history, or in the record.
+            self.session.forget_events(event.seq);
+        }
         if matches!(
             event.kind,
             EventKind::ApprovalRequested { .. }

@@ -86,6 +86,7 @@ impl Conversation {
         let interrupts = self.is_running;
         self.leaving = Some(now + HINT_TIME);
         self.hint("press Ctrl+C again to leave", now);
+        self.is_interrupt_untold |= interrupts;
         if interrupts { vec![Effect::Interrupt] } else { Vec::new() }
     }
 

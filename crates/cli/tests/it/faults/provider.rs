@@ -50,6 +50,7 @@ fn escape_ends_the_wait_for_another_attempt() {
         !screen.contains("Esc interrupts") && !screen.contains("reached, retry 1 in 5")
     });
     assert!(screen.contains("› half"), "{screen}");
+    assert_eq!(count(&screen, "[interrupted]"), 1, "{screen}");
     terminal.type_keys("\u{15}");
     leave(terminal);
 }
@@ -84,6 +85,7 @@ fn a_provider_that_never_answers_is_waited_for_until_escape() {
         terminal.wait_for("the end of the turn", |screen| {
             !screen.contains("Esc interrupts") && !screen.contains("waiting for the model")
         });
+        terminal.wait_for_text("[interrupted] before the model had answered");
         terminal.type_keys("\u{15}");
         terminal.wait_for_text("say what to do");
     }
