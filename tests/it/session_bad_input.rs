@@ -42,7 +42,7 @@ async fn an_empty_input_is_refused(dialect: Dialect) {
         let outcome = run.await.unwrap();
         let error = outcome.error.unwrap();
         assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::InvalidRequest));
-        assert_eq!(error.message, "the input is empty: expected some text");
+        assert_eq!(error.message, "the input is empty: expected some text or an image");
         assert_eq!((harness.session.state(), harness.session.history().len()), (SessionState::Idle, 0));
     }
     assert_eq!(harness.requests().len(), 0);

@@ -301,7 +301,7 @@ impl Machine {
             let expected = "steer it, queue a follow-up, or wait for the run to end";
             Some(format!("the session is processing: {expected}"))
         } else {
-            message.problem().map(|problem| format!("the input was not taken: {problem}"))
+            message.problem().map(|problem| format!("the input {problem}"))
         };
         if let Some(rejection) = rejection {
             out.push(ending::rejected(run, &rejection));
@@ -360,7 +360,7 @@ impl Machine {
         } else if waiting >= max {
             Some(format!("{max} messages are waiting already"))
         } else {
-            message.problem().map(str::to_owned)
+            message.problem().map(|problem| format!("it {problem}"))
         }
     }
 

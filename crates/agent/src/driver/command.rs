@@ -144,7 +144,7 @@ impl Driver {
         } else if let InputKind::Submit { message, .. } = &kind
             && let Some(problem) = message.problem()
         {
-            Some(SessionError::Refused(problem.to_owned()))
+            Some(SessionError::Refused(format!("it {problem}")))
         } else {
             self.machine.refusal(&kind).map(SessionError::Refused)
         };

@@ -36,12 +36,12 @@ impl UserMessage {
         self
     }
 
-    /// Returns why this cannot be an input, if it cannot.
+    /// Returns why this cannot be an input, if it cannot, such as `is empty`.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         if self.text.trim().is_empty() && self.images.is_empty() {
-            Some("it is empty; expected some text or an image")
+            Some("is empty: expected some text or an image")
         } else if self.images.iter().any(|image| matches!(image.source, MediaSource::Path(_))) {
-            Some("it has the path of an image; expected the bytes or a URL")
+            Some("has the path of an image: expected the bytes or a URL")
         } else {
             None
         }
@@ -111,10 +111,10 @@ mod tests {
             (UserMessage::from("x"), None),
             (UserMessage::from("").with_image(image()), None),
             (UserMessage::from("x").with_image(ImageData::url("https://example.org/a.png")), None),
-            (UserMessage::from(" \n"), Some("it is empty; expected some text or an image")),
+            (UserMessage::from(" \n"), Some("is empty: expected some text or an image")),
             (
                 UserMessage::from("x").with_image(image()).with_image(ImageData::path("/etc/shadow")),
-                Some("it has the path of an image; expected the bytes or a URL"),
+                Some("has the path of an image: expected the bytes or a URL"),
             ),
         ];
         for (message, expected) in cases {

@@ -51,7 +51,7 @@ fn rejected_submits_change_nothing() {
     assert_eq!(
         messages,
         [
-            "the input was not taken: it is empty; expected some text or an image",
+            "the input is empty: expected some text or an image",
             "the session is processing: steer it, queue a follow-up, or wait for the run to end",
         ]
     );

@@ -70,7 +70,7 @@ fn the_path_of_an_image_is_refused() {
     harness.tell(InputKind::Submit { run: RunId(1), message: with_path.clone() });
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Failed);
     let error = harness.outcomes[0].error.as_ref().unwrap().to_string();
-    assert!(error.contains("it has the path of an image; expected the bytes or a URL"), "{error}");
+    assert!(error.contains("the input has the path of an image: expected the bytes or a URL"), "{error}");
     harness.tell(InputKind::Steer { message: with_path });
     assert_eq!(harness.kinds().iter().filter(|kind| *kind == "WARNING").count(), 1);
     assert_eq!(harness.machine.steering().len(), 0);
