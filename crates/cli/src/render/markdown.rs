@@ -1,8 +1,8 @@
 //! Turns streamed Markdown into rows.
 //!
 //! Each line of the text is final once its end has arrived, so what is printed never changes. Only a table waits for its
-//! end, since the widths of its columns depend on all rows, and is bounded. What has not ended can be shown as it would look
-//! now.
+//! end, since the widths of its columns depend on all rows, and code waits for the grammar of its language; both are bounded.
+//! What has not ended can be shown as it would look now.
 //!
 //! Lines stand on their own: emphasis does not reach over a line end, and a line of dashes is a rule, not the mark of a
 //! heading.
@@ -21,6 +21,9 @@ use crate::render::Sanitizer;
 
 /// Longest line that is kept until its end. A longer one is continued in a new row.
 const MAX_LINE: usize = 4 << 10;
+
+/// Lines of code that wait for the grammar of their language.
+const MAX_WAITING: usize = 100;
 
 /// Narrowest quotation, in columns. One that is nested deeper is shown as it was written.
 const MIN_QUOTE: usize = 8;
@@ -44,6 +47,37 @@ pub(crate) struct Markdown {
 struct Code {
     fence: Fence,
     highlighter: Highlighter,
+    /// Lines that are not coloured yet.
+    waiting: Vec<String>,
+}
+
+impl Code {
+    fn new(fence: Fence) -> Self {
+        Self { highlighter: Highlighter::new(fence.language()), fence, waiting: Vec::new() }
+    }
+
+    /// Takes a line, and returns the rows that are final.
+    fn push(&mut self, line: &str, columns: usize) -> Vec<Line> {
+        self.waiting.push(expand_tabs(line));
+        let waits = self.waiting.len() <= MAX_WAITING && !self.highlighter.is_ready();
+        if waits { Vec::new() } else { self.take(columns) }
+    }
+
+    /// Returns the rows of the lines that have waited.
+    fn take(&mut self, columns: usize) -> Vec<Line> {
+        let lines = std::mem::take(&mut self.waiting).into_iter().map(|line| self.highlighter.line(&line));
+        lines.flat_map(|line| wrap::break_anywhere(&line, columns, &Margins::default())).collect()
+    }
+
+    /// Returns the rows of lines that have not been printed, as they look without colours.
+    fn preview(&self, pending: &str, columns: usize) -> Vec<Line> {
+        let waiting = self.waiting.iter().map(|line| Line::plain(line.as_str()));
+        let line = Line::plain(expand_tabs(pending));
+        let line = if self.fence.is_closed_by(pending) { line.with(Face::DIM) } else { line };
+        let pending = (!pending.is_empty()).then_some(line);
+        let lines = waiting.chain(pending);
+        lines.flat_map(|line| wrap::break_anywhere(&line, columns, &Margins::default())).collect()
+    }
 }
 
 impl Markdown {
@@ -70,6 +104,7 @@ impl Markdown {
         if !self.pending.is_empty() {
             self.end_line(columns, &mut rows);
         }
+        rows.extend(self.code.take().into_iter().flat_map(|mut code| code.take(columns)));
         rows.extend(self.table.take().into_iter().flat_map(|table| table.rows(columns)));
         *self = Self { is_raw: self.is_raw, ..Self::default() };
         rows
@@ -78,14 +113,12 @@ impl Markdown {
     /// Returns the rows of what has not ended, as they would look now.
     pub(crate) fn preview(&self, columns: usize) -> Vec<Line> {
         let mut rows = self.table.as_ref().map(|table| table.rows(columns)).unwrap_or_default();
-        if self.pending.is_empty() || self.is_raw {
+        if self.is_raw {
             return rows;
         }
         if let Some(code) = &self.code {
-            let line = Line::plain(expand_tabs(&self.pending));
-            let line = if code.fence.is_closed_by(&self.pending) { line.with(Face::DIM) } else { line };
-            rows.extend(wrap::break_anywhere(&line, columns, &Margins::default()));
-        } else {
+            rows.extend(code.preview(&self.pending, columns));
+        } else if !self.pending.is_empty() {
             rows.extend(self.line(&Block::of(&self.pending), columns));
         }
         rows
@@ -122,13 +155,14 @@ impl Markdown {
             return;
         }
         if let Some(code) = &mut self.code {
-            let is_end = !is_continued && code.fence.is_closed_by(&line);
-            let shown = match is_end {
-                true => Line::new(expand_tabs(&line), Face::DIM),
-                false => code.highlighter.line(&expand_tabs(&line)),
-            };
-            rows.extend(wrap::break_anywhere(&shown, columns, &Margins::default()));
-            self.code = self.code.take().filter(|_| !is_end);
+            if is_continued || !code.fence.is_closed_by(&line) {
+                rows.extend(code.push(&line, columns));
+                return;
+            }
+            rows.extend(code.take(columns));
+            let fence = Line::new(expand_tabs(&line), Face::DIM);
+            rows.extend(wrap::break_anywhere(&fence, columns, &Margins::default()));
+            self.code = None;
             return;
         }
         let block = if is_continued { Block::Words { indent: 0, text: &line } } else { Block::of(&line) };
@@ -144,7 +178,7 @@ impl Markdown {
         rows.extend(self.table.take().into_iter().flat_map(|table| table.rows(columns)));
         rows.extend(self.line(&block, columns));
         if let Block::Fence(fence) = block {
-            self.code = Some(Code { highlighter: Highlighter::new(fence.language()), fence });
+            self.code = Some(Code::new(fence));
         }
     }
 

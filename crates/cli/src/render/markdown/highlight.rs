@@ -2,8 +2,10 @@
 //!
 //! Scopes of the grammars are shown in the user's own colours, which suit the background whatever it is.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
@@ -16,6 +18,9 @@ const MAX_LINES: usize = 5_000;
 const MAX_LINE: usize = 2_000;
 
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
+
+/// Names of the grammars whose expressions are compiled. That takes up to a tenth of a second for each, at its first line.
+static COMPILED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// Prefixes of scopes with their looks. The longest one that fits counts.
 static FACES: LazyLock<Vec<(Scope, Face)>> = LazyLock::new(|| {
@@ -47,17 +52,29 @@ pub(super) struct Highlighter {
     /// `None` if the language is not known, or once a line cannot be read.
     parser: Option<(ParseState, ScopeStack)>,
     lines: usize,
+    /// Compiles the expressions of the grammar, so that whoever draws need not. It ends by itself if nobody waits for it.
+    compiling: Option<JoinHandle<()>>,
 }
 
 impl Highlighter {
     /// Creates a highlighter for a language by its name or file extension.
     pub(super) fn new(language: &str) -> Self {
-        let parser = syntax(language).map(|syntax| (ParseState::new(syntax), ScopeStack::new()));
-        Self { parser, lines: 0 }
+        let Some(syntax) = syntax(language) else { return Self { parser: None, lines: 0, compiling: None } };
+        let parser = Some((ParseState::new(syntax), ScopeStack::new()));
+        Self { parser, lines: 0, compiling: compile(syntax) }
     }
 
-    /// Colours the next line.
+    /// Returns whether the next line can be coloured at once.
+    pub(super) fn is_ready(&self) -> bool {
+        self.compiling.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Colours the next line. Waits until that [can be done](Self::is_ready).
     pub(super) fn line(&mut self, text: &str) -> Line {
+        if let Some(compiling) = self.compiling.take() {
+            // Whatever it met, the line meets as well.
+            let _ = compiling.join();
+        }
         self.lines += 1;
         if self.lines > MAX_LINES || text.len() > MAX_LINE {
             self.parser = None;
@@ -69,6 +86,22 @@ impl Highlighter {
         };
         line
     }
+}
+
+/// Begins to compile the expressions of a grammar, unless they are.
+fn compile(syntax: &'static SyntaxReference) -> Option<JoinHandle<()>> {
+    let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if compiled().contains(syntax.name.as_str()) {
+        return None;
+    }
+    let compile = move || {
+        // Every expression that a line may begin with is tried.
+        if ParseState::new(syntax).parse_line("x\n", &SYNTAXES).is_ok() {
+            compiled().insert(&syntax.name);
+        }
+    };
+    // Without a thread, the first line does it.
+    thread::Builder::new().name("grammar".to_owned()).spawn(compile).ok()
 }
 
 fn syntax(language: &str) -> Option<&'static SyntaxReference> {

@@ -104,6 +104,21 @@ fn code_is_coloured() {
 }
 
 #[test]
+fn code_that_waits_for_its_grammar_is_shown_without_colours() {
+    let mut markdown = Markdown::default();
+    markdown.push("```lua\n", COLUMNS);
+    markdown.code.as_mut().unwrap().waiting = vec!["local a = 1".to_owned()];
+    markdown.push("local b", COLUMNS);
+    let preview = markdown.preview(COLUMNS);
+    assert_eq!(preview.iter().map(Line::text).collect::<Vec<_>>(), ["local a = 1", "local b"]);
+    assert_eq!(preview[0].spans().len(), 1);
+    let rows = markdown.end(COLUMNS);
+    assert_eq!(rows.iter().map(Line::text).collect::<Vec<_>>(), ["local a = 1", "local b"]);
+    assert!(rows.iter().all(|row| row.spans().len() > 1), "{rows:?}");
+    assert!(Highlighter::new("lua").is_ready());
+}
+
+#[test]
 fn what_has_not_ended_is_shown_as_it_would_look() {
     let mut markdown = Markdown::default();
     assert_eq!(markdown.push("one\ntwo **th", COLUMNS).len(), 1);
