@@ -69,6 +69,8 @@ impl StreamAccumulator {
             StreamEvent::TextEnd { text_id, signature } => {
                 if let Some(data) = self.text_mut(text_id) {
                     data.signature.clone_from(signature);
+                    // It grew by doubling, and a history keeps it.
+                    data.text.shrink_to_fit();
                 }
             }
             StreamEvent::ReasoningStart { reasoning_id } => {
@@ -81,7 +83,7 @@ impl StreamAccumulator {
             }
             StreamEvent::ReasoningEnd { reasoning_id, thinking } => {
                 if let Some(data) = self.reasoning_mut(reasoning_id) {
-                    data.clone_from(thinking);
+                    *data = thinking.clone();
                 }
             }
             StreamEvent::ToolCallStart { tool_call } => {

@@ -1,6 +1,7 @@
 //! Token counts (client specification, section 3.9).
 
 use std::ops::{Add, AddAssign};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,9 +29,9 @@ pub struct Usage {
     /// Input tokens written to a cache; part of the input. `None` if not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_tokens: Option<u64>,
-    /// The provider's record; dropped when counts are added.
+    /// The provider's record; dropped when counts are added. Copies share it: a history keeps the counts of every response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub raw: Option<Value>,
+    pub raw: Option<Arc<Value>>,
 }
 
 impl Usage {

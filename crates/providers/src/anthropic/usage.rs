@@ -37,7 +37,7 @@ impl Counts {
         let stated = self.raw.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));
         usage.reasoning_tokens =
             stated.and_then(Value::as_u64).or_else(|| self.estimate(usage.output_tokens));
-        usage.raw = (!self.raw.is_empty()).then_some(Value::Object(self.raw));
+        usage.raw = (!self.raw.is_empty()).then(|| Value::Object(self.raw).into());
         usage
     }
 

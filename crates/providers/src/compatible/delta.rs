@@ -262,7 +262,7 @@ pub(super) fn usage(raw: Value) -> Usage {
     let written = detail("prompt_tokens_details", "cache_write_tokens");
     usage.cache_write_tokens = written.filter(|written| *written > 0);
     input_tokens::include_cached_if_separate(&mut usage);
-    usage.raw = Some(raw);
+    usage.raw = Some(raw.into());
     usage
 }
 

@@ -19,7 +19,7 @@ pub(super) fn usage(raw: Map<String, Value>) -> Usage {
     usage.reasoning_tokens = thoughts;
     usage.cache_read_tokens = count("cachedContentTokenCount");
     input_tokens::include_cached_if_separate(&mut usage);
-    usage.raw = (!raw.is_empty()).then_some(Value::Object(raw));
+    usage.raw = (!raw.is_empty()).then(|| Value::Object(raw).into());
     usage
 }
 

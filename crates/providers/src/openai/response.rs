@@ -146,7 +146,7 @@ pub(super) fn usage(raw: &Value) -> Usage {
     let written = detail("input_tokens_details", "cache_write_tokens");
     usage.cache_write_tokens = written.filter(|written| *written > 0);
     input_tokens::include_cached_if_separate(&mut usage);
-    usage.raw = raw.is_object().then(|| raw.clone());
+    usage.raw = raw.is_object().then(|| raw.clone().into());
     usage
 }
 
