@@ -183,7 +183,9 @@ async fn sandboxed(
         .or_failed("cannot create a temporary directory")?;
     let plain = builder.clone().build().or_failed(UNUSABLE)?;
     let workspace = plain.working_directory().to_path_buf();
-    let support = SandboxSupport::probe(&plain).await.or_failed(UNUSABLE)?;
+    // The trials end by themselves, soon.
+    let trials = builder.clone().lifeline(false).build().or_failed(UNUSABLE)?;
+    let support = SandboxSupport::probe(&trials).await.or_failed(UNUSABLE)?;
     let wanted = |level: &SandboxLevel| match args.level() {
         SandboxName::Full => *level == SandboxLevel::Full,
         SandboxName::Writes => *level == SandboxLevel::Writes,

@@ -190,18 +190,19 @@ async fn probe_bubblewrap(
     let Some(path) = blocking(move || bubblewrap::find(PROGRAM, &search_path)).await? else {
         return Ok(Err(SandboxUnavailable::NoBubblewrap));
     };
-    let version = run(local, &path, &["--version"]).await?;
+    let trial = bubblewrap::trial();
+    // Nobody is shown a prompt before.
+    let (version, whole) = tokio::try_join!(run(local, &path, &["--version"]), run(local, &path, &trial))?;
     let version = version.stdout.to_text_lossy().unwrap_or_default().trim().to_owned();
     if parse_version(&version).is_none_or(|found| found < MINIMUM) {
         return Ok(Err(SandboxUnavailable::BubblewrapTooOld { found: version }));
     }
-    let least = run(local, &path, &bubblewrap::namespace_trial()).await?;
-    if !least.success() {
-        return Ok(Err(SandboxUnavailable::NoUserNamespaces { message: message(&least) }));
-    }
-    let whole = run(local, &path, &bubblewrap::trial()).await?;
     if !whole.success() {
-        return Ok(Err(SandboxUnavailable::BubblewrapFailed { message: message(&whole) }));
+        let least = run(local, &path, &bubblewrap::namespace_trial()).await?;
+        return Ok(Err(match least.success() {
+            false => SandboxUnavailable::NoUserNamespaces { message: message(&least) },
+            true => SandboxUnavailable::BubblewrapFailed { message: message(&whole) },
+        }));
     }
     Ok(Ok(Bubblewrap { path, version }))
 }
