@@ -6,7 +6,7 @@ use pintle_agent::{RunId, SessionState, Timestamp, TurnLimits};
 
 fn main() {
     let mut machine = Machine::new(TurnLimits::default(), None);
-    let submit = InputKind::Submit { run: RunId(1), text: "hello".into() };
+    let submit = InputKind::Submit { run: RunId(1), message: "hello".into() };
     let actions = machine.step(Input::new(Timestamp::from_millis(0), submit));
     assert!(actions.iter().any(|action| matches!(action, Action::LoadContext { .. })));
     assert_eq!(machine.state(), SessionState::Processing);
