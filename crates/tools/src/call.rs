@@ -18,7 +18,7 @@ use crate::outside_sandbox::{SandboxSide, runs_commands};
 use crate::registry::{RegisteredTool, ToolRegistry};
 use crate::repair::ArgumentRepair;
 use crate::schema;
-use crate::tool::{DynTool, Effect, FileChange, ReadExtent, ToolInput};
+use crate::tool::{DynTool, Effect, FileChange, ReadExtent, StandsFor, ToolInput};
 
 /// A call that may run: its tool is known, and its arguments are valid.
 #[derive(Clone, Debug)]
@@ -73,8 +73,15 @@ impl PreparedCall {
         env: &dyn ExecutionEnvironment,
         call: &ToolCall,
     ) -> Result<Self, ToolError> {
-        let tool = registry.get(&call.name).ok_or_else(|| unknown_tool(registry, &call.name))?;
-        let Fitted { object, arguments, repairs } = arguments::fit(tool, call, registry.repairs_arguments())?;
+        let find = |name: &str| registry.find(name).ok_or_else(|| unknown_tool(registry, name));
+        let fit = |tool: &RegisteredTool, call: &ToolCall| arguments::fit(tool, call, registry.repairs_arguments());
+        let mut tool = find(&call.name)?;
+        let mut fitted = fit(&tool, call)?;
+        if let Some(StandsFor { name, arguments }) = tool.tool().stands_for(&fitted.object) {
+            tool = find(&name)?;
+            fitted = fit(&tool, &ToolCall::from_raw(&call.id, name, arguments.to_string()))?;
+        }
+        let Fitted { object, arguments, repairs } = fitted;
         let mut input = tool.tool().parse(&object).map_err(|error| tool_error(tool.name(), error))?;
         let resolved =
             |paths: Vec<PathBuf>| -> Vec<PathBuf> { paths.iter().map(|path| env.resolve(path)).collect() };
@@ -82,7 +89,7 @@ impl PreparedCall {
         let writes = resolved(std::mem::take(&mut input.writes));
         let sandbox = match input.leaves_sandbox {
             true => Some(SandboxSide::Outside),
-            false if runs_commands(tool) => env.command_limits().map(|_limits| SandboxSide::Inside),
+            false if runs_commands(&tool) => env.command_limits().map(|_limits| SandboxSide::Inside),
             false => None,
         };
         Ok(Self {
@@ -96,7 +103,7 @@ impl PreparedCall {
             reads,
             targets: writes.clone(),
             writes,
-            tool: Arc::clone(tool),
+            tool,
         })
     }
 

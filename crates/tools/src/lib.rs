@@ -31,11 +31,11 @@ pub use intent::{DeclaredChange, FileIntent, IntentSink, Reconciliation, reconci
 pub use kind::ToolKind;
 pub use known_files::KnownFiles;
 pub use outside_sandbox::{OUTSIDE_SANDBOX, SandboxSide};
-pub use registry::{RegisteredTool, ToolRegistry};
+pub use registry::{DeferredTools, RegisteredTool, ToolRegistry};
 pub use repair::{ArgumentRepair, RepairKind};
 pub use similarity::most_similar;
 pub use tool::{
-    ChangeKind, DynTool, Effect, FileChange, FnTool, ReadExtent, Tool, ToolInput, ToolOutput, tool_fn,
+    ChangeKind, DynTool, Effect, FileChange, FnTool, ReadExtent, StandsFor, Tool, ToolInput, ToolOutput, tool_fn,
 };
 pub use truncate::{
     TruncationLimits, TruncationMarker, TruncationMode, TruncationRule, truncate, truncate_to,

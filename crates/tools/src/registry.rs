@@ -12,13 +12,27 @@ use crate::similarity::most_similar;
 use crate::tool::{DynTool, Effect, Tool};
 use crate::truncate::TruncationRule;
 
+/// Tools that a model may call although its requests do not define them: it has found them by a search, for instance.
+///
+/// They are looked up when they are called, so that tools can appear and disappear without a change of the requests.
+pub trait DeferredTools: Send + Sync {
+    /// Returns the tool with this name.
+    fn find(&self, name: &str) -> Option<Arc<RegisteredTool>>;
+
+    /// Returns the names of all tools, for a hint to a model that has called one that does not exist.
+    fn names(&self) -> Vec<String>;
+}
+
+const _: fn(&dyn DeferredTools) = |_| {};
+
 /// An ordered set of tools. Cheap to clone; a clone is independent.
 ///
 /// The model sees the tools in the order of registration. Registering a tool under an existing name replaces that tool
 /// and keeps its position.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ToolRegistry {
     tools: Vec<Arc<RegisteredTool>>,
+    deferred: Option<Arc<dyn DeferredTools>>,
     /// Whether arguments are taken as they are; by default, obvious mistakes are repaired.
     exact_arguments: bool,
     /// The definitions of all tools, once they have been asked for.
@@ -135,6 +149,17 @@ impl ToolRegistry {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
+    /// Sets the tools that can be called besides, without being defined in requests. Default: none.
+    pub fn set_deferred(&mut self, tools: Option<Arc<dyn DeferredTools>>) {
+        self.deferred = tools;
+    }
+
+    /// Returns the tool that a call with this name calls: a registered one, or else a [deferred](Self::set_deferred) one.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Arc<RegisteredTool>> {
+        self.get(name).cloned().or_else(|| self.deferred.as_ref()?.find(name))
+    }
+
     /// Returns the definitions for the model, in order. Registries that share a tool share its definition.
     #[must_use]
     pub fn definitions(&self) -> ToolList {
@@ -147,10 +172,22 @@ impl ToolRegistry {
         self.tools.iter().map(|tool| tool.name())
     }
 
-    /// Returns up to three registered names that are similar to `name`, the most similar first.
+    /// Returns up to three names of tools that can be called and are similar to `name`, the most similar first.
     #[must_use]
-    pub fn similar_names(&self, name: &str) -> Vec<&str> {
-        most_similar(name, self.names())
+    pub fn similar_names(&self, name: &str) -> Vec<String> {
+        let deferred = self.deferred.as_ref().map(|deferred| deferred.names()).unwrap_or_default();
+        let names = self.names().chain(deferred.iter().map(String::as_str));
+        most_similar(name, names).into_iter().map(str::to_owned).collect()
+    }
+}
+
+impl fmt::Debug for ToolRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolRegistry")
+            .field("tools", &self.tools)
+            .field("deferred", &self.deferred.is_some())
+            .field("exact_arguments", &self.exact_arguments)
+            .finish_non_exhaustive()
     }
 }
 
@@ -165,6 +202,15 @@ impl IntoIterator for ToolRegistry {
 }
 
 impl RegisteredTool {
+    /// Compiles the schema of a tool that is not in a registry, such as a [deferred](DeferredTools) one.
+    ///
+    /// # Errors
+    ///
+    /// A name or a schema that no provider would accept.
+    pub fn new(tool: Arc<dyn DynTool>) -> Result<Self, DefinitionError> {
+        Ok(Self { form: Arc::new(ToolForm::of(tool.as_ref())?), tool })
+    }
+
     /// Returns the name that the model calls.
     #[must_use]
     pub fn name(&self) -> &str {

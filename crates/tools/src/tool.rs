@@ -208,6 +208,13 @@ pub trait DynTool: Send + Sync + 'static {
         false
     }
 
+    /// Returns the call of another tool that this call stands for, from arguments that fit the schema. That call is judged
+    /// and runs in its place. By default a call stands for itself.
+    fn stands_for(&self, arguments: &Value) -> Option<StandsFor> {
+        let _ = arguments;
+        None
+    }
+
     /// Parses and checks arguments that fit the schema, and names the files of the call. Called before any gate judges
     /// the call, and again for each dry run. By default the arguments stay JSON and no file is named.
     ///
@@ -229,6 +236,21 @@ pub trait DynTool: Send + Sync + 'static {
 }
 
 const _: fn(&dyn DynTool) = |_| {};
+
+/// Call for which a call of another tool stands: what a model calls when the tool itself is not in its requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StandsFor {
+    pub(crate) name: String,
+    pub(crate) arguments: Value,
+}
+
+impl StandsFor {
+    /// Creates a call of a tool with these arguments, which its schema is yet to judge.
+    #[must_use]
+    pub fn new(name: impl Into<String>, arguments: Value) -> Self {
+        Self { name: name.into(), arguments }
+    }
+}
 
 #[async_trait]
 impl<T: Tool> DynTool for T {

@@ -33,6 +33,11 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-postgres", to: &["pintle-store"], to_in_tests: &[] },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
+    Arrows {
+        from: "pintle-mcp",
+        to: &["pintle-env", "pintle-llm", "pintle-tools"],
+        to_in_tests: &[],
+    },
     Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &["pintle-postgres"] },
@@ -58,6 +63,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-env",
     "pintle-governance",
     "pintle-llm",
+    "pintle-mcp",
     "pintle-middleware",
     "pintle-patch",
     "pintle-providers",
@@ -74,9 +80,9 @@ struct Fence {
 }
 
 const FENCES: &[Fence] = &[
-    Fence { dependency: "reqwest", owners: &["pintle-providers", "pintle-web"] },
+    Fence { dependency: "reqwest", owners: &["pintle-mcp", "pintle-providers", "pintle-web"] },
     Fence { dependency: "hyper", owners: &["pintle-benches", "pintle-examples"] },
-    Fence { dependency: "rustls", owners: &["pintle-providers", "pintle-web"] },
+    Fence { dependency: "rustls", owners: &["pintle-mcp", "pintle-providers", "pintle-web"] },
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
     Fence { dependency: "html5gum", owners: &["pintle-web"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },
@@ -84,6 +90,7 @@ const FENCES: &[Fence] = &[
         dependency: "nix",
         owners: &["pintle-env", "pintle-postgres", "pintle-cli", "pintle-tests", "pintle-benches", "xtask"],
     },
+    Fence { dependency: "rmcp", owners: &["pintle-mcp"] },
     Fence { dependency: "tokio-postgres", owners: &["pintle-postgres"] },
     Fence { dependency: "grep-searcher", owners: &["pintle-env"] },
     Fence { dependency: "ignore", owners: &["pintle-env"] },

@@ -1,4 +1,5 @@
 mod bad_input;
+mod deferred;
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -1,0 +1,275 @@
+//! One connection to a server: its handshake, its lists and its calls.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_env::{ExecutionEnvironment, OutputSink};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequest, InputRequiredResult,
+    JsonObject, PaginatedRequestParams, ProtocolVersion, ServerResult, Tool,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions, RequestHandle,
+    RunningService,
+};
+use rmcp::{RoleClient, ServiceError};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::diary::Diary;
+use crate::elicitation::Elicitor;
+use crate::error::{ServerError, ServerErrorKind};
+use crate::handler::Handler;
+use crate::http;
+use crate::spec::{ServerSpec, ServerTransport};
+use crate::stdio::StdioTransport;
+
+/// Tools of one server that are taken. Those after them are left out.
+pub(crate) const MAX_TOOLS: usize = 10_000;
+
+/// Times that one call may ask for input.
+const MAX_ROUNDS: usize = 10;
+
+/// How long a server is told that a call is cancelled.
+const CANCEL_TIME: Duration = Duration::from_secs(1);
+
+/// How long a server that does not end on its own keeps its owner waiting. It is killed before.
+const CLOSE_TIME: Duration = Duration::from_secs(10);
+
+/// Server that answers.
+pub(crate) struct Connection {
+    spec: Arc<ServerSpec>,
+    peer: Peer<RoleClient>,
+    handler: Handler,
+    diary: Diary,
+    /// The task that reads what the server sends; `None` once it is closed.
+    running: Mutex<Option<RunningService<RoleClient, Handler>>>,
+}
+
+impl Connection {
+    /// Starts or reaches a server and completes the handshake.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerErrorKind::Start`] or [`ServerErrorKind::EnvironmentLost`].
+    pub(crate) async fn open(
+        spec: &Arc<ServerSpec>,
+        env: &dyn ExecutionEnvironment,
+        elicitor: &Arc<dyn Elicitor>,
+    ) -> Result<Self, ServerError> {
+        let diary = Diary::default();
+        let opened = Self::negotiate(spec, env, elicitor, &diary);
+        match tokio::time::timeout(spec.start_timeout, opened).await {
+            Ok(opened) => opened,
+            Err(_elapsed) => {
+                let what = format!("did not complete the handshake within {} s", spec.start_timeout.as_secs_f64());
+                Err(ServerError::new(&spec.name, ServerErrorKind::Start, what).explained(&diary))
+            }
+        }
+    }
+
+    async fn negotiate(
+        spec: &Arc<ServerSpec>,
+        env: &dyn ExecutionEnvironment,
+        elicitor: &Arc<dyn Elicitor>,
+        diary: &Diary,
+    ) -> Result<Self, ServerError> {
+        let newest = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        };
+        let attempt = async |lifecycle| {
+            let root = env.working_directory().to_path_buf();
+            let handler = Handler::new(spec.name.clone(), root, Arc::clone(elicitor));
+            match &spec.transport {
+                ServerTransport::Stdio(server) => {
+                    let started = StdioTransport::start(server, env, diary.clone()).await;
+                    let transport = started.map_err(|error| ServerError::spawn(&spec.name, error))?;
+                    Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
+                }
+                ServerTransport::Http(server) => {
+                    let transport = http::transport(server).map_err(|error| {
+                        ServerError::new(&spec.name, ServerErrorKind::Start, format!("cannot be reached: {error}"))
+                    })?;
+                    Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
+                }
+            }
+        };
+        let served = match attempt(newest).await? {
+            // Some servers end at a request that comes before the handshake that they know, or answer it with anything.
+            Err(
+                ClientInitializeError::ConnectionClosed(_)
+                | ClientInitializeError::TransportError { .. }
+                | ClientInitializeError::ExpectedInitResult(_),
+            ) => {
+                diary.clear();
+                attempt(ClientLifecycleMode::Initialize).await?
+            }
+            served => served,
+        };
+        let service = served.map_err(|error| ServerError::handshake(&spec.name, error, diary))?;
+        let (peer, handler) = (service.peer().clone(), service.service().clone());
+        let running = Mutex::new(Some(service));
+        Ok(Self { spec: Arc::clone(spec), peer, handler, running, diary: diary.clone() })
+    }
+
+    /// Returns whether the server is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.peer.is_transport_closed()
+    }
+
+    /// Returns how often the server has said that its tools changed.
+    pub(crate) fn changes(&self) -> u64 {
+        *self.handler.changes.borrow()
+    }
+
+    /// Returns the tools of the server, as it lists them.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerErrorKind::TimedOut`] beyond the time for a start, [`ServerErrorKind::Answered`], [`ServerErrorKind::Lost`].
+    pub(crate) async fn tools(&self) -> Result<Vec<Tool>, ServerError> {
+        let peer = &self.peer;
+        if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
+            return Ok(Vec::new());
+        }
+        let listed = async {
+            let (mut tools, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None);
+            loop {
+                let page = PaginatedRequestParams::default().with_cursor(cursor.take());
+                let listed = peer.list_tools(Some(page)).await?;
+                tools.extend(listed.tools);
+                cursor = listed.next_cursor.filter(|next| tools.len() < MAX_TOOLS && seen.insert(next.clone()));
+                if cursor.is_none() {
+                    tools.truncate(MAX_TOOLS);
+                    return Ok(tools);
+                }
+            }
+        };
+        self.in_time(listed).await
+    }
+
+    async fn in_time<T>(&self, work: impl Future<Output = Result<T, ServiceError>>) -> Result<T, ServerError> {
+        let timeout = self.spec.start_timeout;
+        let done = tokio::time::timeout(timeout, work).await.unwrap_or(Err(ServiceError::Timeout { timeout }));
+        done.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: ServiceError) -> ServerError {
+        ServerError::service(&self.spec.name, error, &self.diary)
+    }
+
+    /// Calls a tool, and answers what the server asks for meanwhile. `cancel` stops the call, and the server is told.
+    ///
+    /// # Errors
+    ///
+    /// All kinds but [`ServerErrorKind::Start`].
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        cancel: &CancellationToken,
+        progress: Option<&OutputSink>,
+    ) -> Result<CallToolResult, ServerError> {
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        for _round in 0..MAX_ROUNDS {
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            let answered = self.request(request, cancel, progress).await.map_err(|error| self.failed(error))?;
+            #[expect(clippy::wildcard_enum_match_arm, reason = "results of other requests, and of versions to come")]
+            match answered {
+                ServerResult::CallToolResult(result) => return Ok(result),
+                ServerResult::InputRequiredResult(required) => {
+                    params.request_state.clone_from(&required.request_state);
+                    params.input_responses = Some(self.inputs(required).await.map_err(|error| self.failed(error))?);
+                }
+                // Without a content, a result cannot be told from others.
+                ServerResult::EmptyResult(_) => return Ok(CallToolResult::default()),
+                _ => return Err(self.failed(ServiceError::UnexpectedResponse)),
+            }
+        }
+        Err(self.failed(ServiceError::InputRequiredRoundsExceeded { max_rounds: MAX_ROUNDS }))
+    }
+
+    /// Sends a request and waits for the answer, as long as the server makes progress or a person is asked.
+    async fn request(
+        &self,
+        request: ClientRequest,
+        cancel: &CancellationToken,
+        progress: Option<&OutputSink>,
+    ) -> Result<ServerResult, ServiceError> {
+        let handler = &self.handler;
+        let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let mut request = sent.await?;
+        let (alive, mut signs) = watch::channel(());
+        let sink = progress.cloned();
+        let _watch = handler.watch_progress(
+            request.progress_token.clone(),
+            Arc::new(move |chunk| {
+                alive.send_replace(());
+                sink.iter().for_each(|sink| sink(chunk.clone()));
+            }),
+        );
+        let mut questions = handler.questions.subscribe();
+        let timeout = self.spec.call_timeout;
+        let mut deadline = Instant::now() + timeout;
+        loop {
+            let is_asking = *questions.borrow_and_update() > 0;
+            let why = tokio::select! {
+                biased;
+                answer = &mut request.rx => return answer.unwrap_or(Err(ServiceError::TransportClosed)),
+                () = cancel.cancelled() => ServiceError::Cancelled { reason: None },
+                Ok(()) = signs.changed() => {
+                    deadline = Instant::now() + timeout;
+                    continue;
+                }
+                Ok(()) = questions.changed() => {
+                    deadline = Instant::now() + timeout;
+                    continue;
+                }
+                () = tokio::time::sleep_until(deadline), if !is_asking => ServiceError::Timeout { timeout },
+            };
+            tell(request, &why).await;
+            return Err(why);
+        }
+    }
+
+    /// Answers what a server wants to know before it goes on.
+    async fn inputs(&self, required: InputRequiredResult) -> Result<rmcp::model::InputResponses, ServiceError> {
+        let handler = &self.handler;
+        let mut responses = rmcp::model::InputResponses::new();
+        for (key, request) in required.input_requests.unwrap_or_default() {
+            #[expect(clippy::wildcard_enum_match_arm, reason = "no model answers servers, and versions to come may ask more")]
+            let response = match request {
+                InputRequest::Elicitation(request) => json_of(handler.answer(request.params).await.map_err(ServiceError::McpError)?)?,
+                InputRequest::ListRoots(_) => json_of(handler.roots())?,
+                _ => return Err(ServiceError::UnexpectedResponse),
+            };
+            responses.insert(key, response);
+        }
+        Ok(responses)
+    }
+
+    /// Ends the connection, and the server with it.
+    pub(crate) async fn close(&self) {
+        if let Some(mut service) = self.running.lock().await.take() {
+            // How it ended makes no difference any more.
+            let _ = service.close_with_timeout(CLOSE_TIME).await;
+        }
+    }
+}
+
+fn json_of(value: impl serde::Serialize) -> Result<Value, ServiceError> {
+    let failed = |error: serde_json::Error| {
+        ServiceError::McpError(rmcp::ErrorData::internal_error(error.to_string(), Some(json!({}))))
+    };
+    serde_json::to_value(value).map_err(failed)
+}
+
+/// Tells the server that nobody waits for an answer any more.
+async fn tell(request: RequestHandle<RoleClient>, why: &ServiceError) {
+    // A server that takes no messages does not hear it.
+    let _ = tokio::time::timeout(CANCEL_TIME, request.cancel(Some(why.to_string()))).await;
+}

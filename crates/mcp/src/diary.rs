@@ -1,0 +1,123 @@
+//! What a server process did besides answering, for the messages of errors.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of standard error that are kept, the last ones.
+const MAX_STDERR: usize = 4 << 10;
+
+/// Characters of standard error that a message has.
+const SHOWN_CHARS: usize = 500;
+
+/// Characters of an unexpected line of standard output that a message has.
+const SHOWN_LINE: usize = 120;
+
+/// Diary of a server process. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Diary(Arc<Mutex<Entries>>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    stderr: VecDeque<u8>,
+    /// First line of standard output that was no message, and the number of them.
+    unexpected: Option<(String, u64)>,
+    /// How it ended.
+    end: Option<String>,
+}
+
+impl Diary {
+    fn with<T>(&self, change: impl FnOnce(&mut Entries) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Forgets everything: another process begins.
+    pub(crate) fn clear(&self) {
+        self.with(|entries| *entries = Entries::default());
+    }
+
+    pub(crate) fn stderr(&self, bytes: &[u8]) {
+        self.with(|entries| {
+            let kept = bytes.get(bytes.len().saturating_sub(MAX_STDERR)..).unwrap_or_default();
+            let excess = (entries.stderr.len() + kept.len()).saturating_sub(MAX_STDERR);
+            entries.stderr.drain(..excess.min(entries.stderr.len()));
+            entries.stderr.extend(kept);
+        });
+    }
+
+    pub(crate) fn unexpected(&self, line: &[u8]) {
+        self.with(|entries| match &mut entries.unexpected {
+            Some((_, number)) => *number += 1,
+            None => entries.unexpected = Some((shortened(&String::from_utf8_lossy(line), SHOWN_LINE), 1)),
+        });
+    }
+
+    /// Notes how it ended. The first note counts.
+    pub(crate) fn end(&self, how: impl Into<String>) {
+        self.with(|entries| {
+            entries.end.get_or_insert(how.into());
+        });
+    }
+
+    /// Returns how the process ended, if it did.
+    pub(crate) fn how_it_ended(&self) -> Option<String> {
+        self.with(|entries| entries.end.clone())
+    }
+
+    /// Returns what may explain a failure, each part after a `; `. Empty if there is nothing.
+    pub(crate) fn explanation(&self) -> String {
+        self.with(|entries| {
+            let mut text = String::new();
+            if let Some((line, number)) = &entries.unexpected {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "; {number} lines on its standard output were no messages, the first: {line}");
+            }
+            let bytes: Vec<u8> = entries.stderr.iter().copied().collect();
+            let stderr = String::from_utf8_lossy(&bytes);
+            let stderr = stderr.trim();
+            if !stderr.is_empty() {
+                let skipped = stderr.chars().count().saturating_sub(SHOWN_CHARS);
+                let last: String = stderr.chars().skip(skipped).collect();
+                let dots = if skipped > 0 { "…" } else { "" };
+                let _ = write!(text, "; its standard error: {dots}{last}");
+            }
+            text
+        })
+    }
+}
+
+/// Returns the beginning of a text, with a mark if there is more.
+pub(crate) fn shortened(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_explanation_has_the_end_of_what_was_printed() {
+        let diary = Diary::default();
+        assert_eq!(diary.explanation(), "");
+        diary.unexpected(b"Listening \xff");
+        diary.unexpected(b"more");
+        diary.stderr(b"warning\n");
+        diary.stderr(&b"x".repeat(10_000));
+        diary.stderr(b"panic: no config\n");
+        let text = diary.explanation();
+        assert!(text.starts_with("; 2 lines on its standard output were no messages, the first: Listening \u{fffd}"));
+        assert!(text.ends_with("xxpanic: no config") && text.contains("its standard error: …x"), "{text}");
+        assert!(text.chars().count() < 700 && !text.contains("warning"), "{text}");
+    }
+
+    #[test]
+    fn the_first_end_counts() {
+        let diary = Diary::default();
+        diary.end("it exited with code 3");
+        diary.end("it was ended");
+        assert_eq!(diary.how_it_ended().as_deref(), Some("it exited with code 3"));
+    }
+}

@@ -1,0 +1,143 @@
+//! What a server asks a person for.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use serde_json::{Map, Value};
+
+use crate::spec::ServerName;
+
+/// Question of a server to a person (MCP, elicitation).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Elicitation {
+    /// The server that asks.
+    pub server: ServerName,
+    /// What it says. Text from outside.
+    pub message: String,
+    /// What it wants.
+    pub wanted: Wanted,
+}
+
+/// What a server wants of a person.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Wanted {
+    /// Values for the properties of this JSON Schema: an object of texts, numbers, truth values and choices.
+    Form(Value),
+    /// That they open this URL. Text from outside: it is shown, and nothing opens it by itself.
+    Url(String),
+}
+
+/// Answer to an [`Elicitation`].
+#[derive(Clone, PartialEq)]
+pub enum ElicitationAnswer {
+    /// The values, or an empty object for a URL that was opened.
+    Accept(Map<String, Value>),
+    /// The person does not want to.
+    Decline,
+    /// The question was dismissed, or nobody was there.
+    Cancel,
+}
+
+/// Somebody who answers questions of servers.
+#[async_trait]
+pub trait Elicitor: Send + Sync + 'static {
+    /// Answers a question. Dropping the future withdraws it.
+    async fn elicit(&self, question: Elicitation) -> ElicitationAnswer;
+}
+
+const _: fn(&dyn Elicitor) = |_| {};
+
+/// Dismisses every question.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nobody;
+
+#[async_trait]
+impl Elicitor for Nobody {
+    async fn elicit(&self, _question: Elicitation) -> ElicitationAnswer {
+        ElicitationAnswer::Cancel
+    }
+}
+
+impl Elicitation {
+    /// Returns the question of a request; `None` for a kind that is not known.
+    pub(crate) fn of(server: &ServerName, params: ElicitRequestParams) -> Option<Self> {
+        let (message, wanted) = match params {
+            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+                (message, Wanted::Form(serde_json::to_value(requested_schema).ok()?))
+            }
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => (message, Wanted::Url(url)),
+            _ => return None,
+        };
+        Some(Self { server: server.clone(), message, wanted })
+    }
+
+    /// Returns the values with the defaults of those that are missing.
+    pub(crate) fn complete(&self, mut values: Map<String, Value>) -> Map<String, Value> {
+        let Wanted::Form(schema) = &self.wanted else { return Map::new() };
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, property) in properties.into_iter().flatten() {
+            if let Some(default) = property.get("default") {
+                values.entry(name).or_insert_with(|| default.clone());
+            }
+        }
+        values
+    }
+}
+
+impl ElicitationAnswer {
+    pub(crate) fn into_result(self, question: &Elicitation) -> ElicitResult {
+        match self {
+            Self::Accept(values) => {
+                let result = ElicitResult::new(ElicitationAction::Accept);
+                match question.wanted {
+                    Wanted::Form(_) => result.with_content(Value::Object(question.complete(values))),
+                    Wanted::Url(_) => result,
+                }
+            }
+            Self::Decline => ElicitResult::new(ElicitationAction::Decline),
+            Self::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+        }
+    }
+}
+
+/// Shows no values: they may be secrets.
+impl fmt::Debug for ElicitationAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Accept(values) => f.debug_tuple("Accept").field(&values.keys().collect::<Vec<_>>()).finish(),
+            Self::Decline => f.write_str("Decline"),
+            Self::Cancel => f.write_str("Cancel"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn missing_values_take_their_defaults() {
+        let schema = json!({"type": "object", "properties": {
+            "name": {"type": "string", "default": "Ada"},
+            "age": {"type": "integer", "default": 36},
+            "city": {"type": "string"},
+        }});
+        let (server, message) = ("s".parse().unwrap(), String::new());
+        let question = Elicitation { server, message, wanted: Wanted::Form(schema) };
+        let given = Map::from_iter([("age".to_owned(), json!(40))]);
+        let result = ElicitationAnswer::Accept(given).into_result(&question);
+        assert_eq!(result.content, Some(json!({"name": "Ada", "age": 40})));
+        assert_eq!(ElicitationAnswer::Decline.into_result(&question).content, None);
+    }
+
+    #[test]
+    fn values_are_not_shown() {
+        let answer = ElicitationAnswer::Accept(Map::from_iter([("password".to_owned(), json!("s3cret"))]));
+        assert_eq!(format!("{answer:?}"), r#"Accept(["password"])"#);
+    }
+}

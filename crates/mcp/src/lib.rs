@@ -1,0 +1,31 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod connection;
+mod diary;
+mod effect;
+mod elicitation;
+mod error;
+mod filter;
+mod handler;
+mod http;
+mod lines;
+mod listing;
+mod names;
+mod result;
+mod search;
+mod servers;
+mod spec;
+mod stdio;
+#[cfg(test)]
+mod tests;
+mod tool;
+
+pub use elicitation::{Elicitation, ElicitationAnswer, Elicitor, Nobody, Wanted};
+pub use error::{ServerError, ServerErrorKind};
+pub use filter::{InvalidToolPattern, ToolFilter};
+pub use listing::ToolListing;
+pub use servers::McpServers;
+pub use spec::{
+    HttpServer, InvalidHttpServer, InvalidServerName, ServerName, ServerSpec, ServerTransport, StdioServer,
+};

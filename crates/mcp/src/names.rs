@@ -1,0 +1,62 @@
+//! Names of servers' tools as a model calls them.
+
+use std::collections::HashSet;
+
+use pintle_llm::{Fingerprint, MAX_TOOL_NAME};
+
+/// Prefix of every name. No tool of ours begins with it.
+pub(crate) const PREFIX: &str = "mcp__";
+
+/// Characters of the hash that tells apart what would be one name.
+const HASH_CHARS: usize = 8;
+
+/// Returns the names for tools of a server, in the order of the tools: `mcp__SERVER__TOOL`, with an underscore for each
+/// character that no provider accepts.
+///
+/// A name that is too long is cut, and one that another tool has already is not enough: both end with a hash of the tool's own
+/// name. They depend on the list alone, so that a server that is started again has the same names.
+pub(crate) fn of_tools<'a>(server: &str, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let prefix = format!("{PREFIX}{}__", accepted(server));
+    let mut taken = HashSet::new();
+    let mut names = Vec::new();
+    for tool in tools {
+        let plain = format!("{prefix}{}", accepted(tool));
+        let name = if plain.len() > MAX_TOOL_NAME || taken.contains(&plain) { hashed(&plain, tool) } else { plain };
+        taken.insert(name.clone());
+        names.push(name);
+    }
+    names
+}
+
+/// Returns the text with an underscore for each other character than ASCII letters, digits and underscores.
+fn accepted(text: &str) -> String {
+    let accept = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    text.chars().map(accept).collect()
+}
+
+fn hashed(plain: &str, tool: &str) -> String {
+    let hash = Fingerprint::of(tool.as_bytes()).to_string();
+    let room = MAX_TOOL_NAME - HASH_CHARS - 1;
+    let kept = plain.get(..room).unwrap_or(plain);
+    format!("{kept}_{}", hash.get(..HASH_CHARS).unwrap_or(&hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_accepted_by_every_provider_and_differ() {
+        let long = "x".repeat(80);
+        let tools = ["read", "read-file", "read.file", "lesen_für", long.as_str(), &format!("{long}y")];
+        let names = of_tools("my-server", tools);
+        assert_eq!(names[..2], ["mcp__my_server__read", "mcp__my_server__read_file"]);
+        assert!(names[2].starts_with("mcp__my_server__read_file_"), "{}", names[2]);
+        for name in &names {
+            assert!(name.len() <= MAX_TOOL_NAME, "{name}");
+            assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{name}");
+        }
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
+        assert_eq!(of_tools("my-server", tools), names, "the same list has the same names");
+    }
+}

@@ -1,0 +1,305 @@
+//! The servers of one session.
+
+use std::fmt;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+
+use pintle_env::{ExecutionEnvironment, OutputSink};
+use pintle_tools::{DeferredTools, DefinitionError, RegisteredTool, ToolRegistry};
+use rmcp::model::{CallToolResult, JsonObject};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::Connection;
+use crate::elicitation::{Elicitor, Nobody};
+use crate::error::{ServerError, ServerErrorKind};
+use crate::listing::{OfferedTool, ToolListing};
+use crate::search::{CallTool, SearchTools};
+use crate::spec::{ServerName, ServerSpec};
+use crate::tool::McpTool;
+
+/// Starts in a row that may fail before a server is not tried again.
+const MAX_FAILURES: u32 = 3;
+
+/// The servers of one session. Cheap to clone; clones share the servers.
+///
+/// A server is started when it is first used, in the execution environment of the session, and again after it has died.
+/// [`close`](Self::close) ends all of them. Dropping the last clone, or cleaning the environment up, ends their processes as
+/// well, and so does the death of this process.
+#[derive(Clone)]
+pub struct McpServers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    env: Arc<dyn ExecutionEnvironment>,
+    elicitor: Arc<dyn Elicitor>,
+    servers: Vec<Server>,
+}
+
+struct Server {
+    spec: Arc<ServerSpec>,
+    state: Mutex<State>,
+    /// The tools that are known, of this session or of an earlier one.
+    known: StdMutex<Option<Arc<Known>>>,
+}
+
+/// Tools of a server, as it lists them and as a model is offered them.
+struct Known {
+    listing: ToolListing,
+    offered: Vec<OfferedTool>,
+    /// Number of changes that the server had told of before.
+    changes: u64,
+}
+
+enum State {
+    Idle { failures: u32 },
+    Running(Arc<Connection>),
+    Closed,
+}
+
+impl McpServers {
+    /// Creates the servers of a session, none of which is started. Questions of servers to a person are dismissed.
+    ///
+    /// Of two declarations with one name, the later one counts.
+    #[must_use]
+    pub fn new(env: Arc<dyn ExecutionEnvironment>, specs: impl IntoIterator<Item = ServerSpec>) -> Self {
+        Self::with_elicitor(env, specs, Arc::new(Nobody))
+    }
+
+    /// As [`new`](Self::new), with somebody who answers the questions of servers.
+    #[must_use]
+    pub fn with_elicitor(
+        env: Arc<dyn ExecutionEnvironment>,
+        specs: impl IntoIterator<Item = ServerSpec>,
+        elicitor: Arc<dyn Elicitor>,
+    ) -> Self {
+        let mut servers: Vec<Server> = Vec::new();
+        for spec in specs {
+            servers.retain(|server| server.spec.name != spec.name);
+            servers.push(Server::new(spec));
+        }
+        servers.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
+        Self { shared: Arc::new(Shared { env, elicitor, servers }) }
+    }
+
+    /// Returns the declarations, sorted by name.
+    pub fn specs(&self) -> impl Iterator<Item = &ServerSpec> {
+        self.shared.servers.iter().map(|server| server.spec.as_ref())
+    }
+
+    /// Sets the tools of a server that an earlier session has [listed](Self::list), so that it need not be started for them.
+    /// Does nothing if the server is not declared.
+    pub fn remember(&self, server: &ServerName, listing: ToolListing) {
+        if let Some(server) = self.find(server) {
+            server.know(listing, 0);
+        }
+    }
+
+    /// Returns the tools of a server that are known; `None` before it was started, unless they were
+    /// [remembered](Self::remember).
+    #[must_use]
+    pub fn listing(&self, server: &ServerName) -> Option<ToolListing> {
+        Some(self.find(server)?.known()?.listing.clone())
+    }
+
+    /// Lists the tools of a server, which is started if it does not run.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be started or does not answer.
+    pub async fn list(&self, server: &ServerName) -> Result<ToolListing, ServerError> {
+        let (server, connection) = self.connection(server).await?;
+        Ok(server.list(&connection).await?.listing.clone())
+    }
+
+    /// Lists the tools again of servers that have said that theirs changed, and returns whether some are others now. Requests
+    /// that continue a conversation begin with its tools, so between two runs is the time to do this, and to
+    /// [register](Self::register) them again.
+    pub async fn refresh(&self) -> bool {
+        let mut has_changed = false;
+        for server in &self.shared.servers {
+            let before = server.known();
+            // A server that does not answer keeps the tools that it had.
+            let _ = server.list_again().await;
+            has_changed |= match (before, server.known()) {
+                (Some(before), Some(after)) => before.offered != after.offered,
+                (before, after) => before.is_some() != after.is_some(),
+            };
+        }
+        has_changed
+    }
+
+    /// Returns the tools that a model is offered of a server, which is started if they are not known.
+    pub(crate) async fn offered(&self, name: &ServerName) -> Result<Vec<OfferedTool>, ServerError> {
+        if let Some(server) = self.find(name)
+            && let Some(known) = server.known()
+        {
+            return Ok(server.list_again().await?.unwrap_or(known).offered.clone());
+        }
+        let (server, connection) = self.connection(name).await?;
+        Ok(server.list(&connection).await?.offered.clone())
+    }
+
+    /// Adds the tools of the servers to those that a model is offered. Nothing is started.
+    ///
+    /// Tools that are known are defined in requests, sorted by name, if all these definitions together have at most
+    /// `max_bytes` bytes. Others are deferred: the model has a tool that searches them, for which servers are started, and one
+    /// that calls what was found. So a list that changes changes no request.
+    ///
+    /// Returns the tools that no provider would accept, each with the reason.
+    #[must_use]
+    pub fn register(&self, registry: &mut ToolRegistry, max_bytes: usize) -> Vec<DefinitionError> {
+        let servers = &self.shared.servers;
+        let known: Vec<(&Server, Arc<Known>)> =
+            servers.iter().filter_map(|server| Some((server, server.known()?))).collect();
+        let bytes: usize = known.iter().flat_map(|(_, known)| &known.offered).map(OfferedTool::bytes).sum();
+        let is_defined = bytes <= max_bytes;
+        let mut refused = Vec::new();
+        if is_defined {
+            for (server, known) in &known {
+                for offered in &known.offered {
+                    refused.extend(registry.register(self.tool(server, offered.clone())).err());
+                }
+            }
+        }
+        if !is_defined || known.len() < servers.len() {
+            refused.extend(registry.register(SearchTools::new(self.clone())).err());
+            refused.extend(registry.register(CallTool).err());
+            registry.set_deferred(Some(Arc::new(self.clone())));
+        }
+        refused
+    }
+
+    fn tool(&self, server: &Server, offered: OfferedTool) -> McpTool {
+        McpTool::new(self.clone(), server.spec.name.clone(), offered)
+    }
+
+    /// Returns whether a server runs now.
+    pub async fn is_running(&self, server: &ServerName) -> bool {
+        let Some(server) = self.find(server) else { return false };
+        matches!(&*server.state.lock().await, State::Running(connection) if !connection.is_closed())
+    }
+
+    /// Ends all servers: their input is closed, and those that have not exited two seconds later are terminated. No server is
+    /// started afterwards.
+    pub async fn close(&self) {
+        let closing = self.shared.servers.iter().map(|server| async {
+            let state = std::mem::replace(&mut *server.state.lock().await, State::Closed);
+            if let State::Running(connection) = state {
+                connection.close().await;
+            }
+        });
+        futures_util::future::join_all(closing).await;
+    }
+
+    pub(crate) async fn call(
+        &self,
+        server: &ServerName,
+        tool: &str,
+        arguments: JsonObject,
+        cancel: &CancellationToken,
+        progress: Option<&OutputSink>,
+    ) -> Result<CallToolResult, ServerError> {
+        let connected = async { Ok(self.connection(server).await?.1) };
+        let connection = tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                return Err(ServerError::new(server, ServerErrorKind::Cancelled, "was not started: the call was stopped"));
+            }
+            connected = connected => connected?,
+        };
+        connection.call(tool, arguments, cancel, progress).await
+    }
+
+    fn find(&self, name: &ServerName) -> Option<&Server> {
+        self.shared.servers.iter().find(|server| server.spec.name == *name)
+    }
+
+    /// Returns the connection to a server, which is started if it does not run. Whoever comes meanwhile waits for the same
+    /// start.
+    async fn connection(&self, name: &ServerName) -> Result<(&Server, Arc<Connection>), ServerError> {
+        let failed = |what: &str| ServerError::new(name, ServerErrorKind::Start, what);
+        let server = self.find(name).ok_or_else(|| failed("is not declared"))?;
+        let mut state = server.state.lock().await;
+        let failures = match &*state {
+            State::Running(connection) if !connection.is_closed() => return Ok((server, Arc::clone(connection))),
+            State::Running(_) => 0,
+            State::Idle { failures } => *failures,
+            State::Closed => return Err(failed("was ended with its session")),
+        };
+        if failures >= MAX_FAILURES {
+            let what = format!("has failed to start {MAX_FAILURES} times and is not tried again in this session");
+            return Err(failed(&what));
+        }
+        let opened = Connection::open(&server.spec, self.shared.env.as_ref(), &self.shared.elicitor).await;
+        match opened {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                *state = State::Running(Arc::clone(&connection));
+                drop(state);
+                Ok((server, connection))
+            }
+            Err(error) => {
+                *state = State::Idle { failures: failures + 1 };
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Server {
+    fn new(spec: ServerSpec) -> Self {
+        Self { spec: Arc::new(spec), state: Mutex::new(State::Idle { failures: 0 }), known: StdMutex::default() }
+    }
+
+    fn known(&self) -> Option<Arc<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn know(&self, listing: ToolListing, changes: u64) -> Arc<Known> {
+        let known = Arc::new(Known { offered: listing.offered(&self.spec), listing, changes });
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        known
+    }
+
+    async fn list(&self, connection: &Connection) -> Result<Arc<Known>, ServerError> {
+        // A change while it is listed counts as one after.
+        let changes = connection.changes();
+        Ok(self.know(ToolListing::new(connection.tools().await?), changes))
+    }
+
+    /// Lists the tools again if the server runs and has said that they changed.
+    async fn list_again(&self) -> Result<Option<Arc<Known>>, ServerError> {
+        let running = match &*self.state.lock().await {
+            State::Running(connection) if !connection.is_closed() => Arc::clone(connection),
+            State::Running(_) | State::Idle { .. } | State::Closed => return Ok(None),
+        };
+        if self.known().is_some_and(|known| known.changes == running.changes()) {
+            return Ok(None);
+        }
+        self.list(&running).await.map(Some)
+    }
+}
+
+/// Tools that are called by their names without being in requests.
+impl DeferredTools for McpServers {
+    fn find(&self, name: &str) -> Option<Arc<RegisteredTool>> {
+        self.shared.servers.iter().find_map(|server| {
+            let known = server.known()?;
+            let offered = known.offered.iter().find(|tool| tool.name == name)?;
+            RegisteredTool::new(Arc::new(self.tool(server, offered.clone()))).ok().map(Arc::new)
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        let known = self.shared.servers.iter().filter_map(Server::known);
+        known.flat_map(|known| known.offered.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()).collect()
+    }
+}
+
+impl fmt::Debug for McpServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.specs().map(|spec| spec.name.as_str()).collect();
+        f.debug_struct("McpServers").field("servers", &names).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,148 @@
+//! Messages over the standard streams of a process of the execution environment.
+//!
+//! The environment owns the process: whatever it starts is ended with it, also behind a wrapper such as `npx`, and when this
+//! process is killed.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_env::{
+    Command, EnvError, ExecutionEnvironment, ExitStatus, OutputStream, Process, ProcessOutput, Stdin, TERMINATE_GRACE,
+};
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Mutex;
+
+use crate::diary::Diary;
+use crate::lines::{Lines, MAX_MESSAGE, TooLong};
+use crate::spec::StdioServer;
+
+/// How long a process may take to exit once its input is closed, before it is terminated.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
+
+/// How long after the end of its output a process may take to exit, so that its status can be told.
+const STATUS_WAIT: Duration = Duration::from_millis(500);
+
+type Input = Arc<Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
+
+/// Server process with its streams.
+pub(crate) struct StdioTransport {
+    process: Box<dyn Process>,
+    output: Box<dyn ProcessOutput>,
+    input: Input,
+    lines: Lines,
+    diary: Diary,
+}
+
+impl StdioTransport {
+    /// Starts the process of a server.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ExecutionEnvironment::spawn`].
+    pub(crate) async fn start(
+        server: &StdioServer,
+        env: &dyn ExecutionEnvironment,
+        diary: Diary,
+    ) -> Result<Self, EnvError> {
+        let mut command = Command::argv(&server.program, &server.arguments).with_stdin(Stdin::Piped);
+        command.env.clone_from(&server.env);
+        command.working_dir.clone_from(&server.working_dir);
+        let mut process = match env.outside_sandbox().filter(|_| server.outside_sandbox) {
+            Some(outside) => outside.spawn(command).await?,
+            None => env.spawn(command).await?,
+        };
+        // A new process has both.
+        let gone = || EnvError::EnvironmentLost { environment: "a process without streams".into(), source: None };
+        let input = process.take_stdin().ok_or_else(gone)?;
+        let output = process.take_output().ok_or_else(gone)?;
+        Ok(Self { process, output, input: Arc::new(Mutex::new(Some(input))), lines: Lines::new(MAX_MESSAGE), diary })
+    }
+
+    /// Notes how the process ended, if it tells soon.
+    async fn note_end(&mut self) {
+        match tokio::time::timeout(STATUS_WAIT, self.process.wait()).await {
+            Ok(Ok(ExitStatus::Exited(code))) => self.diary.end(format!("it exited with code {code}")),
+            Ok(Ok(ExitStatus::Signaled(signal))) => self.diary.end(format!("it was killed by signal {signal}")),
+            Ok(Err(error)) => self.diary.end(error.to_string()),
+            Err(_elapsed) => self.diary.end("it closed its standard output"),
+        }
+    }
+}
+
+impl Transport<RoleClient> for StdioTransport {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let input = Arc::clone(&self.input);
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let mut input = input.lock().await;
+            // A message that was cut off would spoil the next one.
+            let mut writer = input.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+            writer.write_all(&line).await?;
+            writer.flush().await?;
+            *input = Some(writer);
+            Ok(())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            match self.lines.next() {
+                Ok(Some(line)) if line.trim_ascii().is_empty() => {}
+                Ok(Some(line)) => match serde_json::from_slice(line) {
+                    Ok(message) => return Some(message),
+                    Err(_) => self.diary.unexpected(line),
+                },
+                Ok(None) => match self.output.next_chunk().await {
+                    Ok(Some(chunk)) if chunk.stream == OutputStream::Stdout => self.lines.push(&chunk.bytes),
+                    Ok(Some(chunk)) => self.diary.stderr(&chunk.bytes),
+                    Ok(None) => {
+                        self.note_end().await;
+                        return None;
+                    }
+                    Err(error) => {
+                        self.diary.end(error.to_string());
+                        return None;
+                    }
+                },
+                Err(TooLong) => {
+                    self.diary.end(format!("it sent a message above {} MiB", MAX_MESSAGE >> 20));
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Closes the input, by which servers are asked to exit, and ends those that do not.
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.diary.end("it was ended");
+        // A message on its way to a server that does not read it fails once the process is gone.
+        if let Ok(mut input) = self.input.try_lock() {
+            input.take();
+        }
+        let Self { process, output, .. } = self;
+        // What it still prints must not keep it from exiting.
+        let drained = async { while let Ok(Some(_)) = output.next_chunk().await {} };
+        let ended = async {
+            let exited = tokio::time::timeout(EXIT_GRACE, process.wait()).await;
+            let grace = if exited.is_ok() { Duration::ZERO } else { TERMINATE_GRACE };
+            process.terminate(grace).await
+        };
+        tokio::pin!(drained, ended);
+        let terminated = tokio::select! {
+            result = &mut ended => result,
+            () = &mut drained => ended.await,
+        };
+        terminated.map(|_jobs| ()).map_err(io::Error::other)
+    }
+}
