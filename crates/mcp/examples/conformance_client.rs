@@ -12,7 +12,7 @@ use pintle_mcp::{
     Elicitation, ElicitationAnswer, Elicitor, HttpServer, McpServers, ServerName, ServerSpec, ServerTransport,
 };
 use pintle_tools::pipeline::{RunOptions, run};
-use pintle_tools::{ToolContext, ToolRegistry};
+use pintle_tools::{RegisteredTool, ToolContext, ToolRegistry};
 use serde_json::{Map, Value, json};
 
 /// Accepts every question with the values that the server proposes.
@@ -39,16 +39,37 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     eprintln!("{} tools", listing.len());
     let cx = ToolContext::new(env, "");
-    let names: Vec<String> = registry.names().map(str::to_owned).collect();
-    for (number, name) in names.iter().enumerate() {
-        let Some(tool) = registry.get(name) else { continue };
-        let arguments = example(&tool.definition().parameters);
-        let call = ToolCall::from_raw(format!("call_{number}"), name, arguments.to_string());
+    for (number, (name, arguments)) in calls(&registry).into_iter().enumerate() {
+        let call = ToolCall::from_raw(format!("call_{number}"), &name, arguments.to_string());
         let execution = run(&registry, &call, &cx, &RunOptions::new()).await;
         eprintln!("{name}: {}", execution.result.text());
     }
     servers.close().await;
     Ok(())
+}
+
+/// Returns the calls that the scenario asks for, or else one of each tool.
+fn calls(registry: &ToolRegistry) -> Vec<(String, Value)> {
+    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
+    let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    if let Some(wanted) = context.get("toolCalls").and_then(Value::as_array) {
+        let call = |call: &Value| {
+            let name = call.get("name")?.as_str()?;
+            Some((format!("mcp__test__{name}"), call.get("arguments")?.clone()))
+        };
+        return wanted.iter().filter_map(call).collect();
+    }
+    let tools: Vec<_> = registry.names().filter_map(|name| registry.get(name)).collect();
+    let call = |tool: &&Arc<RegisteredTool>| {
+        let mut arguments = example(&tool.definition().parameters);
+        // One tool is told what the client has understood of another one's schema.
+        let other = tools.iter().find(|other| other.name() != tool.name());
+        if let (Some(schema), Some(other)) = (arguments.get_mut("schema"), other) {
+            schema.clone_from(&other.definition().parameters);
+        }
+        (tool.name().to_owned(), arguments)
+    };
+    tools.iter().map(call).collect()
 }
 
 /// Returns a value that fits a schema.

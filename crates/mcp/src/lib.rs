@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod declared;
 mod diary;
 mod effect;
 mod elicitation;
@@ -14,6 +15,7 @@ mod listing;
 mod names;
 mod result;
 mod search;
+mod server;
 mod servers;
 mod spec;
 mod stdio;
@@ -21,10 +23,12 @@ mod stdio;
 mod tests;
 mod tool;
 
+pub use declared::{DeclaredServers, declared_servers};
 pub use elicitation::{Elicitation, ElicitationAnswer, Elicitor, Nobody, Wanted};
 pub use error::{ServerError, ServerErrorKind};
 pub use filter::{InvalidToolPattern, ToolFilter};
 pub use listing::ToolListing;
+pub use server::{McpServer, ServeError};
 pub use servers::McpServers;
 pub use spec::{
     HttpServer, InvalidHttpServer, InvalidServerName, ServerName, ServerSpec, ServerTransport, StdioServer,
