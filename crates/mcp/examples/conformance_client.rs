@@ -1,6 +1,11 @@
 //! The client under test of the conformance suite of MCP, which starts a server and runs this with its URL.
 //!
 //! It does what a session does: it lists the tools and calls each of them once, through the pipeline of calls.
+#![expect(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "the suite passes variables and shows what is printed"
+)]
 
 use std::error::Error;
 use std::sync::Arc;
@@ -80,7 +85,8 @@ fn example(schema: &Value) -> Value {
     match schema.get("type").and_then(Value::as_str) {
         Some("object") => {
             let properties = schema.get("properties").and_then(Value::as_object);
-            let examples = properties.into_iter().flatten().map(|(name, schema)| (name.clone(), example(schema)));
+            let examples =
+                properties.into_iter().flatten().map(|(name, schema)| (name.clone(), example(schema)));
             Value::Object(examples.collect())
         }
         Some("array") => json!([]),

@@ -10,8 +10,8 @@ use rmcp::model::{
     JsonObject, PaginatedRequestParams, ProtocolVersion, ServerResult, Tool,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions, RequestHandle,
-    RunningService,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
+    RequestHandle, RunningService,
 };
 use rmcp::{RoleClient, ServiceError};
 use serde_json::{Value, json};
@@ -65,7 +65,8 @@ impl Connection {
         match tokio::time::timeout(spec.start_timeout, opened).await {
             Ok(opened) => opened,
             Err(_elapsed) => {
-                let what = format!("did not complete the handshake within {} s", spec.start_timeout.as_secs_f64());
+                let what =
+                    format!("did not complete the handshake within {} s", spec.start_timeout.as_secs_f64());
                 Err(ServerError::new(&spec.name, ServerErrorKind::Start, what).explained(&diary))
             }
         }
@@ -92,7 +93,11 @@ impl Connection {
                 }
                 ServerTransport::Http(server) => {
                     let transport = http::transport(server).map_err(|error| {
-                        ServerError::new(&spec.name, ServerErrorKind::Start, format!("cannot be reached: {error}"))
+                        ServerError::new(
+                            &spec.name,
+                            ServerErrorKind::Start,
+                            format!("cannot be reached: {error}"),
+                        )
                     })?;
                     Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
                 }
@@ -142,7 +147,8 @@ impl Connection {
                 let page = PaginatedRequestParams::default().with_cursor(cursor.take());
                 let listed = peer.list_tools(Some(page)).await?;
                 tools.extend(listed.tools);
-                cursor = listed.next_cursor.filter(|next| tools.len() < MAX_TOOLS && seen.insert(next.clone()));
+                cursor =
+                    listed.next_cursor.filter(|next| tools.len() < MAX_TOOLS && seen.insert(next.clone()));
                 if cursor.is_none() {
                     tools.truncate(MAX_TOOLS);
                     return Ok(tools);
@@ -152,9 +158,13 @@ impl Connection {
         self.in_time(listed).await
     }
 
-    async fn in_time<T>(&self, work: impl Future<Output = Result<T, ServiceError>>) -> Result<T, ServerError> {
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, ServiceError>>,
+    ) -> Result<T, ServerError> {
         let timeout = self.spec.start_timeout;
-        let done = tokio::time::timeout(timeout, work).await.unwrap_or(Err(ServiceError::Timeout { timeout }));
+        let done =
+            tokio::time::timeout(timeout, work).await.unwrap_or(Err(ServiceError::Timeout { timeout }));
         done.map_err(|error| self.failed(error))
     }
 
@@ -177,13 +187,18 @@ impl Connection {
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         for _round in 0..MAX_ROUNDS {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-            let answered = self.request(request, cancel, progress).await.map_err(|error| self.failed(error))?;
-            #[expect(clippy::wildcard_enum_match_arm, reason = "results of other requests, and of versions to come")]
+            let answered =
+                self.request(request, cancel, progress).await.map_err(|error| self.failed(error))?;
+            #[expect(
+                clippy::wildcard_enum_match_arm,
+                reason = "results of other requests, and of versions to come"
+            )]
             match answered {
                 ServerResult::CallToolResult(result) => return Ok(result),
                 ServerResult::InputRequiredResult(required) => {
                     params.request_state.clone_from(&required.request_state);
-                    params.input_responses = Some(self.inputs(required).await.map_err(|error| self.failed(error))?);
+                    params.input_responses =
+                        Some(self.inputs(required).await.map_err(|error| self.failed(error))?);
                 }
                 // Without a content, a result cannot be told from others.
                 ServerResult::EmptyResult(_) => return Ok(CallToolResult::default()),
@@ -237,13 +252,21 @@ impl Connection {
     }
 
     /// Answers what a server wants to know before it goes on.
-    async fn inputs(&self, required: InputRequiredResult) -> Result<rmcp::model::InputResponses, ServiceError> {
+    async fn inputs(
+        &self,
+        required: InputRequiredResult,
+    ) -> Result<rmcp::model::InputResponses, ServiceError> {
         let handler = &self.handler;
         let mut responses = rmcp::model::InputResponses::new();
         for (key, request) in required.input_requests.unwrap_or_default() {
-            #[expect(clippy::wildcard_enum_match_arm, reason = "no model answers servers, and versions to come may ask more")]
+            #[expect(
+                clippy::wildcard_enum_match_arm,
+                reason = "no model answers servers, and versions to come may ask more"
+            )]
             let response = match request {
-                InputRequest::Elicitation(request) => json_of(handler.answer(request.params).await.map_err(ServiceError::McpError)?)?,
+                InputRequest::Elicitation(request) => {
+                    json_of(handler.answer(request.params).await.map_err(ServiceError::McpError)?)?
+                }
                 InputRequest::ListRoots(_) => json_of(handler.roots())?,
                 _ => return Err(ServiceError::UnexpectedResponse),
             };

@@ -14,8 +14,8 @@ const SERVERS: &str = "mcpServers";
 
 /// Keys of a server.
 const KEYS: [&str; 14] = [
-    "allow", "args", "command", "cwd", "deny", "disabled", "effect", "effects", "env", "headers", "sandbox", "timeout",
-    "type", "url",
+    "allow", "args", "command", "cwd", "deny", "disabled", "effect", "effects", "env", "headers", "sandbox",
+    "timeout", "type", "url",
 ];
 
 /// Longest time that a declaration can give a server, in seconds.
@@ -103,7 +103,9 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
             return None;
         };
         for key in keys.keys().filter(|key| !KEYS.contains(&key.as_str())).cloned().collect::<Vec<_>>() {
-            let meant = most_similar(&key, KEYS.into_iter()).first().map(|meant| format!("; did you mean `{meant}`?"));
+            let meant = most_similar(&key, KEYS.into_iter())
+                .first()
+                .map(|meant| format!("; did you mean `{meant}`?"));
             self.problem(format!("unknown key `{key}`{}", meant.unwrap_or_default()));
         }
         let is_disabled = self.switch(&mut keys, "disabled", false);
@@ -136,7 +138,8 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
         let is_outside = !self.switch(keys, "sandbox", true);
         match (kind.as_deref(), command, url) {
             (None | Some("stdio"), Some(command), None) => {
-                let mut server = StdioServer::new(command, self.texts(keys, "args")).with_outside_sandbox(is_outside);
+                let mut server =
+                    StdioServer::new(command, self.texts(keys, "args")).with_outside_sandbox(is_outside);
                 for (name, value) in self.text_table(keys, "env") {
                     server = server.with_env(name, value);
                 }
@@ -193,7 +196,9 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
     fn texts(&mut self, keys: &mut Map<String, Value>, key: &str) -> Vec<String> {
         match keys.remove(key) {
             None => Vec::new(),
-            Some(Value::Array(values)) => values.iter().filter_map(|value| self.expanded(key, value)).collect(),
+            Some(Value::Array(values)) => {
+                values.iter().filter_map(|value| self.expanded(key, value)).collect()
+            }
             Some(_) => {
                 self.problem(format!("`{key}`: expected an array of texts"));
                 Vec::new()
@@ -214,7 +219,8 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
 
     fn text_table(&mut self, keys: &mut Map<String, Value>, key: &str) -> BTreeMap<String, String> {
         let table = self.table(keys, key);
-        let texts = table.into_iter().map(|(name, value)| (self.expanded(&format!("{key}.{name}"), &value), name));
+        let texts =
+            table.into_iter().map(|(name, value)| (self.expanded(&format!("{key}.{name}"), &value), name));
         texts.filter_map(|(text, name)| Some((name, text?))).collect()
     }
 
@@ -283,7 +289,8 @@ mod tests {
             "off": {"command": "x", "disabled": true},
         }));
         assert_eq!(declared.problems, Vec::<String>::new());
-        let server = StdioServer::new("npx", ["-y", "server"]).with_env("KEY", "s3cret").with_working_dir("sub");
+        let server =
+            StdioServer::new("npx", ["-y", "server"]).with_env("KEY", "s3cret").with_working_dir("sub");
         let transport = ServerTransport::Stdio(server.with_outside_sandbox(true));
         let files = ServerSpec::new("files".parse().unwrap(), transport)
             .with_filter(ToolFilter::new(["read_*"], ["read_all"]).unwrap())
@@ -335,7 +342,9 @@ mod tests {
     #[test]
     fn texts_without_an_end_of_a_variable_stay_as_they_are() {
         let variable = |name: &str| (name == "A").then(|| "a".to_owned());
-        for (text, expected) in [("${A}-${A}", "a-a"), ("$A ${A", "$A ${A"), ("${B:-}", ""), ("${B:-x${A}", "x${A")] {
+        for (text, expected) in
+            [("${A}-${A}", "a-a"), ("$A ${A", "$A ${A"), ("${B:-}", ""), ("${B:-x${A}", "x${A")]
+        {
             assert_eq!(expand(text, variable).as_deref(), Ok(expected), "{text}");
         }
         assert_eq!(expand("${B}", variable), Err("B".to_owned()));

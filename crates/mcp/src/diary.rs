@@ -70,7 +70,10 @@ impl Diary {
             let mut text = String::new();
             if let Some((line, number)) = &entries.unexpected {
                 // Writing to a string cannot fail.
-                let _ = write!(text, "; {number} lines on its standard output were no messages, the first: {line}");
+                let _ = write!(
+                    text,
+                    "; {number} lines on its standard output were no messages, the first: {line}"
+                );
             }
             let bytes: Vec<u8> = entries.stderr.iter().copied().collect();
             let stderr = String::from_utf8_lossy(&bytes);
@@ -108,7 +111,11 @@ mod tests {
         diary.stderr(&b"x".repeat(10_000));
         diary.stderr(b"panic: no config\n");
         let text = diary.explanation();
-        assert!(text.starts_with("; 2 lines on its standard output were no messages, the first: Listening \u{fffd}"));
+        assert!(
+            text.starts_with(
+                "; 2 lines on its standard output were no messages, the first: Listening \u{fffd}"
+            )
+        );
         assert!(text.ends_with("xxpanic: no config") && text.contains("its standard error: …x"), "{text}");
         assert!(text.chars().count() < 700 && !text.contains("warning"), "{text}");
     }

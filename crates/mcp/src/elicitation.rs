@@ -107,7 +107,9 @@ impl ElicitationAnswer {
 impl fmt::Debug for ElicitationAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Accept(values) => f.debug_tuple("Accept").field(&values.keys().collect::<Vec<_>>()).finish(),
+            Self::Accept(values) => {
+                f.debug_tuple("Accept").field(&values.keys().collect::<Vec<_>>()).finish()
+            }
             Self::Decline => f.write_str("Decline"),
             Self::Cancel => f.write_str("Cancel"),
         }

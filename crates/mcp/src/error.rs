@@ -79,19 +79,29 @@ impl ServerError {
         let built = match &error {
             ServiceError::McpError(data) => {
                 let text = shortened(&data.message, MAX_SERVER_TEXT);
-                Self::new(server, ServerErrorKind::Answered, format!("answered with error {}: {text}", data.code.0))
+                Self::new(
+                    server,
+                    ServerErrorKind::Answered,
+                    format!("answered with error {}: {text}", data.code.0),
+                )
             }
             ServiceError::Timeout { timeout } => {
                 let what = format!("did not answer within {} s", timeout.as_secs_f64());
                 Self::new(server, ServerErrorKind::TimedOut, what).explained(diary)
             }
-            ServiceError::Cancelled { .. } => Self::new(server, ServerErrorKind::Cancelled, "was told to stop the call"),
-            ServiceError::InputRequiredRoundsExceeded { max_rounds } => {
-                Self::new(server, ServerErrorKind::Answered, format!("asked for input more than {max_rounds} times"))
+            ServiceError::Cancelled { .. } => {
+                Self::new(server, ServerErrorKind::Cancelled, "was told to stop the call")
             }
-            ServiceError::UnexpectedResponse => {
-                Self::new(server, ServerErrorKind::Answered, "answered with something else than the result that was asked for")
-            }
+            ServiceError::InputRequiredRoundsExceeded { max_rounds } => Self::new(
+                server,
+                ServerErrorKind::Answered,
+                format!("asked for input more than {max_rounds} times"),
+            ),
+            ServiceError::UnexpectedResponse => Self::new(
+                server,
+                ServerErrorKind::Answered,
+                "answered with something else than the result that was asked for",
+            ),
             other => match diary.how_it_ended() {
                 Some(how) => lost(format!("is gone: {how}")),
                 None => lost(format!("is gone: {}", with_cause(other))),
@@ -113,7 +123,9 @@ impl From<ServerError> for ToolError {
             ServerErrorKind::TimedOut => ToolErrorKind::TimedOut,
             ServerErrorKind::Cancelled => ToolErrorKind::Cancelled,
             ServerErrorKind::EnvironmentLost => ToolErrorKind::EnvironmentLost,
-            ServerErrorKind::Start | ServerErrorKind::Lost | ServerErrorKind::Answered => ToolErrorKind::Failed,
+            ServerErrorKind::Start | ServerErrorKind::Lost | ServerErrorKind::Answered => {
+                ToolErrorKind::Failed
+            }
         };
         Self::new(kind, error.to_string()).with_source(error)
     }

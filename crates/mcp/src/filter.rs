@@ -62,7 +62,8 @@ impl Pattern {
 
 impl PartialEq for ToolFilter {
     fn eq(&self, other: &Self) -> bool {
-        let texts = |patterns: &[Pattern]| patterns.iter().map(|pattern| pattern.text.clone()).collect::<Vec<_>>();
+        let texts =
+            |patterns: &[Pattern]| patterns.iter().map(|pattern| pattern.text.clone()).collect::<Vec<_>>();
         texts(&self.allow) == texts(&other.allow) && texts(&self.deny) == texts(&other.deny)
     }
 }

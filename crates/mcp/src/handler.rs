@@ -122,7 +122,11 @@ impl ClientHandler for Handler {
         self.answer(params).await
     }
 
-    async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
         let sink = {
             let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
             progress.get(&params.progress_token).cloned()

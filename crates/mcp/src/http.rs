@@ -44,9 +44,11 @@ fn client(url: &Url) -> Result<Client, Box<dyn std::error::Error + Send + Sync>>
     } else {
         // Loading the roots of the system takes long, and plain HTTP needs none.
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let config =
+            rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let roots = rustls::RootCertStore::empty();
-        builder = builder.tls_backend_preconfigured(config.with_root_certificates(roots).with_no_client_auth());
+        builder =
+            builder.tls_backend_preconfigured(config.with_root_certificates(roots).with_no_client_auth());
     }
     Ok(builder.build().map_err(reqwest::Error::without_url)?)
 }

@@ -13,6 +13,7 @@ mod http;
 mod lines;
 mod listing;
 mod names;
+mod offer;
 mod result;
 mod search;
 mod server;

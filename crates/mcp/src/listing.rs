@@ -132,7 +132,8 @@ mod tests {
             {"name": "write", "description": "Another.", "inputSchema": {"type": "object"}},
             {"name": "hidden", "inputSchema": {"type": "object"}},
         ]);
-        let spec = spec().with_filter(ToolFilter::new([], ["hid*"]).unwrap()).with_effect_of("read", Effect::Read);
+        let spec =
+            spec().with_filter(ToolFilter::new([], ["hid*"]).unwrap()).with_effect_of("read", Effect::Read);
         let listing = listing(&tools);
         let offered = listing.offered(&spec);
         let seen: Vec<_> = offered.iter().map(|tool| (tool.name.as_str(), tool.effect)).collect();

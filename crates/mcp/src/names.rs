@@ -21,7 +21,8 @@ pub(crate) fn of_tools<'a>(server: &str, tools: impl IntoIterator<Item = &'a str
     let mut names = Vec::new();
     for tool in tools {
         let plain = format!("{prefix}{}", accepted(tool));
-        let name = if plain.len() > MAX_TOOL_NAME || taken.contains(&plain) { hashed(&plain, tool) } else { plain };
+        let name =
+            if plain.len() > MAX_TOOL_NAME || taken.contains(&plain) { hashed(&plain, tool) } else { plain };
         taken.insert(name.clone());
         names.push(name);
     }

@@ -168,7 +168,8 @@ mod tests {
     #[test]
     fn structured_content_is_shown_if_no_text_repeats_it() {
         let structured = json!({"sum": 3});
-        let both = json!({"content": [{"type": "text", "text": "{\"sum\":3}"}], "structuredContent": structured});
+        let both =
+            json!({"content": [{"type": "text", "text": "{\"sum\":3}"}], "structuredContent": structured});
         assert_eq!(text_of(both).0, "{\"sum\":3}");
         assert_eq!(text_of(json!({"content": [], "structuredContent": structured})).0, "{\n  \"sum\": 3\n}");
     }
@@ -181,8 +182,12 @@ mod tests {
 
     #[test]
     fn images_above_the_limit_are_named() {
-        let png = json!({"type": "image", "data": STANDARD.encode(b"\x89PNG\r\n\x1a\n"), "mimeType": "image/png"});
+        let png =
+            json!({"type": "image", "data": STANDARD.encode(b"\x89PNG\r\n\x1a\n"), "mimeType": "image/png"});
         let (text, images, _) = text_of(json!({"content": vec![png; MAX_IMAGES + 1]}));
-        assert_eq!((text.as_str(), images), ("[image/png, 8 bytes, not shown: there are 16 images already]", 16));
+        assert_eq!(
+            (text.as_str(), images),
+            ("[image/png, 8 bytes, not shown: there are 16 images already]", 16)
+        );
     }
 }

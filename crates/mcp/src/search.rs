@@ -126,7 +126,8 @@ fn report(tools: &[OfferedTool], failures: &[String], query: &str, limit: usize)
     let fitting = found(tools, query);
     for tool in fitting.iter().take(limit) {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}: {}\n  parameters: {}\n", tool.name, tool.description.trim(), tool.parameters);
+        let _ =
+            writeln!(text, "{}: {}\n  parameters: {}\n", tool.name, tool.description.trim(), tool.parameters);
     }
     let rest: Vec<&str> = match fitting.is_empty() {
         true => tools.iter().map(|tool| tool.name.as_str()).collect(),
@@ -163,7 +164,8 @@ impl DynTool for CallTool {
             "required": ["name"],
             "additionalProperties": false,
         });
-        ToolDefinition::new(CALL, description, parameters).map_err(|error| DefinitionError::refused(CALL, error))
+        ToolDefinition::new(CALL, description, parameters)
+            .map_err(|error| DefinitionError::refused(CALL, error))
     }
 
     fn effect(&self) -> Effect {
@@ -203,7 +205,8 @@ mod tests {
             tool("mcp__git__log", "Shows commits of a branch."),
             tool("mcp__mail__send", "Sends a message about a commit log."),
         ];
-        let names = |query: &str| found(&tools, query).iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>();
+        let names =
+            |query: &str| found(&tools, query).iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>();
         assert_eq!(names("commit"), ["mcp__git__commit", "mcp__git__log", "mcp__mail__send"]);
         assert_eq!(names("Git LOG!"), ["mcp__git__log", "mcp__git__commit", "mcp__mail__send"]);
         assert_eq!(names("mcp__mail__send"), ["mcp__mail__send", "mcp__git__commit", "mcp__git__log"]);
@@ -212,13 +215,20 @@ mod tests {
 
     #[test]
     fn a_report_describes_some_and_names_the_rest() {
-        let tools = [tool("mcp__a__read", "Reads."), tool("mcp__a__read_all", "Reads all."), tool("mcp__a__write", "W.")];
+        let tools = [
+            tool("mcp__a__read", "Reads."),
+            tool("mcp__a__read_all", "Reads all."),
+            tool("mcp__a__write", "W."),
+        ];
         assert_eq!(
             report(&tools, &["MCP server `b` is gone".to_owned()], "read", 1),
             "mcp__a__read: Reads.\n  parameters: {\"type\":\"object\"}\n\nAlso found: mcp__a__read_all\nNot searched: MCP \
              server `b` is gone\n"
         );
-        assert_eq!(report(&tools, &[], "none", 1), "All tools: mcp__a__read, mcp__a__read_all, mcp__a__write\n");
+        assert_eq!(
+            report(&tools, &[], "none", 1),
+            "All tools: mcp__a__read, mcp__a__read_all, mcp__a__write\n"
+        );
         assert_eq!(report(&[], &[], "", 1), "There are no tools.\n");
     }
 }

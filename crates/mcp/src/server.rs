@@ -97,7 +97,7 @@ impl ServerHandler for McpServer {
         let execution = run(&self.tools, &call, &cx, &self.options).await;
         match execution.error {
             Some(ToolErrorKind::UnknownTool) => Err(ErrorData::invalid_params(execution.result.text(), None)),
-            _ => Ok(CallToolResponse::Complete(result(execution))),
+            _ => Ok(CallToolResponse::Complete(result(&execution))),
         }
     }
 }
@@ -117,7 +117,7 @@ fn offered(tool: &RegisteredTool) -> Tool {
     Tool::new(definition.name.clone(), definition.description.clone(), schema).with_annotations(hints)
 }
 
-fn result(execution: Execution) -> CallToolResult {
+fn result(execution: &Execution) -> CallToolResult {
     let mut content = vec![ContentBlock::text(execution.result.text())];
     content.extend(execution.result.images.iter().filter_map(image));
     match execution.result.is_error {
@@ -129,7 +129,10 @@ fn result(execution: Execution) -> CallToolResult {
 /// Returns an image that was read. Others are at a URL, which the text names.
 fn image(image: &ImageData) -> Option<ContentBlock> {
     let MediaSource::Data(bytes) = &image.source else { return None };
-    Some(ContentBlock::image(bytes.to_base64(), image.media_type.clone().unwrap_or_else(|| "image/png".to_owned())))
+    Some(ContentBlock::image(
+        bytes.to_base64(),
+        image.media_type.clone().unwrap_or_else(|| "image/png".to_owned()),
+    ))
 }
 
 impl fmt::Debug for McpServer {
@@ -162,7 +165,8 @@ mod tests {
         let server = McpServer::new(registry, ToolContext::new(Arc::clone(&env), ""), options);
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (input, output) = tokio::io::split(ours);
-        let serving = tokio::spawn(server.with_instructions("Ask before you write.").serve(input, output));
+        let mut serving = tokio::task::JoinSet::new();
+        serving.spawn(server.with_instructions("Ask before you write.").serve(input, output));
         let client = ().serve(theirs).await.unwrap();
         let info = client.peer().peer_info().unwrap();
         assert_eq!(info.instructions.as_deref(), Some("Ask before you write."));
@@ -173,7 +177,8 @@ mod tests {
         };
         assert_eq!((hints("read_file"), hints("write_file")), (Some(true), Some(false)));
         let called = async |name: &'static str, arguments: Value| {
-            let params = CallToolRequestParams::new(name).with_arguments(arguments.as_object().unwrap().clone());
+            let params =
+                CallToolRequestParams::new(name).with_arguments(arguments.as_object().unwrap().clone());
             client.call_tool(params).await
         };
         let text = |result: &CallToolResult| result.content[0].as_text().unwrap().text.clone();
@@ -184,8 +189,10 @@ mod tests {
         let wrong = called("read_file", json!({"file_path": 7})).await.unwrap();
         assert!(text(&wrong).contains("Invalid arguments") && wrong.is_error == Some(true), "{wrong:?}");
         let unknown = called("no_such_tool", json!({})).await.unwrap_err();
-        assert!(matches!(unknown, ServiceError::McpError(error) if error.message.starts_with("Unknown tool")));
+        assert!(
+            matches!(unknown, ServiceError::McpError(error) if error.message.starts_with("Unknown tool"))
+        );
         client.cancel().await.unwrap();
-        serving.await.unwrap().unwrap();
+        serving.join_next().await.unwrap().unwrap().unwrap();
     }
 }

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use pintle_env::{ExecutionEnvironment, OutputSink};
-use pintle_tools::{DeferredTools, DefinitionError, RegisteredTool, ToolRegistry};
 use rmcp::model::{CallToolResult, JsonObject};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -13,9 +12,7 @@ use crate::connection::Connection;
 use crate::elicitation::{Elicitor, Nobody};
 use crate::error::{ServerError, ServerErrorKind};
 use crate::listing::{OfferedTool, ToolListing};
-use crate::search::{CallTool, SearchTools};
 use crate::spec::{ServerName, ServerSpec};
-use crate::tool::McpTool;
 
 /// Starts in a row that may fail before a server is not tried again.
 const MAX_FAILURES: u32 = 3;
@@ -44,9 +41,9 @@ struct Server {
 }
 
 /// Tools of a server, as it lists them and as a model is offered them.
-struct Known {
+pub(crate) struct Known {
     listing: ToolListing,
-    offered: Vec<OfferedTool>,
+    pub(crate) offered: Vec<OfferedTool>,
     /// Number of changes that the server had told of before.
     changes: u64,
 }
@@ -114,7 +111,7 @@ impl McpServers {
 
     /// Lists the tools again of servers that have said that theirs changed, and returns whether some are others now. Requests
     /// that continue a conversation begin with its tools, so between two runs is the time to do this, and to
-    /// [register](Self::register) them again.
+    /// [register](McpServers::register) them again.
     pub async fn refresh(&self) -> bool {
         let mut has_changed = false;
         for server in &self.shared.servers {
@@ -140,38 +137,9 @@ impl McpServers {
         Ok(server.list(&connection).await?.offered.clone())
     }
 
-    /// Adds the tools of the servers to those that a model is offered. Nothing is started.
-    ///
-    /// Tools that are known are defined in requests, sorted by name, if all these definitions together have at most
-    /// `max_bytes` bytes. Others are deferred: the model has a tool that searches them, for which servers are started, and one
-    /// that calls what was found. So a list that changes changes no request.
-    ///
-    /// Returns the tools that no provider would accept, each with the reason.
-    #[must_use]
-    pub fn register(&self, registry: &mut ToolRegistry, max_bytes: usize) -> Vec<DefinitionError> {
-        let servers = &self.shared.servers;
-        let known: Vec<(&Server, Arc<Known>)> =
-            servers.iter().filter_map(|server| Some((server, server.known()?))).collect();
-        let bytes: usize = known.iter().flat_map(|(_, known)| &known.offered).map(OfferedTool::bytes).sum();
-        let is_defined = bytes <= max_bytes;
-        let mut refused = Vec::new();
-        if is_defined {
-            for (server, known) in &known {
-                for offered in &known.offered {
-                    refused.extend(registry.register(self.tool(server, offered.clone())).err());
-                }
-            }
-        }
-        if !is_defined || known.len() < servers.len() {
-            refused.extend(registry.register(SearchTools::new(self.clone())).err());
-            refused.extend(registry.register(CallTool).err());
-            registry.set_deferred(Some(Arc::new(self.clone())));
-        }
-        refused
-    }
-
-    fn tool(&self, server: &Server, offered: OfferedTool) -> McpTool {
-        McpTool::new(self.clone(), server.spec.name.clone(), offered)
+    /// Returns the declaration of each server with the tools that a model is offered of it, if they are known.
+    pub(crate) fn offers(&self) -> impl Iterator<Item = (&ServerSpec, Option<Arc<Known>>)> {
+        self.shared.servers.iter().map(|server| (server.spec.as_ref(), server.known()))
     }
 
     /// Returns whether a server runs now.
@@ -222,13 +190,16 @@ impl McpServers {
         let server = self.find(name).ok_or_else(|| failed("is not declared"))?;
         let mut state = server.state.lock().await;
         let failures = match &*state {
-            State::Running(connection) if !connection.is_closed() => return Ok((server, Arc::clone(connection))),
+            State::Running(connection) if !connection.is_closed() => {
+                return Ok((server, Arc::clone(connection)));
+            }
             State::Running(_) => 0,
             State::Idle { failures } => *failures,
             State::Closed => return Err(failed("was ended with its session")),
         };
         if failures >= MAX_FAILURES {
-            let what = format!("has failed to start {MAX_FAILURES} times and is not tried again in this session");
+            let what =
+                format!("has failed to start {MAX_FAILURES} times and is not tried again in this session");
             return Err(failed(&what));
         }
         let opened = Connection::open(&server.spec, self.shared.env.as_ref(), &self.shared.elicitor).await;
@@ -249,7 +220,11 @@ impl McpServers {
 
 impl Server {
     fn new(spec: ServerSpec) -> Self {
-        Self { spec: Arc::new(spec), state: Mutex::new(State::Idle { failures: 0 }), known: StdMutex::default() }
+        Self {
+            spec: Arc::new(spec),
+            state: Mutex::new(State::Idle { failures: 0 }),
+            known: StdMutex::default(),
+        }
     }
 
     fn known(&self) -> Option<Arc<Known>> {
@@ -278,22 +253,6 @@ impl Server {
             return Ok(None);
         }
         self.list(&running).await.map(Some)
-    }
-}
-
-/// Tools that are called by their names without being in requests.
-impl DeferredTools for McpServers {
-    fn find(&self, name: &str) -> Option<Arc<RegisteredTool>> {
-        self.shared.servers.iter().find_map(|server| {
-            let known = server.known()?;
-            let offered = known.offered.iter().find(|tool| tool.name == name)?;
-            RegisteredTool::new(Arc::new(self.tool(server, offered.clone()))).ok().map(Arc::new)
-        })
-    }
-
-    fn names(&self) -> Vec<String> {
-        let known = self.shared.servers.iter().filter_map(Server::known);
-        known.flat_map(|known| known.offered.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()).collect()
     }
 }
 

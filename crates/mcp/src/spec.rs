@@ -117,10 +117,14 @@ pub struct HttpServer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHttpServer {
     /// The URL cannot be used. Its text may have a secret, and is not shown.
-    #[error("invalid URL of a server: expected http:// or https:// with a host, and no user name or password")]
+    #[error(
+        "invalid URL of a server: expected http:// or https:// with a host, and no user name or password"
+    )]
     Url,
     /// The header cannot be sent.
-    #[error("invalid header {0:?} for a server: expected a name of ASCII letters, digits and `-`, and a value of one line")]
+    #[error(
+        "invalid header {0:?} for a server: expected a name of ASCII letters, digits and `-`, and a value of one line"
+    )]
     Header(String),
 }
 

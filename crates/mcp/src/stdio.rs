@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_env::{
-    Command, EnvError, ExecutionEnvironment, ExitStatus, OutputStream, Process, ProcessOutput, Stdin, TERMINATE_GRACE,
+    Command, EnvError, ExecutionEnvironment, ExitStatus, OutputStream, Process, ProcessOutput, Stdin,
+    TERMINATE_GRACE,
 };
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -57,17 +58,26 @@ impl StdioTransport {
             None => env.spawn(command).await?,
         };
         // A new process has both.
-        let gone = || EnvError::EnvironmentLost { environment: "a process without streams".into(), source: None };
+        let gone =
+            || EnvError::EnvironmentLost { environment: "a process without streams".into(), source: None };
         let input = process.take_stdin().ok_or_else(gone)?;
         let output = process.take_output().ok_or_else(gone)?;
-        Ok(Self { process, output, input: Arc::new(Mutex::new(Some(input))), lines: Lines::new(MAX_MESSAGE), diary })
+        Ok(Self {
+            process,
+            output,
+            input: Arc::new(Mutex::new(Some(input))),
+            lines: Lines::new(MAX_MESSAGE),
+            diary,
+        })
     }
 
     /// Notes how the process ended, if it tells soon.
     async fn note_end(&mut self) {
         match tokio::time::timeout(STATUS_WAIT, self.process.wait()).await {
             Ok(Ok(ExitStatus::Exited(code))) => self.diary.end(format!("it exited with code {code}")),
-            Ok(Ok(ExitStatus::Signaled(signal))) => self.diary.end(format!("it was killed by signal {signal}")),
+            Ok(Ok(ExitStatus::Signaled(signal))) => {
+                self.diary.end(format!("it was killed by signal {signal}"))
+            }
             Ok(Err(error)) => self.diary.end(error.to_string()),
             Err(_elapsed) => self.diary.end("it closed its standard output"),
         }

@@ -13,8 +13,8 @@ use pintle_tools::{ToolContext, ToolErrorKind, ToolRegistry};
 use serde_json::{Map, json};
 
 use crate::{
-    Elicitation, ElicitationAnswer, Elicitor, McpServers, ServerErrorKind, ServerName, ServerSpec, ServerTransport,
-    StdioServer, Wanted,
+    Elicitation, ElicitationAnswer, Elicitor, McpServers, ServerErrorKind, ServerName, ServerSpec,
+    ServerTransport, StdioServer, Wanted,
 };
 
 /// Deadline for anything that normally happens at once.
@@ -37,7 +37,8 @@ impl Fixture {
 
     fn spec(&self, faults: &[&str]) -> ServerSpec {
         let arguments = [&["server.py"], faults].concat();
-        let server = StdioServer::new("python3", arguments).with_env("SERVER_LOG", self.directory.path().join("log"));
+        let server =
+            StdioServer::new("python3", arguments).with_env("SERVER_LOG", self.directory.path().join("log"));
         ServerSpec::new(name(), ServerTransport::Stdio(server))
     }
 
@@ -123,7 +124,8 @@ async fn a_server_that_does_not_start_is_explained_and_not_tried_for_ever() {
     assert_eq!(error, "MCP server `s` has failed to start 3 times and is not tried again in this session");
     let missing = StdioServer::new("no-such-program", [""; 0]);
     let spec = ServerSpec::new(name(), ServerTransport::Stdio(missing));
-    let error = McpServers::new(Arc::clone(&fixture.env), [spec]).list(&name()).await.unwrap_err().to_string();
+    let error =
+        McpServers::new(Arc::clone(&fixture.env), [spec]).list(&name()).await.unwrap_err().to_string();
     assert!(error.starts_with("MCP server `s` could not be started: "), "{error}");
     let undeclared = servers.list(&"other".parse().unwrap()).await.unwrap_err().to_string();
     assert_eq!(undeclared, "MCP server `other` is not declared");
@@ -243,7 +245,8 @@ async fn lists_are_bounded_and_what_no_provider_accepts_is_named() {
     let schemas = fixture.servers(&["schemas"]);
     schemas.list(&name()).await.unwrap();
     let mut registry = ToolRegistry::new();
-    let refused: Vec<String> = schemas.register(&mut registry, usize::MAX).iter().map(ToString::to_string).collect();
+    let refused: Vec<String> =
+        schemas.register(&mut registry, usize::MAX).iter().map(ToString::to_string).collect();
     assert_eq!(registry.names().collect::<Vec<_>>(), ["mcp__s__none", "mcp__s__round"], "{refused:?}");
     assert_eq!(refused.len(), 2, "{refused:?}");
     schemas.close().await;
@@ -286,7 +289,10 @@ async fn tools_above_a_limit_are_found_and_called_without_being_defined() {
         run(&registry, &call, &cx, &RunOptions::new()).await.result.text().to_owned()
     };
     let found = called("search_tools", json!({"query": "echo", "limit": 1})).await;
-    assert!(found.starts_with("mcp__s__echo: Does echo.\n  parameters: {\"properties\":{\"text\""), "{found}");
+    assert!(
+        found.starts_with("mcp__s__echo: Does echo.\n  parameters: {\"properties\":{\"text\""),
+        "{found}"
+    );
     let echo = json!({"name": "mcp__s__echo", "arguments": {"text": "hello"}});
     assert_eq!(called("call_tool", echo).await, "hello");
     assert_eq!(called("mcp__s__echo", json!({"text": "by its name"})).await, "by its name");

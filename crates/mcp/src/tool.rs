@@ -43,9 +43,12 @@ impl DynTool for McpTool {
     async fn call_json(&self, arguments: Value, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let arguments = match arguments {
             Value::Object(arguments) => arguments,
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Map::new()
+            }
         };
-        let called = self.servers.call(&self.server, &self.offered.tool, arguments, &cx.cancel, cx.on_output.as_ref());
+        let called =
+            self.servers.call(&self.server, &self.offered.tool, arguments, &cx.cancel, cx.on_output.as_ref());
         Ok(result::output(called.await?))
     }
 }

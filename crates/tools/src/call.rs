@@ -74,7 +74,8 @@ impl PreparedCall {
         call: &ToolCall,
     ) -> Result<Self, ToolError> {
         let find = |name: &str| registry.find(name).ok_or_else(|| unknown_tool(registry, name));
-        let fit = |tool: &RegisteredTool, call: &ToolCall| arguments::fit(tool, call, registry.repairs_arguments());
+        let fit =
+            |tool: &RegisteredTool, call: &ToolCall| arguments::fit(tool, call, registry.repairs_arguments());
         let mut tool = find(&call.name)?;
         let mut fitted = fit(&tool, call)?;
         if let Some(StandsFor { name, arguments }) = tool.tool().stands_for(&fitted.object) {

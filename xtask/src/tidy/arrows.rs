@@ -33,11 +33,7 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-postgres", to: &["pintle-store"], to_in_tests: &[] },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
-    Arrows {
-        from: "pintle-mcp",
-        to: &["pintle-env", "pintle-llm", "pintle-tools"],
-        to_in_tests: &[],
-    },
+    Arrows { from: "pintle-mcp", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &["pintle-postgres"] },

@@ -1,0 +1,69 @@
+//! What a model is offered of the servers: tools in its requests, or tools that find and call others.
+
+use std::sync::Arc;
+
+use pintle_tools::{DeferredTools, DefinitionError, RegisteredTool, ToolRegistry};
+
+use crate::listing::OfferedTool;
+use crate::search::{CallTool, SearchTools};
+use crate::servers::McpServers;
+use crate::spec::ServerSpec;
+use crate::tool::McpTool;
+
+impl McpServers {
+    /// Adds the tools of the servers to those that a model is offered. Nothing is started.
+    ///
+    /// Tools that are known are defined in requests, sorted by name, if all these definitions together have at most
+    /// `max_bytes` bytes. Others are deferred: the model has a tool that searches them, for which servers are started, and one
+    /// that calls what was found. So a list that changes changes no request.
+    ///
+    /// Returns the tools that no provider would accept, each with the reason.
+    #[must_use]
+    pub fn register(&self, registry: &mut ToolRegistry, max_bytes: usize) -> Vec<DefinitionError> {
+        let (mut known, mut has_unknown) = (Vec::new(), false);
+        for (spec, tools) in self.offers() {
+            match tools {
+                Some(tools) => known.push((spec, tools)),
+                None => has_unknown = true,
+            }
+        }
+        let bytes: usize = known.iter().flat_map(|(_, known)| &known.offered).map(OfferedTool::bytes).sum();
+        let is_defined = bytes <= max_bytes;
+        let mut refused = Vec::new();
+        if is_defined {
+            for (spec, known) in &known {
+                for offered in &known.offered {
+                    refused.extend(registry.register(self.tool(spec, offered)).err());
+                }
+            }
+        }
+        if !is_defined || has_unknown {
+            refused.extend(registry.register(SearchTools::new(self.clone())).err());
+            refused.extend(registry.register(CallTool).err());
+            registry.set_deferred(Some(Arc::new(self.clone())));
+        }
+        refused
+    }
+
+    fn tool(&self, spec: &ServerSpec, offered: &OfferedTool) -> McpTool {
+        McpTool::new(self.clone(), spec.name.clone(), offered.clone())
+    }
+}
+
+/// Tools that are called by their names without being in requests.
+impl DeferredTools for McpServers {
+    fn find(&self, name: &str) -> Option<Arc<RegisteredTool>> {
+        self.offers().find_map(|(spec, known)| {
+            let known = known?;
+            let offered = known.offered.iter().find(|tool| tool.name == name)?;
+            RegisteredTool::new(Arc::new(self.tool(spec, offered))).ok().map(Arc::new)
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        let known = self.offers().filter_map(|(_, known)| known);
+        known
+            .flat_map(|known| known.offered.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>())
+            .collect()
+    }
+}
