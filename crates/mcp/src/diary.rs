@@ -1,4 +1,4 @@
-//! What a server process did besides answering, for the messages of errors.
+//! Standard error, unexpected output and end of a server process, for error messages.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

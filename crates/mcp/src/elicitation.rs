@@ -1,4 +1,4 @@
-//! What a server asks a person for.
+//! Elicitation: questions of a server to a person.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ use crate::spec::ServerName;
 pub struct Elicitation {
     /// The server that asks.
     pub server: ServerName,
-    /// What it says. Text from outside.
+    /// The message for the person, which is untrusted text.
     pub message: String,
-    /// What it wants.
+    /// The requested input.
     pub wanted: Wanted,
 }
 

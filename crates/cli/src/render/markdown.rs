@@ -2,7 +2,7 @@
 //!
 //! Each line of the text is final once its end has arrived, so what is printed never changes. Only a table waits for its
 //! end, since the widths of its columns depend on all rows, and code waits for the grammar of its language; both are bounded.
-//! What has not ended can be shown as it would look now.
+//! An incomplete line can be previewed.
 //!
 //! Lines stand on their own: emphasis does not reach over a line end, and a line of dashes is a rule, not the mark of a
 //! heading.
