@@ -1,17 +1,15 @@
-//! Declares a server as a file has it, whose tools a model can search without its being started.
+//! Reads the declarations of servers, and names the mistakes in them.
 
-use std::sync::Arc;
-
-use pintle_env::{ExecutionEnvironment, LocalEnvironment};
-use pintle_mcp::{McpServers, declared_servers};
-use pintle_tools::ToolRegistry;
+use pintle_mcp::{ServerTransport, declared_servers};
 
 fn main() {
-    let file = r#"{"mcpServers": {"files": {"command": "npx", "args": ["${PACKAGE:-server}"]}}}"#;
-    let declared = declared_servers(file, |name| std::env::var(name).ok());
-    assert!(declared.problems.is_empty());
-    let env: Arc<dyn ExecutionEnvironment> = Arc::new(LocalEnvironment::builder("/").build().unwrap());
-    let mut registry = ToolRegistry::new();
-    let refused = McpServers::new(env, declared.servers).register(&mut registry, 20_000);
-    assert!(refused.is_empty() && registry.names().eq(["search_tools", "call_tool"]));
+    let file = r#"{"mcpServers": {
+        "files": {"command": "npx", "args": ["${PACKAGE}"]},
+        "web": {"url": "https://example.com/mcp"},
+        "bad": {"comand": "npx"}
+    }}"#;
+    let declared = declared_servers(file, |name| (name == "PACKAGE").then(|| "server".to_owned()));
+    let [files, web] = declared.servers.as_slice() else { panic!("{declared:?}") };
+    assert!(files.name.as_str() == "files" && matches!(web.transport, ServerTransport::Http(_)));
+    assert!(declared.problems.iter().any(|problem| problem.contains("did you mean `command`?")));
 }
