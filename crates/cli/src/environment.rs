@@ -1,6 +1,8 @@
 //! Creates the execution environment of a run: local, a container, or a remote host.
 
 mod confinement;
+#[cfg(target_os = "linux")]
+mod machine;
 mod secrets;
 
 use std::fmt;
@@ -118,9 +120,18 @@ impl<'a> EnvTarget<'a> {
 
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
         let builder = self.process_env.environment_builder(&self.process_env.directory(self.directory)?);
-        let local = confinement::local(&self.confinement, &self.use_of, builder, self.process_env).await?;
-        let ConfinedLocal { environment, kill_all, temporary, sandbox, protected } = local;
-        let environment = self.initialize(environment).await?;
+        let confined = async |use_of| {
+            confinement::local(&self.confinement, use_of, builder.clone(), self.process_env).await
+        };
+        let mut local = confined(&self.use_of).await?;
+        let mut initialized = self.initialize(local.environment).await;
+        if initialized.is_err() && local.is_remembered {
+            // The machine may have changed since.
+            local = confined(&SandboxUse { may_recall: false, ..self.use_of.clone() }).await?;
+            initialized = self.initialize(local.environment).await;
+        }
+        let ConfinedLocal { kill_all, temporary, sandbox, protected, .. } = local;
+        let environment = initialized?;
         let hidden = match self.confinement.level() {
             // Commands can read them all.
             SandboxName::Off => Vec::new(),

@@ -7,6 +7,7 @@ mod landlock;
 mod mounts;
 mod placeholders;
 mod program;
+mod record;
 mod rules;
 mod support;
 mod thread;

@@ -13,7 +13,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 
 /// Message for an environment that cannot be set up.
-const UNUSABLE: &str = "cannot use the execution environment";
+pub(super) const UNUSABLE: &str = "cannot use the execution environment";
 
 /// Hint at the way out of a sandbox that cannot be set up.
 pub(crate) const HINT: &str =
@@ -26,6 +26,8 @@ pub(super) struct ConfinedLocal {
     /// Directory for temporary files of sandboxed commands, removed on drop.
     pub(super) temporary: Option<TempDir>,
     pub(super) sandbox: SandboxState,
+    /// It was not tried in this run that the machine can set up the sandbox.
+    pub(super) is_remembered: bool,
     /// Files of git and of projects that the sandbox keeps commands from changing.
     pub(super) protected: Vec<PathBuf>,
 }
@@ -39,11 +41,13 @@ pub(crate) struct SandboxUse {
     pub(crate) can_be_left: bool,
     /// Something may be kept for later runs.
     pub(crate) keeps_state: bool,
+    /// What an earlier run found out about this machine counts.
+    pub(crate) may_recall: bool,
 }
 
 impl Default for SandboxUse {
     fn default() -> Self {
-        Self { writes: WriteSwitch::new(true), can_be_left: false, keeps_state: false }
+        Self { writes: WriteSwitch::new(true), can_be_left: false, keeps_state: false, may_recall: true }
     }
 }
 
@@ -137,6 +141,7 @@ pub(super) async fn local(
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: None,
         sandbox,
+        is_remembered: false,
         protected: Vec::new(),
     })
 }
@@ -168,9 +173,10 @@ async fn sandboxed(
     builder: LocalEnvironmentBuilder,
     process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
-    use pintle_env::{ProjectCaches, Protection, ReadOnly, SandboxLevel, SandboxSupport, Sandboxed};
+    use pintle_env::{ProjectCaches, Protection, ReadOnly, SandboxLevel, Sandboxed};
     use pintle_governance::protected_paths;
 
+    use super::machine::Machine;
     use crate::console;
     use crate::policy::PROJECT_DIRECTORY;
 
@@ -185,7 +191,10 @@ async fn sandboxed(
     let workspace = plain.working_directory().to_path_buf();
     // The trials end by themselves, soon.
     let trials = builder.clone().lifeline(false).build().or_failed(UNUSABLE)?;
-    let support = SandboxSupport::probe(&trials).await.or_failed(UNUSABLE)?;
+    let Machine { support, is_remembered } = match use_of.may_recall {
+        true => Machine::recall_or_probe(&trials, use_of.keeps_state, process_env).await?,
+        false => Machine::probe(&trials, use_of.keeps_state, process_env).await?,
+    };
     let wanted = |level: &SandboxLevel| match args.level() {
         SandboxName::Full => *level == SandboxLevel::Full,
         SandboxName::Writes => *level == SandboxLevel::Writes,
@@ -260,6 +269,7 @@ async fn sandboxed(
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: Some(temporary),
         sandbox: SandboxState::Level(level.to_string()),
+        is_remembered,
         protected,
     })))
 }

@@ -191,6 +191,50 @@ fn unenforceable_limits_are_rejected() {
     }
 }
 
+/// What the machine can do is found out once; a record that holds no longer is not believed.
+#[test]
+fn what_the_machine_can_do_is_remembered_until_it_cannot() {
+    let programs = tempfile::tempdir().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let (calls, broken) = (programs.path().join("calls"), programs.path().join("broken"));
+    let wrapper = format!(
+        "#!/bin/sh\necho \"$1\" >>{}\n[ -e {} ] && {{ echo broken >&2; exit 1; }}\nexec /usr/bin/bwrap \"$@\"\n",
+        calls.display(),
+        broken.display(),
+    );
+    let source = programs.path().join("wrapper");
+    std::fs::write(&source, wrapper).unwrap();
+    // Written by another process: one that this process starts meanwhile cannot hold it open.
+    let mut install = std::process::Command::new("install");
+    assert!(install.arg("-m755").arg(&source).arg(programs.path().join("bwrap")).status().unwrap().success());
+    let path = format!("{}:/usr/bin:/bin", programs.path().display());
+    let run_once = |flags: &[&str]| {
+        let _ = std::fs::remove_file(&calls);
+        let harness = shell_call("echo x >/usr/made");
+        let mut command = harness.command("run", &["Go"]);
+        let output = run(command.args(flags).env("PATH", &path).env("PINTLE_STATE_DIR", state.path()));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert!(!harness.read("seen").is_empty());
+        (std::fs::read_to_string(&calls).unwrap(), output.stderr)
+    };
+    let tries = |calls: &str| calls.lines().filter(|line| *line == "--version").count();
+
+    let (first, _) = run_once(&[]);
+    assert_eq!(tries(&first), 1, "{first}");
+    let (second, said) = run_once(&[]);
+    assert_eq!(tries(&second), 0, "{second}");
+    assert!(!said.contains("limits writes only"), "{said}");
+    std::fs::write(&broken, "").unwrap();
+    let (third, said) = run_once(&[]);
+    assert_eq!(tries(&third), 1, "{third}");
+    assert!(said.contains("the sandbox limits writes only") && said.contains("broken"), "{said}");
+    // It was forgotten too.
+    std::fs::remove_file(&broken).unwrap();
+    assert_eq!(tries(&run_once(&["--no-session"]).0), 1);
+    assert_eq!(tries(&run_once(&[]).0), 1, "a run that is not kept writes no record");
+    assert_eq!(tries(&run_once(&[]).0), 0);
+}
+
 #[test]
 fn the_model_reads_what_holds_commands_and_that_one_may_have_been_held() {
     let harness = one_call("shell", "command = 'echo x >/usr/made'");

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The program that sets up namespaces and mounts.
-const PROGRAM: &str = "bwrap";
+pub(super) const PROGRAM: &str = "bwrap";
 
 /// Oldest version with all options that are used.
 const MINIMUM: (u32, u32) = (0, 5);
@@ -108,18 +108,28 @@ impl SandboxSupport {
     /// [`EnvError::Spawn`] if processes cannot be started at all. What the machine lacks is a
     /// result, not an error.
     pub async fn probe(local: &LocalEnvironment) -> Result<Self, EnvError> {
-        let mut unavailable = BTreeMap::new();
-        if let Some(reason) = blocking(landlock_unavailable).await? {
-            unavailable.insert(SandboxLevel::Writes, reason);
+        match probe_bubblewrap(local).await? {
+            Ok(bubblewrap) => blocking(|| Self::of_bubblewrap(bubblewrap)).await,
+            Err(reason) => blocking(|| Self::of_kernel(None).lacking(SandboxLevel::Full, reason)).await,
         }
-        let bubblewrap = match probe_bubblewrap(local).await? {
-            Ok(bubblewrap) => Some(bubblewrap),
-            Err(reason) => {
-                unavailable.insert(SandboxLevel::Full, reason);
-                None
-            }
-        };
-        Ok(Self { bubblewrap, unavailable, landlock: u32::MAX })
+    }
+
+    /// Asks the kernel for its version of Landlock; the program works.
+    pub(super) fn of_bubblewrap(bubblewrap: Bubblewrap) -> Self {
+        Self::of_kernel(Some(bubblewrap))
+    }
+
+    fn of_kernel(bubblewrap: Option<Bubblewrap>) -> Self {
+        let support = Self { bubblewrap, unavailable: BTreeMap::new(), landlock: u32::MAX };
+        match landlock_unavailable() {
+            Some(reason) => support.lacking(SandboxLevel::Writes, reason),
+            None => support,
+        }
+    }
+
+    fn lacking(mut self, level: SandboxLevel, reason: SandboxUnavailable) -> Self {
+        self.unavailable.insert(level, reason);
+        self
     }
 
     /// Returns the available levels, the strictest one first.
@@ -145,9 +155,8 @@ impl SandboxSupport {
     /// Pretends that a level is not available, for tests of what an application does then.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
-    pub fn without(mut self, level: SandboxLevel, reason: SandboxUnavailable) -> Self {
-        self.unavailable.insert(level, reason);
-        self
+    pub fn without(self, level: SandboxLevel, reason: SandboxUnavailable) -> Self {
+        self.lacking(level, reason)
     }
 
     /// Pretends that the kernel has at most this version of Landlock; 0 is none. For tests of what is refused then.
@@ -193,6 +202,9 @@ async fn probe_bubblewrap(
     let trial = bubblewrap::trial();
     // Nobody is shown a prompt before.
     let (version, whole) = tokio::try_join!(run(local, &path, &["--version"]), run(local, &path, &trial))?;
+    if !version.success() {
+        return Ok(Err(SandboxUnavailable::BubblewrapFailed { message: message(&version) }));
+    }
     let version = version.stdout.to_text_lossy().unwrap_or_default().trim().to_owned();
     if parse_version(&version).is_none_or(|found| found < MINIMUM) {
         return Ok(Err(SandboxUnavailable::BubblewrapTooOld { found: version }));
