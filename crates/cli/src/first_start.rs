@@ -73,8 +73,9 @@ fn question(projects: &[Project], parts: &UntrustedRules) -> (String, Vec<Sectio
         format!("The project in {root} runs commands and allows calls only if you trust it")
     };
     let hooks = parts.hooks.iter().map(|command| format!("hook: {command}"));
+    let servers = parts.servers.iter().map(|server| format!("server: {server}"));
     let rules = parts.rules.iter().map(|rule| format!("allowed without asking: {rule}"));
-    (head, vec![Section::text(&hooks.chain(rules).collect::<Vec<_>>().join("\n"))])
+    (head, vec![Section::text(&hooks.chain(servers).chain(rules).collect::<Vec<_>>().join("\n"))])
 }
 
 impl Answer {

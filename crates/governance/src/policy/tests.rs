@@ -172,6 +172,37 @@ async fn judge_in_sandbox(policy: &Policy, tool: &str, arguments: Value) -> Judg
     }
 }
 
+/// What is not known of a server is what it does with its arguments, and where.
+#[tokio::test]
+async fn calls_of_servers_are_judged_by_tool_and_effect() {
+    let gate = |policy: &Policy| {
+        let outside = MemoryEnvironment::new("/w");
+        let env: Arc<dyn ExecutionEnvironment> =
+            Arc::new(MemoryEnvironment::new("/w").with_sandbox(&outside));
+        PolicyGate::new(policy.clone(), env).holding_commands_to_reading()
+    };
+    let of_server = |effect| call("mcp__files__move", "mcp__files__move", effect);
+    for (mode, effect, permission, reason) in [
+        (Mode::Plan, Effect::Execute, Permission::Deny, "it may change something, and mode plan only reads"),
+        (Mode::Plan, Effect::Read, Permission::Allow, ""),
+        (Mode::Edit, Effect::Execute, Permission::Ask, "it may do anything, and mode edit asks about that"),
+        (Mode::Auto, Effect::Execute, Permission::Allow, ""),
+    ] {
+        let verdict = gate(&policy(mode)).verdict(&of_server(effect)).await;
+        assert_eq!((verdict.permission(), verdict.reason()), (permission, reason), "{mode}");
+    }
+    let asking = policy(Mode::Edit);
+    let suggested = of_server(Effect::Execute).suggested_rules(std::path::Path::new("/w"));
+    assert_eq!(suggested, ["mcp__files__move"]);
+    asking.add_rule(Permission::Allow, &suggested[0], "test").await.unwrap();
+    let verdict = gate(&asking).verdict(&of_server(Effect::Execute)).await;
+    assert_eq!(verdict.permission(), Permission::Allow);
+    let denying = policy(Mode::Auto);
+    denying.add_rule(Permission::Deny, "mcp__files__*", "test").await.unwrap();
+    let verdict = gate(&denying).verdict(&of_server(Effect::Read)).await;
+    assert_eq!(verdict.permission(), Permission::Deny);
+}
+
 /// Answers questions that were asked only because nothing named the call.
 #[derive(Debug)]
 struct AllowingHook;

@@ -12,6 +12,9 @@ use super::links::joined;
 use super::rule::{DescribedCall, DescribedTarget};
 use super::{Address, CallFacts, JudgedPath, JudgedPaths, OtherPaths, ReadRoot, RuleError};
 
+/// Beginning of the name of each tool of a server.
+const SERVER_PREFIX: &str = "mcp__";
+
 impl CallFacts {
     /// Creates facts about a call that touches nothing.
     pub(crate) fn new(effect: Effect) -> Self {
@@ -111,6 +114,11 @@ impl CallFacts {
         Ok(facts)
     }
 
+    /// Returns whether the tool is one of a server (MCP), which does with its arguments whatever it likes.
+    pub(crate) fn is_of_server(&self) -> bool {
+        self.tool.starts_with(SERVER_PREFIX)
+    }
+
     /// Returns its paths, prepared for any number of rules.
     pub(super) fn judged_paths(&self) -> JudgedPaths<'_> {
         JudgedPaths {
@@ -121,11 +129,12 @@ impl CallFacts {
 
     fn without_paths(call: &PreparedCall) -> Self {
         let effect = call.effect();
+        let runs_commands = effect == Effect::Execute && !call.name().starts_with(SERVER_PREFIX);
         Self {
             tool: call.name().to_owned(),
             kind: call.kind().to_owned(),
             read_extent: call.read_extent(),
-            command: (effect == Effect::Execute).then(|| CommandLine::of_arguments(call.arguments())),
+            command: runs_commands.then(|| CommandLine::of_arguments(call.arguments())),
             addresses: addresses(call),
             ..Self::new(effect)
         }

@@ -24,6 +24,10 @@ impl CallFacts {
         if self.undecided.is_some() {
             return None;
         }
+        if self.is_of_server() {
+            // Nothing in its arguments says how much less would be enough.
+            return Some(vec![self.tool.clone()]);
+        }
         if let Some(line) = &self.command {
             let is_exact = |word: &String| {
                 !word.is_empty() && !word.contains(char::is_whitespace) && !word.contains('*')
