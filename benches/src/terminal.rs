@@ -36,7 +36,8 @@ const STREAM_AIM: Duration = Duration::from_millis(500);
 /// Allowed memory of the process after many turns, in MiB.
 const MEMORY_AIM: f64 = 40.0;
 
-const START: &str = "pintle: from start to the first prompt";
+const START: &str = "pintle, in a project where it was before: from start to the first prompt";
+const FIRST_START: &str = "pintle, for the first time in an empty home: from start to the first prompt";
 const ECHO_OF_BOTH: &str = "200 keys while 200 tokens a second stream and a background command prints 50 MB";
 const ECHO_OF_CALL: &str = "200 keys while the command of a call prints 50 MB";
 const STREAM: &str = "10 s of a response that streams at 100 tokens a second";
@@ -76,14 +77,7 @@ const TURNS: usize = 500;
 
 pub(crate) fn run(wanted: &str) -> Report {
     let mut report = Report::default();
-    if START.contains(wanted) {
-        let server = Server::start(|_| Answer { parts: vec![Part::text("Hello.")], pause: Duration::ZERO });
-        let baseline = "a static program in raw mode that prints a prompt";
-        report.rows.push(
-            Comparison::new(START, baseline, Aim::More(START_AIM))
-                .compare(|| first_prompt(&echo()), || first_prompt(&Project::new().conversation(&server))),
-        );
-    }
+    starts(wanted, &mut report);
     for (what, yield_ms) in [(ECHO_OF_BOTH, YIELD_AT_ONCE), (ECHO_OF_CALL, YIELD_LATE)] {
         if what.contains(wanted) {
             echoes(what, yield_ms, &mut report);
@@ -101,6 +95,22 @@ pub(crate) fn run(wanted: &str) -> Report {
         memory(&mut report);
     }
     report
+}
+
+fn starts(wanted: &str, report: &mut Report) {
+    let server = Server::start(|_| Answer { parts: vec![Part::text("Hello.")], pause: Duration::ZERO });
+    let baseline = "a static program in raw mode that prints a prompt";
+    let row = |what| Comparison::new(what, baseline, Aim::More(START_AIM));
+    if START.contains(wanted) {
+        let project = Project::new();
+        first_prompt(&project.conversation(&server));
+        let again = || first_prompt(&project.conversation(&server));
+        report.rows.push(row(START).compare(|| first_prompt(&echo()), again));
+    }
+    if FIRST_START.contains(wanted) {
+        let first = || first_prompt(&Project::new().conversation(&server));
+        report.rows.push(row(FIRST_START).compare(|| first_prompt(&echo()), first));
+    }
 }
 
 /// An empty directory, and a home beside it: where sessions are kept must not be among the files that are watched.

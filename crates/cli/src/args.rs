@@ -8,6 +8,8 @@ mod confinement;
 mod conversation;
 mod error_format;
 mod first_contact;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod policy;
 mod session;
 
@@ -28,6 +30,10 @@ pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, TitleName};
 pub(crate) use self::error_format::ErrorFormat;
 pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
+#[cfg(feature = "mcp")]
+pub(crate) use self::mcp::{
+    AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,
+};
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 pub(crate) use self::session::{
     DeleteArgs, DiffArgs, ExportArgs, ExportFormat, Flags, ListSessionsArgs, PruneArgs, RewindArgs,
@@ -101,6 +107,9 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Check keys, network, programs, sandbox, terminal and directories
     Doctor(DoctorArgs),
+    /// List, declare and try servers of tools (MCP), or be one
+    #[cfg(feature = "mcp")]
+    Mcp(McpArgs),
 }
 
 /// Flags that select a model and its endpoint.
@@ -204,6 +213,9 @@ pub(crate) struct RunArgs {
     pub(crate) wait_approval: bool,
     #[command(flatten)]
     pub(crate) confinement: ConfinementArgs,
+    #[cfg(feature = "mcp")]
+    #[command(flatten)]
+    pub(crate) servers: ServerArgs,
     /// Stop after this many model responses (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_turns: u64,

@@ -13,6 +13,8 @@ use std::path::PathBuf;
 
 use self::load::Configuration;
 use self::settings::{Settings, Source, Value};
+#[cfg(feature = "mcp")]
+use crate::args::McpCommand;
 use crate::args::{
     Command, ConfigArgs, ConfigCommand, ConfigurationArgs, EnvArgs, ModelArgs, ProviderName, RunArgs,
 };
@@ -139,6 +141,12 @@ impl Scope {
                 let directory = process_env.directory(scope.dir.as_deref())?;
                 Self::new(Some(directory), scope.configuration)
             }
+            #[cfg(feature = "mcp")]
+            Command::Mcp(args) => match &args.command {
+                McpCommand::Serve(args) => Self::new(in_environment(&args.environment)?, args.configuration),
+                McpCommand::Tools(args) => Self::new(here(), args.configuration),
+                McpCommand::List(_) | McpCommand::Add(_) | McpCommand::Remove(_) => return Ok(None),
+            },
             Command::Demo(_)
             | Command::Sessions(_)
             | Command::Audit(_)

@@ -37,6 +37,8 @@ pub(crate) struct EnvTarget<'a> {
 /// Initialised execution environment with a working directory.
 pub(crate) struct EnvSession {
     environment: Arc<dyn ExecutionEnvironment>,
+    /// The same for servers of tools, of which some may run outside of the sandbox.
+    of_servers: Arc<dyn ExecutionEnvironment>,
     /// Kills all commands at once. `None` if a remote supervisor does so.
     kill_all: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Directory for temporary files of sandboxed commands.
@@ -108,6 +110,7 @@ impl<'a> EnvTarget<'a> {
             }
         };
         Ok(EnvSession {
+            of_servers: Arc::clone(&environment),
             environment,
             kill_all: None,
             temporary: None,
@@ -130,7 +133,7 @@ impl<'a> EnvTarget<'a> {
             local = confined(&SandboxUse { may_recall: false, ..self.use_of.clone() }).await?;
             initialized = self.initialize(local.environment).await;
         }
-        let ConfinedLocal { kill_all, temporary, sandbox, protected, .. } = local;
+        let ConfinedLocal { of_servers, kill_all, temporary, sandbox, protected, .. } = local;
         let environment = initialized?;
         let hidden = match self.confinement.level() {
             // Commands can read them all.
@@ -139,7 +142,7 @@ impl<'a> EnvTarget<'a> {
         };
         let writes = self.use_of.writes.clone();
         let kill_all = Some(kill_all);
-        Ok(EnvSession { environment, kill_all, temporary, sandbox, hidden, protected, writes })
+        Ok(EnvSession { environment, of_servers, kill_all, temporary, sandbox, hidden, protected, writes })
     }
 
     /// Connects to the environment that `build` creates for an absolute directory, or for the login directory if `None`.
@@ -204,6 +207,12 @@ impl EnvSession {
     /// Returns the environment, for a session that closes it or for direct use.
     pub(crate) fn environment(&self) -> Arc<dyn ExecutionEnvironment> {
         Arc::clone(&self.environment)
+    }
+
+    /// Returns the environment for servers of tools. The user's own file may place one outside of the sandbox.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn of_servers(&self) -> Arc<dyn ExecutionEnvironment> {
+        Arc::clone(&self.of_servers)
     }
 
     /// Makes a second signal kill all local commands at once. Containers and remote hosts need no such hook: a supervisor

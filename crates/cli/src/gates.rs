@@ -3,10 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pintle_agent::{SessionId, SystemClock};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::{HiddenPathGate, Policy, PolicyGate};
+use pintle_governance::{
+    Grant, GrantGate, HiddenPathGate, Policy, PolicyGate, ProtectedPathWatch, Revocations,
+};
 use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
 
+use crate::env_spec::EnvSpec;
+use crate::environment::EnvSession;
+use crate::failure::Failure;
 use crate::policy::PROJECT_DIRECTORY;
 
 /// Gates by protected files, hidden files, and rules and mode.
@@ -40,5 +46,33 @@ impl Gates {
     /// Returns them in the order in which they judge.
     pub(crate) fn in_order(self) -> [Arc<dyn Gate>; 3] {
         [Arc::new(self.protected), Arc::new(self.hidden), Arc::new(self.policy)]
+    }
+}
+
+/// Returns what looks at protected files after each command. Elsewhere than on this machine, a walk of the workspace takes
+/// too long for that.
+pub(crate) fn watch(spec: &EnvSpec, env_session: &EnvSession) -> ProtectedPathWatch {
+    let watch = ProtectedPathWatch::new(env_session.environment(), [PROJECT_DIRECTORY]);
+    let watch = watch.held(env_session.protected().to_vec());
+    if *spec == EnvSpec::Local { watch } else { watch.without_search() }
+}
+
+/// Returns the gate that holds a session to its grant.
+///
+/// # Errors
+///
+/// A usage failure for a grant that does not hold here and now: the model is not asked then.
+pub(crate) fn of_grant(
+    grant: Grant,
+    session: SessionId,
+    environment_name: &str,
+    environment: &Arc<dyn ExecutionEnvironment>,
+) -> Result<GrantGate, Failure> {
+    let (grant, environment) = (Arc::new(grant), Arc::clone(environment));
+    let (clock, revocations) = (Arc::new(SystemClock), Revocations::new());
+    let gate = GrantGate::new(grant, session, environment, environment_name, clock, revocations);
+    match gate.standing() {
+        None => Ok(gate),
+        Some(reason) => Err(Failure::usage(format!("the grant does not hold: {reason}"))),
     }
 }

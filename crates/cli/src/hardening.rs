@@ -35,10 +35,11 @@ unsafe extern "C" {
 /// No other thread of this process may be running.
 pub(crate) unsafe fn hide_secrets(process_env: &ProcessEnv, command: &Command) {
     make_undumpable();
-    let is_local = if let Command::Chat(args) | Command::Run(args) = command {
-        args.environment.env == EnvSpec::Local
-    } else {
-        true
+    let is_local = match command {
+        Command::Chat(args) | Command::Run(args) => args.environment.env == EnvSpec::Local,
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => args.command.is_local(),
+        _ => true,
     };
     for (name, value) in process_env.variables() {
         if is_provider_key(&name) || is_local && is_withheld(&name, &value) {
@@ -68,6 +69,12 @@ pub(crate) fn secrets(process_env: &ProcessEnv, in_use: Option<&Secret>) -> Reda
         is_secret.then(|| value.to_owned())
     });
     Redactions::new(secrets.chain(keys))
+}
+
+/// Returns whether the variable has the key of a model provider.
+#[cfg(feature = "mcp")]
+pub(crate) fn is_model_key(name: &str) -> bool {
+    is_provider_key(OsStr::new(name))
 }
 
 fn is_provider_key(name: &OsStr) -> bool {

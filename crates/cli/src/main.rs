@@ -30,6 +30,8 @@ mod interrupt;
 mod keys;
 mod login;
 mod man;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mock;
 mod model;
 mod models;
@@ -47,6 +49,7 @@ mod response_view;
 mod route;
 mod rules;
 mod run;
+mod servers;
 mod sessions;
 mod terminal;
 mod timeout;
@@ -143,5 +146,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Completions(args) => completions::completions(&args).await,
         Command::Man(args) => man::man(&args, process_env).await,
         Command::Doctor(args) => doctor::doctor(&args, process_env).await,
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::command(args, process_env).await,
     }
 }

@@ -12,6 +12,8 @@ use pintle_env::ExecutionEnvironment;
 use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules, TrustedPrograms};
 use pintle_tools::gate::Permission;
 
+#[cfg(feature = "mcp")]
+pub(crate) use self::project::server_file_in;
 pub(crate) use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_in};
 pub(crate) use self::trust::Trusted;
 use crate::args::PolicyArgs;
@@ -124,8 +126,8 @@ fn of_projects(
             // What was trusted stays as it was.
             for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {
                 let rule = format!("@write({})", escaped(program));
-                let rule =
-                    Rule::parse(&rule, workspace).or_usage("the program of a hook or server has a strange name")?;
+                let rule = Rule::parse(&rule, workspace)
+                    .or_usage("the program of a hook or server has a strange name")?;
                 parts.rules.add(Permission::Deny, rule, "programs of hooks and servers");
             }
             continue;
@@ -182,7 +184,8 @@ impl UntrustedRules {
     /// Says that the rules do not apply, and how to change that.
     pub(crate) fn notice(&self) {
         let change = if self.was_trusted { " any more, since its files have changed" } else { "" };
-        let parts = [("rules that allow something", &self.rules), ("hooks", &self.hooks), ("servers", &self.servers)];
+        let parts =
+            [("rules that allow something", &self.rules), ("hooks", &self.hooks), ("servers", &self.servers)];
         let parts = parts.into_iter().filter(|(_, parts)| !parts.is_empty());
         let parts: Vec<String> =
             parts.map(|(what, parts)| format!("{what} ({})", parts.join(", "))).collect();

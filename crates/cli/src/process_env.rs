@@ -152,6 +152,26 @@ impl ProcessEnv {
         write().map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
     }
 
+    /// Writes a text file of a project, whole or not at all. One that is there keeps its mode.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn write_shared(&self, path: &Path, text: &str) -> Result<(), Failure> {
+        use std::io::Write as _;
+        use std::os::unix::fs::PermissionsExt as _;
+        let write = || {
+            let mode = std::fs::metadata(path).map_or(0o644, |found| found.permissions().mode() & 0o777);
+            let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+            file.write_all(text.as_bytes())?;
+            file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
+            file.as_file().sync_all()?;
+            file.persist(path).map(drop).map_err(|error| error.error)
+        };
+        write().map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
+    }
+
     /// Writes a text file that only the user can read and that does not exist yet. Returns its absolute path.
     ///
     /// # Errors

@@ -7,12 +7,11 @@ use std::time::Duration;
 use pintle_agent::protocol::{Change, InputKind};
 use pintle_agent::{
     BudgetSource, CompactionPolicy, OutcomeStatus, ProviderProfile, Record, Session, SessionConfig,
-    SessionId, SubagentLimits, SystemClock, TurnLimits,
+    SessionId, SubagentLimits, TurnLimits,
 };
-use pintle_env::{ExecutionEnvironment, WriteSwitch};
+use pintle_env::WriteSwitch;
 use pintle_governance::{
-    ExternalHooks, Grant, GrantGate, HookCommands, HookRun, Mode, Policy, PresentPlan, ProtectedPathWatch,
-    Revocations, TrustedPrograms,
+    ExternalHooks, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
 };
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::ReadBeforeWrite;
@@ -29,15 +28,16 @@ use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
 use crate::first_start;
 use crate::follow::{Task, User, follow};
-use crate::gates::Gates;
+use crate::gates::{self, Gates};
 use crate::hardening;
 use crate::instructions;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::policy::{self, LoadedPolicy, PROJECT_DIRECTORY};
+use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, View};
+use crate::servers;
 use crate::sessions::conversed::Conversed;
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Origin, Place, Selected, Sessions};
@@ -338,7 +338,7 @@ impl SessionRun<'_> {
         };
         let name = args.environment.env.to_string();
         let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
-        let LoadedPolicy { policy, user_hooks, project_hooks, untrusted } = loaded;
+        let LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted } = loaded;
         if let Some(untrusted) = untrusted {
             untrusted.notice();
         }
@@ -366,7 +366,8 @@ impl SessionRun<'_> {
         let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
         let governed = Governed { policy: &policy, hooks, budget, grant };
         let profile = profile(surface, args, model, &prompter, &governed)?;
-        let profile = instructions::with_skills(profile, &args.environment.env, process_env);
+        let mut profile = instructions::with_skills(profile, &args.environment.env, process_env);
+        let servers = servers::offer(&mut profile, &server_files, args, env_session, &prompter, process_env)?;
         let offered = profile.as_in_session(SubagentLimits::default()).tools();
         let mut session = session(
             args,
@@ -402,6 +403,7 @@ impl SessionRun<'_> {
                 tools: Arc::clone(&environment),
                 offered,
                 conversed,
+                servers: servers.clone(),
                 process_env,
                 history: is_kept
                     .then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env))
@@ -411,6 +413,7 @@ impl SessionRun<'_> {
                 notices: console::divert_notices(),
             };
             let left = terminal::converse(begun, surroundings, process_env, interrupts).await?;
+            servers.close().await;
             return if interrupts.is_interrupted() {
                 Err(Failure::silent(Exit::Interrupted))
             } else {
@@ -442,6 +445,7 @@ impl SessionRun<'_> {
             limits,
         };
         let report = follow(session, task, &mut view, &mut console, interrupts).await?;
+        servers.close().await;
         // Any other failure takes precedence over denied calls.
         let failure = explain::outcome(&report.outcome, &model.route)
             .or_else(|| report.failure())
@@ -536,7 +540,8 @@ fn session(
         .id(id.clone())
         .principal(prompter.user());
     if let Some(grant) = grant {
-        builder = builder.gate(grant_gate(args, grant, id, &environment)?);
+        let name = args.environment.env.to_string();
+        builder = builder.gate(gates::of_grant(grant, id, &name, &environment)?);
     }
     let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
     let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
@@ -544,7 +549,7 @@ fn session(
         .gate(gates.protected)
         .gate(gates.hidden)
         .gate(gates.policy)
-        .gate(watch(args, env_session))
+        .gate(gates::watch(&args.environment.env, env_session))
         .approver(prompter);
     if let Some(hooks) = hooks {
         builder = builder.hooks(hooks);
@@ -572,40 +577,12 @@ fn session(
     Ok(session)
 }
 
-/// Returns what looks at protected files after each command. Elsewhere than on this machine, a walk of the workspace takes
-/// too long for that.
-fn watch(args: &RunArgs, env_session: &EnvSession) -> ProtectedPathWatch {
-    let watch = ProtectedPathWatch::new(env_session.environment(), [PROJECT_DIRECTORY]);
-    let watch = watch.held(env_session.protected().to_vec());
-    if args.environment.env == EnvSpec::Local { watch } else { watch.without_search() }
-}
-
 /// What judges the calls of a session.
 struct Governed<'a> {
     policy: &'a Policy,
     hooks: Option<ExternalHooks>,
     budget: Option<Arc<dyn BudgetSource>>,
     grant: Option<Grant>,
-}
-
-/// Returns the gate that holds a session to its grant.
-///
-/// # Errors
-///
-/// A usage failure for a grant that does not hold here and now: the model is not asked then.
-fn grant_gate(
-    args: &RunArgs,
-    grant: Grant,
-    session: SessionId,
-    environment: &Arc<dyn ExecutionEnvironment>,
-) -> Result<GrantGate, Failure> {
-    let name = args.environment.env.to_string();
-    let (grant, environment) = (Arc::new(grant), Arc::clone(environment));
-    let gate = GrantGate::new(grant, session, environment, name, Arc::new(SystemClock), Revocations::new());
-    match gate.standing() {
-        None => Ok(gate),
-        Some(reason) => Err(Failure::usage(format!("the grant does not hold: {reason}"))),
-    }
 }
 
 /// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run

@@ -126,7 +126,9 @@ pub enum Protection {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+///
+/// Cheap to clone. Clones share the environment inside.
+#[derive(Clone, Debug)]
 pub struct Sandboxed {
     inner: Arc<LocalEnvironment>,
     can_be_left: bool,

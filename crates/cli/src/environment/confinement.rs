@@ -22,6 +22,8 @@ pub(crate) const HINT: &str =
 /// Local environment with its limits applied.
 pub(super) struct ConfinedLocal {
     pub(super) environment: Arc<dyn ExecutionEnvironment>,
+    /// The same for servers of tools, of which some may run outside of the sandbox.
+    pub(super) of_servers: Arc<dyn ExecutionEnvironment>,
     pub(super) kill_all: Arc<dyn Fn() + Send + Sync>,
     /// Directory for temporary files of sandboxed commands, removed on drop.
     pub(super) temporary: Option<TempDir>,
@@ -137,7 +139,8 @@ pub(super) async fn local(
     let local = Arc::new(builder.build().or_failed(UNUSABLE)?);
     let killed = Arc::clone(&local);
     Ok(ConfinedLocal {
-        environment: confine(args, local, []),
+        environment: confine(args, Arc::clone(&local) as _, []),
+        of_servers: local,
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: None,
         sandbox,
@@ -257,6 +260,7 @@ async fn sandboxed(
         }
         sandbox = sandbox.accepting(protection);
     }
+    let of_servers = Arc::new(sandbox.clone().leavable(true));
     let sandbox = Arc::new(sandbox);
     let killed = Arc::clone(&sandbox);
     let environment: Arc<dyn ExecutionEnvironment> = if use_of.writes.is_on() {
@@ -266,6 +270,7 @@ async fn sandboxed(
     };
     Ok(Sandbox::Built(Box::new(ConfinedLocal {
         environment: confine(args, environment, [temporary.path().to_path_buf()]),
+        of_servers,
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: Some(temporary),
         sandbox: SandboxState::Level(level.to_string()),

@@ -53,11 +53,9 @@ impl Machine {
     ) -> Result<Self, Failure> {
         let support = SandboxSupport::probe(local).await.or_failed(UNUSABLE)?;
         if let (true, Some(path)) = (keeps_state, file(process_env)) {
+            let record = support.record().await.or_failed(UNUSABLE)?.unwrap_or_default();
             // Without a record, the next run tries it again.
-            let _ = match support.record().await.or_failed(UNUSABLE)? {
-                Some(record) => process_env.write_private(&path, &(record + "\n")),
-                None => std::fs::remove_file(&path).or_failed("no record"),
-            };
+            let _ = process_env.write_private(&path, &(record + "\n"));
         }
         Ok(Self { support, is_remembered: false })
     }

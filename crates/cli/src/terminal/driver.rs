@@ -47,6 +47,7 @@ use crate::model::Model;
 use crate::policy::APPROVAL_SOURCE;
 use crate::process_env::ProcessEnv;
 use crate::render::{Face, Line, sanitize};
+use crate::servers::SessionServers;
 use crate::sessions::conversed::Conversed;
 
 /// Events that are taken before keys are looked at again.
@@ -82,6 +83,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) offered: ToolList,
     /// The session in the store, if it is kept.
     pub(crate) conversed: Option<Conversed>,
+    /// Servers of tools.
+    pub(crate) servers: SessionServers,
     pub(crate) process_env: &'a ProcessEnv,
     /// Where inputs of before are kept, if anywhere.
     pub(crate) history: Option<HistoryFile>,
@@ -110,6 +113,8 @@ enum Done {
     Called(Result<Vec<Line>, String>),
     /// Another session was found, or why not.
     Found(Result<Next, String>),
+    /// The tools of servers were looked at again.
+    Refreshed,
 }
 
 type Doing<'a> = Pin<Box<dyn Future<Output = Done> + Send + 'a>>;
@@ -505,6 +510,7 @@ impl<'a> Driver<'a> {
             Done::Ran { command, ended, output } => self.conversation.ran(&command, &ended, &output),
             Done::Listed(files) => self.conversation.set_files(files),
             Done::Commands(commands) => self.conversation.set_user_commands(commands),
+            Done::Refreshed => {}
             Done::Called(Ok(lines)) => self.conversation.answer(lines),
             Done::Found(found) => {
                 self.is_finding = false;
@@ -535,6 +541,13 @@ impl<'a> Driver<'a> {
             self.failure = Some(failure);
         }
         self.conversation.event(event, self.began.elapsed());
+        if matches!(event.kind, EventKind::ProcessingEnd { .. }) && event.depth == 0 {
+            let (servers, handle) = (self.surroundings.servers.clone(), self.handle.clone());
+            self.doing.push(Box::pin(async move {
+                servers.refresh(handle).await;
+                Done::Refreshed
+            }));
+        }
         if event.depth == 0
             && let EventKind::ToolCallEnd { .. } | EventKind::ProcessingEnd { .. } = event.kind
         {

@@ -25,6 +25,8 @@ mod hardening;
 mod harness;
 mod inbox;
 mod kills;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod mock_serve;
 mod models;
 mod output;

@@ -1,0 +1,12 @@
+//! Servers of tools (MCP): those that a session has, and `pintle mcp`.
+
+mod command;
+mod declarations;
+mod elicitor;
+mod file;
+mod listings;
+mod serve;
+mod session;
+
+pub(crate) use self::command::command;
+pub(crate) use self::session::{ServerPlace, SessionServers};

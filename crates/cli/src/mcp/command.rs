@@ -1,0 +1,220 @@
+//! `pintle mcp`.
+
+use pintle_mcp::{McpServers, ServerName, ToolListing};
+use serde_json::json;
+
+use super::declarations::{self, Declarations, Declared, shown};
+use super::file;
+use super::listings::Listings;
+use super::serve::serve;
+use crate::args::{
+    AddServerArgs, EnvArgs, ListFormat, McpArgs, McpCommand, PolicyArgs, ServerArg, ServerArgs,
+    ServerToolsArgs, ServersArgs,
+};
+use crate::console::{self, Console};
+use crate::env_spec::EnvSpec;
+use crate::environment::{EnvTarget, SandboxUse};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt::Interrupts;
+use crate::policy;
+use crate::process_env::ProcessEnv;
+use crate::render::{self, sanitize};
+
+/// Name of the environment in which `pintle mcp tools` starts servers.
+const LOCAL: &str = "local";
+
+/// Runs `pintle mcp`.
+///
+/// # Errors
+///
+/// A usage failure for a server that is not declared or a file with mistakes, otherwise a failure with the cause.
+pub(crate) async fn command(args: McpArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let text = match args.command {
+        McpCommand::List(args) => list(&args, process_env).await?,
+        McpCommand::Add(args) => add(&args, process_env).await?,
+        McpCommand::Remove(args) => remove(&args, process_env).await?,
+        McpCommand::Tools(args) => {
+            let interrupts = Interrupts::listen()?;
+            interrupts.race(tools(&args, process_env)).await?
+        }
+        McpCommand::Serve(args) => return serve(*args, process_env).await,
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+/// Returns the servers that a session in the current directory would have.
+async fn declared(process_env: &ProcessEnv) -> Result<Declarations, Failure> {
+    let environment = process_env.local_environment(&process_env.directory(None)?)?;
+    let loaded = policy::load(&PolicyArgs::default(), &environment, LOCAL, process_env).await?;
+    if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {
+        untrusted.notice();
+    }
+    Declarations::collect(&loaded.server_files, &ServerArgs::default(), process_env)
+}
+
+fn selected(declarations: &Declarations, name: Option<&ServerName>) -> Result<Vec<Declared>, Failure> {
+    match name {
+        Some(name) => declarations.find(name).map(|declared| vec![declared.clone()]),
+        None => Ok(declarations.servers.clone()),
+    }
+}
+
+fn listings(process_env: &ProcessEnv) -> Result<Option<Listings>, Failure> {
+    let directory = process_env.directory(None)?;
+    Ok(Listings::of(LOCAL, &directory.to_string_lossy(), process_env))
+}
+
+async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
+    let declarations = declared(process_env).await?;
+    let listings = listings(process_env)?;
+    let known = |declared: &Declared| {
+        let listing = listings.as_ref()?.read(&declared.spec)?;
+        Some(listing.names().filter(|name| declared.spec.filter.allows(name)).count())
+    };
+    let servers = selected(&declarations, args.name.as_ref())?;
+    if args.output == ListFormat::Json {
+        let rows = servers.iter().map(|declared| {
+            json!({
+                "name": declared.spec.name.as_str(), "reached": shown(&declared.spec), "source": declared.source,
+                "effect": declared.spec.effect, "tools": known(declared),
+            })
+        });
+        return render::json_line(
+            &json!({"servers": rows.collect::<Vec<_>>(), "problems": declarations.problems}),
+        );
+    }
+    let mut text = String::new();
+    for declared in &servers {
+        let tools =
+            known(declared).map_or_else(|| "not started yet".to_owned(), |tools| format!("{tools} tools"));
+        let reached = sanitize(&shown(&declared.spec)).into_owned();
+        text.push_str(&format!("{}  {reached}  ({tools}; {})\n", declared.spec.name, declared.source));
+    }
+    for problem in &declarations.problems {
+        text.push_str(&format!("left out: {}\n", sanitize(problem)));
+    }
+    if text.is_empty() {
+        text.push_str("no servers are declared; `pintle mcp add NAME -- COMMAND` declares one\n");
+    }
+    Ok(text)
+}
+
+async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
+    let path = file_of(&args.server, process_env).await?;
+    let name = args.server.name.as_str();
+    let declaration = file::declaration(args);
+    // What is written is what a session reads.
+    let alone = json!({"mcpServers": {name: declaration}}).to_string();
+    let declared =
+        pintle_mcp::declared_servers(&alone, |name| Some(process_env.variable(name).unwrap_or_default()));
+    if let Some(problem) = declared.problems.first() {
+        return Err(Failure::usage(problem.clone()));
+    }
+    let text = file::with(&declarations::read(&path)?, name, declaration, args.replace)?;
+    write(&args.server, &path, &text, process_env)?;
+    let mut said = format!("declared server `{name}` in {}\n", path.display());
+    if args.server.project {
+        said.push_str("a project's servers are used where it is trusted: `pintle trust` says that it is\n");
+    } else {
+        said.push_str(&format!("`pintle mcp tools {name}` starts it and lists its tools\n"));
+    }
+    Ok(said)
+}
+
+async fn remove(args: &ServerArg, process_env: &ProcessEnv) -> Result<String, Failure> {
+    let path = file_of(args, process_env).await?;
+    match file::without(&declarations::read(&path)?, args.name.as_str())? {
+        Some(text) => write(args, &path, &text, process_env)?,
+        None => {
+            let other = if args.project { "your own file" } else { "the project's file, with --project" };
+            return Err(Failure::usage(format!("{} declares no server `{}`", path.display(), args.name))
+                .with_hint(&format!("it may be in {other}")));
+        }
+    }
+    Ok(format!("removed server `{}` from {}\n", args.name, path.display()))
+}
+
+async fn file_of(args: &ServerArg, process_env: &ProcessEnv) -> Result<std::path::PathBuf, Failure> {
+    if args.project {
+        return declarations::project_file(process_env).await;
+    }
+    let none = || {
+        Failure::usage(
+            "no directory for the configuration: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME",
+        )
+    };
+    declarations::user_file(process_env).ok_or_else(none)
+}
+
+fn write(
+    args: &ServerArg,
+    path: &std::path::Path,
+    text: &str,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    if args.project {
+        // Others of the project read it.
+        return process_env.write_shared(path, text);
+    }
+    process_env.write_private(path, text)
+}
+
+/// Starts servers where a session does, and lists their tools.
+async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
+    let declarations = declared(process_env).await?;
+    let (confinement, args) = (args.confinement, &args.servers);
+    let selected = selected(&declarations, args.name.as_ref())?;
+    let here = EnvArgs { env: EnvSpec::Local, dir: None };
+    let target = EnvTarget::from_args(&here, confinement, process_env)?;
+    let environment =
+        target.for_use(SandboxUse { keeps_state: true, ..SandboxUse::default() }).connect().await?;
+    let servers =
+        McpServers::new(environment.of_servers(), selected.iter().map(|declared| declared.spec.clone()));
+    let asked =
+        futures_util::future::join_all(selected.iter().map(|declared| servers.list(&declared.spec.name)));
+    let answers = asked.await;
+    servers.close().await;
+    environment.close().await?;
+    let listings = listings(process_env)?;
+    let (mut text, mut rows, mut failed) = (String::new(), Vec::new(), None);
+    for (declared, answer) in selected.iter().zip(answers) {
+        match answer {
+            Ok(listing) => {
+                if let Some(listings) = &listings {
+                    listings.write(&declared.spec, &listing)?;
+                }
+                let names = offered(declared, &listing);
+                text.push_str(&format!("{}  {} tools\n", declared.spec.name, names.len()));
+                names.iter().for_each(|name| text.push_str(&format!("    {name}\n")));
+                rows.push(json!({"name": declared.spec.name.as_str(), "tools": names}));
+            }
+            Err(error) => {
+                let failure = Failure::failed("a server does not work").caused_by(&error);
+                rows.push(json!({"name": declared.spec.name.as_str(), "error": failure.message()}));
+                if let Some(earlier) = failed.replace(failure) {
+                    console::report(&earlier);
+                }
+            }
+        }
+    }
+    let text = if args.output == ListFormat::Json { render::json_line(&json!(rows))? } else { text };
+    match failed {
+        None => Ok(text),
+        Some(failure) => {
+            Console::new().write(&text).await?;
+            Err(failure)
+        }
+    }
+}
+
+fn offered(declared: &Declared, listing: &ToolListing) -> Vec<String> {
+    let mut names: Vec<String> = listing
+        .names()
+        .filter(|name| declared.spec.filter.allows(name))
+        .map(|name| sanitize(name).into_owned())
+        .collect();
+    names.sort();
+    names
+}

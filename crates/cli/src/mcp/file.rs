@@ -1,0 +1,124 @@
+//! Changes to a file of servers. What it has besides is left as it is.
+
+use serde_json::{Map, Value, json};
+
+use crate::args::AddServerArgs;
+use crate::failure::{Failure, OrFailure as _};
+
+/// Member with the servers, by name.
+const SERVERS: &str = "mcpServers";
+
+/// Returns the declaration that the arguments describe.
+pub(crate) fn declaration(args: &AddServerArgs) -> Value {
+    let mut server = Map::new();
+    let mut set = |key: &str, value: Value| drop(server.insert(key.to_owned(), value));
+    let object = |pairs: &[(String, String)]| {
+        Value::from(pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>())
+    };
+    if let Some(url) = &args.url {
+        set("url", json!(url));
+    }
+    if let Some((program, arguments)) = args.command.split_first() {
+        set("command", json!(program));
+        if !arguments.is_empty() {
+            set("args", json!(arguments));
+        }
+    }
+    if !args.env.is_empty() {
+        set("env", object(&args.env));
+    }
+    if !args.header.is_empty() {
+        set("headers", object(&args.header));
+    }
+    for (key, patterns) in [("allow", &args.allow), ("deny", &args.deny)] {
+        if !patterns.is_empty() {
+            set(key, json!(patterns));
+        }
+    }
+    if let Some(effect) = args.effect {
+        set("effect", json!(effect));
+    }
+    if args.outside_sandbox {
+        set("sandbox", json!(false));
+    }
+    Value::Object(server)
+}
+
+/// Returns the text of a file with one more declaration.
+///
+/// # Errors
+///
+/// A usage failure for a file that is not understood, or that has the name already unless `replaces` is set.
+pub(crate) fn with(text: &str, name: &str, declaration: Value, replaces: bool) -> Result<String, Failure> {
+    let mut file = parse(text)?;
+    let servers = servers_of(&mut file)?;
+    if servers.contains_key(name) && !replaces {
+        return Err(Failure::usage(format!("server `{name}` is declared already"))
+            .with_hint("--replace puts this declaration in its place"));
+    }
+    servers.insert(name.to_owned(), declaration);
+    Ok(written(&file))
+}
+
+/// Returns the text of a file without a declaration; `None` if it has none of that name.
+///
+/// # Errors
+///
+/// A usage failure for a file that is not understood.
+pub(crate) fn without(text: &str, name: &str) -> Result<Option<String>, Failure> {
+    let mut file = parse(text)?;
+    Ok(servers_of(&mut file)?.remove(name).map(|_removed| written(&file)))
+}
+
+fn parse(text: &str) -> Result<Map<String, Value>, Failure> {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    serde_json::from_str(text).or_usage("the file of servers is no JSON object, and stays as it is")
+}
+
+fn servers_of(file: &mut Map<String, Value>) -> Result<&mut Map<String, Value>, Failure> {
+    match file.entry(SERVERS).or_insert_with(|| Value::Object(Map::new())) {
+        Value::Object(servers) => Ok(servers),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(
+            Failure::usage(format!("`{SERVERS}` of the file of servers is no object, and stays as it is")),
+        ),
+    }
+}
+
+fn written(file: &Map<String, Value>) -> String {
+    format!("{:#}\n", Value::Object(file.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_come_and_go_and_the_rest_stays() {
+        let text = r#"{"other": 1, "mcpServers": {"a": {"command": "x", "unknown": true}}}"#;
+        let added = with(text, "b", json!({"url": "http://h"}), false).unwrap();
+        let value: Value = serde_json::from_str(&added).unwrap();
+        assert_eq!(value["other"], 1);
+        assert_eq!(value["mcpServers"]["a"]["unknown"], true);
+        assert_eq!(value["mcpServers"]["b"]["url"], "http://h");
+        assert!(with(&added, "b", json!({}), false).unwrap_err().message().contains("--replace"));
+        assert!(with(&added, "b", json!({"command": "y"}), true).unwrap().contains("\"y\""));
+        let removed = without(&added, "b").unwrap().unwrap();
+        assert_eq!(
+            serde_json::from_str::<Value>(&removed).unwrap(),
+            serde_json::from_str::<Value>(text).unwrap()
+        );
+        assert_eq!(without(text, "b").unwrap(), None);
+        assert!(with("", "a", json!({}), false).is_ok());
+    }
+
+    #[test]
+    fn files_that_are_not_understood_stay_as_they_are() {
+        for text in ["[]", "{", r#"{"mcpServers": []}"#] {
+            assert!(
+                with(text, "a", json!({}), true).unwrap_err().message().contains("stays as it is"),
+                "{text}"
+            );
+            assert!(without(text, "a").is_err(), "{text}");
+        }
+    }
+}

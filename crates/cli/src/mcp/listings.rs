@@ -1,0 +1,99 @@
+//! Tools that servers listed in earlier sessions, so that a session need not start them to know these.
+
+use std::path::PathBuf;
+
+use pintle_mcp::{ServerSpec, ServerTransport, ToolListing};
+use pintle_store::Hash;
+
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::{self, ProcessEnv};
+
+/// Directory below the state directory.
+const DIRECTORY: &str = "servers";
+
+/// Listings of the servers of an environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Listings {
+    directory: PathBuf,
+    /// Environment and directory in which servers are started.
+    place: String,
+    process_env: ProcessEnv,
+}
+
+impl Listings {
+    /// Returns the listings of servers that are started in this place; `None` if the command has no place for its state.
+    pub(crate) fn of(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
+        let state = process_env.state_directory().ok()?;
+        Some(Self {
+            directory: state.join(DIRECTORY),
+            place: format!("{environment}\0{directory}"),
+            process_env: process_env.clone(),
+        })
+    }
+
+    /// Returns what the server listed when it was last asked; `None` if that is not known.
+    pub(crate) fn read(&self, spec: &ServerSpec) -> Option<ToolListing> {
+        let text = process_env::read_text_if_there("tools of a server", &self.path(spec)?).ok().flatten()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Keeps what the server has listed.
+    ///
+    /// # Errors
+    ///
+    /// A failure if it cannot be written.
+    pub(crate) fn write(&self, spec: &ServerSpec, listing: &ToolListing) -> Result<(), Failure> {
+        let Some(path) = self.path(spec) else { return Ok(()) };
+        let text = serde_json::to_string(listing).or_failed("cannot keep the tools of a server")?;
+        self.process_env.write_private(&path, &text)
+    }
+
+    /// Another command or URL is another server, and so is the same one elsewhere.
+    fn path(&self, spec: &ServerSpec) -> Option<PathBuf> {
+        let reached = match &spec.transport {
+            ServerTransport::Stdio(server) => {
+                let words = std::iter::once(&server.program).chain(&server.arguments);
+                let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+                format!("{}\0{:?}\0{}", self.place, server.working_dir, words.join("\0"))
+            }
+            ServerTransport::Http(server) => server.url().to_owned(),
+            _ => return None,
+        };
+        let hash = Hash::of(reached.as_bytes()).to_string();
+        Some(self.directory.join(format!("{}-{}.json", spec.name, hash.get(..16)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_mcp::{HttpServer, StdioServer};
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test damages files")]
+    fn listings_are_those_of_the_same_server_in_the_same_place() {
+        let state = tempfile::tempdir().unwrap();
+        let process_env = ProcessEnv::with([("PINTLE_STATE_DIR", state.path().as_os_str())]);
+        let listings = |directory| Listings::of("local", directory, &process_env).unwrap();
+        let stdio = |program: &str| {
+            ServerSpec::new("a".parse().unwrap(), ServerTransport::Stdio(StdioServer::new(program, ["x"])))
+        };
+        let http = |url: &str| {
+            ServerSpec::new("a".parse().unwrap(), ServerTransport::Http(HttpServer::new(url).unwrap()))
+        };
+        let listing: ToolListing =
+            serde_json::from_str(r#"[{"name": "t", "inputSchema": {"type": "object"}}]"#).unwrap();
+        listings("/one").write(&stdio("p"), &listing).unwrap();
+        listings("/one").write(&http("http://h/mcp"), &listing).unwrap();
+        assert_eq!(listings("/one").read(&stdio("p")), Some(listing.clone()));
+        assert_eq!(listings("/one").read(&stdio("q")), None);
+        assert_eq!(listings("/two").read(&stdio("p")), None);
+        assert_eq!(listings("/two").read(&http("http://h/mcp")), Some(listing));
+        assert_eq!(listings("/two").read(&http("http://h/other")), None);
+        for file in std::fs::read_dir(state.path().join(DIRECTORY)).unwrap() {
+            std::fs::write(file.unwrap().path(), "broken").unwrap();
+        }
+        assert_eq!(listings("/one").read(&stdio("p")), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! `pintle mcp serve`: our tools for a client of MCP, held as those of a run are.
+
+use std::sync::Arc;
+
+use pintle_agent::{SessionId, Toolset, ToolsetOptions};
+use pintle_env::WriteSwitch;
+use pintle_governance::{GrantBudget, Mode};
+use pintle_mcp::McpServer;
+use pintle_tools::ToolContext;
+use pintle_tools::pipeline::RunOptions;
+
+use crate::args::ServeToolsArgs;
+use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::gates::{self, Gates};
+use crate::interrupt::Interrupts;
+use crate::policy::{self, LoadedPolicy};
+use crate::process_env::ProcessEnv;
+use crate::provider::Provider;
+
+/// Name of a model that no tool depends on.
+const ANY_MODEL: &str = "any";
+
+/// Answers a client on standard input and output until it closes its end.
+///
+/// # Errors
+///
+/// A usage failure for flags that do not apply, and a failure if the client does not complete the handshake.
+pub(super) async fn serve(args: ServeToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let target =
+        EnvTarget::from_args(&args.environment, args.confinement, process_env)?.for_use(SandboxUse {
+            writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
+            keeps_state: true,
+            ..SandboxUse::default()
+        });
+    let interrupts = Interrupts::listen()?;
+    let env_session = interrupts.race(target.connect()).await?;
+    env_session.kill_on_second_signal(&interrupts);
+    let served = interrupts.race(answer(&args, &env_session, process_env)).await;
+    let closed = env_session.close().await;
+    served.and(closed).map(|()| Exit::Done).map_err(|failure| interrupts.reclassify(failure))
+}
+
+async fn answer(
+    args: &ServeToolsArgs,
+    env_session: &EnvSession,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    let environment = env_session.environment();
+    let name = args.environment.env.to_string();
+    let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
+    let LoadedPolicy { policy, untrusted, .. } = loaded;
+    if let Some(untrusted) = untrusted {
+        untrusted.notice();
+    }
+    if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) && args.policy.mode.is_none() {
+        // Nobody holds commands, and nobody can be asked.
+        policy.set_mode(Mode::Ask).await.or_failed("cannot set the mode")?;
+    }
+    policy.drive(env_session.writes().clone());
+    let mut options = RunOptions::new();
+    if let Some(grant) = policy::grant::load(args.grant.as_deref(), None)? {
+        if grant.budget != GrantBudget::default() {
+            return Err(Failure::usage(
+                "the grant has a budget, which only a session can keep to: what a client spends is not known here",
+            ));
+        }
+        options = options.with_gate(gates::of_grant(grant, SessionId::generate(), &name, &environment)?);
+    }
+    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
+    let gates = Gates::new(&environment, env_session.hidden(), &policy, is_held, env_session.temporary());
+    let options = options
+        .with_gate(gates.protected)
+        .with_gate(gates.hidden)
+        .with_gate(gates.policy)
+        .with_gate(gates::watch(&args.environment.env, env_session));
+    let toolset = Toolset::from(args.toolset);
+    let profile = Provider::OpenAi.profile(ANY_MODEL);
+    let profile = profile.with_toolset_options(toolset, &ToolsetOptions::new().with_background(true));
+    let directory = environment.working_directory().display().to_string();
+    let instructions = format!("Relative paths begin at {directory}, where commands run as well.");
+    let context = ToolContext::new(Arc::clone(&environment), String::new());
+    let server = McpServer::new(profile.tool_registry, context, options).with_instructions(instructions);
+    server.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the client is gone")
+}

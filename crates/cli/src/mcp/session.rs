@@ -1,0 +1,151 @@
+//! The servers of one session.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pintle_agent::{ProviderProfile, SessionHandle};
+use pintle_env::ExecutionEnvironment;
+use pintle_mcp::{McpServers, ServerName, ServerTransport, ToolListing};
+use pintle_tools::ToolRegistry;
+
+use super::declarations::{Declarations, Declared};
+use super::elicitor::Asker;
+use super::listings::Listings;
+use crate::approve::Prompter;
+use crate::args::ServerArgs;
+use crate::console;
+use crate::failure::Failure;
+use crate::policy::ServerFile;
+use crate::process_env::ProcessEnv;
+
+/// Bytes of a token, about.
+const TOKEN_BYTES: u64 = 4;
+
+/// Part of the context window that definitions of tools of servers may take, before a search stands for them: one in this
+/// many.
+const WINDOW_PART: u64 = 20;
+
+/// Servers of a session, with the tools that it has besides.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionServers {
+    servers: McpServers,
+    /// Tools without those of servers.
+    others: ToolRegistry,
+    /// Most bytes of definitions in requests.
+    max_bytes: usize,
+    listings: Option<Listings>,
+    /// What the servers list, as it is kept.
+    remembered: Arc<Mutex<BTreeMap<String, ToolListing>>>,
+}
+
+/// Place in which a session starts its servers.
+#[derive(Debug)]
+pub(crate) struct ServerPlace<'a> {
+    pub(crate) environment: Arc<dyn ExecutionEnvironment>,
+    /// Name of the environment.
+    pub(crate) name: &'a str,
+    /// Whether servers behind a URL may be called.
+    pub(crate) network: bool,
+    /// Whether what servers list is kept.
+    pub(crate) keeps_state: bool,
+}
+
+impl SessionServers {
+    /// Gives a session the declared servers and their tools. Starts none.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for a file that cannot be read.
+    pub(crate) fn offer(
+        profile: &mut ProviderProfile,
+        files: &[ServerFile],
+        args: &ServerArgs,
+        place: ServerPlace<'_>,
+        prompter: &Prompter,
+        process_env: &ProcessEnv,
+    ) -> Result<Self, Failure> {
+        let declarations = match args.no_mcp {
+            true => Declarations::default(),
+            false => Declarations::collect(files, args, process_env)?,
+        };
+        declarations.problems.iter().for_each(|problem| console::notice(problem));
+        let (reachable, unreachable): (Vec<Declared>, Vec<Declared>) =
+            declarations.servers.into_iter().partition(|declared| {
+                place.network || !matches!(declared.spec.transport, ServerTransport::Http(_))
+            });
+        for declared in unreachable {
+            console::notice(&format!("server `{}` is left out: it needs --network on", declared.spec.name));
+        }
+        let specs = reachable.into_iter().map(|declared| declared.spec);
+        let directory = place.environment.working_directory().to_string_lossy().into_owned();
+        let servers =
+            McpServers::with_elicitor(place.environment, specs, Arc::new(Asker::new(prompter.clone())));
+        let listings = Listings::of(place.name, &directory, process_env);
+        let mut remembered = BTreeMap::new();
+        let names: Vec<ServerName> = servers.specs().map(|spec| spec.name.clone()).collect();
+        for name in names {
+            let spec = servers.specs().find(|spec| spec.name == name);
+            if let (Some(listings), Some(spec)) = (&listings, spec)
+                && let Some(listing) = listings.read(spec)
+            {
+                servers.remember(&name, listing.clone());
+                remembered.insert(name.to_string(), listing);
+            }
+        }
+        let bytes = profile.context_window_size.saturating_mul(TOKEN_BYTES) / WINDOW_PART;
+        let offered = Self {
+            servers,
+            others: profile.tool_registry.clone(),
+            max_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            listings: listings.filter(|_| place.keeps_state),
+            remembered: Arc::new(Mutex::new(remembered)),
+        };
+        profile.tool_registry = offered.registry();
+        Ok(offered)
+    }
+
+    /// Offers the tools again if servers have others now, and keeps what they listed. Between two runs is the time: requests
+    /// of a run begin with the same tools.
+    pub(crate) async fn refresh(self, handle: SessionHandle) {
+        // What was listed for a search counts as well.
+        let _ = self.servers.refresh().await;
+        if self.keep() {
+            // Fails only if the session has ended.
+            let _ = handle.set_tools(self.registry());
+        }
+    }
+
+    /// Ends the servers, and keeps what they listed.
+    pub(crate) async fn close(self) {
+        self.keep();
+        self.servers.close().await;
+    }
+
+    fn registry(&self) -> ToolRegistry {
+        let mut registry = self.others.clone();
+        for refused in self.servers.register(&mut registry, self.max_bytes) {
+            console::notice(&format!("a tool of a server is left out: {refused}"));
+        }
+        registry
+    }
+
+    /// Keeps what servers list now for later sessions. Returns whether something has changed.
+    fn keep(&self) -> bool {
+        let mut has_changed = false;
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        for spec in self.servers.specs() {
+            let Some(listing) = self.servers.listing(&spec.name) else { continue };
+            let name = spec.name.to_string();
+            if remembered.get(&name) == Some(&listing) {
+                continue;
+            }
+            if let Some(listings) = &self.listings {
+                // A session that does not know them searches for them.
+                let _ = listings.write(spec, &listing);
+            }
+            remembered.insert(name, listing);
+            has_changed = true;
+        }
+        has_changed
+    }
+}

@@ -1,0 +1,77 @@
+//! Servers of tools of a session. A build without the feature `mcp` has none.
+
+#[cfg(feature = "mcp")]
+mod with_servers {
+    use pintle_agent::ProviderProfile;
+
+    use crate::approve::Prompter;
+    use crate::args::RunArgs;
+    use crate::environment::EnvSession;
+    use crate::failure::Failure;
+    use crate::mcp::ServerPlace;
+    pub(crate) use crate::mcp::SessionServers;
+    use crate::policy::ServerFile;
+    use crate::process_env::ProcessEnv;
+
+    /// Adds the tools of the declared servers to those of a profile. Starts none.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for a file of servers that cannot be read.
+    pub(crate) fn offer(
+        profile: &mut ProviderProfile,
+        files: &[ServerFile],
+        args: &RunArgs,
+        env_session: &EnvSession,
+        prompter: &Prompter,
+        process_env: &ProcessEnv,
+    ) -> Result<SessionServers, Failure> {
+        let place = ServerPlace {
+            environment: env_session.of_servers(),
+            name: &args.environment.env.to_string(),
+            network: args.confinement.has_network(),
+            keeps_state: !args.session.no_session,
+        };
+        SessionServers::offer(profile, files, &args.servers, place, prompter, process_env)
+    }
+}
+
+#[cfg(not(feature = "mcp"))]
+mod without_servers {
+    use pintle_agent::{ProviderProfile, SessionHandle};
+
+    use crate::approve::Prompter;
+    use crate::args::RunArgs;
+    use crate::environment::EnvSession;
+    use crate::failure::Failure;
+    use crate::policy::ServerFile;
+    use crate::process_env::ProcessEnv;
+
+    /// No servers.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct SessionServers;
+
+    impl SessionServers {
+        pub(crate) async fn refresh(self, _handle: SessionHandle) {}
+
+        pub(crate) async fn close(self) {}
+    }
+
+    /// Leaves the profile as it is.
+    #[expect(clippy::unnecessary_wraps, reason = "a build with servers can fail")]
+    pub(crate) fn offer(
+        _profile: &mut ProviderProfile,
+        _files: &[ServerFile],
+        _args: &RunArgs,
+        _env_session: &EnvSession,
+        _prompter: &Prompter,
+        _process_env: &ProcessEnv,
+    ) -> Result<SessionServers, Failure> {
+        Ok(SessionServers)
+    }
+}
+
+#[cfg(feature = "mcp")]
+pub(crate) use self::with_servers::{SessionServers, offer};
+#[cfg(not(feature = "mcp"))]
+pub(crate) use self::without_servers::{SessionServers, offer};
