@@ -125,15 +125,17 @@ fn wire(metadata: &Metadata) -> Result<StepOutcome, Failure> {
 fn clippy(metadata: &Metadata) -> Result<(), Failure> {
     // `--locked` reports an outdated lock file. Flags after `--` apply to the workspace's own crates
     // only, so the dependencies are not rebuilt.
-    cargo(metadata, &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    let mut clippy = process::cargo(&metadata.workspace_root);
+    clippy.args(["clippy", "--locked", "--all-targets"]).args(process::EVERYTHING);
+    process::run(clippy.args(["--", "-D", "warnings"]))
 }
 
 /// Runs the README's test command. The summary lines of the test runner are repeated at the end of the run.
 fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
     let Notes { summary, tests } = notes;
-    summary.push(String::from("== cargo test --workspace"));
+    summary.push(format!("== cargo test {}", process::EVERYTHING.join(" ")));
     let mut command = process::cargo(&metadata.workspace_root);
-    command.args(["test", "--workspace"]);
+    command.arg("test").args(process::EVERYTHING);
     let outcome = process::run_with_lines(&mut command, |line| {
         if tests.add(line) {
             summary.push(line.to_owned());
@@ -147,7 +149,8 @@ fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
 fn doc(metadata: &Metadata) -> Result<(), Failure> {
     process::run(
         process::cargo(&metadata.workspace_root)
-            .args(["doc", "--workspace", "--no-deps", "--features", "pintle-env/sandbox,pintle-env/testing"])
+            .args(["doc", "--no-deps", "--features", "pintle-env/sandbox,pintle-env/testing"])
+            .args(process::EVERYTHING)
             .env("RUSTDOCFLAGS", "-D warnings"),
     )
 }

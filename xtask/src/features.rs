@@ -13,6 +13,9 @@ use crate::{
 /// The library that forwards the features of all layers.
 const LIBRARY: &str = "pintle";
 
+/// The command, of which the tests have all that is shipped.
+const COMMAND: &str = "pintle-cli";
+
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
 
@@ -28,6 +31,7 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: LAYERS, features: &["docker", "openai"] },
     Combination { packages: LAYERS, features: &["gemini", "ssh"] },
     Combination { packages: LAYERS, features: &["compatible"] },
+    Combination { packages: &[COMMAND], features: &["default"] },
 ];
 
 /// Lints the packages of each combination, and all crates of the workspace below them.

@@ -86,15 +86,14 @@ fn is_odd(number: u32) -> bool {
     number % 2 == 1
 }
 
-/// Returns the command that runs the test binaries named `it`, built for the whole workspace. Another selection of
-/// packages would select other features and rebuild everything.
+/// Returns the command that runs the test binaries named `it`, built for the whole workspace.
 fn test_program(metadata: &Metadata, ignores_signals: bool, arguments: &[&str]) -> Command {
     let trap = if ignores_signals { "trap '' INT QUIT" } else { ":" };
     let mut command = Command::new("/bin/sh");
     command.current_dir(&metadata.workspace_root);
     command.args(["-c", &format!("{trap}; exec \"$0\" \"$@\"")]);
     command.arg(process::cargo(&metadata.workspace_root).get_program());
-    command.args(["test", "--workspace", "--test", "it", "--"]).args(arguments);
+    command.arg("test").args(process::EVERYTHING).args(["--test", "it", "--"]).args(arguments);
     command
 }
 

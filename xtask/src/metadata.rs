@@ -77,7 +77,7 @@ impl Metadata {
         self.packages.iter().filter(|package| package.is_library())
     }
 
-    /// Returns the number of binaries that `cargo test --workspace` runs, counting each library's doctests as one.
+    /// Returns the number of binaries that the test command runs, counting each library's doctests as one.
     pub(crate) fn test_binaries(&self) -> u64 {
         let targets = self.packages.iter().flat_map(|package| &package.targets);
         targets.map(|target| u64::from(target.test) + u64::from(target.doctest)).sum()

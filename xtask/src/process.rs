@@ -15,6 +15,10 @@ use nix::sys::{
 
 use crate::failure::{Context as _, Failure};
 
+/// Selection of all packages as they are tested: the command with all that is shipped. Another selection would select other
+/// features, and recompile tokio and everything that depends on it.
+pub(crate) const EVERYTHING: [&str; 3] = ["--workspace", "--features", "pintle-cli/full"];
+
 /// Returns a command for the cargo that started this program, in `directory`.
 pub(crate) fn cargo(directory: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));

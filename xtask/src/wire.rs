@@ -38,10 +38,9 @@ fn play(metadata: &Metadata, directory: &Path, rest: &[String]) -> Result<(), Fa
     process::run(command.arg(directory).args(rest))
 }
 
-/// Replays a corpus with the program that `cargo test --workspace` has built. A selection of one package would select
-/// other features, and recompile tokio and everything that depends on it.
+/// Replays a corpus with the program that the tests have built.
 pub(crate) fn play_with_built_program(metadata: &Metadata, directory: &Path) -> Result<(), Failure> {
     let mut build = process::cargo(&metadata.workspace_root);
-    process::run(build.args(["test", "--workspace", "--no-run", "--quiet"]))?;
+    process::run(build.args(["test", "--no-run", "--quiet"]).args(process::EVERYTHING))?;
     process::run(Command::new(metadata.target_directory.join("debug/wire")).arg(directory))
 }

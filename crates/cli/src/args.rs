@@ -230,6 +230,10 @@ pub(crate) struct RunArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,
+    /// Require a final response that is JSON and matches the JSON Schema in this file. The model is told what is wrong up
+    /// to three times; exit code 6 says that no response matched
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
     /// Print only the final response (text output)
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,

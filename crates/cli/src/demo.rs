@@ -149,6 +149,7 @@ async fn run_agent(
         user: None,
         approvals: None,
         limits,
+        answers: None,
     };
     let report = follow(session, task, &mut view, &mut console, interrupts).await?;
     let failure = explain::outcome(&report.outcome, &model.route);

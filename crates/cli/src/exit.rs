@@ -14,6 +14,7 @@ Exit codes:
   3    limit reached: turns, tool rounds, tokens, cost, time, context window or response length
   4    no API key, or a key that the provider rejects
   5    success, but a call was denied because it needed approval and no terminal was available
+  6    no final response matched the schema of --output-schema
   130  interrupted: Ctrl-C, SIGTERM, or standard output was closed";
 
 /// Exit status of the command.
@@ -31,6 +32,8 @@ pub(crate) enum Exit {
     Authentication,
     /// A call needed approval and no terminal was available.
     Denied,
+    /// No answer matched the schema that it had to match.
+    Unmatched,
     /// A signal or a closed pipe stopped the command.
     Interrupted,
 }
@@ -45,6 +48,7 @@ impl Exit {
             Self::LimitReached => 3,
             Self::Authentication => 4,
             Self::Denied => 5,
+            Self::Unmatched => 6,
             Self::Interrupted => 130,
         }
     }
@@ -58,6 +62,7 @@ impl Exit {
             Self::LimitReached => "limit_reached",
             Self::Authentication => "authentication",
             Self::Denied => "denied",
+            Self::Unmatched => "unmatched",
             Self::Interrupted => "interrupted",
         }
     }

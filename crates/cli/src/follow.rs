@@ -9,6 +9,8 @@ use pintle_agent::{
     EventKind, Outcome, OutcomeStatus, Run, Session, SessionError, SessionEvent, SessionHandle, SessionId,
     Timestamp, TreeEvents, Turn, TurnKind, TurnLimits,
 };
+use pintle_llm::{AnswerSchema, UnmatchedAnswer, Verdict};
+use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +47,8 @@ pub(crate) struct Task<'a> {
     pub(crate) approvals: Option<&'a Prompter>,
     /// Turn limits of the session.
     pub(crate) limits: TurnLimits,
+    /// What the final answer must match.
+    pub(crate) answers: Option<AnswerSchema>,
 }
 
 /// User at a terminal.
@@ -68,12 +72,21 @@ pub(crate) struct RunReport {
     /// Whether a signal arrived while a question of the model was open.
     question_abandoned: bool,
     is_kept: bool,
+    /// Reason why the answer cannot be used.
+    unmatched: Option<UnmatchedAnswer>,
+    /// The answer, if it had to match a schema and does.
+    answer: Option<Value>,
 }
 
 impl RunReport {
-    /// Returns a silent failure if a question was abandoned. The user was notified when the signal arrived.
+    /// Returns a failure if the answer does not match its schema, and a silent one if a question was abandoned. The user
+    /// was notified when the signal arrived.
     pub(crate) fn failure(&self) -> Option<Failure> {
-        self.question_abandoned.then(|| Failure::silent(Exit::Interrupted))
+        if self.question_abandoned {
+            return Some(Failure::silent(Exit::Interrupted));
+        }
+        let unmatched = self.unmatched.as_ref()?;
+        Some(Failure::new(Exit::Unmatched, "the run ended without a usable answer").caused_by(unmatched))
     }
 
     /// Returns the data for the footer of a view.
@@ -82,6 +95,7 @@ impl RunReport {
             session_id: &self.session_id,
             is_kept: self.is_kept,
             outcome: &self.outcome,
+            answer: self.answer.as_ref(),
             exit: failure.map_or(Exit::Done, Failure::exit),
             failure,
             duration: self.duration,
@@ -106,7 +120,8 @@ pub(crate) async fn follow(
     interrupts: &Interrupts,
 ) -> Result<RunReport, Failure> {
     let session_id = session.id().clone();
-    let Task { prompt, unfinished, is_kept, is_resumed, model, directory, user, approvals, limits } = task;
+    let Task { prompt, unfinished, is_kept, is_resumed, model, directory, user, approvals, limits, answers } =
+        task;
     let (provider, model_name) = (model.route.provider.name(), model.route.model.as_str());
     let header = Header { session_id: &session_id, provider, model: model_name, directory };
     console.write(&view.header(&header)?).await?;
@@ -130,7 +145,7 @@ pub(crate) async fn follow(
         resumed_at: None,
     };
     let work = async {
-        let outcome = converse(&session, prompt, unfinished, user, limits, &unanswered).await;
+        let outcome = converse(&session, prompt, unfinished, user, limits, answers, &unanswered).await;
         if is_kept {
             session.suspend().await;
         } else {
@@ -159,11 +174,21 @@ pub(crate) async fn follow(
             .with_hint(&hint));
     }
     printed?;
-    let outcome = outcome.or_failed("the session ended unexpectedly")?;
+    let Answered { outcome, answer, unmatched } = outcome.or_failed("the session ended unexpectedly")?;
     let question_abandoned = outcome.status == OutcomeStatus::AwaitingInput && interrupts.is_interrupted();
     let EventPrinter { started, cost, subagents, .. } = printer;
     let (duration, cost) = (started.elapsed(), cost.total());
-    Ok(RunReport { session_id, outcome, duration, cost, subagents, question_abandoned, is_kept })
+    Ok(RunReport {
+        session_id,
+        outcome,
+        duration,
+        cost,
+        subagents,
+        question_abandoned,
+        is_kept,
+        unmatched,
+        answer,
+    })
 }
 
 /// Submits the prompt, then the user's answer to each question of the model. The session counts each answer as a run of
@@ -174,9 +199,15 @@ async fn converse(
     unfinished: Option<Run>,
     user: Option<User<'_>>,
     limits: TurnLimits,
+    mut answers: Option<AnswerSchema>,
     unanswered: &CancellationToken,
-) -> Result<Outcome, SessionError> {
+) -> Result<Answered, SessionError> {
     let started = Instant::now();
+    let told = |prompt: String| match &answers {
+        Some(answers) => format!("{prompt}\n\n{}", answers.instructions()),
+        None => prompt,
+    };
+    let prompt = prompt.map(told);
     let mut outcome = match (unfinished, prompt) {
         (Some(run), prompt) => {
             // The new input waits for the end of the old one.
@@ -188,7 +219,30 @@ async fn converse(
         (None, prompt) => session.submit(prompt.unwrap_or_default()).await?,
     };
     for run in 1_u64.. {
-        if outcome.status != OutcomeStatus::AwaitingInput {
+        let is_question = outcome.status == OutcomeStatus::AwaitingInput && user.is_some();
+        if let Some(answers) = answers.as_mut().filter(|_| !is_question && has_answer(&outcome)) {
+            match answers.check(&outcome.text) {
+                Verdict::Accept(value) => {
+                    // Without what a model puts around it.
+                    outcome.text = value.to_string();
+                    outcome.status = OutcomeStatus::Completed;
+                    return Ok(Answered { answer: Some(value), ..Answered::of(outcome) });
+                }
+                Verdict::Fail(unmatched) => {
+                    return Ok(Answered { unmatched: Some(unmatched), ..Answered::of(outcome) });
+                }
+                Verdict::AskAgain(message) => {
+                    let Some(limits) = remaining_limits(&limits, session, started.elapsed()) else {
+                        outcome.status = OutcomeStatus::RoundLimit;
+                        break;
+                    };
+                    session.handle().set_limits(limits)?;
+                    outcome = session.submit(message).await?.continuing(&outcome);
+                    continue;
+                }
+            }
+        }
+        if !is_question {
             break;
         }
         let Some(User { prompter, sees_text }) = user else { break };
@@ -209,7 +263,25 @@ async fn converse(
         session.handle().set_limits(limits)?;
         outcome = session.submit(answer).await?.continuing(&outcome);
     }
-    Ok(outcome)
+    Ok(Answered::of(outcome))
+}
+
+/// Outcome of a run, and whether its answer matches the schema, if it had to.
+struct Answered {
+    outcome: Outcome,
+    answer: Option<Value>,
+    unmatched: Option<UnmatchedAnswer>,
+}
+
+impl Answered {
+    fn of(outcome: Outcome) -> Self {
+        Self { outcome, answer: None, unmatched: None }
+    }
+}
+
+/// Returns whether the model has ended by itself, with an answer or a question.
+fn has_answer(outcome: &Outcome) -> bool {
+    matches!(outcome.status, OutcomeStatus::Completed | OutcomeStatus::AwaitingInput)
 }
 
 /// Returns the limits less the tool rounds and time already used, or `None` if no rounds are left. The session counts

@@ -95,6 +95,8 @@ pub(crate) struct Footer<'a> {
     /// Whether the session goes on after this process.
     pub(crate) is_kept: bool,
     pub(crate) outcome: &'a Outcome,
+    /// The final response, if it had to match a schema and does.
+    pub(crate) answer: Option<&'a serde_json::Value>,
     /// Exit status of the command.
     pub(crate) exit: Exit,
     pub(crate) failure: Option<&'a Failure>,

@@ -13,7 +13,7 @@ use pintle_env::WriteSwitch;
 use pintle_governance::{
     ExternalHooks, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
 };
-use pintle_llm::ReasoningEffort;
+use pintle_llm::{AnswerSchema, ReasoningEffort};
 use pintle_tools::gate::ReadBeforeWrite;
 
 use crate::approve::Prompter;
@@ -33,6 +33,7 @@ use crate::hardening;
 use crate::instructions;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
+use crate::output_schema;
 use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
@@ -187,6 +188,15 @@ async fn on_surface(
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
     let may_go_without = args.session.goes_on() || surface == Surface::Conversation;
+    let answers = match (&args.output_schema, surface) {
+        (Some(_), Surface::Conversation) => {
+            return Err(Failure::usage(
+                "--output-schema is for `pintle run`: a conversation has no final response",
+            ));
+        }
+        (Some(path), Surface::Transcript) => Some(output_schema::read(path)?),
+        (None, _) => None,
+    };
     let needs_no_prompt = may_go_without && args.prompt.is_absent();
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
@@ -218,6 +228,7 @@ async fn on_surface(
         is_mode_given,
         is_effort_given,
         prompt,
+        answers,
         kept,
         model: &model,
     };
@@ -274,6 +285,8 @@ struct SessionRun<'a> {
     /// The same of the reasoning effort.
     is_effort_given: bool,
     prompt: Option<String>,
+    /// What the final response must match.
+    answers: Option<AnswerSchema>,
     kept: Option<Kept>,
     model: &'a Model,
 }
@@ -316,7 +329,8 @@ impl SessionRun<'_> {
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
     ) -> Result<Ended, Failure> {
-        let Self { surface, args, beginning, is_mode_given, is_effort_given, prompt, kept, model } = self;
+        let Self { surface, args, beginning, is_mode_given, is_effort_given, prompt, answers, kept, model } =
+            self;
         let Beginning { notes, draft, device, .. } = beginning;
         let style = console::style(process_env);
         let environment = env_session.environment();
@@ -443,6 +457,7 @@ impl SessionRun<'_> {
             user,
             approvals: Some(&prompter),
             limits,
+            answers,
         };
         let report = follow(session, task, &mut view, &mut console, interrupts).await?;
         servers.close().await;

@@ -75,15 +75,11 @@ struct MessageTarget {
 }
 
 impl TestBinaries {
-    /// Builds all test binaries, which is a no-op after `cargo test --workspace`.
+    /// Builds all test binaries, which is a no-op after they have run.
     pub(super) fn build(metadata: &Metadata) -> Result<Self, Failure> {
-        let json = process::capture(process::cargo(&metadata.workspace_root).args([
-            "test",
-            "--workspace",
-            "--no-run",
-            "--quiet",
-            "--message-format=json-render-diagnostics",
-        ]))?;
+        let mut build = process::cargo(&metadata.workspace_root);
+        build.args(["test", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
+        let json = process::capture(build.args(process::EVERYTHING))?;
         let mut binaries = Vec::new();
         for line in json.lines() {
             let message: Message =

@@ -28,10 +28,12 @@ const REMEMBERED: &[&str] = &[
     "network",
     "confine",
     "read-before-write",
+    "mcp-config",
+    "no-mcp",
 ];
 
 /// Flags whose value is the path of a file.
-const PATHS: &[&str] = &["script", "profile", "catalog"];
+const PATHS: &[&str] = &["script", "profile", "catalog", "mcp-config"];
 
 /// Returns the flags on the command line that a session remembers.
 pub(super) fn remember(matches: &ArgMatches) -> Flags {

@@ -10,6 +10,8 @@ const GROUPS: &[&[&str]] = &[
     &["sandbox", "no-sandbox"],
     &["no-sandbox", "sandbox"],
     &["no-session", "wait-approval"],
+    &["mcp-config", "no-mcp"],
+    &["no-mcp", "mcp-config"],
 ];
 
 /// Returns the flags whose values of a weaker source do not count, if a stronger one has `stronger`.

@@ -71,6 +71,7 @@ pub(super) fn footer(footer: &Footer<'_>) -> Result<String, Failure> {
         kind: "outcome",
         session_id: footer.session_id.as_str(),
         outcome: &outcome,
+        answer: footer.answer,
         error: footer.failure.map(Failure::to_json),
         exit_code: footer.exit.code(),
         duration_ms: u64::try_from(footer.duration.as_millis()).unwrap_or(u64::MAX),
@@ -104,6 +105,8 @@ struct OutcomeLine<'a> {
     session_id: &'a str,
     #[serde(flatten)]
     outcome: &'a Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Value>,
     exit_code: u8,
@@ -171,6 +174,7 @@ mod tests {
             is_kept: false,
             session_id: &session_id,
             outcome: &outcome,
+            answer: None,
             exit: Exit::Done,
             duration: Duration::from_millis(12),
             cost: Some(0.5),

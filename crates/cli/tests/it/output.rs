@@ -3,7 +3,7 @@
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
-use crate::harness::{Harness, pintle, run};
+use crate::harness::{CommandOutput, Harness, pintle, run};
 
 const ROUND: &str =
     "[[turn]]\ntext = \"Looking.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*\" }\n";
@@ -293,4 +293,70 @@ fn unanswerable_question_is_reported() {
     let output = run(&mut harness.command("run", &["--output", "json", "Go"]));
     assert_eq!(output.code, Some(0));
     assert!(output.stdout.contains("\"status\":\"awaiting_input\""), "{output:?}");
+}
+
+/// Writes a schema for a number of apples, and runs with it.
+fn run_with_schema(turns: &str, flags: &[&str]) -> (CommandOutput, Harness) {
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let schema =
+        r#"{"type": "object", "properties": {"apples": {"type": "integer"}}, "required": ["apples"]}"#;
+    std::fs::write(harness.path("schema.json"), schema).unwrap();
+    let path = harness.path("schema.json").display().to_string();
+    let output = run(harness.command("run", &["Count", "--output-schema", &path]).args(flags));
+    (output, harness)
+}
+
+#[test]
+fn a_final_response_is_repaired_until_it_matches_the_schema() {
+    let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"true\" }\n\
+                 [[turn]]\ntext = \"There are four apples. Do you want more?\"\n\
+                 [[turn]]\ntext = '{\"apples\": \"four\"}'\n\
+                 [[turn]]\ntext = \"```json\\n{\\\"apples\\\": 4}\\n```\"\n";
+    let (output, harness) = run_with_schema(turns, &["--quiet"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(output.stdout, "{\"apples\":4}\n");
+    let requests = harness.server.requests();
+    assert_eq!(requests.len(), 4);
+    let said = |request: usize| requests[request].body["messages"].to_string();
+    assert!(said(0).contains("JSON Schema") && said(0).contains("apples"), "{}", said(0));
+    assert!(said(2).contains("it is not JSON"), "{}", said(2));
+    assert!(said(3).contains("`/apples`"), "{}", said(3));
+
+    let (output, _harness) = run_with_schema("[[turn]]\ntext = '{\"apples\": 5}'\n", &["--output", "json"]);
+    let outcome: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((&outcome["answer"]["apples"], &outcome["exit_code"]), (&5.into(), &0.into()), "{outcome}");
+}
+
+#[test]
+fn a_response_that_never_matches_has_its_own_exit_code() {
+    let turns = "[[turn]]\ntext = \"Four.\"\n".repeat(4);
+    let (output, harness) = run_with_schema(&turns, &["--output", "json"]);
+    assert_eq!(output.code, Some(6), "{output:?}");
+    assert_eq!(harness.server.requests().len(), 4);
+    let outcome: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(outcome["error"]["kind"], "unmatched", "{outcome}");
+    assert!(
+        outcome["error"]["message"].as_str().unwrap().contains("after 3 repairs: it is not JSON"),
+        "{outcome}"
+    );
+    assert!(outcome.get("answer").is_none());
+}
+
+#[test]
+fn a_schema_is_read_before_anything_starts() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"x\"\n");
+    for (text, problem) in [
+        ("{", "expected a JSON Schema"),
+        (r#"{"type": "apple"}"#, "expected a JSON Schema"),
+        (r#"{"$ref": "http://127.0.0.1:9/s.json"}"#, "expected a JSON Schema"),
+    ] {
+        std::fs::write(harness.path("schema.json"), text).unwrap();
+        let path = harness.path("schema.json").display().to_string();
+        let output = run(&mut harness.command("run", &["Count", "--output-schema", &path]));
+        assert_eq!(output.code, Some(2), "{text}: {output:?}");
+        assert!(output.stderr.contains(problem), "{text}: {output:?}");
+    }
+    let output = run(&mut harness.command("run", &["Count", "--output-schema", "no-such-file"]));
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert_eq!(harness.server.requests().len(), 0);
 }

@@ -160,6 +160,7 @@ impl Harness {
             is_kept: false,
             session_id: &SessionId::new("s"),
             outcome: &outcome,
+            answer: None,
             exit: Exit::Done,
             failure: None,
             duration: Duration::from_millis(4_250),

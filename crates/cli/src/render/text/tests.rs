@@ -27,6 +27,7 @@ fn footer<'a>(session_id: &'a SessionId, outcome: &'a Outcome) -> Footer<'a> {
         is_kept: false,
         session_id,
         outcome,
+        answer: None,
         exit: Exit::Done,
         failure: None,
         duration,

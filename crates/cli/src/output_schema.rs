@@ -1,0 +1,23 @@
+//! `--output-schema`: the schema that the final answer of a run must match.
+
+use std::path::Path;
+
+use pintle_llm::AnswerSchema;
+
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env;
+
+/// Times that a model may repair its answer.
+const REPAIRS: u32 = 3;
+
+/// Reads the schema for the answers of a run.
+///
+/// # Errors
+///
+/// A usage failure for a file that is no JSON Schema, or that refers to another document.
+pub(crate) fn read(path: &Path) -> Result<AnswerSchema, Failure> {
+    let wrong = format!("--output-schema {}: expected a JSON Schema", path.display());
+    let text = process_env::read_text("schema", path)?;
+    let schema = serde_json::from_str(&text).or_usage(&wrong)?;
+    AnswerSchema::new(schema, REPAIRS).or_usage(&wrong)
+}
