@@ -36,6 +36,7 @@ mod mock;
 mod model;
 mod models;
 mod no_key;
+mod opening;
 mod output_schema;
 mod patch;
 mod piped_input;

@@ -1,53 +1,34 @@
 //! `pintle run`: runs a task in a directory, with tools.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use pintle_agent::protocol::{Change, InputKind};
-use pintle_agent::{
-    BudgetSource, CompactionPolicy, OutcomeStatus, ProviderProfile, Record, Session, SessionConfig,
-    SessionId, SubagentLimits, TurnLimits,
-};
+use pintle_agent::OutcomeStatus;
 use pintle_env::WriteSwitch;
-use pintle_governance::{
-    ExternalHooks, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
-};
-use pintle_llm::{AnswerSchema, ReasoningEffort};
-use pintle_tools::gate::ReadBeforeWrite;
+use pintle_governance::Mode;
+use pintle_llm::AnswerSchema;
 
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
-use crate::budget;
 use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
-use crate::environment::{EnvSession, EnvTarget, SANDBOX_HINT, SandboxState, SandboxUse};
+use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
 use crate::exit::Exit;
 use crate::explain;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
 use crate::first_start;
 use crate::follow::{Task, User, follow};
-use crate::gates::{self, Gates};
-use crate::hardening;
-use crate::instructions;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
+use crate::opening::{Opened, Opening};
 use crate::output_schema;
-use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, View};
-use crate::servers;
 use crate::sessions::conversed::Conversed;
 use crate::sessions::worktree::Worktree;
-use crate::sessions::{self, Kept, Origin, Place, Selected, Sessions};
+use crate::sessions::{self, Kept, Place, Selected, Sessions};
 use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, Surroundings};
-use crate::timeout;
-use crate::toolset;
-
-/// How long a call waits for a decision.
-const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Runs the task.
 ///
@@ -339,70 +320,18 @@ impl SessionRun<'_> {
             Surface::Transcript => Prompter::from_process(style, process_env.principal(), args.wait_approval),
             Surface::Conversation => Prompter::in_conversation(process_env.principal()),
         };
-        let budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
-        let config = config(args)
-            .with_budget(budget::of_session(&budget))
-            .with_redactions(hardening::secrets(process_env, model.route.secret()));
-        let limits = config.limits.clone();
-        let is_kept = kept.is_some();
-        let is_resumed = kept.as_ref().is_some_and(|kept| matches!(kept.origin, Origin::Resumed(_)));
-        let kept = match kept {
-            Some(kept) => Some(kept.in_place(environment.as_ref()).await?),
-            None => None,
-        };
         let name = args.environment.env.to_string();
-        let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
-        let LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted } = loaded;
-        if let Some(untrusted) = untrusted {
-            untrusted.notice();
-        }
-        let mut effort = args.model.reasoning_effort.clone();
-        if let Some(Kept { origin: Origin::Resumed(record), .. }) = &kept {
-            policy::restore(&policy, record, is_mode_given)?;
-            // A flag that the session remembers is older than what was set since.
-            if !is_effort_given {
-                effort = recorded_effort(record);
-            }
-        }
-        if let Some(mode) = mode_in(env_session.sandbox(), policy.mode(), prompter.is_attended())? {
-            policy.set_mode(mode).await.or_failed("cannot set the mode")?;
-        }
-        policy.drive(env_session.writes().clone());
-        policy.set_after_plan(mode_after_plan(args.policy.after_plan, env_session.sandbox()));
-        prompter.set_policy(policy.clone());
-        if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) {
-            prompter.refuse_auto();
-        }
-        let hooks = hooks(user_hooks, project_hooks, env_session, &policy, process_env)?;
-        let budget = budget::source(budget, &prompter, process_env)?;
-        let recorded = kept.as_ref().and_then(|kept| kept.grant.as_ref());
-        let grant = policy::grant::load(args.grant.as_deref(), recorded)?;
-        let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
-        let governed = Governed { policy: &policy, hooks, budget, grant };
-        let profile = profile(surface, args, model, &prompter, &governed)?;
-        let mut profile = instructions::with_skills(profile, &args.environment.env, process_env);
-        let servers = servers::offer(&mut profile, &server_files, args, env_session, &prompter, process_env)?;
-        let offered = profile.as_in_session(SubagentLimits::default()).tools();
-        let mut session = session(
+        let opening = Opening {
             args,
-            config,
-            model,
-            profile,
-            env_session,
-            governed,
-            prompter.clone(),
+            is_mode_given,
+            is_effort_given,
+            can_turn_to_plan: surface == Surface::Conversation,
             kept,
-            process_env,
-        )?;
-        policy.attach(session.handle());
-        let mut beginning = policy.on_record();
-        beginning.grant = held_to;
-        beginning.sandbox = Some(env_session.sandbox().on_record().to_owned());
-        session.handle().record_policy(beginning).await.or_failed("cannot start the session")?;
-        if is_resumed && is_effort_given {
-            let set = session.handle().set_reasoning_effort(effort.clone().map(ReasoningEffort::from));
-            set.or_failed("cannot set the reasoning effort of the session")?;
-        }
+            model,
+        };
+        let opened = opening.open(env_session, &prompter, process_env).await?;
+        let Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed } = opened;
+        let mut session = session;
         let unfinished = session.resumed();
         if surface == Surface::Conversation {
             let conversed = is_kept
@@ -472,208 +401,6 @@ impl SessionRun<'_> {
         }
         failure.map_or(Ok(Ended::Task(Exit::Done)), |failure| Err(failure.already_in_output()))
     }
-}
-
-/// Returns the reasoning effort at the end of a record.
-fn recorded_effort(record: &Record) -> Option<String> {
-    let changed = record.entries.iter().rev().find_map(|entry| {
-        let InputKind::Configure { change: Change::ReasoningEffort(effort) } = &entry.input.kind else {
-            return None;
-        };
-        Some(effort.clone())
-    });
-    changed
-        .unwrap_or_else(|| record.header.start.reasoning_effort.clone())
-        .map(|effort| effort.as_str().to_owned())
-}
-
-/// Returns the policy for `--compact-at`.
-fn compaction(percent: u8) -> CompactionPolicy {
-    match percent {
-        0 => CompactionPolicy::default(),
-        percent => CompactionPolicy::default().with_at_percent(percent),
-    }
-}
-
-fn config(args: &RunArgs) -> SessionConfig {
-    let effort = args.model.reasoning_effort.clone().map(ReasoningEffort::from);
-    let mut config = SessionConfig::default()
-        .with_max_turns(args.max_turns)
-        .with_max_tool_rounds(args.max_tool_rounds)
-        .with_compaction(compaction(args.compact_at))
-        .with_model_timeout(timeout::limits(args.model.timeout))
-        .with_reasoning_effort(effort);
-    config.limits.approval_timeout = Some(APPROVAL_TIMEOUT);
-    config
-}
-
-/// Returns the profile of a session with its tools. A conversation can turn to a plan at any time, so it has the tool for
-/// plans from the beginning.
-fn profile(
-    surface: Surface,
-    args: &RunArgs,
-    model: &Model,
-    prompter: &Prompter,
-    governed: &Governed<'_>,
-) -> Result<ProviderProfile, Failure> {
-    let profile = toolset::for_run(model, args, prompter.is_attended(), governed.grant.is_some())?;
-    let policy = governed.policy;
-    let is_accepted_here = prompter.is_attended() || args.wait_approval;
-    if !(surface == Surface::Conversation || policy.mode() == Mode::Plan && is_accepted_here) {
-        return Ok(profile);
-    }
-    let tool = PresentPlan::new(policy.clone(), policy.after_plan());
-    profile.with_tool(tool).or_failed("cannot offer the tool for plans")
-}
-
-#[expect(clippy::too_many_arguments, reason = "a session is made of these")]
-fn session(
-    args: &RunArgs,
-    mut config: SessionConfig,
-    model: &Model,
-    profile: ProviderProfile,
-    env_session: &EnvSession,
-    governed: Governed<'_>,
-    prompter: Prompter,
-    kept: Option<Kept>,
-    process_env: &ProcessEnv,
-) -> Result<Session, Failure> {
-    let Governed { policy, hooks, budget, grant } = governed;
-    if let Some(grant) = &grant {
-        grant.limit(&mut config);
-    }
-    let limits = config.limits.clone();
-    let of_mode = (policy.mode() == Mode::Plan).then(|| match prompter.is_attended() || args.wait_approval {
-        true => PresentPlan::INSTRUCTIONS,
-        false => PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON,
-    });
-    config.user_instructions = instructions::of_user(&profile.provider, of_mode, process_env);
-    let environment = env_session.environment();
-    let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
-    let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
-        .config(config)
-        .id(id.clone())
-        .principal(prompter.user());
-    if let Some(grant) = grant {
-        let name = args.environment.env.to_string();
-        builder = builder.gate(gates::of_grant(grant, id, &name, &environment)?);
-    }
-    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
-    let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
-    let mut builder = builder
-        .gate(gates.protected)
-        .gate(gates.hidden)
-        .gate(gates.policy)
-        .gate(gates::watch(&args.environment.env, env_session))
-        .approver(prompter);
-    if let Some(hooks) = hooks {
-        builder = builder.hooks(hooks);
-    }
-    if let Some(source) = budget {
-        builder = builder.budget_source(source);
-    }
-    if args.confinement.read_before_write {
-        builder = builder.gate(ReadBeforeWrite::new(environment));
-    }
-    let goes_on = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, Origin::New));
-    if let Some(Kept { checkpoints, journal, origin, .. }) = kept {
-        builder = match origin {
-            Origin::New => builder,
-            Origin::Resumed(record) => builder.resume(*record),
-            Origin::Forked(start) => builder.start(*start),
-        };
-        builder = builder.journal(journal).checkpoints(checkpoints);
-    }
-    let session = builder.build().or_failed("cannot start the session")?;
-    // A session keeps its limits, unless others are given.
-    if goes_on && limits != default_limits() {
-        session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
-    }
-    Ok(session)
-}
-
-/// What judges the calls of a session.
-struct Governed<'a> {
-    policy: &'a Policy,
-    hooks: Option<ExternalHooks>,
-    budget: Option<Arc<dyn BudgetSource>>,
-    grant: Option<Grant>,
-}
-
-/// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run
-/// them; those of the project run where its commands do.
-///
-/// # Errors
-///
-/// A failure if nothing can run on this machine.
-fn hooks(
-    of_user: HookCommands,
-    of_projects: Vec<(HookCommands, TrustedPrograms)>,
-    env_session: &EnvSession,
-    policy: &Policy,
-    process_env: &ProcessEnv,
-) -> Result<Option<ExternalHooks>, Failure> {
-    if of_user.is_empty() && of_projects.is_empty() {
-        return Ok(None);
-    }
-    let environment = env_session.environment();
-    let directory = environment.working_directory();
-    let here = if process_env.is_directory(directory) { directory } else { Path::new("/") };
-    let host = Arc::new(process_env.local_environment(here)?);
-    let hooks = ExternalHooks::new(of_user, host);
-    let hooks = of_projects.into_iter().fold(hooks, |hooks, (commands, programs)| {
-        hooks.and_trusted(commands, Arc::clone(&environment), programs)
-    });
-    let hooks = hooks.with_policy(policy.clone()).with_observer(|run| {
-        let HookRun { hook, failure, message, .. } = run;
-        match (failure, message) {
-            (Some(failure), _) => {
-                console::notice(&format!("the hook {hook} did not answer: {}", failure.describe()))
-            }
-            (None, Some(message)) => console::notice(&format!("the hook {hook}: {message}")),
-            (None, None) => {}
-        }
-    });
-    Ok(Some(hooks))
-}
-
-/// Returns the mode to use instead of the one that was asked for, where no sandbox holds commands.
-///
-/// # Errors
-///
-/// A usage failure if nobody could be asked about commands instead.
-fn mode_in(sandbox: &SandboxState, mode: Mode, is_attended: bool) -> Result<Option<Mode>, Failure> {
-    let SandboxState::Unavailable { reasons } = sandbox else { return Ok(None) };
-    match mode {
-        Mode::Plan | Mode::Ask | Mode::Edit => {
-            console::notice(&format!("commands run without a sandbox: {reasons}"));
-            Ok(None)
-        }
-        Mode::Auto if is_attended => {
-            console::notice(&format!(
-                "commands run without a sandbox, so you are asked about calls: {reasons}"
-            ));
-            Ok(Some(Mode::Ask))
-        }
-        Mode::Auto => {
-            Err(Failure::usage(format!("mode auto needs a sandbox: {reasons}")).with_hint(SANDBOX_HINT))
-        }
-    }
-}
-
-/// Returns the mode that follows an accepted plan: the one that was asked for, unless it needs a sandbox that is missing.
-fn mode_after_plan(asked_for: Option<Mode>, sandbox: &SandboxState) -> Mode {
-    match (asked_for.unwrap_or(Mode::Edit), sandbox) {
-        (Mode::Auto, SandboxState::Unavailable { .. }) => Mode::Ask,
-        (mode, _) => mode,
-    }
-}
-
-/// Returns the limits of a run without flags about them.
-fn default_limits() -> TurnLimits {
-    let mut limits = SessionConfig::default().with_compaction(CompactionPolicy::automatic()).limits;
-    limits.approval_timeout = Some(APPROVAL_TIMEOUT);
-    limits
 }
 
 fn detail(args: &RunArgs) -> Detail {

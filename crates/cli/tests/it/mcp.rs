@@ -190,7 +190,7 @@ fn servers_of_a_project_need_trust() {
     };
     let names_of = |harness: &Harness| {
         let requests = harness.server.requests();
-        tools_of(&requests[0].body).iter().any(|name| *name == "search_tools")
+        tools_of(&requests[0].body).contains(&"search_tools")
     };
     let (output, harness) = home.run(IDLE, declares, &[]);
     assert!(!names_of(&harness));
@@ -355,8 +355,8 @@ impl Client {
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut client = Self { child, output, number: 0 };
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-        let answer = client.request("initialize", params);
-        assert_eq!(answer["result"]["serverInfo"]["name"], "pintle", "{answer}");
+        let answer = client.request("initialize", &params);
+        assert_eq!(answer.pointer("/result/serverInfo/name"), Some(&json!("pintle")), "{answer}");
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         client
     }
@@ -366,7 +366,7 @@ impl Client {
         writeln!(stdin, "{message}").unwrap();
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    fn request(&mut self, method: &str, params: &Value) -> Value {
         self.number += 1;
         let number = self.number;
         self.send(&json!({"jsonrpc": "2.0", "id": number, "method": method, "params": params}));
@@ -374,17 +374,16 @@ impl Client {
             let mut line = String::new();
             assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the server has ended");
             let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == json!(number) {
+            if message.get("id") == Some(&json!(number)) {
                 return message;
             }
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
-        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
-        let result = &answer["result"];
-        let text = result["content"].to_string();
-        (result["isError"] == json!(true), text)
+    fn call(&mut self, tool: &str, arguments: &Value) -> (bool, String) {
+        let answer = self.request("tools/call", &json!({"name": tool, "arguments": arguments}));
+        let text = answer.pointer("/result/content").map(Value::to_string).unwrap_or_default();
+        (answer.pointer("/result/isError") == Some(&json!(true)), text)
     }
 
     fn end(mut self) {
@@ -400,7 +399,7 @@ fn a_client_is_served_our_tools_in_the_sandbox() {
     std::fs::write(harness.path("a.txt"), "one\ntwo\n").unwrap();
     let outside = home.0.path().join("outside");
     let mut client = Client::start(&home, &harness, &[]);
-    let answer = client.request("tools/list", json!({}));
+    let answer = client.request("tools/list", &json!({}));
     let names: Vec<&str> = answer["result"]["tools"]
         .as_array()
         .unwrap()
@@ -410,17 +409,17 @@ fn a_client_is_served_our_tools_in_the_sandbox() {
     for name in ["read_file", "apply_patch", "shell", "grep", "glob"] {
         assert!(names.contains(&name), "{name}: {names:?}");
     }
-    let (failed, text) = client.call("grep", json!({"pattern": "tw.", "path": "."}));
+    let (failed, text) = client.call("grep", &json!({"pattern": "tw.", "path": "."}));
     assert!(!failed && text.contains("a.txt"), "{text}");
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-two\n+three\n*** End Patch\n";
-    let (failed, text) = client.call("apply_patch", json!({"patch": patch}));
+    let (failed, text) = client.call("apply_patch", &json!({"patch": patch}));
     assert!(!failed, "{text}");
     assert_eq!(harness.read("a.txt"), "one\nthree\n");
     let line = format!("cat a.txt; echo x >{}", outside.display());
-    let (_, text) = client.call("shell", json!({"command": line}));
+    let (_, text) = client.call("shell", &json!({"command": line}));
     assert!(text.contains("three"), "{text}");
     assert!(!outside.exists());
-    let unknown = client.request("tools/call", json!({"name": "fly", "arguments": {}}));
+    let unknown = client.request("tools/call", &json!({"name": "fly", "arguments": {}}));
     assert!(unknown["error"]["message"].as_str().unwrap().contains("fly"), "{unknown}");
     client.end();
 }
@@ -437,9 +436,9 @@ fn a_served_client_is_held_to_mode_rules_and_grant() {
         (&["--deny", "@write(made)"], "the rule"),
     ] {
         let mut client = Client::start(&home, &harness, flags);
-        let (failed, text) = client.call("write_file", write.clone());
+        let (failed, text) = client.call("write_file", &write);
         assert!(failed && text.contains(reason), "{flags:?}: {text}");
-        let (failed, text) = client.call("read_file", json!({"file_path": "a.txt"}));
+        let (failed, text) = client.call("read_file", &json!({"file_path": "a.txt"}));
         assert!(!failed && text.contains("one"), "{flags:?}: {text}");
         client.end();
         assert!(!harness.path("made").exists(), "{flags:?}");
@@ -451,7 +450,7 @@ fn a_served_client_is_held_to_mode_rules_and_grant() {
     });
     std::fs::write(&grant, form.to_string()).unwrap();
     let mut client = Client::start(&home, &harness, &["--grant", grant.to_str().unwrap()]);
-    let (failed, text) = client.call("write_file", write);
+    let (failed, text) = client.call("write_file", &write);
     assert!(failed && text.contains("grant g"), "{text}");
     client.end();
     form["budget"] = json!({"tool_calls": 5});

@@ -1,0 +1,359 @@
+//! Opens the session of a run: with its model, tools, policy, hooks, budget and record.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_agent::protocol::{Change, InputKind};
+use pintle_agent::{
+    BudgetSource, CompactionPolicy, ProviderProfile, Record, Session, SessionConfig, SessionId,
+    SubagentLimits, TurnLimits,
+};
+use pintle_governance::{
+    ExternalHooks, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
+};
+use pintle_llm::{ReasoningEffort, ToolList};
+use pintle_tools::gate::ReadBeforeWrite;
+
+use crate::approve::Prompter;
+use crate::args::RunArgs;
+use crate::budget;
+use crate::console;
+use crate::environment::{EnvSession, SANDBOX_HINT, SandboxState};
+use crate::failure::{Failure, OrFailure as _};
+use crate::gates::{self, Gates};
+use crate::hardening;
+use crate::instructions;
+use crate::model::Model;
+use crate::policy::{self, LoadedPolicy, ServerFile};
+use crate::process_env::ProcessEnv;
+use crate::servers::{self, SessionServers};
+use crate::sessions::{Kept, Origin};
+use crate::timeout;
+use crate::toolset;
+
+/// How long a call waits for a decision.
+const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Session that is to be opened.
+#[derive(Debug)]
+pub(crate) struct Opening<'a> {
+    pub(crate) args: &'a RunArgs,
+    /// Whether somebody sets the mode now. A session remembers the one that it was left in.
+    pub(crate) is_mode_given: bool,
+    /// The same of the reasoning effort.
+    pub(crate) is_effort_given: bool,
+    /// Whether the session can turn to a plan at any time, so that it has the tool for plans from the beginning.
+    pub(crate) can_turn_to_plan: bool,
+    /// Session of the store; `None` if it is not kept.
+    pub(crate) kept: Option<Kept>,
+    pub(crate) model: &'a Model,
+}
+
+/// Open session, with what a surface needs beside it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) session: Session,
+    pub(crate) policy: Policy,
+    pub(crate) servers: SessionServers,
+    pub(crate) effort: Option<String>,
+    /// Tools that the model is offered.
+    pub(crate) offered: ToolList,
+    pub(crate) limits: TurnLimits,
+    pub(crate) is_kept: bool,
+    /// Whether it began in an earlier process.
+    pub(crate) is_resumed: bool,
+}
+
+/// What a session may do, and what judges that.
+struct Ruled {
+    policy: Policy,
+    hooks: Option<ExternalHooks>,
+    grant: Option<Grant>,
+    effort: Option<String>,
+    server_files: Vec<ServerFile>,
+}
+
+impl Opening<'_> {
+    /// Opens the session in an environment. `prompter` decides about its calls.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for wrong rules, hooks, budgets, grants or files of servers, otherwise a failure with the cause.
+    pub(crate) async fn open(
+        mut self,
+        env_session: &EnvSession,
+        prompter: &Prompter,
+        process_env: &ProcessEnv,
+    ) -> Result<Opened, Failure> {
+        let (args, model) = (self.args, self.model);
+        let environment = env_session.environment();
+        let budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
+        let config = config(args)
+            .with_budget(budget::of_session(&budget))
+            .with_redactions(hardening::secrets(process_env, model.route.secret()));
+        let limits = config.limits.clone();
+        let is_kept = self.kept.is_some();
+        if let Some(kept) = self.kept.take() {
+            self.kept = Some(kept.in_place(environment.as_ref()).await?);
+        }
+        let is_resumed = matches!(&self.kept, Some(Kept { origin: Origin::Resumed(_), .. }));
+        let Ruled { policy, hooks, grant, effort, server_files } =
+            self.rule(env_session, prompter, process_env).await?;
+        let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
+        let profile = self.profile(prompter, &policy, grant.is_some())?;
+        let mut profile = instructions::with_skills(profile, &args.environment.env, process_env);
+        let servers = servers::offer(&mut profile, &server_files, args, env_session, prompter, process_env)?;
+        let offered = profile.as_in_session(SubagentLimits::default()).tools();
+        let budget = budget::source(budget, prompter, process_env)?;
+        let governed = Governed { policy: &policy, hooks, budget, grant };
+        let is_effort_given = self.is_effort_given;
+        let session = self.build(config, profile, env_session, governed, prompter.clone(), process_env)?;
+        policy.attach(session.handle());
+        let mut beginning = policy.on_record();
+        beginning.grant = held_to;
+        beginning.sandbox = Some(env_session.sandbox().on_record().to_owned());
+        session.handle().record_policy(beginning).await.or_failed("cannot start the session")?;
+        if is_resumed && is_effort_given {
+            let set = session.handle().set_reasoning_effort(effort.clone().map(ReasoningEffort::from));
+            set.or_failed("cannot set the reasoning effort of the session")?;
+        }
+        Ok(Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed })
+    }
+
+    /// Loads what the session may do, as it was left if it began earlier.
+    async fn rule(
+        &self,
+        env_session: &EnvSession,
+        prompter: &Prompter,
+        process_env: &ProcessEnv,
+    ) -> Result<Ruled, Failure> {
+        let args = self.args;
+        let environment = env_session.environment();
+        let name = args.environment.env.to_string();
+        let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
+        let LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted } = loaded;
+        if let Some(untrusted) = untrusted {
+            untrusted.notice();
+        }
+        let mut effort = args.model.reasoning_effort.clone();
+        if let Some(Kept { origin: Origin::Resumed(record), .. }) = &self.kept {
+            policy::restore(&policy, record, self.is_mode_given)?;
+            // A flag that the session remembers is older than what was set since.
+            if !self.is_effort_given {
+                effort = recorded_effort(record);
+            }
+        }
+        if let Some(mode) = mode_in(env_session.sandbox(), policy.mode(), prompter.is_attended())? {
+            policy.set_mode(mode).await.or_failed("cannot set the mode")?;
+        }
+        policy.drive(env_session.writes().clone());
+        policy.set_after_plan(mode_after_plan(args.policy.after_plan, env_session.sandbox()));
+        prompter.set_policy(policy.clone());
+        if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) {
+            prompter.refuse_auto();
+        }
+        let hooks = hooks(user_hooks, project_hooks, env_session, &policy, process_env)?;
+        let recorded = self.kept.as_ref().and_then(|kept| kept.grant.as_ref());
+        let grant = policy::grant::load(args.grant.as_deref(), recorded)?;
+        Ok(Ruled { policy, hooks, grant, effort, server_files })
+    }
+
+    /// Returns the profile of the session with its tools.
+    fn profile(
+        &self,
+        prompter: &Prompter,
+        policy: &Policy,
+        is_granted: bool,
+    ) -> Result<ProviderProfile, Failure> {
+        let profile = toolset::for_run(self.model, self.args, prompter.is_attended(), is_granted)?;
+        let is_accepted_here = prompter.is_attended() || self.args.wait_approval;
+        if !(self.can_turn_to_plan || policy.mode() == Mode::Plan && is_accepted_here) {
+            return Ok(profile);
+        }
+        let tool = PresentPlan::new(policy.clone(), policy.after_plan());
+        profile.with_tool(tool).or_failed("cannot offer the tool for plans")
+    }
+
+    fn build(
+        self,
+        mut config: SessionConfig,
+        profile: ProviderProfile,
+        env_session: &EnvSession,
+        governed: Governed<'_>,
+        prompter: Prompter,
+        process_env: &ProcessEnv,
+    ) -> Result<Session, Failure> {
+        let Self { args, model, kept, .. } = self;
+        let Governed { policy, hooks, budget, grant } = governed;
+        if let Some(grant) = &grant {
+            grant.limit(&mut config);
+        }
+        let limits = config.limits.clone();
+        let of_mode =
+            (policy.mode() == Mode::Plan).then(|| match prompter.is_attended() || args.wait_approval {
+                true => PresentPlan::INSTRUCTIONS,
+                false => PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON,
+            });
+        config.user_instructions = instructions::of_user(&profile.provider, of_mode, process_env);
+        let environment = env_session.environment();
+        let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
+        let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
+            .config(config)
+            .id(id.clone())
+            .principal(prompter.user());
+        if let Some(grant) = grant {
+            let name = args.environment.env.to_string();
+            builder = builder.gate(gates::of_grant(grant, id, &name, &environment)?);
+        }
+        let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
+        let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
+        let mut builder = builder
+            .gate(gates.protected)
+            .gate(gates.hidden)
+            .gate(gates.policy)
+            .gate(gates::watch(&args.environment.env, env_session))
+            .approver(prompter);
+        if let Some(hooks) = hooks {
+            builder = builder.hooks(hooks);
+        }
+        if let Some(source) = budget {
+            builder = builder.budget_source(source);
+        }
+        if args.confinement.read_before_write {
+            builder = builder.gate(ReadBeforeWrite::new(environment));
+        }
+        let goes_on = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, Origin::New));
+        if let Some(Kept { checkpoints, journal, origin, .. }) = kept {
+            builder = match origin {
+                Origin::New => builder,
+                Origin::Resumed(record) => builder.resume(*record),
+                Origin::Forked(start) => builder.start(*start),
+            };
+            builder = builder.journal(journal).checkpoints(checkpoints);
+        }
+        let session = builder.build().or_failed("cannot start the session")?;
+        // A session keeps its limits, unless others are given.
+        if goes_on && limits != default_limits() {
+            session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
+        }
+        Ok(session)
+    }
+}
+
+/// Returns the reasoning effort at the end of a record.
+fn recorded_effort(record: &Record) -> Option<String> {
+    let changed = record.entries.iter().rev().find_map(|entry| {
+        let InputKind::Configure { change: Change::ReasoningEffort(effort) } = &entry.input.kind else {
+            return None;
+        };
+        Some(effort.clone())
+    });
+    changed
+        .unwrap_or_else(|| record.header.start.reasoning_effort.clone())
+        .map(|effort| effort.as_str().to_owned())
+}
+
+/// Returns the policy for `--compact-at`.
+fn compaction(percent: u8) -> CompactionPolicy {
+    match percent {
+        0 => CompactionPolicy::default(),
+        percent => CompactionPolicy::default().with_at_percent(percent),
+    }
+}
+
+fn config(args: &RunArgs) -> SessionConfig {
+    let effort = args.model.reasoning_effort.clone().map(ReasoningEffort::from);
+    let mut config = SessionConfig::default()
+        .with_max_turns(args.max_turns)
+        .with_max_tool_rounds(args.max_tool_rounds)
+        .with_compaction(compaction(args.compact_at))
+        .with_model_timeout(timeout::limits(args.model.timeout))
+        .with_reasoning_effort(effort);
+    config.limits.approval_timeout = Some(APPROVAL_TIMEOUT);
+    config
+}
+
+/// What judges the calls of a session.
+struct Governed<'a> {
+    policy: &'a Policy,
+    hooks: Option<ExternalHooks>,
+    budget: Option<Arc<dyn BudgetSource>>,
+    grant: Option<Grant>,
+}
+
+/// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run
+/// them; those of the project run where its commands do.
+///
+/// # Errors
+///
+/// A failure if nothing can run on this machine.
+fn hooks(
+    of_user: HookCommands,
+    of_projects: Vec<(HookCommands, TrustedPrograms)>,
+    env_session: &EnvSession,
+    policy: &Policy,
+    process_env: &ProcessEnv,
+) -> Result<Option<ExternalHooks>, Failure> {
+    if of_user.is_empty() && of_projects.is_empty() {
+        return Ok(None);
+    }
+    let environment = env_session.environment();
+    let directory = environment.working_directory();
+    let here = if process_env.is_directory(directory) { directory } else { Path::new("/") };
+    let host = Arc::new(process_env.local_environment(here)?);
+    let hooks = ExternalHooks::new(of_user, host);
+    let hooks = of_projects.into_iter().fold(hooks, |hooks, (commands, programs)| {
+        hooks.and_trusted(commands, Arc::clone(&environment), programs)
+    });
+    let hooks = hooks.with_policy(policy.clone()).with_observer(|run| {
+        let HookRun { hook, failure, message, .. } = run;
+        match (failure, message) {
+            (Some(failure), _) => {
+                console::notice(&format!("the hook {hook} did not answer: {}", failure.describe()))
+            }
+            (None, Some(message)) => console::notice(&format!("the hook {hook}: {message}")),
+            (None, None) => {}
+        }
+    });
+    Ok(Some(hooks))
+}
+
+/// Returns the mode to use instead of the one that was asked for, where no sandbox holds commands.
+///
+/// # Errors
+///
+/// A usage failure if nobody could be asked about commands instead.
+fn mode_in(sandbox: &SandboxState, mode: Mode, is_attended: bool) -> Result<Option<Mode>, Failure> {
+    let SandboxState::Unavailable { reasons } = sandbox else { return Ok(None) };
+    match mode {
+        Mode::Plan | Mode::Ask | Mode::Edit => {
+            console::notice(&format!("commands run without a sandbox: {reasons}"));
+            Ok(None)
+        }
+        Mode::Auto if is_attended => {
+            console::notice(&format!(
+                "commands run without a sandbox, so you are asked about calls: {reasons}"
+            ));
+            Ok(Some(Mode::Ask))
+        }
+        Mode::Auto => {
+            Err(Failure::usage(format!("mode auto needs a sandbox: {reasons}")).with_hint(SANDBOX_HINT))
+        }
+    }
+}
+
+/// Returns the mode that follows an accepted plan: the one that was asked for, unless it needs a sandbox that is missing.
+fn mode_after_plan(asked_for: Option<Mode>, sandbox: &SandboxState) -> Mode {
+    match (asked_for.unwrap_or(Mode::Edit), sandbox) {
+        (Mode::Auto, SandboxState::Unavailable { .. }) => Mode::Ask,
+        (mode, _) => mode,
+    }
+}
+
+/// Returns the limits of a run without flags about them.
+fn default_limits() -> TurnLimits {
+    let mut limits = SessionConfig::default().with_compaction(CompactionPolicy::automatic()).limits;
+    limits.approval_timeout = Some(APPROVAL_TIMEOUT);
+    limits
+}
