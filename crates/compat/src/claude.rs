@@ -33,19 +33,42 @@
 //! Arguments stay as they are: those of the native toolset are Claude's own, and an application that wants them for other
 //! models as well chooses that toolset. `Edit` in a rule concerns `Write` and `NotebookEdit` too, as in Claude Code.
 
+mod control;
+mod fields;
 mod formatter;
+mod hooks;
 mod ids;
+mod incoming;
 mod info;
+mod lines;
 mod message;
+mod mode;
+mod options;
 mod partial;
+mod permission;
+mod request;
 mod result;
+mod settings;
 mod tool_names;
+mod tool_rule;
 mod usage;
+mod user_line;
 
+pub use control::{Control, ControlError, ControlLimits, Event, Sent, Step};
 pub use formatter::{Formatter, FormatterSettings};
+pub use hooks::{HookAnswer, HookBase, HookEvent, HookMatcher, HookRegistration};
+pub use incoming::Incoming;
 pub use info::{InitInfo, McpServerStatus};
+pub use lines::{LineError, LineSplitter, MAX_LINE};
+pub use mode::PermissionMode;
+pub use options::{SettingSource, StreamOptions, Thinking};
+pub use permission::{PermissionAnswer, PermissionRequest, PermissionUpdate, RuleBehavior};
+pub use request::{ContextUsage, HostRequest, Initialize, InitializeAnswer, RewindAnswer};
 pub use result::RunEnd;
+pub use settings::Settings;
 pub use tool_names::{claude_tool_name, own_tool_names};
+pub use tool_rule::{InvalidToolRule, ToolRule};
+pub use user_line::UserLine;
 
 #[cfg(test)]
 mod tests;
