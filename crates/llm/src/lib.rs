@@ -50,7 +50,8 @@ pub use middleware::{
     UnknownPrice, observe,
 };
 pub use object::{
-    ObjectStream, PartialJson, generate_object, generate_object_as, stream_object, stream_object_as,
+    AnswerSchema, ObjectStream, PartialJson, UnmatchedAnswer, Verdict, generate_object, generate_object_as,
+    stream_object, stream_object_as,
 };
 pub use readable_duration::ReadableDuration;
 pub use request::{

@@ -1,5 +1,6 @@
 //! Structured output: responses that are JSON and match a schema (client specification, sections 4.5 and 4.6).
 
+mod answer;
 mod partial;
 mod schema;
 mod stream;
@@ -7,6 +8,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use answer::{AnswerSchema, UnmatchedAnswer, Verdict};
 pub use partial::PartialJson;
 pub use stream::ObjectStream;
 
