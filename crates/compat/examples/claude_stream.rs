@@ -35,8 +35,7 @@ use host::{Host, MODEL};
 /// How often a model may repair an answer that does not match the schema.
 const REPAIRS: u32 = 2;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let parsed = match StreamOptions::parse(&arguments) {
         Ok(parsed) => parsed,
@@ -48,7 +47,13 @@ async fn main() -> ExitCode {
     for warning in &parsed.warnings {
         eprintln!("warning: {warning}");
     }
-    match converse(&parsed.options).await {
+    let ended = tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| {
+        let ended = runtime.block_on(converse(&parsed.options));
+        // A read of standard input cannot be cancelled, and must not keep the process.
+        runtime.shutdown_background();
+        ended
+    });
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -136,6 +141,7 @@ impl<'a> Conversation<'a> {
                 None => match self.events.recv().await {
                     None => break,
                     Some(Event::User(message)) => *message,
+                    Some(Event::HandshakeRefused { reason }) => return Err(reason.into()),
                     Some(event) => {
                         self.handle(
                             event,

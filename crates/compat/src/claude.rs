@@ -57,7 +57,7 @@ mod user_line;
 pub use control::{Control, ControlError, ControlLimits, Event, Sent, Step};
 pub use formatter::{Formatter, FormatterSettings};
 pub use hooks::{HookAnswer, HookBase, HookEvent, HookMatcher, HookRegistration};
-pub use incoming::Incoming;
+pub use incoming::{Incoming, RefusedRequest};
 pub use info::{InitInfo, McpServerStatus};
 pub use lines::{LineError, LineSplitter, MAX_LINE};
 pub use mode::PermissionMode;

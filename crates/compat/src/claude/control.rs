@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::hooks::HookAnswer;
-use super::incoming::Incoming;
+use super::incoming::{Incoming, RefusedRequest};
 use super::permission::{PermissionAnswer, PermissionRequest};
 use super::request::HostRequest;
 use super::user_line::UserLine;
@@ -77,6 +77,12 @@ pub struct Step {
 pub enum Event {
     /// A message of the user.
     User(Box<UserLine>),
+    /// The handshake asks for something that could restrict the session and is not supported. The host has the error, and
+    /// may go on as if it had none: whoever gets this ends the session, and runs nothing.
+    HandshakeRefused {
+        /// Why.
+        reason: String,
+    },
     /// A request, to be answered with [`Control::answer`].
     Request {
         /// Its id.
@@ -172,7 +178,11 @@ impl Control {
         }
     }
 
-    fn request(&mut self, id: String, request: Result<HostRequest, String>) -> Result<Step, ControlError> {
+    fn request(
+        &mut self,
+        id: String,
+        request: Result<HostRequest, RefusedRequest>,
+    ) -> Result<Step, ControlError> {
         if self.requested.contains(&id) {
             return Err(ControlError::Repeated { id });
         }
@@ -180,7 +190,13 @@ impl Control {
             return Ok(refused(&id, "too many requests wait for an answer"));
         }
         match request {
-            Err(reason) => Ok(refused(&id, &reason)),
+            Err(RefusedRequest { subtype, reason, .. }) => {
+                let mut step = refused(&id, &reason);
+                if subtype == "initialize" {
+                    step.event = Some(Event::HandshakeRefused { reason });
+                }
+                Ok(step)
+            }
             Ok(HostRequest::Initialize(_)) if self.is_initialized => {
                 Ok(refused(&id, "the session is initialized already"))
             }

@@ -19,7 +19,7 @@ pub enum Incoming {
         /// Id of the host's choice.
         id: String,
         /// The request, or why it cannot be served.
-        request: Result<HostRequest, String>,
+        request: Result<HostRequest, RefusedRequest>,
     },
     /// The answer to a request of ours.
     Answer {
@@ -35,6 +35,16 @@ pub enum Incoming {
     },
     /// Nothing.
     KeepAlive,
+}
+
+/// A request that cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedRequest {
+    /// Its subtype; empty if it has none.
+    pub subtype: String,
+    /// Why it cannot be served.
+    pub reason: String,
 }
 
 impl Incoming {
@@ -63,17 +73,15 @@ impl Incoming {
 
 fn request(line: Fields<'_>) -> Result<Incoming, LineError> {
     let id = line.text("request_id")?.to_owned();
-    let read = || {
-        let request = Fields::of("request", line.required("request", "an object")?)?;
-        let unknown =
-            || LineError::UnknownType { found: shortened(request.text("subtype").unwrap_or_default()) };
-        HostRequest::read(request)?.ok_or_else(unknown)
+    let subtype = line.get("request").and_then(|request| request.get("subtype")).and_then(Value::as_str);
+    let subtype = shortened(subtype.unwrap_or_default());
+    let read = || HostRequest::read(Fields::of("request", line.required("request", "an object")?)?);
+    let reason = match read() {
+        Ok(Some(request)) => return Ok(Incoming::Request { id, request: Ok(request) }),
+        Ok(None) => format!("unsupported control request subtype: {subtype}"),
+        Err(error) => error.to_string(),
     };
-    let request = read().map_err(|error| match error {
-        LineError::UnknownType { found } => format!("Unsupported control request subtype: {found}"),
-        other => other.to_string(),
-    });
-    Ok(Incoming::Request { id, request })
+    Ok(Incoming::Request { id, request: Err(RefusedRequest { subtype, reason }) })
 }
 
 fn answer(response: Fields<'_>) -> Result<Incoming, LineError> {
