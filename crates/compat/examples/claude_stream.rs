@@ -321,7 +321,9 @@ impl<'a> Conversation<'a> {
             }
             HostRequest::McpMessage { .. } => Ok(json!({})),
             HostRequest::McpStatus => Ok(json!({"mcpServers": []})),
-            _ => Err("this example does not support it".into()),
+            HostRequest::SetThinkingTokens(_) | HostRequest::GetContextUsage | _ => {
+                Err("this example does not support it".into())
+            }
         }
     }
 }

@@ -251,7 +251,7 @@ impl Words {
 
     /// Ignores an unknown option with its value, unless its name sounds as if it restricts. The next word counts as its
     /// value unless it is an option or one of `commands`.
-    pub(crate) fn unknown(&mut self, flag: Flag, commands: &[&str]) -> Result<(), OptionError> {
+    pub(crate) fn unknown(&mut self, flag: &Flag, commands: &[&str]) -> Result<(), OptionError> {
         if could_restrict(&flag.name) {
             return Err(restricting(&flag.name, "it is unknown"));
         }
@@ -315,7 +315,7 @@ mod tests {
     fn unknown_option_takes_its_value_but_no_command() {
         let mut words = Words::new(&["--color", "always", "--fancy", "resume", "--x=1", "rest"]);
         while let Some(Word::Option(flag)) = words.next() {
-            words.unknown(flag, &["resume"]).expect("harmless");
+            words.unknown(&flag, &["resume"]).expect("harmless");
             if words.rest.front().is_some_and(|word| word == "resume") {
                 break;
             }

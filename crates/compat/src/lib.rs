@@ -8,6 +8,8 @@ mod command_line;
 mod line;
 mod outcome;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod scripted;
 
 pub use command_line::{OptionError, Parsed};

@@ -13,7 +13,7 @@ use crate::Line;
 pub(crate) const SESSION: &str = "0190a000-0000-7000-8000-000000000001";
 
 /// Returns lines as text, one below the other, without what differs from run to run: durations, token counts and the
-/// directory. UUIDs are checked and left out.
+/// directory. UUIDs and the id of the session are checked and left out.
 pub(crate) fn golden(lines: &[Line]) -> String {
     let mut text = String::new();
     for line in lines {
@@ -30,6 +30,9 @@ fn normalize(value: &mut Value) {
         Value::Object(fields) => {
             if let Some(uuid) = fields.remove("uuid") {
                 assert_eq!(uuid.as_str().map(str::len), Some(36), "{uuid}");
+            }
+            if let Some(session) = fields.remove("session_id") {
+                assert_eq!(session, SESSION);
             }
             for (name, value) in fields.iter_mut() {
                 match name.as_str() {
@@ -60,8 +63,8 @@ pub(crate) fn run(script: &str) -> (Vec<SessionEvent>, Outcome) {
         let provider = Anthropic::builder("any-key").base_url(url).build().expect("a provider");
         let client = Client::builder().provider(provider).build().expect("a client");
         let directory = tempfile::tempdir().expect("a directory");
-        let path = [("PATH".into(), std::env::var_os("PATH").unwrap_or_default())];
-        let env = LocalEnvironment::with_host_env(directory.path(), path).expect("an environment");
+        let env =
+            LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).expect("an environment");
         let profile = ProviderProfile::anthropic("claude-opus-4-6").with_toolset(Toolset::Native);
         let session =
             Session::builder(client, profile, env).id(SessionId::new(SESSION)).build().expect("a session");

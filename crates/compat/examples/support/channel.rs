@@ -54,10 +54,9 @@ impl Channel {
 
     /// Answers a request of the host.
     pub(crate) fn answer(&self, id: &str, answer: Result<Value, String>) {
-        match lock(&self.control).answer(id, answer) {
-            Ok(line) => print(&line),
-            // It was cancelled.
-            Err(_) => {}
+        // A request that was cancelled needs no answer.
+        if let Ok(line) = lock(&self.control).answer(id, answer) {
+            print(&line);
         }
     }
 

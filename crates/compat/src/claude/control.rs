@@ -235,7 +235,7 @@ impl Control {
             return Err(ControlError::NoSuchRequest { id: id.to_owned() });
         }
         Ok(match answer {
-            Ok(response) => response_line(json!({
+            Ok(response) => response_line(&json!({
                 "subtype": "success", "request_id": id, "response": response,
             })),
             Err(reason) => error_line(id, &reason),
@@ -248,7 +248,7 @@ impl Control {
     ///
     /// [`ControlError::TooMany`].
     pub fn ask_permission(&mut self, request: &PermissionRequest) -> Result<Sent, ControlError> {
-        self.send(Asked::Permission { input: request.input.clone() }, request.to_value())
+        self.send(Asked::Permission { input: request.input.clone() }, &request.to_value())
     }
 
     /// Runs a hook of the host. `input` is that of [`HookBase::input`](super::HookBase::input).
@@ -266,7 +266,7 @@ impl Control {
         if let (Some(id), Some(fields)) = (tool_use_id, request.as_object_mut()) {
             fields.insert("tool_use_id".to_owned(), id.into());
         }
-        self.send(Asked::Hook, request)
+        self.send(Asked::Hook, &request)
     }
 
     /// Sends a JSON-RPC message to an MCP server that runs in the host. A notification has an answer, too.
@@ -276,7 +276,7 @@ impl Control {
     /// [`ControlError::TooMany`].
     pub fn send_mcp(&mut self, server: &str, message: &Value) -> Result<Sent, ControlError> {
         let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
-        self.send(Asked::Mcp, request)
+        self.send(Asked::Mcp, &request)
     }
 
     /// Withdraws a request of ours, so that its answer is not waited for. Returns the line that tells the host; none if it
@@ -292,7 +292,7 @@ impl Control {
         std::mem::take(&mut self.asked).into_keys().collect()
     }
 
-    fn send(&mut self, asked: Asked, request: Value) -> Result<Sent, ControlError> {
+    fn send(&mut self, asked: Asked, request: &Value) -> Result<Sent, ControlError> {
         if self.asked.len() >= self.limits.asked {
             return Err(ControlError::TooMany { waiting: self.asked.len() });
         }
@@ -322,9 +322,9 @@ fn refused(id: &str, reason: &str) -> Step {
 }
 
 fn error_line(id: &str, reason: &str) -> Line {
-    response_line(json!({"subtype": "error", "request_id": id, "error": reason}))
+    response_line(&json!({"subtype": "error", "request_id": id, "error": reason}))
 }
 
-fn response_line(response: Value) -> Line {
+fn response_line(response: &Value) -> Line {
     Line::new(json!({"type": "control_response", "response": response}))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pintle_agent::{CallKind, EventKind, SessionEvent, SessionId, Timestamp};
+use pintle_llm::{ErrorInfo, FinishReason, Usage};
 use pintle_tools::ToolErrorKind;
 use serde_json::{Value, json};
 
@@ -134,35 +135,7 @@ impl Formatter {
             // Neither this session nor a subagent that it spawned.
             return Vec::new();
         }
-        let session = event.session_id.clone();
-        match &event.kind {
-            EventKind::AssistantTextStart {}
-            | EventKind::AssistantTextDelta { .. }
-            | EventKind::AssistantTextEnd { .. } => self.text(&session, &event.kind),
-            EventKind::ReasoningStart {}
-            | EventKind::ReasoningDelta { .. }
-            | EventKind::ReasoningEnd { .. } => self.thinking(&session, &event.kind),
-            EventKind::ToolCallArgumentsStart { .. }
-            | EventKind::ToolCallArgumentsDelta { .. }
-            | EventKind::ToolCallArgumentsEnd { .. } => self.arguments(&session, &event.kind),
-            EventKind::RequestPrepared { .. }
-            | EventKind::ModelResponse { .. }
-            | EventKind::ModelRetrying { .. } => self.response(&session, &event.kind),
-            EventKind::ApprovalRequested { call_id, tool_name, call_kind, arguments, .. } => {
-                self.call_shown(&session, call_id, tool_name, *call_kind, arguments)
-            }
-            EventKind::ToolCallStart { call_id, tool_name, call_kind, arguments } => {
-                self.call_shown(&session, call_id, tool_name, *call_kind, arguments)
-            }
-            EventKind::ToolCallEnd { call_id, tool_name, output, error, .. } => {
-                self.call_ended(&session, call_id, tool_name, &output_text(output), *error)
-            }
-            EventKind::SubagentSpawned { child, .. } => {
-                self.spawned(&session, child);
-                Vec::new()
-            }
-            kind => self.about_session(kind, is_root),
-        }
+        self.lines_of(&event.session_id.clone(), &event.kind)
     }
 
     /// Returns the lines at the end of a run: what its last response left, and the `result`.
@@ -180,6 +153,7 @@ impl Formatter {
     }
 
     /// Counts what the result of the run has.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is counted")]
     fn count(&mut self, event: &SessionEvent) {
         self.latest = Some(event.timestamp);
         match &event.kind {
@@ -203,43 +177,23 @@ impl Formatter {
         }
     }
 
-    fn text(&mut self, session: &SessionId, kind: &EventKind) -> Vec<Line> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "all other events have no lines, or concern the session"
+    )]
+    fn lines_of(&mut self, session: &SessionId, kind: &EventKind) -> Vec<Line> {
         match kind {
             EventKind::AssistantTextStart {} => {
                 self.begin_block(session, Block::Text, &json!({"type": "text", "text": ""}))
             }
             EventKind::AssistantTextDelta { delta } => self.block_delta(session, &Block::Text, delta),
-            EventKind::AssistantTextEnd { text, .. } => {
-                let lines = self.end_block(session, &Block::Text);
-                let is_shown = *session == self.session || self.settings.subagent_text;
-                if !text.is_empty() && is_shown {
-                    self.add_block(session, json!({"type": "text", "text": text}));
-                }
-                lines
+            EventKind::AssistantTextEnd { text, .. } => self.text_ended(session, &Block::Text, text),
+            EventKind::ReasoningStart {} => {
+                let content = json!({"type": "thinking", "thinking": "", "signature": ""});
+                self.begin_block(session, Block::Thinking, &content)
             }
-            _ => Vec::new(),
-        }
-    }
-
-    fn thinking(&mut self, session: &SessionId, kind: &EventKind) -> Vec<Line> {
-        let content = json!({"type": "thinking", "thinking": "", "signature": ""});
-        match kind {
-            EventKind::ReasoningStart {} => self.begin_block(session, Block::Thinking, &content),
             EventKind::ReasoningDelta { delta } => self.block_delta(session, &Block::Thinking, delta),
-            EventKind::ReasoningEnd { text, .. } => {
-                let lines = self.end_block(session, &Block::Thinking);
-                let is_shown = *session == self.session || self.settings.subagent_text;
-                if !text.is_empty() && is_shown {
-                    self.add_block(session, json!({"type": "thinking", "thinking": text, "signature": ""}));
-                }
-                lines
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn arguments(&mut self, session: &SessionId, kind: &EventKind) -> Vec<Line> {
-        match kind {
+            EventKind::ReasoningEnd { text, .. } => self.text_ended(session, &Block::Thinking, text),
             EventKind::ToolCallArgumentsStart { call_id, tool_name, .. } => {
                 let name = claude_tool_name(tool_name);
                 let content = json!({"type": "tool_use", "id": call_id, "name": name, "input": {}});
@@ -251,38 +205,67 @@ impl Formatter {
             EventKind::ToolCallArgumentsEnd { call_id, .. } => {
                 self.end_block(session, &Block::Call(call_id.clone()))
             }
-            _ => Vec::new(),
+            EventKind::RequestPrepared { .. } => self.request_prepared(session),
+            EventKind::ModelResponse { finish_reason, usage, .. } => {
+                self.response_ended(session, finish_reason, usage)
+            }
+            EventKind::ModelRetrying { attempt, delay_ms, error } => {
+                self.retrying(session, *attempt, *delay_ms, error)
+            }
+            EventKind::ApprovalRequested { call_id, tool_name, call_kind, arguments, .. } => {
+                self.call_shown(session, call_id, tool_name, *call_kind, arguments)
+            }
+            EventKind::ToolCallStart { call_id, tool_name, call_kind, arguments } => {
+                self.call_shown(session, call_id, tool_name, *call_kind, arguments)
+            }
+            EventKind::ToolCallEnd { call_id, tool_name, output, error, .. } => {
+                self.call_ended(session, call_id, tool_name, &output_text(output), *error)
+            }
+            EventKind::SubagentSpawned { child, .. } => {
+                self.spawned(session, child);
+                Vec::new()
+            }
+            kind => self.about_session(kind, *session == self.session),
         }
     }
 
-    fn response(&mut self, session: &SessionId, kind: &EventKind) -> Vec<Line> {
-        match kind {
-            EventKind::RequestPrepared { .. } => {
-                let mut lines = self.flush(session);
-                lines.extend(self.abandon_partial(session));
-                self.view(session).message.discard();
-                lines
-            }
-            EventKind::ModelResponse { finish_reason, usage, .. } => {
-                self.view(session).message.end(finish_reason, usage);
-                let mut lines = self.flush(session);
-                let events = self.view(session).partial.complete(finish_reason, usage);
-                lines.extend(self.stream_events(session, events));
-                lines
-            }
-            EventKind::ModelRetrying { attempt, delay_ms, error } => {
-                let mut lines = self.abandon_partial(session);
-                self.view(session).message.discard();
-                let line = json!({
-                    "type": "system", "subtype": "api_retry", "attempt": attempt, "max_retries": attempt,
-                    "retry_delay_ms": delay_ms, "error_status": error.status, "error": "unknown",
-                    "pintle_error": error.message,
-                });
-                lines.push(self.line(line));
-                lines
-            }
-            _ => Vec::new(),
+    fn text_ended(&mut self, session: &SessionId, block: &Block, text: &str) -> Vec<Line> {
+        let lines = self.end_block(session, block);
+        let is_shown = *session == self.session || self.settings.subagent_text;
+        if !text.is_empty() && is_shown {
+            let content = match block {
+                Block::Thinking => json!({"type": "thinking", "thinking": text, "signature": ""}),
+                Block::Text | Block::Call(_) => json!({"type": "text", "text": text}),
+            };
+            self.add_block(session, content);
         }
+        lines
+    }
+
+    fn request_prepared(&mut self, session: &SessionId) -> Vec<Line> {
+        let mut lines = self.flush(session);
+        lines.extend(self.abandon_partial(session));
+        self.view(session).message.discard();
+        lines
+    }
+
+    fn response_ended(&mut self, session: &SessionId, reason: &FinishReason, usage: &Usage) -> Vec<Line> {
+        self.view(session).message.end(reason, usage);
+        let mut lines = self.flush(session);
+        let events = self.view(session).partial.complete(reason, usage);
+        lines.extend(self.stream_events(session, events));
+        lines
+    }
+
+    fn retrying(&mut self, session: &SessionId, attempt: u32, delay_ms: u64, error: &ErrorInfo) -> Vec<Line> {
+        let mut lines = self.abandon_partial(session);
+        self.view(session).message.discard();
+        lines.push(self.line(json!({
+            "type": "system", "subtype": "api_retry", "attempt": attempt, "max_retries": attempt,
+            "retry_delay_ms": delay_ms, "error_status": error.status, "error": "unknown",
+            "pintle_error": error.message,
+        })));
+        lines
     }
 
     /// Writes a call when it is asked about or starts, whichever comes first.
@@ -357,6 +340,7 @@ impl Formatter {
     }
 
     /// Events that concern the session as a whole; those of subagents have no lines.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other events have no lines")]
     fn about_session(&mut self, kind: &EventKind, is_root: bool) -> Vec<Line> {
         if !is_root {
             return Vec::new();

@@ -270,10 +270,8 @@ impl HookAnswer {
         self.context = specific.optional_text("additionalContext")?;
         self.updated_input = specific.get("updatedInput").cloned();
         let output = specific.get("updatedToolOutput").or_else(|| specific.get("updatedMCPToolOutput"));
-        self.updated_output = output.map(|output| match output {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        });
+        let text = |output: &Value| output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+        self.updated_output = output.map(text);
         if let Some(decision) = specific.get("decision") {
             self.read_permission(Fields::of("hookSpecificOutput.decision", decision)?)?;
         }

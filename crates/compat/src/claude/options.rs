@@ -280,7 +280,7 @@ fn without_meaning(flag: Flag, words: &mut Words) -> Result<(), OptionError> {
     if let Some((name, reason)) = REFUSED.iter().find(|(name, _)| *name == flag.name) {
         return Err(restricting(name, *reason));
     }
-    words.unknown(flag, &[])
+    words.unknown(&flag, &[])
 }
 
 fn number<T: std::str::FromStr>(flag: Flag, words: &mut Words) -> Result<T, OptionError> {

@@ -202,9 +202,9 @@ fn check_servers(configs: Fields<'_>) -> Result<(), LineError> {
 }
 
 fn read_settings(settings: &Value, warnings: &mut Vec<String>) -> Result<Settings, LineError> {
-    let read = match settings {
-        Value::String(text) => Settings::parse(text, warnings),
-        other => Settings::from_fields(Fields::of("settings", other)?.map(), warnings),
+    let read = match settings.as_str() {
+        Some(text) => Settings::parse(text, warnings),
+        None => Settings::from_fields(Fields::of("settings", settings)?.map(), warnings),
     };
     read.map_err(|error| LineError::field("settings", format!("supported settings: {error}")))
 }
@@ -217,9 +217,9 @@ fn read_rules(request: Fields<'_>) -> Result<Vec<ToolRule>, LineError> {
 
 /// A prompt may be in several parts.
 fn read_prompt(request: Fields<'_>, prompt: &Value) -> Result<String, LineError> {
-    match prompt {
-        Value::String(text) => Ok(text.clone()),
-        _ => Ok(request.texts("systemPrompt")?.join("\n\n")),
+    match prompt.as_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Ok(request.texts("systemPrompt")?.join("\n\n")),
     }
 }
 

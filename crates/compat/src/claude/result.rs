@@ -68,7 +68,7 @@ fn subtype(end: &RunEnd<'_>) -> (&'static str, &'static str) {
         OutcomeStatus::Interrupted | OutcomeStatus::Aborted => {
             ("error_during_execution", "aborted_streaming")
         }
-        _ => ("error_during_execution", "api_error"),
+        OutcomeStatus::Failed | _ => ("error_during_execution", "api_error"),
     }
 }
 

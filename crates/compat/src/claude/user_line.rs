@@ -44,11 +44,11 @@ impl UserLine {
 }
 
 fn read_content(content: &Value) -> Result<UserMessage, LineError> {
-    let blocks = match content {
-        Value::String(text) => return Ok(text.as_str().into()),
-        Value::Array(blocks) => blocks,
-        _ => return Err(LineError::field("message.content", "text or blocks")),
-    };
+    if let Some(text) = content.as_str() {
+        return Ok(text.into());
+    }
+    let wrong = || LineError::field("message.content", "text or blocks");
+    let blocks = content.as_array().ok_or_else(wrong)?;
     let mut texts = Vec::new();
     let mut images = Vec::new();
     for block in blocks {

@@ -68,6 +68,7 @@ impl Formatter {
     }
 
     /// Returns the lines of an event.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other events have no lines")]
     pub fn event(&mut self, event: &SessionEvent) -> Vec<Line> {
         if event.session_id != self.session {
             return Vec::new();
@@ -127,7 +128,15 @@ impl Formatter {
                 }
                 lines.push(Line::new(json!({"type": "turn.completed", "usage": usage(&outcome.usage)})));
             }
-            _ => lines.push(failed(&failure_message(outcome))),
+            OutcomeStatus::Refused
+            | OutcomeStatus::RoundLimit
+            | OutcomeStatus::TurnLimit
+            | OutcomeStatus::Budget
+            | OutcomeStatus::ContextFull
+            | OutcomeStatus::Interrupted
+            | OutcomeStatus::Aborted
+            | OutcomeStatus::Failed
+            | _ => lines.push(failed(&failure_message(outcome))),
         }
         lines
     }
@@ -152,10 +161,10 @@ impl Formatter {
             changes: &[],
         };
         for (_, call) in self.calls.drain(..) {
-            lines.push(item_line("item.completed", call.completed(&stopped)));
+            lines.push(item_line("item.completed", &call.completed(&stopped)));
         }
         if let Some((_, item)) = self.plan.take() {
-            lines.push(item_line("item.completed", item));
+            lines.push(item_line("item.completed", &item));
         }
         self.plan_calls.clear();
         lines
@@ -189,12 +198,12 @@ impl Formatter {
         };
         let item = json!({"id": id, "type": "todo_list", "items": items});
         self.plan = Some((id, item.clone()));
-        item_line(kind, item)
+        item_line(kind, &item)
     }
 
     fn call_started(&mut self, call_id: &str, kind: ItemKind) -> Vec<Line> {
         let call = Call { id: self.id(), kind };
-        let line = call.started().map(|item| item_line("item.started", item));
+        let line = call.started().map(|item| item_line("item.started", &item));
         self.calls.push((call_id.to_owned(), call));
         line.into_iter().collect()
     }
@@ -207,12 +216,12 @@ impl Formatter {
         // A model may use an id twice; calls of one id end in the order of their starts.
         let Some(at) = self.calls.iter().position(|(id, _)| id == call_id) else { return Vec::new() };
         let (_, call) = self.calls.remove(at);
-        vec![item_line("item.completed", call.completed(result))]
+        vec![item_line("item.completed", &call.completed(result))]
     }
 
     fn item(&mut self, kind: &str, field: &str, text: &str) -> Line {
         let id = self.id();
-        item_line("item.completed", json!({"id": id, "type": kind, field: text}))
+        item_line("item.completed", &json!({"id": id, "type": kind, field: text}))
     }
 
     fn id(&mut self) -> String {
@@ -222,7 +231,7 @@ impl Formatter {
     }
 }
 
-fn item_line(kind: &str, item: Value) -> Line {
+fn item_line(kind: &str, item: &Value) -> Line {
     Line::new(json!({"type": kind, "item": item}))
 }
 

@@ -47,7 +47,9 @@ impl ItemKind {
                 Some(query) => Self::WebSearch { query: query.to_owned() },
                 None => Self::tool(OWN_SERVER, tool_name, arguments),
             },
-            _ => Self::tool(OWN_SERVER, tool_name, arguments),
+            CallKind::Read | CallKind::Search | CallKind::Agent | CallKind::Other | _ => {
+                Self::tool(OWN_SERVER, tool_name, arguments)
+            }
         }
     }
 

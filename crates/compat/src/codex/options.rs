@@ -252,7 +252,7 @@ fn without_meaning(flag: Flag, words: &mut Words) -> Result<(), OptionError> {
     if let Some((name, reason)) = RESTRICTING.iter().find(|(name, _)| *name == flag.name) {
         return Err(restricting(name, *reason));
     }
-    words.unknown(flag, COMMANDS)
+    words.unknown(&flag, COMMANDS)
 }
 
 /// Returns the error for a value of the configuration.

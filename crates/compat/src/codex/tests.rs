@@ -1,5 +1,7 @@
 //! Command lines and streams, whole.
 
+mod options;
+
 use insta::assert_snapshot;
 
 use super::*;
@@ -36,5 +38,20 @@ call = [{ tool = "TodoWrite", arguments = { todos = [{ content = "write", active
 [[turn]]
 text = "Done."
 "#;
-    assert_snapshot!(stream(script), @"");
+    assert_snapshot!(stream(script), @r##"
+    {"thread_id":"0190a000-0000-7000-8000-000000000001","type":"thread.started"}
+    {"type":"turn.started"}
+    {"item":{"id":"item_0","text":"Plan first.","type":"reasoning"},"type":"item.completed"}
+    {"item":{"id":"item_1","text":"I begin.","type":"agent_message"},"type":"item.completed"}
+    {"item":{"id":"item_2","items":[{"completed":false,"text":"write"}],"type":"todo_list"},"type":"item.started"}
+    {"item":{"changes":[{"kind":"add","path":"a.txt"}],"id":"item_3","status":"completed","type":"file_change"},"type":"item.completed"}
+    {"item":{"aggregated_output":"","command":"echo hello; exit 3","id":"item_4","status":"in_progress","type":"command_execution"},"type":"item.started"}
+    {"item":{"aggregated_output":"hello\n","command":"echo hello; exit 3","exit_code":3,"id":"item_4","status":"failed","type":"command_execution"},"type":"item.completed"}
+    {"item":{"arguments":{"file_path":"missing.txt"},"id":"item_5","server":"pintle","status":"in_progress","tool":"Read","type":"mcp_tool_call"},"type":"item.started"}
+    {"item":{"arguments":{"file_path":"missing.txt"},"error":{"message":"Tool error (Read): /work/missing.txt does not exist"},"id":"item_5","server":"pintle","status":"failed","tool":"Read","type":"mcp_tool_call"},"type":"item.completed"}
+    {"item":{"id":"item_2","items":[{"completed":true,"text":"write"}],"type":"todo_list"},"type":"item.updated"}
+    {"item":{"id":"item_6","text":"Done.","type":"agent_message"},"type":"item.completed"}
+    {"item":{"id":"item_2","items":[{"completed":true,"text":"write"}],"type":"todo_list"},"type":"item.completed"}
+    {"type":"turn.completed","usage":"TOKENS"}
+    "##);
 }
