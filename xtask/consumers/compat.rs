@@ -4,7 +4,8 @@ use pintle_compat::claude::{Incoming, StreamOptions};
 use pintle_compat::codex::ExecOptions;
 
 fn main() {
-    let parsed = ExecOptions::parse(&["exec", "--json", "--model", "m", "resume", "some-id"]).expect("a command line");
+    let parsed =
+        ExecOptions::parse(&["exec", "--json", "--model", "m", "resume", "some-id"]).expect("a command line");
     assert!(parsed.options.json && parsed.options.resume.is_some());
     let refused = StreamOptions::parse(&["--tool-policy", "strict"]).expect_err("an unknown restriction");
     assert!(refused.to_string().contains("may restrict"), "{refused}");

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use pintle_agent::{Outcome, OutcomeStatus, Run, Session, SessionConfig, SessionId, UserMessage};
 use pintle_compat::claude::{
     Event, Formatter, FormatterSettings, HostRequest, InitInfo, Initialize, InitializeAnswer, LineSplitter,
-    MAX_LINE, McpServerStatus, RewindAnswer, RunEnd, StreamOptions, ToolRule, UserLine,
+    MAX_LINE, McpServerStatus, RewindAnswer, RuleBehavior, RunEnd, StreamOptions, ToolRule, UserLine,
 };
 use pintle_env::LocalEnvironment;
 use pintle_llm::{AnswerSchema, Verdict};
@@ -112,14 +112,14 @@ struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     fn new(options: &'a StreamOptions, channel: Arc<Channel>, events: UnboundedReceiver<Event>) -> Self {
         // Rules on some calls of a tool are left to the command; here, all calls are asked about.
-        let names = |rules: &[ToolRule]| {
+        let names = |rules: &[ToolRule], behavior| {
             let whole = rules.iter().filter(|rule| rule.scope.is_none());
-            whole.flat_map(ToolRule::own_tool_names).collect()
+            whole.flat_map(|rule| rule.own_tool_names(behavior)).collect()
         };
         let permissions = Permissions {
             mode: Arc::new(Mutex::new(options.permission_mode.unwrap_or_default())),
-            allowed: names(&options.allowed_tools),
-            disallowed: names(&options.disallowed_tools),
+            allowed: names(&options.allowed_tools, RuleBehavior::Allow),
+            disallowed: names(&options.disallowed_tools, RuleBehavior::Deny),
         };
         Self {
             options,

@@ -31,7 +31,8 @@
 //! | `mcp__SERVER__TOOL`, any other name | the same |
 //!
 //! Arguments stay as they are: those of the native toolset are Claude's own, and an application that wants them for other
-//! models as well chooses that toolset. `Edit` in a rule concerns `Write` and `NotebookEdit` too, as in Claude Code.
+//! models as well chooses that toolset. A rule that denies `Edit` concerns `Write` and
+//! `NotebookEdit` too; one that allows it does not.
 
 mod control;
 mod fields;
@@ -62,12 +63,12 @@ pub use info::{InitInfo, McpServerStatus};
 pub use lines::{LineError, LineSplitter, MAX_LINE};
 pub use mode::PermissionMode;
 pub use options::{SettingSource, StreamOptions, Thinking};
-pub use permission::{PermissionAnswer, PermissionRequest, PermissionUpdate, RuleBehavior};
+pub use permission::{PermissionAnswer, PermissionRequest, PermissionUpdate};
 pub use request::{ContextUsage, HostRequest, Initialize, InitializeAnswer, RewindAnswer};
 pub use result::RunEnd;
 pub use settings::Settings;
 pub use tool_names::{claude_tool_name, own_tool_names};
-pub use tool_rule::{InvalidToolRule, ToolRule};
+pub use tool_rule::{InvalidToolRule, RuleBehavior, ToolRule};
 pub use user_line::UserLine;
 
 #[cfg(test)]

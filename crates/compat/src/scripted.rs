@@ -46,7 +46,7 @@ fn normalize(value: &mut Value) {
         Value::String(text) => {
             if let Some((before, after)) = text.split_once("/tmp/.tmp") {
                 let rest = after.get(6..).unwrap_or_default();
-                *text = format!("{before}/work{rest}");
+                *text = format!("{before}/project{rest}");
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

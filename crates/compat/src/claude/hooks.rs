@@ -87,8 +87,8 @@ pub struct HookRegistration {
 pub struct HookMatcher(Vec<String>);
 
 impl HookMatcher {
-    /// Parses a matcher. Of the regular expressions that Claude Code accepts, it has alternatives, `.*` for any characters,
-    /// and the anchors around the whole.
+    /// Parses a matcher. Alternatives of plain names match whole names. Anything else is a regular expression, which matches
+    /// anywhere in a name; of these it has alternatives, `.*` for any characters, and the anchors `^` and `$`.
     ///
     /// # Errors
     ///
@@ -98,13 +98,19 @@ impl HookMatcher {
         if matches!(text, "" | "*" | ".*") {
             return Ok(Self::default());
         }
-        let inner = text.strip_prefix('^').unwrap_or(text);
-        let inner = inner.strip_suffix('$').unwrap_or(inner);
-        let grouped = inner.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(inner);
-        let names: Vec<String> = grouped.split('|').map(|name| name.trim().replace(".*", "*")).collect();
-        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '*' | ':');
-        if names.iter().any(|name| name.is_empty() || !name.chars().all(is_plain)) {
-            return Err(LineError::field("hooks[].matcher", "names, `|` and `.*`"));
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        let is_plain = text.chars().all(|c| is_name(c) || c == '|');
+        let grouped = text.strip_prefix("^(").and_then(|rest| rest.strip_suffix(")$"));
+        let alternatives = grouped.unwrap_or(text).split('|');
+        let names: Vec<String> = alternatives
+            .map(|name| if is_plain || grouped.is_some() { name.to_owned() } else { unanchored(name) })
+            .map(|name| name.replace(".*", "*"))
+            .collect();
+        // A star that follows anything but a dot repeats it.
+        let repeats = text.replace(".*", "").contains('*');
+        let is_allowed = |c: char| is_name(c) || matches!(c, '-' | '*' | ':');
+        if repeats || names.iter().any(|name| name.is_empty() || !name.chars().all(is_allowed)) {
+            return Err(LineError::field("hooks[].matcher", "names, `|`, `.*`, `^` and `$`"));
         }
         Ok(Self(names))
     }
@@ -115,6 +121,19 @@ impl HookMatcher {
         let claude = claude_tool_name(name);
         self.0.is_empty() || self.0.iter().any(|pattern| wildcard(pattern, name) || wildcard(pattern, claude))
     }
+}
+
+/// Returns a pattern for an expression that matches anywhere, except where it has an anchor.
+fn unanchored(expression: &str) -> String {
+    let (start, rest) = match expression.strip_prefix('^') {
+        Some(rest) => ("", rest),
+        None => (".*", expression),
+    };
+    let (rest, end) = match rest.strip_suffix('$') {
+        Some(rest) => (rest, ""),
+        None => (rest, ".*"),
+    };
+    if rest.is_empty() { String::new() } else { format!("{start}{rest}{end}") }
 }
 
 /// Returns whether a text matches a pattern in which `*` is any text.

@@ -7,7 +7,7 @@ use super::fields::Fields;
 use super::lines::LineError;
 use super::mode::PermissionMode;
 use super::tool_names::claude_tool_name;
-use super::tool_rule::ToolRule;
+use super::tool_rule::{RuleBehavior, ToolRule};
 
 /// Question whether a call may run (`can_use_tool`).
 #[derive(Clone, Debug, PartialEq)]
@@ -180,27 +180,6 @@ pub enum PermissionUpdate {
     AddDirectories(Vec<String>),
     /// Fewer directories.
     RemoveDirectories(Vec<String>),
-}
-
-/// What a rule says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleBehavior {
-    /// The call runs.
-    Allow,
-    /// It does not.
-    Deny,
-    /// It is asked about.
-    Ask,
-}
-
-impl RuleBehavior {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::Ask => "ask",
-        }
-    }
 }
 
 impl PermissionUpdate {

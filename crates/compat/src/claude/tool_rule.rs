@@ -19,6 +19,27 @@ pub struct ToolRule {
 #[error("expected a rule such as `Bash` or `Bash(git *)`, found `{0}`")]
 pub struct InvalidToolRule(pub String);
 
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleBehavior {
+    /// The call runs.
+    Allow,
+    /// It does not.
+    Deny,
+    /// It is asked about.
+    Ask,
+}
+
+impl RuleBehavior {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+        }
+    }
+}
+
 impl ToolRule {
     /// Creates a rule on all calls of a tool, or on some.
     #[must_use]
@@ -73,15 +94,18 @@ impl ToolRule {
         text.split(is_separator).filter(|rule| !rule.is_empty()).map(Self::parse).collect()
     }
 
-    /// Returns the names of a session's tools that the rule concerns. A server of tools, `mcp__server`, has the pattern
-    /// `mcp__server__*`.
+    /// Returns the names of a session's tools that a rule of this behaviour concerns. A server of tools, `mcp__server`, has
+    /// the pattern `mcp__server__*`. A rule that denies `Edit`, or asks, concerns every tool that changes files; one that
+    /// allows it does not.
     #[must_use]
-    pub fn own_tool_names(&self) -> Vec<String> {
+    pub fn own_tool_names(&self, behavior: RuleBehavior) -> Vec<String> {
         let is_server = self.tool.strip_prefix("mcp__").is_some_and(|rest| !rest.contains("__"));
-        match self.tool.as_str() {
-            tool if is_server => vec![format!("{tool}__*")],
-            "Edit" => ["Edit", "Write", "NotebookEdit"].into_iter().flat_map(own_tool_names).collect(),
-            tool => own_tool_names(tool),
+        if is_server {
+            vec![format!("{}__*", self.tool)]
+        } else if self.tool == "Edit" && behavior != RuleBehavior::Allow {
+            ["Edit", "Write", "NotebookEdit"].into_iter().flat_map(own_tool_names).collect()
+        } else {
+            own_tool_names(&self.tool)
         }
     }
 }
@@ -119,10 +143,12 @@ mod tests {
 
     #[test]
     fn rules_name_the_tools_of_every_toolset() {
-        let names = |text| ToolRule::parse(text).expect(text).own_tool_names();
-        assert_eq!(names("mcp__web"), ["mcp__web__*"]);
-        assert_eq!(names("mcp__web__fetch"), ["mcp__web__fetch"]);
-        assert!(names("Edit").contains(&"apply_patch".to_owned()));
-        assert!(names("Edit").contains(&"write_file".to_owned()));
+        use RuleBehavior::{Allow, Ask, Deny};
+        let names = |text, behavior| ToolRule::parse(text).expect(text).own_tool_names(behavior);
+        assert_eq!(names("mcp__web", Deny), ["mcp__web__*"]);
+        assert_eq!(names("mcp__web__fetch", Ask), ["mcp__web__fetch"]);
+        assert!(names("Edit", Allow).contains(&"apply_patch".to_owned()));
+        assert!(names("Edit", Deny).contains(&"write_file".to_owned()));
+        assert!(!names("Edit", Allow).contains(&"write_file".to_owned()));
     }
 }

@@ -48,7 +48,7 @@ text = "Done."
     {"item":{"aggregated_output":"","command":"echo hello; exit 3","id":"item_4","status":"in_progress","type":"command_execution"},"type":"item.started"}
     {"item":{"aggregated_output":"hello\n","command":"echo hello; exit 3","exit_code":3,"id":"item_4","status":"failed","type":"command_execution"},"type":"item.completed"}
     {"item":{"arguments":{"file_path":"missing.txt"},"id":"item_5","server":"pintle","status":"in_progress","tool":"Read","type":"mcp_tool_call"},"type":"item.started"}
-    {"item":{"arguments":{"file_path":"missing.txt"},"error":{"message":"Tool error (Read): /work/missing.txt does not exist"},"id":"item_5","server":"pintle","status":"failed","tool":"Read","type":"mcp_tool_call"},"type":"item.completed"}
+    {"item":{"arguments":{"file_path":"missing.txt"},"error":{"message":"Tool error (Read): /project/missing.txt does not exist"},"id":"item_5","server":"pintle","status":"failed","tool":"Read","type":"mcp_tool_call"},"type":"item.completed"}
     {"item":{"id":"item_2","items":[{"completed":true,"text":"write"}],"type":"todo_list"},"type":"item.updated"}
     {"item":{"id":"item_6","text":"Done.","type":"agent_message"},"type":"item.completed"}
     {"item":{"id":"item_2","items":[{"completed":true,"text":"write"}],"type":"todo_list"},"type":"item.completed"}

@@ -313,12 +313,19 @@ fn matchers_of_hooks() {
         ("mcp__memory__.*", "mcp__memory__store", true),
         ("mcp__.*__write.*", "mcp__files__write_all", true),
         ("mcp__.*__write.*", "mcp__files__read", false),
-        ("Bash", "BashOutput", false),
+        ("Bash", "TaskOutput", false),
+        ("mcp__memory", "mcp__memory__store", false),
+        ("Notebook.*", "NotebookEdit", true),
+        (".*Edit", "NotebookEdit", true),
+        ("book.*", "NotebookEdit", true),
+        ("^book.*", "NotebookEdit", false),
+        ("^Write|Edit$", "NotebookEdit", true),
+        ("my-tool", "my-tool-2", true),
     ];
     for (matcher, name, expected) in cases {
         assert_eq!(HookMatcher::parse(matcher).expect(matcher).matches(name), expected, "{matcher} {name}");
     }
-    for matcher in ["Bash?", "[A-Z]+", "a||b", "Edit\\b"] {
+    for matcher in ["Bash?", "[A-Z]+", "a||b", "Edit\\b", "^(a)|b", "^$", "a*"] {
         HookMatcher::parse(matcher).expect_err(matcher);
     }
 }
