@@ -66,78 +66,17 @@ pub enum OptionError {
 }
 
 /// Words in the names of options and keys that restrict sessions. A name with one of them is never ignored.
-const RESTRICTING: &[&str] = &[
-    "allow",
-    "allowed",
-    "allowlist",
-    "approval",
-    "approvals",
-    "approve",
-    "ask",
-    "block",
-    "blocked",
-    "confine",
-    "confined",
-    "deny",
-    "denied",
-    "denylist",
-    "dir",
-    "directories",
-    "directory",
-    "disable",
-    "disabled",
-    "disallow",
-    "disallowed",
-    "domain",
-    "domains",
-    "enforce",
-    "exclude",
-    "excluded",
-    "forbid",
-    "grant",
-    "grants",
-    "guard",
-    "hook",
-    "hooks",
-    "isolate",
-    "isolated",
-    "isolation",
-    "limit",
-    "limits",
-    "lock",
-    "managed",
-    "mode",
-    "network",
-    "only",
-    "permission",
-    "permissions",
-    "policies",
-    "policy",
-    "protect",
-    "protected",
-    "readonly",
-    "restrict",
-    "restricted",
-    "root",
-    "roots",
-    "rule",
-    "rules",
-    "safe",
-    "sandbox",
-    "sandboxed",
-    "secure",
-    "strict",
-    "tool",
-    "tools",
-    "trust",
-    "untrusted",
-    "whitelist",
-    "writable",
-];
+const RESTRICTING: &str = "\
+    allow allowed allowlist approval approvals approve ask block blocked confine confined deny \
+    denied denylist dir directories directory disable disabled disallow disallowed domain domains enforce \
+    exclude excluded forbid grant grants guard hook hooks isolate isolated isolation limit limits lock \
+    managed mode network only permission permissions policies policy protect protected readonly restrict \
+    restricted root roots rule rules safe sandbox sandboxed secure strict tool tools trust untrusted \
+    whitelist writable";
 
 /// Returns whether an option or key with this name could restrict a session.
 pub(crate) fn could_restrict(name: &str) -> bool {
-    words(name).iter().any(|word| RESTRICTING.contains(&word.as_str()))
+    words(name).iter().any(|word| RESTRICTING.split(' ').any(|known| known == word))
 }
 
 /// Returns the words of a name in lower case: split at punctuation and before upper-case letters.
@@ -216,12 +155,15 @@ impl Words {
         Some(Word::Option(flag))
     }
 
-    /// Reads the value of an option: the rest of its word, or the next word.
+    /// Reads the value of an option: the rest of its word, or the next word. An option is no value: it could be one that
+    /// restricts.
     pub(crate) fn value(&mut self, flag: Flag) -> Result<String, OptionError> {
-        match flag.value {
-            Some(value) => Ok(value),
-            None => self.rest.pop_front().ok_or(OptionError::MissingValue { option: flag.name }),
+        if let Some(value) = flag.value {
+            return Ok(value);
         }
+        let has_value = self.rest.front().is_some_and(|next| !is_option(next));
+        let next = if has_value { self.rest.pop_front() } else { None };
+        next.ok_or(OptionError::MissingValue { option: flag.name })
     }
 
     /// Reads the value of an option, which is one of `known`.

@@ -117,7 +117,8 @@ fn options_that_could_restrict_are_refused() {
 
 #[test]
 fn what_cannot_be_understood_is_an_error() {
-    let cases: [&[&str]; 13] = [
+    let cases: [&[&str]; 14] = [
+        &["--model", "--disallowedTools=Bash"],
         &["prompt"],
         &["--output-format=text"],
         &["--permission-prompt-tool=mcp__x__y"],

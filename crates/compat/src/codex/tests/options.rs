@@ -109,6 +109,8 @@ fn options_that_could_restrict_are_refused() {
 fn what_cannot_be_understood_is_an_error() {
     let cases = [
         "--sandbox none",
+        "--model --sandbox read-only",
+        "--model -s read-only",
         "--sandbox",
         "--json=yes",
         "-c approval_policy=7",
