@@ -80,6 +80,7 @@ test("partial messages: deltas add up to the text", async (t) => {
   const { ask } = setUp(t, `
 [[turn]]
 text = "A somewhat longer text that arrives in several pieces, one after the other."
+pause_ms = 30
 `);
   const seen = await all(ask("Talk", { includePartialMessages: true }));
   const events = seen.filter((message) => message.type === "stream_event").map((message) => message.event);
@@ -94,6 +95,7 @@ text = "A somewhat longer text that arrives in several pieces, one after the oth
   ]);
   const text = events.map((event) => event.delta?.text ?? "").join("");
   assert.equal(text, result(seen).result);
+  // Deltas that nobody has read yet become one; the pauses of the script keep them apart.
   assert.ok(events.filter((event) => event.type === "content_block_delta").length > 1);
 });
 
