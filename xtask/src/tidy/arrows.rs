@@ -29,6 +29,11 @@ const ARROWS: &[Arrows] = &[
         to: &["pintle-agent", "pintle-env", "pintle-tools"],
         to_in_tests: &["pintle-llm"],
     },
+    Arrows {
+        from: "pintle-compat",
+        to: &["pintle-agent", "pintle-env", "pintle-llm", "pintle-tools"],
+        to_in_tests: &["pintle-providers", "pintle-testkit"],
+    },
     Arrows { from: "pintle-store", to: &["pintle-agent", "pintle-env"], to_in_tests: &[] },
     Arrows { from: "pintle-postgres", to: &["pintle-store"], to_in_tests: &[] },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
@@ -56,6 +61,7 @@ const LAYERS: &[&str] = &[
 const LIBRARIES: &[&str] = &[
     "pintle",
     "pintle-agent",
+    "pintle-compat",
     "pintle-env",
     "pintle-governance",
     "pintle-llm",

@@ -1,0 +1,75 @@
+//! The command line, the stream and the control channel of Claude Code's `stream-json`, as
+//! `@anthropic-ai/claude-agent-sdk` uses them.
+//!
+//! * [`StreamOptions::parse`] reads the command line.
+//! * [`LineSplitter`] finds the lines of standard input, and [`Incoming::parse`] reads one of them.
+//! * [`Control`] matches requests with answers, in both directions.
+//! * A [`Formatter`] writes the lines of the runs.
+//!
+//! # Names of tools
+//!
+//! The SDK's users match on names of tools: in `allowedTools`, in matchers of hooks, in `canUseTool`. Everything that
+//! leaves has Claude's names, and [`own_tool_names`] turns a name that comes in into those of the toolsets.
+//!
+//! | Claude | toolsets of the families |
+//! |---|---|
+//! | `Bash` | `Bash`, `shell`, `exec_command`, `run_shell_command`, `shell_start` |
+//! | `TaskOutput`, formerly `BashOutput` | `TaskOutput`, `shell_read`, `shell_list`, `write_stdin`, `shell_write` |
+//! | `TaskStop`, formerly `KillShell` | `TaskStop`, `shell_stop` |
+//! | `Read` | `Read`, `read_file`, `read_many_files`, `view_image` |
+//! | `Write` | `Write`, `write_file` |
+//! | `Edit` | `Edit`, `edit_file`, `replace`, `apply_patch` |
+//! | `NotebookEdit` | `NotebookEdit` |
+//! | `Glob` | `Glob`, `glob` |
+//! | `Grep` | `Grep`, `grep`, `search_file_content` |
+//! | `LS` | `list_dir`, `list_directory` |
+//! | `TodoWrite` | `TodoWrite`, `update_plan` |
+//! | `WebFetch` | `WebFetch`, `web_fetch` |
+//! | `WebSearch` | `WebSearch`, `web_search`, `google_web_search` |
+//! | `AskUserQuestion` | `AskUserQuestion`, `ask_user`, `request_user_input` |
+//! | `Agent`, formerly `Task` | `spawn_agent`, `invoke_agent`, `send_input`, `wait`, `close_agent` |
+//! | `mcp__SERVER__TOOL`, any other name | the same |
+//!
+//! Arguments stay as they are: those of the native toolset are Claude's own, and an application that wants them for other
+//! models as well chooses that toolset. A rule that denies `Edit` concerns `Write` and
+//! `NotebookEdit` too; one that allows it does not.
+
+mod control;
+mod fields;
+mod formatter;
+mod hooks;
+mod ids;
+mod incoming;
+mod info;
+mod lines;
+mod message;
+mod mode;
+mod options;
+mod partial;
+mod permission;
+mod request;
+mod result;
+mod settings;
+mod tool_names;
+mod tool_rule;
+mod usage;
+mod user_line;
+
+pub use control::{Control, ControlError, ControlLimits, Event, Sent, Step};
+pub use formatter::{Formatter, FormatterSettings};
+pub use hooks::{HookAnswer, HookBase, HookEvent, HookMatcher, HookRegistration};
+pub use incoming::{Incoming, RefusedRequest};
+pub use info::{InitInfo, McpServerStatus};
+pub use lines::{LineError, LineSplitter, MAX_LINE};
+pub use mode::PermissionMode;
+pub use options::{SettingSource, StreamOptions, Thinking};
+pub use permission::{PermissionAnswer, PermissionRequest, PermissionUpdate};
+pub use request::{ContextUsage, HostRequest, Initialize, InitializeAnswer, RewindAnswer};
+pub use result::RunEnd;
+pub use settings::Settings;
+pub use tool_names::{claude_tool_name, own_tool_names};
+pub use tool_rule::{InvalidToolRule, RuleBehavior, ToolRule};
+pub use user_line::UserLine;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,330 @@
+//! The control channel: requests and answers in both directions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::hooks::HookAnswer;
+use super::incoming::{Incoming, RefusedRequest};
+use super::permission::{PermissionAnswer, PermissionRequest};
+use super::request::HostRequest;
+use super::user_line::UserLine;
+use crate::line::Line;
+
+/// Limits of a [`Control`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlLimits {
+    /// Requests of ours without an answer. Default: 256.
+    pub asked: usize,
+    /// Requests of the host without an answer. Default: 256.
+    pub requested: usize,
+}
+
+impl Default for ControlLimits {
+    fn default() -> Self {
+        Self { asked: 256, requested: 256 }
+    }
+}
+
+/// State of the control channel: which requests wait for an answer.
+///
+/// Every request of the host is answered once: with [`answer`](Self::answer), or at once with an error if nobody can serve
+/// it. Every request of ours has one answer at most; a late one, or one to nothing, is an error without effect.
+///
+/// ```
+/// use pintle_compat::claude::{Control, ControlLimits, Event, HostRequest, Incoming};
+///
+/// let mut control = Control::new(ControlLimits::default());
+/// let line = r#"{"type":"control_request","request_id":"1","request":{"subtype":"interrupt"}}"#;
+/// let step = control.receive(Incoming::parse(line)?)?;
+/// assert!(matches!(step.event, Some(Event::Request { request: HostRequest::Interrupt, .. })));
+/// let answer = control.answer("1", Ok(serde_json::json!({})))?;
+/// assert!(answer.to_string().contains(r#""request_id":"1""#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Control {
+    limits: ControlLimits,
+    next: u64,
+    /// Requests of ours without an answer.
+    asked: BTreeMap<String, Asked>,
+    /// Requests of the host without an answer.
+    requested: BTreeSet<String>,
+    is_initialized: bool,
+}
+
+/// What was asked.
+#[derive(Clone, Debug)]
+enum Asked {
+    Permission { input: Value },
+    Hook,
+    Mcp,
+}
+
+/// Result of a line of the host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// Lines to write.
+    pub lines: Vec<Line>,
+    /// What happened, if it concerns the caller.
+    pub event: Option<Event>,
+}
+
+/// What a line of the host means.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A message of the user.
+    User(Box<UserLine>),
+    /// The handshake asks for something that could restrict the session and is not supported. The host has the error, and
+    /// may go on as if it had none: whoever gets this ends the session, and runs nothing.
+    HandshakeRefused {
+        /// Why.
+        reason: String,
+    },
+    /// A request, to be answered with [`Control::answer`].
+    Request {
+        /// Its id.
+        id: String,
+        /// The request.
+        request: HostRequest,
+    },
+    /// A request of the host needs no answer any more.
+    RequestCancelled {
+        /// Its id.
+        id: String,
+    },
+    /// Answer to [`Control::ask_permission`]. One that cannot be read is a denial.
+    Permission {
+        /// Id of the request.
+        id: String,
+        /// The answer.
+        answer: PermissionAnswer,
+    },
+    /// Answer to [`Control::run_hook`], or why the hook failed.
+    Hook {
+        /// Id of the request.
+        id: String,
+        /// The answer.
+        answer: Result<HookAnswer, String>,
+    },
+    /// Answer to [`Control::send_mcp`]: a JSON-RPC message, or why there is none.
+    Mcp {
+        /// Id of the request.
+        id: String,
+        /// The answer.
+        answer: Result<Value, String>,
+    },
+}
+
+/// A request of ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    /// Its id.
+    pub id: String,
+    /// The line to write.
+    pub line: Line,
+}
+
+/// Why something on the control channel has no effect.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// Too many requests of ours wait for an answer.
+    #[error("{waiting} requests wait for an answer of the host, which is the limit")]
+    TooMany {
+        /// Their number.
+        waiting: usize,
+    },
+    /// An answer to a request that nobody made, that was answered, or that was withdrawn.
+    #[error("answer to `{id}`, which no open request has")]
+    NoSuchRequest {
+        /// The id.
+        id: String,
+    },
+    /// A request with the id of one that has no answer yet.
+    #[error("request `{id}` arrived twice")]
+    Repeated {
+        /// The id.
+        id: String,
+    },
+}
+
+impl Control {
+    /// Creates the state of a channel without requests.
+    #[must_use]
+    pub fn new(limits: ControlLimits) -> Self {
+        Self { limits, next: 0, asked: BTreeMap::new(), requested: BTreeSet::new(), is_initialized: false }
+    }
+
+    /// Takes a line of the host.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NoSuchRequest`] and [`ControlError::Repeated`]; the line has no effect then, and the channel stays
+    /// usable.
+    pub fn receive(&mut self, incoming: Incoming) -> Result<Step, ControlError> {
+        match incoming {
+            Incoming::User(line) => Ok(happened(Event::User(line))),
+            Incoming::Request { id, request } => self.request(id, request),
+            Incoming::Answer { id, answer } => self.answered(id, answer),
+            Incoming::CancelRequest { id } => {
+                // The host sends it without knowing whether the answer is on its way.
+                let was_open = self.requested.remove(&id);
+                Ok(if was_open { happened(Event::RequestCancelled { id }) } else { Step::default() })
+            }
+            Incoming::KeepAlive => Ok(Step::default()),
+        }
+    }
+
+    fn request(
+        &mut self,
+        id: String,
+        request: Result<HostRequest, RefusedRequest>,
+    ) -> Result<Step, ControlError> {
+        if self.requested.contains(&id) {
+            return Err(ControlError::Repeated { id });
+        }
+        if self.requested.len() >= self.limits.requested {
+            return Ok(refused(&id, "too many requests wait for an answer"));
+        }
+        match request {
+            Err(RefusedRequest { subtype, reason, .. }) => {
+                let mut step = refused(&id, &reason);
+                if subtype == "initialize" {
+                    step.event = Some(Event::HandshakeRefused { reason });
+                }
+                Ok(step)
+            }
+            Ok(HostRequest::Initialize(_)) if self.is_initialized => {
+                Ok(refused(&id, "the session is initialized already"))
+            }
+            Ok(request) => {
+                self.is_initialized |= matches!(request, HostRequest::Initialize(_));
+                self.requested.insert(id.clone());
+                Ok(happened(Event::Request { id, request }))
+            }
+        }
+    }
+
+    fn answered(&mut self, id: String, answer: Result<Value, String>) -> Result<Step, ControlError> {
+        let event = match self.asked.remove(&id) {
+            None => return Err(ControlError::NoSuchRequest { id }),
+            Some(Asked::Permission { input }) => Event::Permission { id, answer: permission(answer, &input) },
+            Some(Asked::Hook) => {
+                let read = |answer| HookAnswer::read(&answer).map_err(|error| error.to_string());
+                Event::Hook { id, answer: answer.and_then(read) }
+            }
+            Some(Asked::Mcp) => {
+                let missing = || "the answer has no message".to_owned();
+                let read = |answer: Value| answer.get("mcp_response").cloned().ok_or_else(missing);
+                Event::Mcp { id, answer: answer.and_then(read) }
+            }
+        };
+        Ok(happened(event))
+    }
+
+    /// Answers a request of the host: with an object, or with the reason of a failure.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NoSuchRequest`] if it has an answer already, or was cancelled.
+    pub fn answer(&mut self, id: &str, answer: Result<Value, String>) -> Result<Line, ControlError> {
+        if !self.requested.remove(id) {
+            return Err(ControlError::NoSuchRequest { id: id.to_owned() });
+        }
+        Ok(match answer {
+            Ok(response) => response_line(&json!({
+                "subtype": "success", "request_id": id, "response": response,
+            })),
+            Err(reason) => error_line(id, &reason),
+        })
+    }
+
+    /// Asks whether a call may run.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::TooMany`].
+    pub fn ask_permission(&mut self, request: &PermissionRequest) -> Result<Sent, ControlError> {
+        self.send(Asked::Permission { input: request.input.clone() }, &request.to_value())
+    }
+
+    /// Runs a hook of the host. `input` is that of [`HookBase::input`](super::HookBase::input).
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::TooMany`].
+    pub fn run_hook(
+        &mut self,
+        callback: &str,
+        input: &Value,
+        tool_use_id: Option<&str>,
+    ) -> Result<Sent, ControlError> {
+        let mut request = json!({"subtype": "hook_callback", "callback_id": callback, "input": input});
+        if let (Some(id), Some(fields)) = (tool_use_id, request.as_object_mut()) {
+            fields.insert("tool_use_id".to_owned(), id.into());
+        }
+        self.send(Asked::Hook, &request)
+    }
+
+    /// Sends a JSON-RPC message to an MCP server that runs in the host. A notification has an answer, too.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::TooMany`].
+    pub fn send_mcp(&mut self, server: &str, message: &Value) -> Result<Sent, ControlError> {
+        let request = json!({"subtype": "mcp_message", "server_name": server, "message": message});
+        self.send(Asked::Mcp, &request)
+    }
+
+    /// Withdraws a request of ours, so that its answer is not waited for. Returns the line that tells the host; none if it
+    /// has an answer already.
+    pub fn withdraw(&mut self, id: &str) -> Option<Line> {
+        self.asked.remove(id)?;
+        Some(Line::new(json!({"type": "control_cancel_request", "request_id": id})))
+    }
+
+    /// Ends the channel, since the host is gone. Returns the ids of the requests of ours that will have no answer.
+    pub fn close(&mut self) -> Vec<String> {
+        self.requested.clear();
+        std::mem::take(&mut self.asked).into_keys().collect()
+    }
+
+    fn send(&mut self, asked: Asked, request: &Value) -> Result<Sent, ControlError> {
+        if self.asked.len() >= self.limits.asked {
+            return Err(ControlError::TooMany { waiting: self.asked.len() });
+        }
+        let id = format!("pintle_{}", self.next);
+        self.next = self.next.saturating_add(1);
+        self.asked.insert(id.clone(), asked);
+        let line = json!({"type": "control_request", "request_id": id, "request": request});
+        Ok(Sent { id, line: Line::new(line) })
+    }
+}
+
+/// Reads an answer. What cannot be read allows nothing.
+fn permission(answer: Result<Value, String>, asked: &Value) -> PermissionAnswer {
+    let read = |answer| PermissionAnswer::read(&answer, asked).map_err(|error| error.to_string());
+    answer.and_then(read).unwrap_or_else(|reason| PermissionAnswer::Deny {
+        message: format!("the request for permission failed: {reason}"),
+        interrupts: false,
+    })
+}
+
+fn happened(event: Event) -> Step {
+    Step { lines: Vec::new(), event: Some(event) }
+}
+
+fn refused(id: &str, reason: &str) -> Step {
+    Step { lines: vec![error_line(id, reason)], event: None }
+}
+
+fn error_line(id: &str, reason: &str) -> Line {
+    response_line(&json!({"subtype": "error", "request_id": id, "error": reason}))
+}
+
+fn response_line(response: &Value) -> Line {
+    Line::new(json!({"type": "control_response", "response": response}))
+}

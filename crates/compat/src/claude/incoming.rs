@@ -1,0 +1,95 @@
+//! Lines of the host.
+
+use serde_json::Value;
+
+use super::fields::Fields;
+use super::lines::LineError;
+use super::request::HostRequest;
+use super::user_line::UserLine;
+use crate::command_line::shortened;
+
+/// A line of the host.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Incoming {
+    /// A message of the user.
+    User(Box<UserLine>),
+    /// A request.
+    Request {
+        /// Id of the host's choice.
+        id: String,
+        /// The request, or why it cannot be served.
+        request: Result<HostRequest, RefusedRequest>,
+    },
+    /// The answer to a request of ours.
+    Answer {
+        /// Id of the request.
+        id: String,
+        /// The answer, or why there is none.
+        answer: Result<Value, String>,
+    },
+    /// A request of the host needs no answer any more.
+    CancelRequest {
+        /// Id of the request.
+        id: String,
+    },
+    /// Nothing.
+    KeepAlive,
+}
+
+/// A request that cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedRequest {
+    /// Its subtype; empty if it has none.
+    pub subtype: String,
+    /// Why it cannot be served.
+    pub reason: String,
+}
+
+impl Incoming {
+    /// Parses a line.
+    ///
+    /// A request that cannot be served is no error: it has an id, and the host waits for an answer.
+    ///
+    /// # Errors
+    ///
+    /// [`LineError`] for a line that means nothing. The next line is not affected.
+    pub fn parse(line: &str) -> Result<Self, LineError> {
+        let value: Value = serde_json::from_str(line)
+            .map_err(|error| LineError::NotAnObject { reason: error.to_string() })?;
+        let not_an_object = || LineError::NotAnObject { reason: "it is another JSON value".to_owned() };
+        let line = Fields::of("line", &value).map_err(|_| not_an_object())?;
+        match line.text("type")? {
+            "user" => Ok(Self::User(Box::new(UserLine::read(line)?))),
+            "control_request" => request(line),
+            "control_response" => answer(Fields::of("response", line.required("response", "an object")?)?),
+            "control_cancel_request" => Ok(Self::CancelRequest { id: line.text("request_id")?.to_owned() }),
+            "keep_alive" => Ok(Self::KeepAlive),
+            other => Err(LineError::UnknownType { found: shortened(other) }),
+        }
+    }
+}
+
+fn request(line: Fields<'_>) -> Result<Incoming, LineError> {
+    let id = line.text("request_id")?.to_owned();
+    let subtype = line.get("request").and_then(|request| request.get("subtype")).and_then(Value::as_str);
+    let subtype = shortened(subtype.unwrap_or_default());
+    let read = || HostRequest::read(Fields::of("request", line.required("request", "an object")?)?);
+    let reason = match read() {
+        Ok(Some(request)) => return Ok(Incoming::Request { id, request: Ok(request) }),
+        Ok(None) => format!("unsupported control request subtype: {subtype}"),
+        Err(error) => error.to_string(),
+    };
+    Ok(Incoming::Request { id, request: Err(RefusedRequest { subtype, reason }) })
+}
+
+fn answer(response: Fields<'_>) -> Result<Incoming, LineError> {
+    let id = response.text("request_id")?.to_owned();
+    let answer = match response.text("subtype")? {
+        "success" => Ok(response.get("response").cloned().unwrap_or_default()),
+        "error" => Err(response.optional_text("error")?.unwrap_or_else(|| "unknown error".to_owned())),
+        _ => return Err(response.wrong("subtype", "`success` or `error`")),
+    };
+    Ok(Incoming::Answer { id, answer })
+}

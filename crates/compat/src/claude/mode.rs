@@ -1,0 +1,54 @@
+//! Permission modes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Permission mode of Claude Code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionMode {
+    /// What no rule names is asked about.
+    #[default]
+    Default,
+    /// Changes of files run, commands are asked about.
+    AcceptEdits,
+    /// Everything runs.
+    BypassPermissions,
+    /// Nothing is changed.
+    Plan,
+    /// What would be asked about is denied.
+    DontAsk,
+    /// What is judged harmless runs.
+    Auto,
+}
+
+/// Names of the modes.
+pub(super) const MODES: &[(&str, PermissionMode)] = &[
+    ("default", PermissionMode::Default),
+    ("acceptEdits", PermissionMode::AcceptEdits),
+    ("bypassPermissions", PermissionMode::BypassPermissions),
+    ("plan", PermissionMode::Plan),
+    ("dontAsk", PermissionMode::DontAsk),
+    ("auto", PermissionMode::Auto),
+];
+
+impl PermissionMode {
+    /// Returns the name, as on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        MODES.iter().find(|(_, mode)| *mode == self).map_or("default", |(name, _)| name)
+    }
+
+    /// Returns the mode with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        MODES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
+    }
+}
+
+impl fmt::Display for PermissionMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,258 @@
+//! Permission for calls: what is asked, and what is answered.
+
+use pintle_agent::{ApprovalRequest, CallKind, Decision};
+use serde_json::{Map, Value, json};
+
+use super::fields::Fields;
+use super::lines::LineError;
+use super::mode::PermissionMode;
+use super::tool_names::claude_tool_name;
+use super::tool_rule::{RuleBehavior, ToolRule};
+
+/// Question whether a call may run (`can_use_tool`).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PermissionRequest {
+    /// Name of the tool, as the session has it.
+    pub tool_name: String,
+    /// Arguments.
+    pub input: Value,
+    /// Id of the call.
+    pub tool_use_id: String,
+    /// Why it is asked.
+    pub reason: Option<String>,
+    /// Changes that would allow calls like this one.
+    pub suggestions: Vec<PermissionUpdate>,
+    /// Subagent that makes the call.
+    pub agent_id: Option<String>,
+}
+
+impl PermissionRequest {
+    /// Creates the question for a request of a session.
+    ///
+    /// The suggestions are, for a call that changes files, the mode `acceptEdits`, and for any call each of the
+    /// [suggested rules](ApprovalRequest::suggested_rules) with the rule as its scope: whoever gets one back has the rule of
+    /// the session again.
+    #[must_use]
+    pub fn of(request: &ApprovalRequest) -> Self {
+        let kind = CallKind::of_tool(&request.tool_kind, request.effect);
+        let mut suggestions = Vec::new();
+        if kind == CallKind::Edit {
+            suggestions.push(PermissionUpdate::SetMode(PermissionMode::AcceptEdits));
+        }
+        let name = claude_tool_name(&request.tool_name);
+        let rule = |rule: &String| ToolRule::new(name, Some(rule.clone()));
+        let rules: Vec<ToolRule> = request.suggested_rules.iter().map(rule).collect();
+        if !rules.is_empty() {
+            suggestions.push(PermissionUpdate::AddRules { behavior: RuleBehavior::Allow, rules });
+        }
+        Self {
+            tool_name: request.tool_name.clone(),
+            input: request.arguments.clone(),
+            tool_use_id: request.call_id.clone(),
+            reason: (!request.reason.is_empty()).then(|| request.reason.clone()),
+            suggestions,
+            agent_id: request.origin.as_ref().map(|origin| origin.agent_id.clone()),
+        }
+    }
+
+    /// Returns the request on the control channel.
+    pub(super) fn to_value(&self) -> Value {
+        let mut request = json!({
+            "subtype": "can_use_tool",
+            "tool_name": claude_tool_name(&self.tool_name),
+            "input": self.input,
+            "tool_use_id": self.tool_use_id,
+            "permission_suggestions":
+                self.suggestions.iter().map(PermissionUpdate::to_value).collect::<Vec<_>>(),
+        });
+        if let Some(fields) = request.as_object_mut() {
+            let optional = [("decision_reason", &self.reason), ("agent_id", &self.agent_id)];
+            for (name, value) in optional {
+                if let Some(value) = value {
+                    fields.insert(name.to_owned(), value.as_str().into());
+                }
+            }
+        }
+        request
+    }
+}
+
+/// Answer to a [`PermissionRequest`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum PermissionAnswer {
+    /// The call may run as it is.
+    Allow {
+        /// What changes from now on.
+        updates: Vec<PermissionUpdate>,
+    },
+    /// A call with other arguments may take its place (`updatedInput`). It is a new call: it is validated and judged from
+    /// the start, and nothing that was allowed before applies to it.
+    Replace {
+        /// Its arguments.
+        arguments: Value,
+        /// What changes from now on.
+        updates: Vec<PermissionUpdate>,
+    },
+    /// The call does not run.
+    Deny {
+        /// Reason, for the model.
+        message: String,
+        /// Whether the run is stopped.
+        interrupts: bool,
+    },
+}
+
+impl PermissionAnswer {
+    /// Reads an answer to a question about these arguments.
+    pub(super) fn read(answer: &Value, asked: &Value) -> Result<Self, LineError> {
+        let answer = Fields::of("response", answer)?;
+        match answer.text("behavior")? {
+            "allow" => {
+                let updates = updates(answer.get("updatedPermissions"))?;
+                match answer.get("updatedInput") {
+                    Some(input) if !input.is_object() => Err(answer.wrong("updatedInput", "an object")),
+                    Some(input) if input != asked => Ok(Self::Replace { arguments: input.clone(), updates }),
+                    _ => Ok(Self::Allow { updates }),
+                }
+            }
+            "deny" => Ok(Self::Deny {
+                message: answer.optional_text("message")?.unwrap_or_default(),
+                interrupts: answer.switch("interrupt")?,
+            }),
+            _ => Err(answer.wrong("behavior", "`allow` or `deny`")),
+        }
+    }
+
+    /// Returns the decision for [`SessionHandle::decide`](pintle_agent::SessionHandle::decide). The changes of permissions,
+    /// and the stop of the run, are left to the caller.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        match self {
+            Self::Allow { .. } => Decision::Approve,
+            Self::Replace { arguments, .. } => Decision::Change { arguments: arguments.clone() },
+            Self::Deny { message, .. } => {
+                Decision::Deny { reason: (!message.is_empty()).then(|| message.clone()) }
+            }
+        }
+    }
+
+    /// Returns what changes from now on.
+    #[must_use]
+    pub fn updates(&self) -> &[PermissionUpdate] {
+        match self {
+            Self::Allow { updates } | Self::Replace { updates, .. } => updates,
+            Self::Deny { .. } => &[],
+        }
+    }
+}
+
+/// Change of what a session may do.
+///
+/// Destinations other than the session, such as a settings file, are the caller's to support or to ignore with a warning;
+/// a session that ignores one asks again.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PermissionUpdate {
+    /// More rules.
+    AddRules {
+        /// What they say.
+        behavior: RuleBehavior,
+        /// The rules.
+        rules: Vec<ToolRule>,
+    },
+    /// Rules in place of all of this behaviour.
+    ReplaceRules {
+        /// What they say.
+        behavior: RuleBehavior,
+        /// The rules.
+        rules: Vec<ToolRule>,
+    },
+    /// Fewer rules.
+    RemoveRules {
+        /// What they said.
+        behavior: RuleBehavior,
+        /// The rules.
+        rules: Vec<ToolRule>,
+    },
+    /// Another mode.
+    SetMode(PermissionMode),
+    /// More directories.
+    AddDirectories(Vec<String>),
+    /// Fewer directories.
+    RemoveDirectories(Vec<String>),
+}
+
+impl PermissionUpdate {
+    fn read(update: &Value) -> Result<Self, LineError> {
+        let update = Fields::of("updatedPermissions[]", update)?;
+        match update.text("type")? {
+            "addRules" => Ok(Self::AddRules { behavior: behavior(update)?, rules: rules(update)? }),
+            "replaceRules" => Ok(Self::ReplaceRules { behavior: behavior(update)?, rules: rules(update)? }),
+            "removeRules" => Ok(Self::RemoveRules { behavior: behavior(update)?, rules: rules(update)? }),
+            "setMode" => {
+                let mode = PermissionMode::from_name(update.text("mode")?);
+                mode.map(Self::SetMode).ok_or_else(|| update.wrong("mode", "a permission mode"))
+            }
+            "addDirectories" => Ok(Self::AddDirectories(update.texts("directories")?)),
+            "removeDirectories" => Ok(Self::RemoveDirectories(update.texts("directories")?)),
+            // A change that nobody knows may be a restriction.
+            _ => Err(update.wrong("type", "a known change of permissions")),
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        let with_rules = |kind: &str, behavior: &RuleBehavior, rules: &[ToolRule]| {
+            let rules: Vec<Value> = rules.iter().map(rule_value).collect();
+            json!({"type": kind, "behavior": behavior.as_str(), "rules": rules, "destination": "session"})
+        };
+        match self {
+            Self::AddRules { behavior, rules } => with_rules("addRules", behavior, rules),
+            Self::ReplaceRules { behavior, rules } => with_rules("replaceRules", behavior, rules),
+            Self::RemoveRules { behavior, rules } => with_rules("removeRules", behavior, rules),
+            Self::SetMode(mode) => {
+                json!({"type": "setMode", "mode": mode.as_str(), "destination": "session"})
+            }
+            Self::AddDirectories(directories) => {
+                json!({"type": "addDirectories", "directories": directories, "destination": "session"})
+            }
+            Self::RemoveDirectories(directories) => {
+                json!({"type": "removeDirectories", "directories": directories, "destination": "session"})
+            }
+        }
+    }
+}
+
+fn updates(list: Option<&Value>) -> Result<Vec<PermissionUpdate>, LineError> {
+    let Some(list) = list else { return Ok(Vec::new()) };
+    let list = list.as_array().ok_or_else(|| LineError::field("updatedPermissions", "a list"))?;
+    list.iter().map(PermissionUpdate::read).collect()
+}
+
+fn behavior(update: Fields<'_>) -> Result<RuleBehavior, LineError> {
+    match update.text("behavior")? {
+        "allow" => Ok(RuleBehavior::Allow),
+        "deny" => Ok(RuleBehavior::Deny),
+        "ask" => Ok(RuleBehavior::Ask),
+        _ => Err(update.wrong("behavior", "`allow`, `deny` or `ask`")),
+    }
+}
+
+fn rules(update: Fields<'_>) -> Result<Vec<ToolRule>, LineError> {
+    let list = update.required("rules", "a list of rules")?;
+    let list = list.as_array().ok_or_else(|| update.wrong("rules", "a list of rules"))?;
+    list.iter()
+        .map(|rule| {
+            let rule = Fields::of("rules[]", rule)?;
+            Ok(ToolRule::new(rule.text("toolName")?, rule.optional_text("ruleContent")?))
+        })
+        .collect()
+}
+
+fn rule_value(rule: &ToolRule) -> Value {
+    let mut fields = Map::new();
+    fields.insert("toolName".to_owned(), rule.tool.as_str().into());
+    if let Some(scope) = &rule.scope {
+        fields.insert("ruleContent".to_owned(), scope.as_str().into());
+    }
+    fields.into()
+}

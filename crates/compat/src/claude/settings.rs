@@ -1,0 +1,136 @@
+//! Settings on the command line and in the handshake: a JSON object in the form of Claude Code's settings files.
+
+use serde_json::{Map, Value};
+
+use super::mode::{MODES, PermissionMode};
+use super::tool_rule::ToolRule;
+use crate::command_line::{OptionError, choice, could_restrict, invalid, restricting};
+
+/// What settings say that has a meaning here. Nothing by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Calls that run without being asked about.
+    pub allow: Vec<ToolRule>,
+    /// Calls that are asked about.
+    pub ask: Vec<ToolRule>,
+    /// Calls that do not run.
+    pub deny: Vec<ToolRule>,
+    /// Mode at the start.
+    pub mode: Option<PermissionMode>,
+    /// Directories besides the working directory.
+    pub added_directories: Vec<String>,
+    /// Model.
+    pub model: Option<String>,
+    /// Whether commands run in a sandbox.
+    pub sandbox: Option<bool>,
+}
+
+const OPTION: &str = "--settings";
+
+impl Settings {
+    /// Parses settings. A key that could restrict and is unknown is refused; the message of another one is added to
+    /// `warnings`.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`] for such a key, for a value of the wrong type, and for a text that is no JSON object. The path of a
+    /// file is none: its reader passes its content.
+    pub fn parse(text: &str, warnings: &mut Vec<String>) -> Result<Self, OptionError> {
+        match serde_json::from_str(text.trim()) {
+            Ok(Value::Object(fields)) => Self::from_fields(&fields, warnings),
+            _ => Err(invalid(OPTION, text, "a JSON object")),
+        }
+    }
+
+    /// Reads settings from an object.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Settings::parse`].
+    pub fn from_fields(fields: &Map<String, Value>, warnings: &mut Vec<String>) -> Result<Self, OptionError> {
+        let mut settings = Self::default();
+        for (name, value) in fields {
+            match name.as_str() {
+                "model" => settings.model = Some(text(name, value)?),
+                "permissions" => settings.permissions(object(name, value)?, warnings)?,
+                "sandbox" => settings.sandbox(object(name, value)?, warnings)?,
+                "$schema" => {}
+                _ => unknown(name, warnings)?,
+            }
+        }
+        Ok(settings)
+    }
+
+    fn permissions(
+        &mut self,
+        fields: &Map<String, Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), OptionError> {
+        for (name, value) in fields {
+            let key = format!("permissions.{name}");
+            match name.as_str() {
+                "allow" => self.allow.extend(rules(&key, value)?),
+                "ask" => self.ask.extend(rules(&key, value)?),
+                "deny" => self.deny.extend(rules(&key, value)?),
+                "defaultMode" => {
+                    self.mode = Some(choice(&format!("{OPTION} {key}"), &text(&key, value)?, MODES)?);
+                }
+                "additionalDirectories" => self.added_directories.extend(texts(&key, value)?),
+                _ => unknown(&key, warnings)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn sandbox(
+        &mut self,
+        fields: &Map<String, Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), OptionError> {
+        for (name, value) in fields {
+            let key = format!("sandbox.{name}");
+            match (name.as_str(), value.as_bool()) {
+                ("enabled", Some(enabled)) => self.sandbox = Some(enabled),
+                // It widens, and is left to the mode.
+                ("autoAllowBashIfSandboxed", Some(_)) => {
+                    warnings.push(format!("option {OPTION} {key} is ignored: the mode decides"));
+                }
+                _ => return Err(restricting(&format!("{OPTION} {key}"), "the key is unknown")),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unknown(key: &str, warnings: &mut Vec<String>) -> Result<(), OptionError> {
+    let option = format!("{OPTION} {key}");
+    if could_restrict(key) {
+        return Err(restricting(&option, "the key is unknown"));
+    }
+    warnings.push(format!("option {option} is ignored: the key is unknown"));
+    Ok(())
+}
+
+fn rules(key: &str, value: &Value) -> Result<Vec<ToolRule>, OptionError> {
+    let rule = |text: &String| ToolRule::parse(text);
+    let rules: Result<Vec<ToolRule>, _> = texts(key, value)?.iter().map(rule).collect();
+    rules.map_err(|error| invalid(&format!("{OPTION} {key}"), &error.0, "rules on tools"))
+}
+
+fn text(key: &str, value: &Value) -> Result<String, OptionError> {
+    value.as_str().map(str::to_owned).ok_or_else(|| wrong(key, value, "a string"))
+}
+
+fn texts(key: &str, value: &Value) -> Result<Vec<String>, OptionError> {
+    let list = value.as_array().ok_or_else(|| wrong(key, value, "a list of strings"))?;
+    list.iter().map(|item| text(key, item)).collect()
+}
+
+fn object<'a>(key: &str, value: &'a Value) -> Result<&'a Map<String, Value>, OptionError> {
+    value.as_object().ok_or_else(|| wrong(key, value, "an object"))
+}
+
+fn wrong(key: &str, value: &Value, expected: &str) -> OptionError {
+    invalid(&format!("{OPTION} {key}"), &value.to_string(), expected)
+}

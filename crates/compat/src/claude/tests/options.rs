@@ -1,0 +1,140 @@
+//! Command lines of Claude Code.
+
+use serde_json::json;
+
+use crate::OptionError;
+use crate::claude::{PermissionMode, SettingSource, StreamOptions, Thinking, ToolRule};
+
+fn parse(arguments: &[&str]) -> Result<crate::Parsed<StreamOptions>, OptionError> {
+    StreamOptions::parse(arguments)
+}
+
+#[test]
+fn everything_that_the_sdk_passes_is_understood() {
+    let arguments = [
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--input-format",
+        "stream-json",
+        "--max-thinking-tokens=1000",
+        "--effort=high",
+        "--max-turns=3",
+        "--max-budget-usd=0.5",
+        "--model=m",
+        r#"--json-schema={"type":"object"}"#,
+        "--permission-prompt-tool=stdio",
+        "--resume=some-id",
+        "--fork-session",
+        "--session-id=other-id",
+        "--allowedTools=Read,Bash(git *)",
+        "--disallowedTools=WebFetch",
+        "--tools=Read,Bash",
+        "--mcp-config",
+        "{\"mcpServers\":{}}",
+        "--setting-sources=user,local",
+        "--strict-mcp-config",
+        "--permission-mode=acceptEdits",
+        "--allow-dangerously-skip-permissions",
+        "--fallback-model=n",
+        "--include-partial-messages",
+        "--add-dir=/a",
+        "--await-initialize",
+        "--initialize-fields=settings,disallowedTools",
+        "--no-session-persistence",
+        "--settings",
+        r#"{"permissions":{"deny":["Read(.env)"]}}"#,
+    ];
+    let parsed = parse(&arguments).expect("a command line");
+    assert_eq!(parsed.warnings, [""; 0]);
+    let options = parsed.options;
+    let rule = |tool: &str, scope: Option<&str>| ToolRule::new(tool, scope.map(str::to_owned));
+    assert_eq!(options.settings.deny, [rule("Read", Some(".env"))]);
+    let settings = options.settings.clone();
+    let expected = StreamOptions {
+        partial_messages: true,
+        asks_host: true,
+        permission_mode: Some(PermissionMode::AcceptEdits),
+        may_bypass: true,
+        model: Some("m".to_owned()),
+        fallback_model: Some("n".to_owned()),
+        max_turns: Some(3),
+        max_budget_usd: Some(0.5),
+        thinking: Some(Thinking::Budget(1_000)),
+        effort: Some("high".to_owned()),
+        json_schema: Some(json!({"type": "object"})),
+        resume: Some("some-id".to_owned()),
+        forks: true,
+        session_id: Some("other-id".to_owned()),
+        ephemeral: true,
+        allowed_tools: vec![rule("Read", None), rule("Bash", Some("git *"))],
+        disallowed_tools: vec![rule("WebFetch", None)],
+        tools: Some(vec!["Read".to_owned(), "Bash".to_owned()]),
+        mcp_configs: vec![r#"{"mcpServers":{}}"#.to_owned()],
+        strict_mcp_config: true,
+        settings,
+        setting_sources: Some(vec![SettingSource::User, SettingSource::Local]),
+        added_directories: vec!["/a".into()],
+        awaits_initialize: true,
+        ..StreamOptions::default()
+    };
+    assert_eq!(options, expected);
+}
+
+#[test]
+fn harmless_options_are_warnings() {
+    let cases: [&[&str]; 6] = [
+        &["--betas=x"],
+        &["--debug-to-stderr"],
+        &["--debug-file", "/tmp/x"],
+        &["--some-new-thing", "value"],
+        &["--settings", r#"{"outputStyle": "terse"}"#],
+        &["--settings", r#"{"sandbox": {"enabled": true, "autoAllowBashIfSandboxed": true}}"#],
+    ];
+    for arguments in cases {
+        assert_eq!(parse(arguments).expect("harmless").warnings.len(), 1, "{arguments:?}");
+    }
+}
+
+#[test]
+fn options_that_could_restrict_are_refused() {
+    let cases: [&[&str]; 9] = [
+        &["--agent=reviewer"],
+        &["--managed-settings", "{}"],
+        &["--plugin-dir=/p"],
+        &["--permission-prompts=x"],
+        &["--resume-session-at=x"],
+        &["--tool-policy", "strict"],
+        &["--settings", r#"{"disableAllHooks": true}"#],
+        &["--settings", r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#],
+        &["--settings", r#"{"sandbox": {"network": {}}}"#],
+    ];
+    for arguments in cases {
+        let error = parse(arguments).expect_err("a restriction");
+        assert!(matches!(error, OptionError::Restricting { .. }), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_understood_is_an_error() {
+    let cases: [&[&str]; 14] = [
+        &["--model", "--disallowedTools=Bash"],
+        &["prompt"],
+        &["--output-format=text"],
+        &["--permission-prompt-tool=mcp__x__y"],
+        &["--permission-mode=yolo"],
+        &["--max-turns=many"],
+        &["--max-budget-usd=NaN"],
+        &["--json-schema=7"],
+        &["--setting-sources=cloud"],
+        &["--allowedTools=Bash(git"],
+        &["--settings", "{"],
+        &["--settings", r#"{"permissions": {"deny": "Bash"}}"#],
+        &["--continue", "--resume=x"],
+        &["--fork-session"],
+    ];
+    for arguments in cases {
+        let error = parse(arguments).expect_err("not understood");
+        assert!(!matches!(error, OptionError::Restricting { .. }), "{arguments:?}: {error}");
+    }
+}

@@ -1,0 +1,15 @@
+//! The command line and the stream of `codex exec --json`, as `@openai/codex-sdk` uses them.
+//!
+//! [`ExecOptions::parse`] reads the command line, and a [`Formatter`] writes the lines of a run. The prompt is on standard
+//! input; there is no control channel.
+
+mod config;
+mod formatter;
+mod item;
+mod options;
+
+pub use formatter::Formatter;
+pub use options::{ApprovalPolicy, ExecOptions, Resume, SandboxMode, WebSearchMode};
+
+#[cfg(test)]
+mod tests;

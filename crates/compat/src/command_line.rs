@@ -1,0 +1,268 @@
+//! Command lines: their words, what was not understood, and what must not be ignored.
+
+use std::collections::VecDeque;
+
+use thiserror::Error;
+
+/// Options of a command line, and what was ignored in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed<O> {
+    /// The options.
+    pub options: O,
+    /// Options that are ignored, with the reason: one message each, for standard error.
+    pub warnings: Vec<String>,
+}
+
+/// Why a command line is refused.
+///
+/// An option that could restrict a session is never ignored: whoever passed it relies on the restriction.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OptionError {
+    /// The option needs a value.
+    #[error("option {option} needs a value")]
+    MissingValue {
+        /// The option, as it was written.
+        option: String,
+    },
+    /// The option has a value that it cannot have.
+    #[error("invalid value for {option}: expected {expected}, found `{value}`")]
+    InvalidValue {
+        /// The option, as it was written.
+        option: String,
+        /// The value, shortened.
+        value: String,
+        /// What the option accepts.
+        expected: String,
+    },
+    /// The option takes no value and has one.
+    #[error("option {option} takes no value")]
+    UnexpectedValue {
+        /// The option, as it was written.
+        option: String,
+    },
+    /// The option is known or sounds as if it restricts a session, and is not supported.
+    #[error("option {option} is not supported and may restrict the session: {reason}")]
+    Restricting {
+        /// The option or configuration key, as it was written.
+        option: String,
+        /// Why it cannot be ignored.
+        reason: String,
+    },
+    /// A word that is neither an option nor its value.
+    #[error("unexpected argument `{word}`")]
+    UnexpectedWord {
+        /// The word, shortened.
+        word: String,
+    },
+    /// Two options contradict each other.
+    #[error("options {first} and {second} cannot be combined")]
+    Conflict {
+        /// The first option.
+        first: &'static str,
+        /// The second option.
+        second: &'static str,
+    },
+}
+
+/// Words in the names of options and keys that restrict sessions. A name with one of them is never ignored.
+const RESTRICTING: &str = "\
+    allow allowed allowlist approval approvals approve ask block blocked confine confined deny \
+    denied denylist dir directories directory disable disabled disallow disallowed domain domains enforce \
+    exclude excluded forbid grant grants guard hook hooks isolate isolated isolation limit limits lock \
+    managed mode network only permission permissions policies policy protect protected readonly restrict \
+    restricted root roots rule rules safe sandbox sandboxed secure strict tool tools trust untrusted \
+    whitelist writable";
+
+/// Returns whether an option or key with this name could restrict a session.
+pub(crate) fn could_restrict(name: &str) -> bool {
+    words(name).iter().any(|word| RESTRICTING.split(' ').any(|known| known == word))
+}
+
+/// Returns the words of a name in lower case: split at punctuation and before upper-case letters.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in name.chars() {
+        if !c.is_alphanumeric() || c.is_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words
+}
+
+/// Longest part of a value in a message, in characters.
+const MAX_SHOWN: usize = 120;
+
+/// Returns the start of a text for a message.
+pub(crate) fn shortened(text: &str) -> String {
+    let mut shown: String = text.chars().take(MAX_SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A word of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// `--name`, `--name=value` or `-n`.
+    Option(Flag),
+    /// Anything else.
+    Plain(String),
+}
+
+/// An option with the value that is part of the same word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flag {
+    pub(crate) name: String,
+    pub(crate) value: Option<String>,
+}
+
+/// The words of a command line that have not been read.
+#[derive(Debug)]
+pub(crate) struct Words {
+    rest: VecDeque<String>,
+    /// Whether `--` was read, after which no word is an option.
+    options_ended: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Words {
+    pub(crate) fn new<S: AsRef<str>>(arguments: &[S]) -> Self {
+        let rest = arguments.iter().map(|argument| argument.as_ref().to_owned()).collect();
+        Self { rest, options_ended: false, warnings: Vec::new() }
+    }
+
+    /// Reads the next word.
+    pub(crate) fn next(&mut self) -> Option<Word> {
+        let word = self.rest.pop_front()?;
+        if self.options_ended || !is_option(&word) {
+            return Some(Word::Plain(word));
+        }
+        if word == "--" {
+            self.options_ended = true;
+            return self.next();
+        }
+        let flag = match word.split_once('=') {
+            Some((name, value)) if word.starts_with("--") => {
+                Flag { name: name.to_owned(), value: Some(value.to_owned()) }
+            }
+            _ => Flag { name: word, value: None },
+        };
+        Some(Word::Option(flag))
+    }
+
+    /// Reads the value of an option: the rest of its word, or the next word. An option is no value: it could be one that
+    /// restricts.
+    pub(crate) fn value(&mut self, flag: Flag) -> Result<String, OptionError> {
+        if let Some(value) = flag.value {
+            return Ok(value);
+        }
+        let has_value = self.rest.front().is_some_and(|next| !is_option(next));
+        let next = if has_value { self.rest.pop_front() } else { None };
+        next.ok_or(OptionError::MissingValue { option: flag.name })
+    }
+
+    /// Reads the value of an option, which is one of `known`.
+    pub(crate) fn choice<T: Copy>(&mut self, flag: Flag, known: &[(&str, T)]) -> Result<T, OptionError> {
+        let option = flag.name.clone();
+        let value = self.value(flag)?;
+        choice(&option, &value, known)
+    }
+
+    /// Checks that an option has no value.
+    pub(crate) fn no_value(flag: &Flag) -> Result<(), OptionError> {
+        match flag.value {
+            Some(_) => Err(OptionError::UnexpectedValue { option: flag.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Ignores an option that is known to be harmless. `has_value` tells whether it takes one.
+    pub(crate) fn ignore(&mut self, flag: Flag, has_value: bool, reason: &str) -> Result<(), OptionError> {
+        let name = flag.name.clone();
+        if has_value {
+            self.value(flag)?;
+        }
+        self.warnings.push(format!("option {name} is ignored: {reason}"));
+        Ok(())
+    }
+
+    /// Ignores an unknown option with its value, unless its name sounds as if it restricts. The next word counts as its
+    /// value unless it is an option or one of `commands`.
+    pub(crate) fn unknown(&mut self, flag: &Flag, commands: &[&str]) -> Result<(), OptionError> {
+        if could_restrict(&flag.name) {
+            return Err(restricting(&flag.name, "it is unknown"));
+        }
+        let takes_next = flag.value.is_none()
+            && self.rest.front().is_some_and(|next| !is_option(next) && !commands.contains(&next.as_str()));
+        if takes_next {
+            self.rest.pop_front();
+        }
+        self.warnings.push(format!("option {} is ignored: it is unknown", flag.name));
+        Ok(())
+    }
+}
+
+fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-')
+}
+
+/// Returns the meaning of a value.
+pub(crate) fn choice<T: Copy>(option: &str, value: &str, known: &[(&str, T)]) -> Result<T, OptionError> {
+    match known.iter().find(|(name, _)| *name == value) {
+        Some((_, meaning)) => Ok(*meaning),
+        None => {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            Err(invalid(option, value, names.join(", ")))
+        }
+    }
+}
+
+pub(crate) fn invalid(option: &str, value: &str, expected: impl Into<String>) -> OptionError {
+    OptionError::InvalidValue {
+        option: option.to_owned(),
+        value: shortened(value),
+        expected: expected.into(),
+    }
+}
+
+pub(crate) fn restricting(option: &str, reason: impl Into<String>) -> OptionError {
+    OptionError::Restricting { option: option.to_owned(), reason: reason.into() }
+}
+
+pub(crate) fn unexpected(word: &str) -> OptionError {
+    OptionError::UnexpectedWord { word: shortened(word) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_a_restricting_word_are_recognized() {
+        for name in ["--allowedTools", "--tool-filter", "sandbox_mode", "permissions.audit", "--no-network"] {
+            assert!(could_restrict(name), "{name}");
+        }
+        for name in ["--color", "--debug-to-stderr", "model_verbosity", "--betas", "--toolbar", "features.x"]
+        {
+            assert!(!could_restrict(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_option_takes_its_value_but_no_command() {
+        let mut words = Words::new(&["--color", "always", "--fancy", "resume", "--x=1", "rest"]);
+        while let Some(Word::Option(flag)) = words.next() {
+            words.unknown(&flag, &["resume"]).expect("harmless");
+            if words.rest.front().is_some_and(|word| word == "resume") {
+                break;
+            }
+        }
+        assert_eq!(words.warnings.len(), 2);
+        assert_eq!(words.next(), Some(Word::Plain("resume".to_owned())));
+    }
+}

@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod call;
+pub mod claude;
+pub mod codex;
+mod command_line;
+mod line;
+mod outcome;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod scripted;
+
+pub use command_line::{OptionError, Parsed};
+pub use line::Line;
