@@ -234,6 +234,13 @@ pub(crate) struct RunArgs {
     /// to three times; exit code 6 says that no response matched
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
+    /// Attach this image to the prompt; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
+    /// Write the lines of `codex exec --json`; `pintle exec` sets it.
+    #[cfg(feature = "compat")]
+    #[arg(long, hide = true, conflicts_with_all = ["output", "quiet", "verbose"])]
+    pub(crate) codex_stream: bool,
     /// Print only the final response (text output)
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,

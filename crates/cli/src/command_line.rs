@@ -1,6 +1,8 @@
 //! Parses the command line of this process and reports usage errors.
 
 mod conversation;
+#[cfg(feature = "compat")]
+mod exec;
 mod given;
 mod hint;
 mod replaced;
@@ -28,7 +30,10 @@ use crate::render;
 ///
 /// The exit status, if the arguments ask for help or are invalid.
 pub(crate) fn parse() -> Result<Arguments, Exit> {
-    let args = own_arguments();
+    let args = own_arguments().map_err(|failure| {
+        console::report(&failure);
+        failure.exit()
+    })?;
     arguments(&args).map_err(|error| {
         let kind = error.kind();
         let is_help = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -59,7 +64,7 @@ pub(crate) struct CommandLine {
 ///
 /// A usage failure.
 pub(crate) fn parse_with(remembered: &[String]) -> Result<CommandLine, Failure> {
-    let mut args = own_arguments();
+    let mut args = own_arguments()?;
     insert(&mut args, 2, remembered);
     let matches = Arguments::command().try_get_matches_from(&args).map_err(|error| usage_failure(&error))?;
     let (mut position, mut command, mut level) = (1, Arguments::command(), &matches);
@@ -91,7 +96,7 @@ impl CommandLine {
         configured: &[String],
         profile: Option<&str>,
     ) -> Result<Arguments, Failure> {
-        let mut args = own_arguments();
+        let mut args = own_arguments()?;
         let named = profile.map(|name| format!("--profile={name}"));
         if let Some(name) = profile {
             remove_profile(&mut args, name);
@@ -139,9 +144,20 @@ fn remove_profile(args: &mut Vec<OsString>, name: &str) {
     }
 }
 
-/// Returns the arguments of this process, with the subcommand that they go without.
-fn own_arguments() -> Vec<OsString> {
-    conversation::named(std::env::args_os().collect())
+/// Returns the arguments of this process, in words of its own and with the subcommand that they go without.
+///
+/// # Errors
+///
+/// A usage failure for arguments that another program understands and this one does not.
+fn own_arguments() -> Result<Vec<OsString>, Failure> {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    #[cfg(feature = "compat")]
+    if let Some(exec::Translated { arguments, warnings }) = exec::translated(&args)? {
+        static WARNED: std::sync::Once = std::sync::Once::new();
+        WARNED.call_once(|| warnings.iter().for_each(|warning| console::notice(warning)));
+        return Ok(arguments);
+    }
+    Ok(conversation::named(args))
 }
 
 fn arguments(args: &[OsString]) -> Result<Arguments, clap::Error> {

@@ -140,7 +140,7 @@ async fn run_agent(
     }
     let limits = TurnLimits::default();
     let task = Task {
-        prompt: Some(TASK.to_owned()),
+        prompt: Some(TASK.into()),
         unfinished: None,
         is_kept: false,
         is_resumed: false,

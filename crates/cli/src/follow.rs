@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pintle_agent::{
     EventKind, Outcome, OutcomeStatus, Run, Session, SessionError, SessionEvent, SessionHandle, SessionId,
-    Timestamp, TreeEvents, Turn, TurnKind, TurnLimits,
+    Timestamp, TreeEvents, Turn, TurnKind, TurnLimits, UserMessage,
 };
 use pintle_llm::{AnswerSchema, UnmatchedAnswer, Verdict};
 use serde_json::Value;
@@ -30,7 +30,7 @@ const READER_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
     /// Prompt of the user; `None` to go on with the unfinished run alone.
-    pub(crate) prompt: Option<String>,
+    pub(crate) prompt: Option<UserMessage>,
     /// Run that an earlier process left unfinished.
     pub(crate) unfinished: Option<Run>,
     /// Whether the session goes on after this process.
@@ -195,7 +195,7 @@ pub(crate) async fn follow(
 /// its own, but the user sees one run. The outcome and the limits therefore cover all of them.
 async fn converse(
     session: &Session,
-    prompt: Option<String>,
+    prompt: Option<UserMessage>,
     unfinished: Option<Run>,
     user: Option<User<'_>>,
     limits: TurnLimits,
@@ -203,11 +203,12 @@ async fn converse(
     unanswered: &CancellationToken,
 ) -> Result<Answered, SessionError> {
     let started = Instant::now();
-    let told = |prompt: String| match &answers {
-        Some(answers) => format!("{prompt}\n\n{}", answers.instructions()),
-        None => prompt,
-    };
-    let prompt = prompt.map(told);
+    let prompt = prompt.map(|mut prompt| {
+        if let Some(answers) = &answers {
+            prompt.text = format!("{}\n\n{}", prompt.text, answers.instructions());
+        }
+        prompt
+    });
     let mut outcome = match (unfinished, prompt) {
         (Some(run), prompt) => {
             // The new input waits for the end of the old one.
@@ -216,7 +217,7 @@ async fn converse(
             }
             run.await?
         }
-        (None, prompt) => session.submit(prompt.unwrap_or_default()).await?,
+        (None, prompt) => session.submit(prompt.unwrap_or_else(|| String::new().into())).await?,
     };
     for run in 1_u64.. {
         let is_question = outcome.status == OutcomeStatus::AwaitingInput && user.is_some();

@@ -3,6 +3,8 @@
 mod activity;
 mod asked;
 mod call;
+#[cfg(feature = "compat")]
+mod codex;
 mod diff;
 mod draft;
 mod drafts;
@@ -67,6 +69,9 @@ pub(crate) enum View {
     Json,
     /// One object per line, streamed.
     StreamJson,
+    /// The lines of `codex exec --json`. The formatter follows the header.
+    #[cfg(feature = "compat")]
+    Codex(Option<Box<pintle_compat::codex::Formatter>>),
 }
 
 /// Output for an event.
@@ -169,6 +174,8 @@ impl View {
             Self::Text(text) => Ok(text.header(header)),
             Self::Json => Ok(String::new()),
             Self::StreamJson => json::header(header),
+            #[cfg(feature = "compat")]
+            Self::Codex(formatter) => Ok(codex::header(formatter, header)),
         }
     }
 
@@ -183,6 +190,8 @@ impl View {
             Self::Text(text) => text.event(event),
             Self::Json => String::new(),
             Self::StreamJson => json_line(event)?,
+            #[cfg(feature = "compat")]
+            Self::Codex(formatter) => codex::event(formatter, event),
         };
         let approval = if let EventKind::ApprovalRequested { call_id, .. } = &event.kind {
             Some(call_key_of(event, call_id))
@@ -197,6 +206,8 @@ impl View {
         match self {
             Self::Live(live) => live.is_animated(),
             Self::Text(_) | Self::Json | Self::StreamJson => false,
+            #[cfg(feature = "compat")]
+            Self::Codex(_) => false,
         }
     }
 
@@ -205,6 +216,8 @@ impl View {
         match self {
             Self::Live(live) => live.tick(frame),
             Self::Text(_) | Self::Json | Self::StreamJson => String::new(),
+            #[cfg(feature = "compat")]
+            Self::Codex(_) => String::new(),
         }
     }
 
@@ -218,6 +231,22 @@ impl View {
             Self::Live(live) => Ok(live.footer(footer)),
             Self::Text(text) => Ok(text.footer(footer)),
             Self::Json | Self::StreamJson => json::footer(footer),
+            #[cfg(feature = "compat")]
+            Self::Codex(formatter) => Ok(codex::footer(formatter, footer)),
         }
+    }
+
+    /// Returns whether people read it.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self, Self::Live(_) | Self::Text(_))
+    }
+
+    /// Returns whether a run with denied calls fails. To the readers of another program's stream, these are results.
+    pub(crate) fn tells_denials(&self) -> bool {
+        #[cfg(feature = "compat")]
+        if let Self::Codex(_) = self {
+            return false;
+        }
+        true
     }
 }

@@ -1,21 +1,23 @@
 //! `pintle run`: runs a task in a directory, with tools.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_agent::OutcomeStatus;
-use pintle_env::WriteSwitch;
+use pintle_agent::{OutcomeStatus, UserMessage};
+use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::Mode;
 use pintle_llm::AnswerSchema;
+use pintle_tools::builtin::read_image;
 
 use crate::approve::Prompter;
-use crate::args::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
+use crate::args::{PromptArgs, RunArgs, SessionArgs};
 use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
 use crate::exit::Exit;
 use crate::explain;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::first_start;
 use crate::follow::{Task, User, follow};
 use crate::interrupt::Interrupts;
@@ -24,7 +26,7 @@ use crate::opening::{Opened, Opening};
 use crate::output_schema;
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
-use crate::render::{Detail, View};
+use crate::render::{Detail, Style, View};
 use crate::sessions::conversed::Conversed;
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Place, Selected, Sessions};
@@ -363,15 +365,16 @@ impl SessionRun<'_> {
                 Ok(Ended::Conversation(Box::new(left)))
             };
         }
+        let prompt = with_images(prompt, &args.image, environment.as_ref()).await?;
         if prompt.is_none() && unfinished.is_none() {
             let id = session.id().clone();
             session.suspend().await;
             return Err(Failure::usage(format!("session {id} has nothing under way: expected a prompt")));
         }
-        let mut view = View::new(args.output, detail(args), style);
+        let mut view = view(args, style);
         let mut console = Console::new();
 
-        let sees_text = args.output == OutputFormat::Text && !args.quiet && style.terminal;
+        let sees_text = view.is_text() && !args.quiet && style.terminal;
         if is_kept {
             prompter.keep_requests();
         }
@@ -393,7 +396,7 @@ impl SessionRun<'_> {
         // Any other failure takes precedence over denied calls.
         let failure = explain::outcome(&report.outcome, &model.route)
             .or_else(|| report.failure())
-            .or_else(|| prompter.failure());
+            .or_else(|| prompter.failure().filter(|_| view.tells_denials()));
         let failure = failure.map(|failure| interrupts.reclassify(failure));
         console.write(&view.footer(&report.footer(failure.as_ref()))?).await?;
         if report.outcome.status == OutcomeStatus::AwaitingInput && !prompter.is_attended() {
@@ -401,6 +404,39 @@ impl SessionRun<'_> {
         }
         failure.map_or(Ok(Ended::Task(Exit::Done)), |failure| Err(failure.already_in_output()))
     }
+}
+
+/// Returns the view for the output of a run.
+fn view(args: &RunArgs, style: Style) -> View {
+    #[cfg(feature = "compat")]
+    if args.codex_stream {
+        return View::Codex(None);
+    }
+    View::new(args.output, detail(args), style)
+}
+
+/// Adds images to a prompt, which are files where the tools work.
+///
+/// # Errors
+///
+/// A usage failure for a file that is no image, and for images without a prompt.
+async fn with_images(
+    prompt: Option<String>,
+    images: &[PathBuf],
+    environment: &dyn ExecutionEnvironment,
+) -> Result<Option<UserMessage>, Failure> {
+    let Some(prompt) = prompt else {
+        return match images.first() {
+            None => Ok(None),
+            Some(_) => Err(Failure::usage("--image needs a prompt")),
+        };
+    };
+    let mut message = UserMessage::from(prompt);
+    for path in images {
+        let image = read_image(environment, path).await;
+        message = message.with_image(image.or_usage(&format!("--image {}", path.display()))?);
+    }
+    Ok(Some(message))
 }
 
 fn detail(args: &RunArgs) -> Detail {
