@@ -1,0 +1,33 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod agent;
+mod calls;
+mod client;
+mod connection;
+mod error;
+mod history;
+mod host;
+mod lines;
+mod outbox;
+mod permission;
+mod prompt;
+mod requests;
+mod rpc;
+mod session;
+mod settings;
+mod stop;
+mod turns;
+mod updates;
+mod wire;
+
+pub use agent::AcpAgent;
+pub use client::{Client, ClientFeatures};
+pub use error::{ClientError, HostError, ServeError};
+pub use host::{
+    AgentHost, AgentInfo, CommandResult, ListSessions, McpServerSpec, McpTransport, NewSession, OpenSession,
+    SessionControls, SessionPage, SessionSummary,
+};
+pub use settings::{
+    Choice, ConfigOption, Modes, OptionCategory, OptionKind, OptionValue, SessionSettings, SlashCommand,
+};
