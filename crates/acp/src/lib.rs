@@ -17,6 +17,8 @@ mod rpc;
 mod session;
 mod settings;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod turns;
 mod updates;
 mod wire;

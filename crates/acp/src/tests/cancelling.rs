@@ -1,0 +1,122 @@
+//! Cancelled turns: always answered as cancelled, and the session goes on.
+
+use serde_json::json;
+
+use super::harness::{TestClient, TestHost, anthropic, hanging, writing};
+
+#[tokio::test]
+async fn a_cancelled_turn_leaves_the_session_usable() {
+    let mut client =
+        TestClient::start(&TestHost::new(anthropic().message(hanging()).answer("Still here."))).await;
+    let session = client.new_session().await;
+    let prompt = client.prompt(&session, "wait").await;
+    client.update("tool_call").await;
+    client.cancel(&session).await;
+    client.cancel(&session).await;
+    assert_eq!(client.stop_reason(prompt).await, "cancelled");
+    client.cancel(&session).await;
+    let prompt = client.prompt(&session, "and now?").await;
+    assert_eq!(client.stop_reason(prompt).await, "end_turn");
+    assert_eq!(client.said(), "Still here.");
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn cancelling_reaches_prompts_that_wait() {
+    let mut client = TestClient::start(&TestHost::new(anthropic().message(hanging()).answer("Third."))).await;
+    let session = client.new_session().await;
+    let first = client.prompt(&session, "first").await;
+    client.update("tool_call").await;
+    let second = client.prompt(&session, "second").await;
+    client.cancel(&session).await;
+    assert_eq!(client.stop_reason(first).await, "cancelled");
+    assert_eq!(client.stop_reason(second).await, "cancelled");
+    let third = client.prompt(&session, "third").await;
+    assert_eq!(client.stop_reason(third).await, "end_turn");
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_the_prompt_of_a_cancelled_request_is_cancelled() {
+    let mut client = TestClient::start(&TestHost::new(anthropic().message(hanging()).answer("Third."))).await;
+    let session = client.new_session().await;
+    let first = client.prompt(&session, "first").await;
+    client.update("tool_call").await;
+    let second = client.prompt(&session, "second").await;
+    let third = client.prompt(&session, "third").await;
+    client.notify("$/cancel_request", json!({"requestId": second})).await;
+    assert_eq!(client.stop_reason(second).await, "cancelled");
+    client.notify("$/cancel_request", json!({"requestId": first})).await;
+    assert_eq!(client.stop_reason(first).await, "cancelled");
+    assert_eq!(client.stop_reason(third).await, "end_turn");
+    client.close().await.unwrap();
+}
+
+/// Cancels after each message that the agent sends in a turn. Whatever comes first is answered as the client was promised.
+#[tokio::test]
+async fn a_turn_can_be_cancelled_at_every_message() {
+    let messages = turn_cancelled_after(usize::MAX).await;
+    assert!(messages > 4, "{messages}");
+    for after in 0..messages {
+        turn_cancelled_after(after).await;
+    }
+}
+
+/// Returns the number of messages of the turn.
+async fn turn_cancelled_after(after: usize) -> usize {
+    let adapter = anthropic()
+        .message(writing("/project/a.txt", "x"))
+        .answer("Written.")
+        .answer("Fine.")
+        .answer("Fine.");
+    let host = TestHost::new(adapter).asking();
+    let mut client = TestClient::start(&host).await;
+    let session = client.new_session().await;
+    let prompt = client.prompt(&session, "write a file").await;
+    let mut messages = 0;
+    let stop_reason = loop {
+        if messages == after {
+            client.cancel(&session).await;
+        }
+        let message = client.next().await.unwrap();
+        messages += 1;
+        if message["method"] == "session/request_permission" && messages <= after {
+            let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
+            client.answer(&message, outcome).await;
+        }
+        if message["id"] == prompt && message.get("method").is_none() {
+            break message["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("{message}")).to_owned();
+        }
+    };
+    // The response may have been under way already.
+    let is_late = messages <= after + 1;
+    assert!(
+        stop_reason == "cancelled" || (is_late && stop_reason == "end_turn"),
+        "{stop_reason} after {after}"
+    );
+    let next = client.prompt(&session, "and now?").await;
+    assert_eq!(client.stop_reason(next).await, "end_turn", "after {after}");
+    client.close().await.unwrap();
+    messages
+}
+
+#[tokio::test]
+async fn a_request_that_the_host_does_not_answer_can_be_cancelled() {
+    let mut client = TestClient::start(&TestHost::new(anthropic())).await;
+    let id = client.request("session/new", json!({"cwd": "/hang", "mcpServers": []})).await;
+    client.notify("$/cancel_request", json!({"requestId": id})).await;
+    assert_eq!(client.response(id).await["error"]["code"], -32800);
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_slash_command_that_hangs_can_be_cancelled() {
+    let mut client = TestClient::start(&TestHost::new(anthropic().answer("Fine."))).await;
+    let session = client.new_session().await;
+    let prompt = client.prompt(&session, "/hang").await;
+    client.cancel(&session).await;
+    assert_eq!(client.stop_reason(prompt).await, "cancelled");
+    let prompt = client.prompt(&session, "and now?").await;
+    assert_eq!(client.stop_reason(prompt).await, "end_turn");
+    client.close().await.unwrap();
+}
