@@ -5,6 +5,7 @@ mod agent;
 mod calls;
 mod client;
 mod connection;
+mod editor;
 mod error;
 mod history;
 mod host;
@@ -25,6 +26,7 @@ mod wire;
 
 pub use agent::AcpAgent;
 pub use client::{Client, ClientFeatures};
+pub use editor::{EditorEnvironment, TerminalSwitch};
 pub use error::{ClientError, HostError, ServeError};
 pub use host::{
     AgentHost, AgentInfo, CommandResult, ListSessions, McpServerSpec, McpTransport, NewSession, OpenSession,

@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod conversations;
+mod editor;
 mod harness;
 mod lifecycle;
 mod permissions;

@@ -64,40 +64,50 @@ async fn a_turn_can_be_cancelled_at_every_message() {
 
 /// Returns the number of messages of the turn.
 async fn turn_cancelled_after(after: usize) -> usize {
-    let adapter = anthropic()
-        .message(writing("/project/a.txt", "x"))
-        .answer("Written.")
-        .answer("Fine.")
-        .answer("Fine.");
-    let host = TestHost::new(adapter).asking();
-    let mut client = TestClient::start(&host).await;
+    let adapter = anthropic().message(writing("/project/a.txt", "x")).answer("Written.").answer("Fine.");
+    let mut client = TestClient::start(&TestHost::new(adapter).asking()).await;
     let session = client.new_session().await;
     let prompt = client.prompt(&session, "write a file").await;
-    let mut messages = 0;
-    let stop_reason = loop {
-        if messages == after {
-            client.cancel(&session).await;
-        }
-        let message = client.next().await.unwrap();
-        messages += 1;
-        if message["method"] == "session/request_permission" && messages <= after {
-            let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
-            client.answer(&message, outcome).await;
-        }
-        if message["id"] == prompt && message.get("method").is_none() {
-            break message["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("{message}")).to_owned();
-        }
-    };
+    let (messages, stop_reason) = turn(&mut client, &session, prompt, after).await;
     // The response may have been under way already.
-    let is_late = messages <= after + 1;
+    let is_late = messages <= after.saturating_add(1);
     assert!(
         stop_reason == "cancelled" || (is_late && stop_reason == "end_turn"),
         "{stop_reason} after {after}"
     );
+    // What the model did not do before, it does now.
     let next = client.prompt(&session, "and now?").await;
-    assert_eq!(client.stop_reason(next).await, "end_turn", "after {after}");
+    let next = turn(&mut client, &session, next, usize::MAX).await;
+    assert_eq!(next.stop_reason, "end_turn", "after {after}");
     client.close().await.unwrap();
     messages
+}
+
+struct Turn {
+    messages: usize,
+    is_allowed: bool,
+    stop_reason: String,
+}
+
+/// Allows every call until the turn is cancelled, after so many messages.
+async fn turn(client: &mut TestClient, session: &str, prompt: i64, cancel_after: usize) -> Turn {
+    let (mut messages, mut is_allowed) = (0, false);
+    loop {
+        if messages == cancel_after {
+            client.cancel(session).await;
+        }
+        let message = client.next().await.unwrap();
+        messages += 1;
+        if message["method"] == "session/request_permission" && messages <= cancel_after {
+            client
+                .answer(&message, json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}}))
+                .await;
+        }
+        if message["id"] == prompt && message.get("method").is_none() {
+            let reason = message["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("{message}"));
+            return Turn { messages, is_allowed, stop_reason: reason.to_owned() };
+        }
+    }
 }
 
 #[tokio::test]

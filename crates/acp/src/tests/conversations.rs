@@ -16,7 +16,7 @@ fn kinds(client: &TestClient) -> Vec<String> {
 
 #[tokio::test]
 async fn a_turn_is_shown_and_then_answered() {
-    let adapter = anthropic().message(writing("/project/a.txt", "hello\n")).answer("Written.");
+    let adapter = anthropic().message(writing("a.txt", "hello\n")).answer("Written.");
     let host = TestHost::new(adapter);
     let mut client = TestClient::start(&host).await;
     let session = client.new_session().await;
@@ -37,7 +37,7 @@ async fn a_turn_is_shown_and_then_answered() {
         ]
     );
     let call = client.update("tool_call").await;
-    assert_eq!((&call["title"], &call["kind"]), (&json!("Write a.txt"), &json!("edit")), "{call}");
+    assert_eq!((&call["title"], &call["kind"]), (&json!("Edit a.txt"), &json!("edit")), "{call}");
     client.close().await.unwrap();
 }
 

@@ -392,7 +392,9 @@ impl TestClient {
         // A pipe is closed for writing by shutting it down.
         self.input.as_mut().unwrap().shutdown().await.unwrap();
         self.input = None;
-        while self.next().await.is_some() {}
+        while let Some(message) = self.next().await {
+            self.read.push_back(message);
+        }
         self.served.join_next().await.unwrap().unwrap()
     }
 

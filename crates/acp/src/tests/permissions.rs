@@ -32,7 +32,7 @@ async fn an_allowed_call_runs() {
     let call = &request["toolCall"];
     assert_eq!(
         (&call["title"], &call["kind"], &call["status"]),
-        (&json!("Write a.txt"), &json!("edit"), &json!("pending"))
+        (&json!("Edit a.txt"), &json!("edit"), &json!("pending"))
     );
     let diff = json!({"type": "diff", "path": "/project/a.txt", "newText": "hello\n"});
     assert!(call["content"].as_array().unwrap().contains(&diff), "{call}");
