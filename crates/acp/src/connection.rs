@@ -23,7 +23,8 @@ use crate::rpc::{self, Id, Incoming, RpcError};
 use crate::session::SessionTask;
 use crate::turns::{Entry, Input};
 use crate::wire::{
-    Cancel, CancelRequest, Capabilities, Implementation, Initialize, Initialized, PROTOCOL_VERSION, Prompt,
+    Cancel, CancelRequest, Capabilities, Implementation, Initialize, Initialized, Named, PROTOCOL_VERSION,
+    Prompt, SessionMethods, Supported,
 };
 
 /// Connection of a client.
@@ -111,7 +112,7 @@ impl Connection {
     /// The error to answer with, if the request was not taken.
     async fn request(&mut self, id: &Id, method: &str, params: Value) -> Result<(), RpcError> {
         if method == "initialize" {
-            let initialized = self.initialize(rpc::params(params)?);
+            let initialized = self.initialize(&rpc::params(params)?);
             self.requests.take(id, Open::Other(CancellationToken::new()))?;
             self.requests.answer(id, Ok(initialized)).await;
             return Ok(());
@@ -137,25 +138,16 @@ impl Connection {
         Ok(())
     }
 
-    fn initialize(&mut self, params: Initialize) -> Initialized {
+    fn initialize(&mut self, params: &Initialize) -> Initialized {
         let info = self.host.info();
         self.client.set_capabilities(&params.client_capabilities);
         self.is_initialized = true;
         let (version, asked) = (PROTOCOL_VERSION, params.protocol_version);
         tracing::debug!(version, asked, "a client has connected");
-        let mut session_capabilities = json!({"close": {}});
-        if info.loads_sessions {
-            session_capabilities["resume"] = json!({});
-        }
-        if info.lists_sessions {
-            session_capabilities["list"] = json!({});
-        }
-        let method = |method: &crate::settings::Choice| {
-            let mut value = json!({"id": method.id, "name": method.name});
-            if let Some(description) = &method.description {
-                value["description"] = json!(description);
-            }
-            value
+        let session_capabilities = SessionMethods {
+            close: Supported {},
+            list: info.lists_sessions.then_some(Supported {}),
+            resume: info.loads_sessions.then_some(Supported {}),
         };
         Initialized {
             protocol_version: PROTOCOL_VERSION,
@@ -165,7 +157,7 @@ impl Connection {
                 mcp_capabilities: json!({"http": info.mcp_http, "sse": false}),
                 session_capabilities,
             },
-            auth_methods: info.auth_methods.iter().map(method).collect(),
+            auth_methods: info.auth_methods.iter().map(Named::by_id).collect(),
             agent_info: Implementation { name: info.name, title: info.title, version: info.version },
         }
     }

@@ -34,7 +34,7 @@ type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 /// End of what the current prompt waited for.
 enum Done {
-    Run(Result<Outcome, SessionError>),
+    Run(Box<Result<Outcome, SessionError>>),
     /// `None` if it was cancelled.
     Command(Option<Result<CommandResult, HostError>>),
 }
@@ -231,14 +231,7 @@ impl SessionTask {
     async fn done(&mut self, done: Done) {
         self.work = None;
         let reason = match done {
-            Done::Run(Ok(outcome)) => {
-                if outcome.status == OutcomeStatus::AwaitingInput {
-                    self.say(&outcome.text).await;
-                }
-                stop::reason(&outcome, self.mapper.finish())
-            }
-            Done::Run(Err(SessionError::Closed)) => Err(gone(&self.entry.id)),
-            Done::Run(Err(error)) => Err(RpcError::new(RpcError::INTERNAL, chain(&error))),
+            Done::Run(outcome) => self.outcome(*outcome).await,
             Done::Command(None) => Ok(StopReason::Cancelled),
             Done::Command(Some(Err(error))) => Err(error.to_rpc()),
             Done::Command(Some(Ok(CommandResult::Said(text)))) => {
@@ -256,6 +249,20 @@ impl SessionTask {
             }
         };
         self.end(reason).await;
+    }
+
+    async fn outcome(&mut self, outcome: Result<Outcome, SessionError>) -> Result<StopReason, RpcError> {
+        match outcome {
+            Ok(outcome) => {
+                // The question of a tool is no text of the model.
+                if outcome.status == OutcomeStatus::AwaitingInput {
+                    self.say(&outcome.text).await;
+                }
+                stop::reason(&outcome, self.mapper.finish())
+            }
+            Err(SessionError::Closed) => Err(gone(&self.entry.id)),
+            Err(error) => Err(RpcError::new(RpcError::INTERNAL, chain(&error))),
+        }
     }
 
     /// Answers the current prompt and begins the next one.
@@ -321,7 +328,7 @@ async fn wait(work: &mut Option<Work>) -> Done {
 fn submit(session: &Session, mapper: &mut Mapper, message: UserMessage) -> Work {
     mapper.expect_input();
     let run = session.submit(message);
-    Box::pin(async move { Done::Run(run.outcome().await) })
+    Box::pin(async move { Done::Run(Box::new(run.outcome().await)) })
 }
 
 fn command(entry: &Arc<Entry>, current: &Current, name: String, input: String) -> Work {

@@ -303,8 +303,8 @@ impl Mapper {
         }
         call.output.push_str(delta);
         let excess = call.output.len().saturating_sub(LIVE_OUTPUT);
-        let excess = call.output.ceil_char_boundary(excess);
-        call.output.drain(..excess);
+        let from = (excess..call.output.len()).find(|at| call.output.is_char_boundary(*at));
+        call.output.drain(..from.unwrap_or_default());
         let now = event.timestamp;
         if call.shown_at.is_some_and(|at| now.as_millis().saturating_sub(at.as_millis()) < LIVE_INTERVAL) {
             return Vec::new();

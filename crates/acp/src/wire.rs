@@ -13,9 +13,9 @@ pub(crate) use self::received::{
     NewSession, OfSession, OpenSession, Prompt, SetConfigOption, SetMode,
 };
 pub(crate) use self::sent::{
-    Capabilities, ConfigOptions, Implementation, Initialized, ListedSession, ListedSessions, Opened,
-    Permission, PermissionOption, PermissionOutcome, PermissionRequest, Selection, StopReason,
-    config_options, modes,
+    Capabilities, ConfigOptions, Implementation, Initialized, ListedSession, ListedSessions, Named, Opened,
+    Permission, PermissionOption, PermissionOutcome, PermissionRequest, Selection, SessionMethods,
+    StopReason, Supported, config_options, modes,
 };
 pub(crate) use self::update::{
     CallContent, CallStatus, CallUpdate, Command, Location, PlanEntry, SessionUpdate, ToolKind,

@@ -14,8 +14,7 @@ pub(crate) struct Initialized {
     pub(crate) protocol_version: u16,
     pub(crate) agent_capabilities: Capabilities,
     pub(crate) agent_info: Implementation,
-    /// Each with `id`, `name` and perhaps `description`.
-    pub(crate) auth_methods: Vec<Value>,
+    pub(crate) auth_methods: Vec<Named>,
 }
 
 #[derive(Debug, Serialize)]
@@ -24,8 +23,22 @@ pub(crate) struct Capabilities {
     pub(crate) load_session: bool,
     pub(crate) prompt_capabilities: Value,
     pub(crate) mcp_capabilities: Value,
-    pub(crate) session_capabilities: Value,
+    pub(crate) session_capabilities: SessionMethods,
 }
+
+/// Optional methods. Each is supported if it is there.
+#[derive(Debug, Serialize)]
+pub(crate) struct SessionMethods {
+    pub(crate) close: Supported,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) list: Option<Supported>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resume: Option<Supported>,
+}
+
+/// An empty object.
+#[derive(Debug, Serialize)]
+pub(crate) struct Supported {}
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Implementation {
@@ -123,48 +136,75 @@ pub(crate) enum Selection {
     Selected { option_id: Permission },
 }
 
+/// Something that is named: a mode or an authentication method by its id, a value of an option by its value.
+#[derive(Debug, Serialize)]
+pub(crate) struct Named {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+}
+
+impl Named {
+    pub(crate) fn by_id(choice: &Choice) -> Self {
+        let Choice { id, name, description } = choice.clone();
+        Self { id: Some(id), value: None, name, description }
+    }
+
+    fn by_value(choice: &Choice) -> Self {
+        let Choice { id, name, description } = choice.clone();
+        Self { id: None, value: Some(id), name, description }
+    }
+}
+
 /// Returns the modes in the form of the protocol.
 pub(crate) fn modes(modes: &Modes) -> Value {
-    let available: Vec<Value> = modes.available.iter().map(|mode| choice("id", mode)).collect();
+    let available: Vec<Named> = modes.available.iter().map(Named::by_id).collect();
     json!({"currentModeId": modes.current, "availableModes": available})
 }
 
-fn choice(id: &str, choice: &Choice) -> Value {
-    let mut value = json!({id: choice.id, "name": choice.name});
-    if let Some(description) = &choice.description {
-        value["description"] = json!(description);
-    }
-    value
+#[derive(Serialize)]
+struct Setting {
+    id: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<&'static str>,
+    #[serde(flatten)]
+    values: Values,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum Values {
+    Select { current_value: String, options: Vec<Named> },
+    Boolean { current_value: bool },
 }
 
 /// Returns the options in the form of the protocol. Switches are left out for clients that know none.
 pub(crate) fn config_options(options: &[ConfigOption], has_switches: bool) -> Vec<Value> {
     let is_known = |option: &&ConfigOption| has_switches || !matches!(option.kind, OptionKind::Switch(_));
-    options.iter().filter(is_known).map(config_option).collect()
+    options.iter().filter(is_known).map(|option| json!(setting(option))).collect()
 }
 
-fn config_option(option: &ConfigOption) -> Value {
-    let mut value = match &option.kind {
+fn setting(option: &ConfigOption) -> Setting {
+    let ConfigOption { id, name, description, category, kind } = option.clone();
+    let values = match kind {
         OptionKind::Select { current, choices } => {
-            let choices: Vec<Value> = choices.iter().map(|one| choice("value", one)).collect();
-            json!({"type": "select", "currentValue": current, "options": choices})
+            Values::Select { current_value: current, options: choices.iter().map(Named::by_value).collect() }
         }
-        OptionKind::Switch(is_on) => json!({"type": "boolean", "currentValue": is_on}),
+        OptionKind::Switch(is_on) => Values::Boolean { current_value: is_on },
     };
-    value["id"] = json!(option.id);
-    value["name"] = json!(option.name);
-    if let Some(description) = &option.description {
-        value["description"] = json!(description);
-    }
-    let category = match option.category {
+    let category = match category {
         OptionCategory::Mode => Some("mode"),
         OptionCategory::Model => Some("model"),
         OptionCategory::ModelSetting => Some("model_config"),
         OptionCategory::Reasoning => Some("thought_level"),
         OptionCategory::Other => None,
     };
-    if let Some(category) = category {
-        value["category"] = json!(category);
-    }
-    value
+    Setting { id, name, description, category, values }
 }
