@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_env::{EnvError, ExecRequest, ExecResult, ExecutionEnvironment, FileKind, forward};
@@ -16,11 +17,14 @@ use crate::client::Client;
 /// Bytes of the largest file that is read and written by way of the client.
 const MAX_FILE: u64 = 8 << 20;
 
+/// How long the client may take to read or write a file.
+const FILE_TIME: Duration = Duration::from_secs(10);
+
 /// Environment whose text files are those of the client: reads see unsaved changes, and writes change what is open.
 ///
 /// It wraps the environment in which the client's files are. Everything else stays there: searches, listings and metadata see
 /// the files on disk, and so do reads of files that are no UTF-8 text or larger than 8 MiB, and all files until the client
-/// knows the session. Wrappers that confine or reject belong around this one, and not within.
+/// knows the session. A client that does not answer within ten seconds is not waited for: the file on disk is read, and a write fails. Wrappers that confine or reject belong around this one, and not within.
 ///
 /// Commands run in the environment within, unless the [`TerminalSwitch`] is on and the client has terminals.
 #[derive(Clone, Debug)]
@@ -87,10 +91,15 @@ impl EditorEnvironment {
         let saved = self.inner.read(path, None).await.ok()?;
         let saved_text = text(&saved)?;
         let real_path = self.real_path(path).await;
-        let edited = match self.client.read_text_file(&self.session, &real_path).await {
-            Ok(edited) => edited,
-            Err(error) => {
+        let reading = self.client.read_text_file(&self.session, &real_path);
+        let edited = match tokio::time::timeout(FILE_TIME, reading).await {
+            Ok(Ok(edited)) => edited,
+            Ok(Err(error)) => {
                 tracing::debug!(path = %real_path.display(), %error, "the client does not read the file");
+                return None;
+            }
+            Err(_elapsed) => {
+                tracing::warn!(path = %real_path.display(), "the client takes too long to read the file");
                 return None;
             }
         };
@@ -113,12 +122,12 @@ impl EditorEnvironment {
             Ok(_) | Err(_) => return Ok(false),
         }
         let real_path = self.real_path(path).await;
-        let written = self.client.write_text_file(&self.session, &real_path, text).await;
-        written.map_err(|error| EnvError::Io {
-            action: "write",
-            path: self.inner.resolve(path),
-            source: io::Error::other(error),
-        })?;
+        let writing = self.client.write_text_file(&self.session, &real_path, text);
+        let failed = |source| EnvError::Io { action: "write", path: self.inner.resolve(path), source };
+        match tokio::time::timeout(FILE_TIME, writing).await {
+            Ok(written) => written.map_err(|error| failed(io::Error::other(error)))?,
+            Err(_elapsed) => return Err(failed(io::ErrorKind::TimedOut.into())),
+        }
         Ok(true)
     }
 
