@@ -52,17 +52,18 @@ struct State {
     waiting: HashMap<i64, oneshot::Sender<Result<Value, RpcError>>>,
     /// Sessions that the client knows of. It refuses requests of others.
     announced: HashSet<String>,
-    /// Takes the terminals of each session.
-    terminals: HashMap<String, mpsc::UnboundedSender<NewTerminal>>,
+    /// Takes the questions about terminals of each session.
+    terminals: HashMap<String, mpsc::UnboundedSender<TerminalQuestion>>,
 }
 
-/// Terminal of the client in which a command has just been started.
+/// Question about a command that may run in a terminal of the client.
 #[derive(Debug)]
-pub(crate) struct NewTerminal {
-    pub(crate) id: String,
+pub(crate) struct TerminalQuestion {
     pub(crate) command: String,
-    /// Dropped once the client has been shown the terminal.
-    pub(crate) _shown: oneshot::Sender<()>,
+    /// The terminal, once the command runs in it. It is then shown.
+    pub(crate) terminal: Option<String>,
+    /// Takes whether a call of a tool runs the command.
+    pub(crate) answer: oneshot::Sender<bool>,
 }
 
 impl Client {
@@ -166,7 +167,7 @@ impl Client {
     }
 
     /// Says that the client knows a session from now on, and who shows the terminals of its commands.
-    pub(crate) fn announce(&self, session: &str) -> mpsc::UnboundedReceiver<NewTerminal> {
+    pub(crate) fn announce(&self, session: &str) -> mpsc::UnboundedReceiver<TerminalQuestion> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.state();
         state.announced.insert(session.to_owned());
@@ -180,15 +181,13 @@ impl Client {
         state.terminals.remove(session);
     }
 
-    /// Has the client show a terminal with the call that runs the command. Returns once it is shown, or cannot be.
-    pub(crate) async fn show_terminal(&self, session: &str, id: &str, command: &str) {
-        let (sender, shown) = oneshot::channel();
-        let terminal = NewTerminal { id: id.to_owned(), command: command.to_owned(), _shown: sender };
-        let sent = self.state().terminals.get(session).is_some_and(|to| to.send(terminal).is_ok());
-        if sent {
-            // It is dropped, and nothing is sent.
-            let _ = shown.await;
-        }
+    /// Returns whether a call of a tool runs the command. If it has a terminal, the client is shown it there.
+    pub(crate) async fn runs_for_call(&self, session: &str, command: &str, terminal: Option<&str>) -> bool {
+        let (sender, answer) = oneshot::channel();
+        let (command, terminal) = (command.to_owned(), terminal.map(str::to_owned));
+        let question = TerminalQuestion { command, terminal, answer: sender };
+        let is_asked = self.state().terminals.get(session).is_some_and(|to| to.send(question).is_ok());
+        is_asked && answer.await.unwrap_or(false)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

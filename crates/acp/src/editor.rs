@@ -26,7 +26,8 @@ const FILE_TIME: Duration = Duration::from_secs(10);
 /// the files on disk, and so do reads of files that are no UTF-8 text or larger than 8 MiB, and all files until the client
 /// knows the session. A client that does not answer within ten seconds is not waited for: the file on disk is read, and a write fails. Wrappers that confine or reject belong around this one, and not within.
 ///
-/// Commands run in the environment within, unless the [`TerminalSwitch`] is on and the client has terminals.
+/// Commands run in the environment within, unless the [`TerminalSwitch`] is on, the client has terminals, and a call of a tool
+/// runs the command.
 #[derive(Clone, Debug)]
 pub struct EditorEnvironment {
     inner: Arc<dyn ExecutionEnvironment>,
@@ -159,7 +160,10 @@ impl ExecutionEnvironment for EditorEnvironment {
     }
 
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
-        if !self.uses_terminal(&request) {
+        // The session runs commands of its own, which nobody wants to watch.
+        let uses_terminal = self.uses_terminal(&request)
+            && self.client.runs_for_call(&self.session, &request.command, None).await;
+        if !uses_terminal {
             return self.inner.exec_command(request).await;
         }
         let directory = match &request.working_dir {

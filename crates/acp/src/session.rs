@@ -13,7 +13,7 @@ use pintle_agent::{
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::client::{Client, NewTerminal};
+use crate::client::{Client, TerminalQuestion};
 use crate::error::{HostError, chain};
 use crate::history::{self, KnownCalls};
 use crate::host::CommandResult;
@@ -95,7 +95,7 @@ impl SessionTask {
         entry.closed.cancel();
     }
 
-    async fn drive(&mut self, terminals: &mut mpsc::UnboundedReceiver<NewTerminal>) {
+    async fn drive(&mut self, terminals: &mut mpsc::UnboundedReceiver<TerminalQuestion>) {
         let mut events = self.session.tree_events();
         let entry = Arc::clone(&self.entry);
         self.chores().await;
@@ -109,7 +109,7 @@ impl SessionTask {
                     // Somebody else has closed the session.
                     None => return,
                 },
-                Some(terminal) = terminals.recv() => self.terminal(terminal).await,
+                Some(question) = terminals.recv() => self.terminal(question).await,
                 Some(_ended) = self.permissions.join_next() => {}
                 done = wait(&mut self.work) => self.done(done).await,
                 () = tokio::time::sleep(BUSY_INTERVAL), if entry.is_held_up() => self.begin(),
@@ -209,10 +209,20 @@ impl SessionTask {
         self.asked.insert((session.clone(), call_id.clone()), handle);
     }
 
-    async fn terminal(&mut self, terminal: NewTerminal) {
-        if let Some(update) = self.mapper.terminal(&terminal.id, &terminal.command) {
-            self.update(&update).await;
-        }
+    async fn terminal(&mut self, question: TerminalQuestion) {
+        let TerminalQuestion { command, terminal, answer } = question;
+        let runs_for_call = match terminal {
+            None => self.mapper.runs(&command),
+            Some(terminal) => match self.mapper.terminal(&terminal, &command) {
+                Some(update) => {
+                    self.update(&update).await;
+                    true
+                }
+                None => false,
+            },
+        };
+        // Whoever asked may have been cancelled.
+        let _ = answer.send(runs_for_call);
     }
 
     /// Begins the next prompt, unless a turn is in progress.

@@ -345,19 +345,27 @@ impl Mapper {
         })]
     }
 
+    /// Returns whether a call is open that runs the command. Other commands are those of the session itself.
+    pub(crate) fn runs(&self, command: &str) -> bool {
+        self.calls.values().any(|call| call.runs(command))
+    }
+
     /// Returns the update that shows the terminal in which a command was started, if a call is open that runs the command.
     pub(crate) fn terminal(&mut self, terminal_id: &str, command: &str) -> Option<SessionUpdate> {
-        let runs = |call: &Call| {
-            call.is_open
-                && call.terminal.is_none()
-                && call.command.as_deref().is_some_and(|line| command.contains(line))
-        };
-        let ((session, call_id), call) = self.calls.iter_mut().find(|(_, call)| runs(call))?;
+        let ((session, call_id), call) = self.calls.iter_mut().find(|(_, call)| call.runs(command))?;
         call.terminal = Some(terminal_id.to_owned());
         let (session, call_id) = (session.clone(), call_id.clone());
         let content = vec![CallContent::Terminal { terminal_id: terminal_id.to_owned() }];
         let id = self.call_id(&session, &call_id);
         Some(SessionUpdate::ToolCallUpdate(CallUpdate { content: Some(content), ..CallUpdate::of(id) }))
+    }
+}
+
+impl Call {
+    /// Returns whether the call is open and runs this command, which tools may wrap, in no terminal so far.
+    fn runs(&self, command: &str) -> bool {
+        let is_within = |line: &str| !line.trim().is_empty() && command.contains(line);
+        self.is_open && self.terminal.is_none() && self.command.as_deref().is_some_and(is_within)
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) async fn run(
         source: Some(Box::new(error)),
     };
     let mut terminal = create(client, session, &request, directory).await?;
-    client.show_terminal(session, &terminal.id, &request.command).await;
+    client.runs_for_call(session, &request.command, Some(&terminal.id)).await;
     let (exit_code, timed_out) = terminal.wait(request.timeout).await.map_err(lost)?;
     let params = terminal.params();
     let printed: Printed = client.request("terminal/output", &params).await.map_err(lost)?;

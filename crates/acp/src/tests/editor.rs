@@ -73,12 +73,17 @@ fn connect(
     let client = Client::new(outbox);
     let capabilities = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true});
     client.set_capabilities(&serde_json::from_value(capabilities).unwrap());
-    drop(client.announce("s"));
+    let mut questions = client.announce("s");
     let switch = TerminalSwitch::new(terminals);
     let environment = EditorEnvironment::new(Arc::clone(&editor.disk), client.clone(), "s", switch);
     let editor = Arc::new(tokio::sync::Mutex::new(editor));
     let (near, far) = tokio::io::duplex(1 << 16);
     let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        while let Some(question) = questions.recv().await {
+            let _ = question.answer.send(question.command != "git status");
+        }
+    });
     tasks.spawn(async move {
         let _ = write(outgoing, near).await;
     });
@@ -147,6 +152,8 @@ async fn commands_run_in_terminals_only_where_the_host_allows() {
         let result = environment.exec_command(ExecRequest::new("make")).await.unwrap();
         assert_eq!((result.exit_code, result.output.to_text_lossy().unwrap().as_str()), (code, output));
         assert_eq!(editor.lock().await.asked.is_empty(), !is_on);
+        let own = environment.exec_command(ExecRequest::new("git status")).await.unwrap();
+        assert_eq!(own.output.to_text_lossy().unwrap(), "from within\n", "no call runs it");
     }
 }
 
