@@ -132,19 +132,21 @@ async function converse(directory, { permission = "allow_once", onUpdate = () =>
 
 const text = (words) => [{ type: "text", text: words }];
 
-/** Replaces what differs from run to run, and joins streamed pieces of text. */
+/**
+ * Replaces what differs from run to run. The lines of each side are in order; how those of the two sides interleave depends on
+ * the machine.
+ */
 function normalized(lines, directory) {
   const ids = new Map();
   const name = (id) => {
     if (!ids.has(id)) ids.set(id, `session-${ids.size + 1}`);
     return ids.get(id);
   };
-  return `${lines
-    .map(({ from, line }) => `${from === "agent" ? "<" : ">"} ${line}`)
-    .join("\n")
+  const of = (side) => lines.filter(({ from }) => from === side).map(({ line }) => line);
+  return `# client\n${of("client").join("\n")}\n# agent\n${of("agent").join("\n")}\n`
     .replaceAll(directory, "/project")
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, name)
-    .replaceAll(/"version":"[0-9.]+"/g, '"version":"0.0.0"')}\n`;
+    .replaceAll(/"version":"[0-9.]+"/g, '"version":"0.0.0"');
 }
 
 function golden(name, conversation) {
