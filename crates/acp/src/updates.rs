@@ -422,3 +422,6 @@ fn user_chunk(event: &SessionEvent, content: &str) -> SessionUpdate {
 fn message_id(event: &SessionEvent) -> String {
     format!("m{}", event.seq)
 }
+
+#[cfg(test)]
+mod tests;
