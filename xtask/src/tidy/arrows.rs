@@ -39,6 +39,11 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle-mcp", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
+    Arrows {
+        from: "pintle-acp",
+        to: &["pintle-agent", "pintle-env", "pintle-llm", "pintle-tools"],
+        to_in_tests: &[],
+    },
     Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &["pintle-postgres"] },
@@ -60,6 +65,7 @@ const LAYERS: &[&str] = &[
 
 const LIBRARIES: &[&str] = &[
     "pintle",
+    "pintle-acp",
     "pintle-agent",
     "pintle-compat",
     "pintle-env",

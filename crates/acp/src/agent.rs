@@ -1,0 +1,92 @@
+//! The agent: serves connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+
+use crate::client::Client;
+use crate::connection::Connection;
+use crate::error::ServeError;
+use crate::host::AgentHost;
+use crate::lines::Lines;
+use crate::outbox::{Outbox, write};
+
+/// Bytes of a line of a client, by default: a prompt with many images has some ten million.
+const MAX_LINE: usize = 64 << 20;
+
+/// How long a client that has closed its end may take to read the rest.
+const FLUSH_TIME: Duration = Duration::from_secs(5);
+
+/// Agent of the Agent Client Protocol, version 1.
+///
+/// It serves any number of connections. What a client does wrong is answered with an error and ends neither the connection
+/// nor a session.
+#[derive(Clone, Debug)]
+pub struct AcpAgent {
+    host: Arc<dyn AgentHost>,
+    max_line: usize,
+}
+
+impl AcpAgent {
+    /// Creates an agent with the sessions of this host.
+    #[must_use]
+    pub fn new(host: impl AgentHost + 'static) -> Self {
+        Self { host: Arc::new(host), max_line: MAX_LINE }
+    }
+
+    /// Sets the maximum length of a line of a client, in bytes. Default 64 MiB. A longer line is dropped and answered with an
+    /// error.
+    #[must_use]
+    pub fn with_max_line(mut self, bytes: usize) -> Self {
+        self.max_line = bytes;
+        self
+    }
+
+    /// Serves a client until it closes `reader`. Then turns are cancelled, every session of the connection is closed by its
+    /// [controls](crate::SessionControls::close), and what was sent until then is written.
+    ///
+    /// Dropping the future drops the sessions, which ends everything that they started.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError`] if reading or writing fails; sessions are closed all the same.
+    pub async fn serve(
+        &self,
+        reader: impl AsyncRead + Unpin,
+        writer: impl AsyncWrite + Unpin,
+    ) -> Result<(), ServeError> {
+        let (outbox, outgoing) = Outbox::new();
+        let client = Client::new(outbox.clone());
+        let mut connection = Connection::new(Arc::clone(&self.host), client.clone());
+        let mut lines = Lines::new(BufReader::new(reader), self.max_line);
+        let mut writing = std::pin::pin!(write(outgoing, writer));
+        let mut written = None;
+        let read = tokio::select! {
+            read = connection.read(&mut lines) => read.map_err(ServeError::Read),
+            result = &mut writing => {
+                written = Some(result);
+                Ok(())
+            }
+        };
+        client.disconnect();
+        let flushing = async {
+            if written.is_none() {
+                written = Some(writing.await);
+            }
+        };
+        let closing = async {
+            let in_time = tokio::time::timeout(FLUSH_TIME, connection.close()).await;
+            if in_time.is_err() {
+                // The client does not read: sessions wait for it no longer.
+                outbox.give_up();
+                connection.close().await;
+            }
+            outbox.finish();
+        };
+        tokio::select! {
+            ((), ()) = async { tokio::join!(closing, flushing) } => {}
+        }
+        read.and(written.unwrap_or(Ok(())).map_err(ServeError::Write))
+    }
+}

@@ -1,0 +1,213 @@
+//! The client: requests and notifications to it.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::ClientError;
+use crate::outbox::{Disconnected, Outbox};
+use crate::rpc::{self, Id, RpcError};
+use crate::wire::{ClientCapabilities, SessionUpdate};
+
+/// Client of a connection: an editor, for example. Cheap to clone.
+///
+/// A host passes it to an [`EditorEnvironment`](crate::EditorEnvironment). Dropping the future of a request cancels it at the
+/// client.
+#[derive(Clone, Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+/// What the client offers to an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientFeatures {
+    /// It returns the text of files as its user sees them, unsaved changes included.
+    pub reads_files: bool,
+    /// It writes text files, with what is open of them.
+    pub writes_files: bool,
+    /// It runs commands in terminals of its own.
+    pub terminals: bool,
+    pub(crate) notices: bool,
+    pub(crate) compactions: bool,
+    pub(crate) switches: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    outbox: Outbox,
+    next_id: AtomicI64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    features: ClientFeatures,
+    waiting: HashMap<i64, oneshot::Sender<Result<Value, RpcError>>>,
+    /// Sessions that the client knows of. It refuses requests of others.
+    announced: HashSet<String>,
+    /// Takes the questions about terminals of each session.
+    terminals: HashMap<String, mpsc::UnboundedSender<TerminalQuestion>>,
+}
+
+/// Question about a command that may run in a terminal of the client.
+#[derive(Debug)]
+pub(crate) struct TerminalQuestion {
+    pub(crate) command: String,
+    /// The terminal, once the command runs in it. It is then shown.
+    pub(crate) terminal: Option<String>,
+    /// Takes whether a call of a tool runs the command.
+    pub(crate) answer: oneshot::Sender<bool>,
+}
+
+impl Client {
+    pub(crate) fn new(outbox: Outbox) -> Self {
+        let shared = Shared { outbox, next_id: AtomicI64::new(1), state: Mutex::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Returns what the client offers, as it said when the connection began.
+    #[must_use]
+    pub fn features(&self) -> ClientFeatures {
+        self.state().features
+    }
+
+    /// Returns whether the client knows the session, so that requests about it are answered.
+    #[must_use]
+    pub fn knows(&self, session: &str) -> bool {
+        self.state().announced.contains(session)
+    }
+
+    /// Returns the text of a file as the user sees it, with unsaved changes.
+    ///
+    /// # Errors
+    ///
+    /// Those of the client, for instance if there is no such file.
+    pub(crate) async fn read_text_file(&self, session: &str, path: &Path) -> Result<String, ClientError> {
+        let params = json!({"sessionId": session, "path": path});
+        let result: Value = self.request("fs/read_text_file", &params).await?;
+        let content = result.get("content").cloned().unwrap_or_default();
+        serde_json::from_value(content).map_err(ClientError::Malformed)
+    }
+
+    /// Writes a text file, with what is open of it.
+    pub(crate) async fn write_text_file(
+        &self,
+        session: &str,
+        path: &Path,
+        text: &str,
+    ) -> Result<(), ClientError> {
+        let params = json!({"sessionId": session, "path": path, "content": text});
+        self.request::<Value>("fs/write_text_file", &params).await.map(drop)
+    }
+
+    /// Sends a request and waits for its result.
+    pub(crate) async fn request<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        self.state().waiting.insert(id, sender);
+        let mut waiting = Waiting { client: self, id, is_sent: false };
+        self.shared.outbox.send(&rpc::request(id, method, params)).await?;
+        waiting.is_sent = true;
+        let result = receiver.await.map_err(|_dropped| ClientError::Disconnected)?;
+        let result =
+            result.map_err(|RpcError { code, message, .. }| ClientError::Refused { code, message })?;
+        serde_json::from_value(result).map_err(ClientError::Malformed)
+    }
+
+    /// Sends a request from a destructor, whose result nobody waits for.
+    pub(crate) fn request_now(&self, method: &str, params: &impl Serialize) {
+        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+        self.shared.outbox.send_now(&rpc::request(id, method, params));
+    }
+
+    /// Takes the response to a request. One that nobody waits for any more is dropped.
+    pub(crate) fn answered(&self, id: &Id, result: Result<Value, RpcError>) {
+        let Id::Number(id) = id else { return };
+        if let Some(waiting) = self.state().waiting.remove(id) {
+            // Whoever waited may be gone since.
+            let _ = waiting.send(result);
+        }
+    }
+
+    /// Ends all requests: the client is gone.
+    pub(crate) fn disconnect(&self) {
+        self.state().waiting.clear();
+    }
+
+    pub(crate) async fn update(&self, session: &str, update: &SessionUpdate) -> Result<(), Disconnected> {
+        let params = json!({"sessionId": session, "update": update});
+        self.shared.outbox.send(&rpc::notification("session/update", &params)).await
+    }
+
+    pub(crate) async fn reply(&self, id: &Id, result: Result<Value, RpcError>) -> Result<(), Disconnected> {
+        self.shared.outbox.send(&rpc::reply(id, result)).await
+    }
+
+    pub(crate) fn set_capabilities(&self, capabilities: &ClientCapabilities) {
+        let session = &capabilities.session;
+        self.state().features = ClientFeatures {
+            reads_files: capabilities.fs.read_text_file,
+            writes_files: capabilities.fs.write_text_file,
+            terminals: capabilities.terminal,
+            notices: session.notices.is_object(),
+            compactions: session.compaction.is_object(),
+            switches: session.config_options.get("boolean").is_some_and(Value::is_object),
+        };
+    }
+
+    /// Says that the client knows a session from now on, and who shows the terminals of its commands.
+    pub(crate) fn announce(&self, session: &str) -> mpsc::UnboundedReceiver<TerminalQuestion> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.state();
+        state.announced.insert(session.to_owned());
+        state.terminals.insert(session.to_owned(), sender);
+        receiver
+    }
+
+    pub(crate) fn forget(&self, session: &str) {
+        let mut state = self.state();
+        state.announced.remove(session);
+        state.terminals.remove(session);
+    }
+
+    /// Returns whether a call of a tool runs the command. If it has a terminal, the client is shown it there.
+    pub(crate) async fn runs_for_call(&self, session: &str, command: &str, terminal: Option<&str>) -> bool {
+        let (sender, answer) = oneshot::channel();
+        let (command, terminal) = (command.to_owned(), terminal.map(str::to_owned));
+        let question = TerminalQuestion { command, terminal, answer: sender };
+        let is_asked = self.state().terminals.get(session).is_some_and(|to| to.send(question).is_ok());
+        is_asked && answer.await.unwrap_or(false)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Request that waits. If it is dropped before it is answered, the client is told.
+struct Waiting<'a> {
+    client: &'a Client,
+    id: i64,
+    is_sent: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let was_waiting = self.client.state().waiting.remove(&self.id).is_some();
+        if was_waiting && self.is_sent {
+            let params = json!({"requestId": self.id});
+            self.client.shared.outbox.send_now(&rpc::notification("$/cancel_request", &params));
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! One connection: reads the client's messages and hands them on.
+
+mod table;
+mod task;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncBufRead;
+use tokio::task::{Id as TaskId, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use self::table::Table;
+use self::task::{Ask, Asking};
+use crate::client::Client;
+use crate::host::AgentHost;
+use crate::lines::{Line, Lines};
+use crate::prompt;
+use crate::requests::{Open, Requests};
+use crate::rpc::{self, Id, Incoming, RpcError};
+use crate::session::SessionTask;
+use crate::turns::{Entry, Input};
+use crate::wire::{
+    Cancel, CancelRequest, Capabilities, Implementation, Initialize, Initialized, Named, PROTOCOL_VERSION,
+    Prompt, SessionMethods, Supported,
+};
+
+/// Connection of a client.
+pub(crate) struct Connection {
+    host: Arc<dyn AgentHost>,
+    client: Client,
+    requests: Requests,
+    table: Table,
+    is_initialized: bool,
+    /// What is done for requests, with the session that was opened for one.
+    asking: JoinSet<Option<Box<SessionTask>>>,
+    /// Requests of `asking`, should a host panic.
+    asked: HashMap<TaskId, Id>,
+    /// Tasks of sessions.
+    sessions: JoinSet<()>,
+    /// Sessions of `sessions`.
+    running: HashMap<TaskId, Arc<Entry>>,
+}
+
+impl Connection {
+    pub(crate) fn new(host: Arc<dyn AgentHost>, client: Client) -> Self {
+        Self {
+            host,
+            requests: Requests::new(client.clone()),
+            client,
+            table: Table::default(),
+            is_initialized: false,
+            asking: JoinSet::new(),
+            asked: HashMap::new(),
+            sessions: JoinSet::new(),
+            running: HashMap::new(),
+        }
+    }
+
+    /// Handles messages until the client closes its end.
+    pub(crate) async fn read<R: AsyncBufRead + Unpin>(&mut self, lines: &mut Lines<R>) -> io::Result<()> {
+        loop {
+            tokio::select! {
+                Some(ended) = self.asking.join_next_with_id() => self.answered(ended).await,
+                Some(ended) = self.sessions.join_next_with_id() => self.closed(ended).await,
+                line = lines.next() => match line? {
+                    Some(Line::Complete(line)) => self.handle(rpc::parse(&line)).await,
+                    Some(Line::TooLong) => {
+                        self.refuse(&Id::Null, RpcError::invalid_request("the line is too long")).await;
+                    }
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    /// Cancels everything and waits until every session is closed. May be called again if it was dropped.
+    pub(crate) async fn close(&mut self) {
+        self.table.entries().iter().for_each(|entry| entry.close());
+        // A session that is being opened is closed by its host, or with its task.
+        self.asking.shutdown().await;
+        while let Some(ended) = self.sessions.join_next_with_id().await {
+            self.closed(ended).await;
+        }
+    }
+
+    async fn handle(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Request { id, method, params } => {
+                if let Err(error) = self.request(&id, &method, params).await {
+                    self.refuse(&id, error).await;
+                }
+            }
+            Incoming::Notification { method, params } => self.notified(&method, params),
+            Incoming::Response { id, result } => self.client.answered(&id, result),
+            Incoming::Invalid { id, error } => self.refuse(&id, error).await,
+        }
+    }
+
+    async fn refuse(&self, id: &Id, error: RpcError) {
+        tracing::debug!(%id, code = error.code, message = error.message, "a message is refused");
+        // If the client is gone, nobody waits for the answer.
+        let _ = self.client.reply(id, Err(error)).await;
+    }
+
+    /// Handles a request: answers it, or has it answered.
+    ///
+    /// # Errors
+    ///
+    /// The error to answer with, if the request was not taken.
+    async fn request(&mut self, id: &Id, method: &str, params: Value) -> Result<(), RpcError> {
+        if method == "initialize" {
+            let initialized = self.initialize(&rpc::params(params)?);
+            self.requests.take(id, Open::Other(CancellationToken::new()))?;
+            self.requests.answer(id, Ok(initialized)).await;
+            return Ok(());
+        }
+        if !self.is_initialized {
+            return Err(RpcError::invalid_request("the connection is not initialized"));
+        }
+        if method == "session/prompt" {
+            return self.prompt(id, rpc::params(params)?);
+        }
+        let ask = Ask::parse(method, params, &self.host.info())?;
+        let cancel = CancellationToken::new();
+        self.requests.take(id, Open::Other(cancel.clone()))?;
+        let asking = Asking {
+            host: Arc::clone(&self.host),
+            client: self.client.clone(),
+            requests: self.requests.clone(),
+            table: self.table.clone(),
+            request: id.clone(),
+        };
+        let task = self.asking.spawn(asking.run(ask, cancel));
+        self.asked.insert(task.id(), id.clone());
+        Ok(())
+    }
+
+    fn initialize(&mut self, params: &Initialize) -> Initialized {
+        let info = self.host.info();
+        self.client.set_capabilities(&params.client_capabilities);
+        self.is_initialized = true;
+        let (version, asked) = (PROTOCOL_VERSION, params.protocol_version);
+        tracing::debug!(version, asked, "a client has connected");
+        let session_capabilities = SessionMethods {
+            close: Supported {},
+            list: info.lists_sessions.then_some(Supported {}),
+            resume: info.loads_sessions.then_some(Supported {}),
+        };
+        Initialized {
+            protocol_version: PROTOCOL_VERSION,
+            agent_capabilities: Capabilities {
+                load_session: info.loads_sessions,
+                prompt_capabilities: json!({"image": info.images, "audio": false, "embeddedContext": true}),
+                mcp_capabilities: json!({"http": info.mcp_http, "sse": false}),
+                session_capabilities,
+            },
+            auth_methods: info.auth_methods.iter().map(Named::by_id).collect(),
+            agent_info: Implementation { name: info.name, title: info.title, version: info.version },
+        }
+    }
+
+    fn prompt(&self, id: &Id, Prompt { session_id, prompt }: Prompt) -> Result<(), RpcError> {
+        let entry = self.table.find(&session_id)?;
+        let commands = entry.controls.settings().commands;
+        let command = prompt::slash_command(&prompt)
+            .filter(|(name, _)| commands.iter().any(|command| command.name == *name))
+            .map(|(name, input)| Input::Command { name: name.to_owned(), input: input.to_owned() });
+        let input = match command {
+            Some(command) => command,
+            None => Input::Message(prompt::message(&prompt)?),
+        };
+        self.requests.take(id, Open::Prompt { session: session_id })?;
+        entry.prompt(id.clone(), input).inspect_err(|_refused| self.requests.release(id))
+    }
+
+    /// Handles a notification. Unknown ones, and those that are wrong, are nobody's to answer.
+    fn notified(&self, method: &str, params: Value) {
+        let handled = match method {
+            "session/cancel" => rpc::params(params).map(|Cancel { session_id }| self.cancel(&session_id)),
+            "$/cancel_request" => {
+                rpc::params(params).map(|CancelRequest { request_id }| self.cancel_request(&request_id))
+            }
+            _ => Err(RpcError::new(RpcError::METHOD_NOT_FOUND, "unknown")),
+        };
+        if let Err(error) = handled {
+            tracing::debug!(method, message = error.message, "a notification is ignored");
+        }
+    }
+
+    fn cancel(&self, session: &str) {
+        if let Ok(entry) = self.table.find(session) {
+            entry.cancel();
+        }
+    }
+
+    fn cancel_request(&self, id: &Id) {
+        match self.requests.find(id) {
+            Some(Open::Prompt { session }) => {
+                if let Ok(entry) = self.table.find(&session) {
+                    entry.cancel_prompt(id);
+                }
+            }
+            Some(Open::Other(cancel)) => cancel.cancel(),
+            None => {}
+        }
+    }
+
+    /// Takes the end of what was done for a request.
+    async fn answered(&mut self, ended: Result<(TaskId, Option<Box<SessionTask>>), JoinError>) {
+        match ended {
+            Ok((task, opened)) => {
+                self.asked.remove(&task);
+                if let Some(session) = opened {
+                    let entry = session.entry();
+                    let handle = self.sessions.spawn(session.run());
+                    self.running.insert(handle.id(), entry);
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "the host panicked");
+                if let Some(request) = self.asked.remove(&error.id()) {
+                    let failure = RpcError::new(RpcError::INTERNAL, "the request failed");
+                    self.requests.answer(&request, Err::<(), _>(failure)).await;
+                }
+            }
+        }
+    }
+
+    /// Takes the end of a session.
+    async fn closed(&mut self, ended: Result<(TaskId, ()), JoinError>) {
+        let (task, has_failed) = match &ended {
+            Ok((task, ())) => (*task, false),
+            Err(error) => (error.id(), true),
+        };
+        let Some(entry) = self.running.remove(&task) else { return };
+        self.table.remove_entry(&entry);
+        if has_failed {
+            tracing::error!(session = entry.id, "the host panicked");
+        }
+        entry.closed.cancel();
+        for request in entry.shut() {
+            let failure = RpcError::new(RpcError::INTERNAL, "the session failed");
+            self.requests.answer(&request, Err::<(), _>(failure)).await;
+        }
+    }
+}

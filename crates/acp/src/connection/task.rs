@@ -1,0 +1,266 @@
+//! Requests that the host answers, each in a task of its own.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::table::Table;
+use crate::client::Client;
+use crate::error::HostError;
+use crate::host::{AgentHost, AgentInfo, ListSessions, McpServerSpec, McpTransport, NewSession, OpenSession};
+use crate::requests::Requests;
+use crate::rpc::{self, Id, RpcError};
+use crate::session::SessionTask;
+use crate::settings::OptionValue;
+use crate::turns::{Entry, Opening, OpeningKind};
+use crate::wire;
+use crate::wire::{ConfigOptions, ListedSession, ListedSessions, config_options};
+
+/// Request that the host answers.
+pub(super) enum Ask {
+    Authenticate { method: String },
+    New(NewSession),
+    Open { id: String, session: NewSession, kind: OpeningKind },
+    List(ListSessions),
+    Close { id: String },
+    SetMode { id: String, mode: String },
+    SetOption { id: String, option: String, value: OptionValue },
+}
+
+impl Ask {
+    /// Reads a request.
+    ///
+    /// # Errors
+    ///
+    /// The error to answer with.
+    pub(super) fn parse(method: &str, params: Value, info: &AgentInfo) -> Result<Self, RpcError> {
+        Ok(match method {
+            "authenticate" => {
+                let wire::Authenticate { method_id } = rpc::params(params)?;
+                Self::Authenticate { method: method_id }
+            }
+            "session/new" => {
+                let wire::NewSession { cwd, additional_directories, mcp_servers } = rpc::params(params)?;
+                Self::New(new_session(&cwd, additional_directories.is_empty(), mcp_servers, info)?)
+            }
+            "session/load" if info.loads_sessions => Self::open(params, OpeningKind::Load, info)?,
+            "session/resume" if info.loads_sessions => Self::open(params, OpeningKind::Resume, info)?,
+            "session/list" if info.lists_sessions => {
+                let wire::ListSessions { cwd, cursor } = rpc::params(params)?;
+                Self::List(ListSessions { directory: cwd, cursor })
+            }
+            "session/close" => {
+                let wire::OfSession { session_id } = rpc::params(params)?;
+                Self::Close { id: session_id }
+            }
+            "session/set_mode" => {
+                let wire::SetMode { session_id, mode_id } = rpc::params(params)?;
+                Self::SetMode { id: session_id, mode: mode_id }
+            }
+            "session/set_config_option" => {
+                let wire::SetConfigOption { session_id, config_id, value } = rpc::params(params)?;
+                let value = match value {
+                    Value::Bool(is_on) => OptionValue::Switch(is_on),
+                    Value::String(choice) => OptionValue::Choice(choice),
+                    Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                        return Err(RpcError::invalid_params(
+                            "`value` is neither a string nor a truth value",
+                        ));
+                    }
+                };
+                Self::SetOption { id: session_id, option: config_id, value }
+            }
+            _ => {
+                return Err(RpcError::new(
+                    RpcError::METHOD_NOT_FOUND,
+                    format!("there is no method `{method}`"),
+                ));
+            }
+        })
+    }
+
+    fn open(params: Value, kind: OpeningKind, info: &AgentInfo) -> Result<Self, RpcError> {
+        let wire::OpenSession { session_id, cwd, additional_directories, mcp_servers } = rpc::params(params)?;
+        let session = new_session(&cwd, additional_directories.is_empty(), mcp_servers, info)?;
+        Ok(Self::Open { id: session_id, session, kind })
+    }
+}
+
+fn new_session(
+    cwd: &Path,
+    has_one_directory: bool,
+    mcp_servers: Vec<wire::McpServer>,
+    info: &AgentInfo,
+) -> Result<NewSession, RpcError> {
+    if !cwd.is_absolute() {
+        return Err(RpcError::invalid_params(format!("`cwd` is not absolute: {}", cwd.display())));
+    }
+    if !has_one_directory {
+        return Err(RpcError::invalid_params("additional directories are not supported"));
+    }
+    let servers = mcp_servers.into_iter().map(|server| mcp_server(server, info));
+    Ok(NewSession { directory: cwd.to_path_buf(), mcp_servers: servers.collect::<Result<_, _>>()? })
+}
+
+fn mcp_server(server: wire::McpServer, info: &AgentInfo) -> Result<McpServerSpec, RpcError> {
+    let wire::McpServer { name, transport, url, headers, command, args, env } = server;
+    let pairs =
+        |values: Vec<wire::NamedValue>| values.into_iter().map(|pair| (pair.name, pair.value)).collect();
+    let transport = match (transport.as_deref(), url, command) {
+        (Some("http"), Some(url), _) if info.mcp_http => McpTransport::Http { url, headers: pairs(headers) },
+        (None | Some("stdio"), _, Some(command)) => {
+            McpTransport::Stdio { command, arguments: args, variables: pairs(env) }
+        }
+        _ => {
+            let message =
+                format!("MCP server `{name}` has a transport that is not supported, or lacks a field");
+            return Err(RpcError::invalid_params(message));
+        }
+    };
+    Ok(McpServerSpec { name, transport })
+}
+
+/// What answers a request.
+pub(super) struct Asking {
+    pub(super) host: Arc<dyn AgentHost>,
+    pub(super) client: Client,
+    pub(super) requests: Requests,
+    pub(super) table: Table,
+    pub(super) request: Id,
+}
+
+/// Result of a request: an answer, or a session whose task answers.
+enum Asked {
+    Answer(Value),
+    Opened(Box<SessionTask>),
+    /// The task of an open session answers.
+    Delegated,
+}
+
+impl Asking {
+    /// Answers the request. Returns the session that was opened for it.
+    pub(super) async fn run(self, ask: Ask, cancel: CancellationToken) -> Option<Box<SessionTask>> {
+        let result = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(RpcError::cancelled()),
+            result = self.ask(ask) => result,
+        };
+        match result {
+            Ok(Asked::Answer(answer)) => self.requests.answer(&self.request, Ok(answer)).await,
+            Ok(Asked::Opened(session)) => return Some(session),
+            Ok(Asked::Delegated) => {}
+            Err(error) => self.requests.answer(&self.request, Err::<(), _>(error)).await,
+        }
+        None
+    }
+
+    async fn ask(&self, ask: Ask) -> Result<Asked, RpcError> {
+        match ask {
+            Ask::Authenticate { method } => {
+                self.host.authenticate(&method).await.map_err(|error| error.to_rpc())?;
+                Ok(Asked::Answer(json!({})))
+            }
+            Ask::New(new) => self.new_session(new).await,
+            Ask::Open { id, session, kind } => self.open(&id, session, kind).await,
+            Ask::List(list) => self.list(list).await,
+            Ask::Close { id } => self.close(&id).await,
+            Ask::SetMode { id, mode } => {
+                let entry = self.table.find(&id)?;
+                entry.controls.set_mode(&mode).await.map_err(|error| error.to_rpc())?;
+                self.set(&entry, json!({})).await
+            }
+            Ask::SetOption { id, option, value } => {
+                let entry = self.table.find(&id)?;
+                entry.controls.set_option(&option, value).await.map_err(|error| error.to_rpc())?;
+                let options =
+                    config_options(&entry.controls.settings().options, self.client.features().switches);
+                self.set(&entry, json!(ConfigOptions { config_options: options })).await
+            }
+        }
+    }
+
+    /// Answers a request that has changed settings, and then tells what else has changed with them.
+    async fn set(&self, entry: &Entry, answer: Value) -> Result<Asked, RpcError> {
+        self.requests.answer(&self.request, Ok(answer)).await;
+        entry.settings_changed();
+        Ok(Asked::Delegated)
+    }
+
+    async fn new_session(&self, new: NewSession) -> Result<Asked, RpcError> {
+        let directory = new.directory.clone();
+        let opened = self.host.new_session(new, &self.client).await.map_err(|error| error.to_rpc())?;
+        self.take(opened, &directory, OpeningKind::New, None).await
+    }
+
+    async fn open(&self, id: &str, session: NewSession, kind: OpeningKind) -> Result<Asked, RpcError> {
+        if let Some(entry) = self.table.get(id) {
+            if entry.directory != session.directory {
+                return Err(other_directory(id, &entry.directory));
+            }
+            if entry.open(Opening { request: self.request.clone(), kind }).is_ok() {
+                return Ok(Asked::Delegated);
+            }
+            // It is being closed. Afterwards it can be opened again.
+            entry.closed.cancelled().await;
+            self.table.remove_entry(&entry);
+        }
+        let reserved = self.table.reserve(id)?;
+        let directory = session.directory.clone();
+        let mut opened =
+            self.host.load_session(id, session, &self.client).await.map_err(|error| error.to_rpc())?;
+        // Nobody asked for the run to continue that the record left unfinished: dropping it interrupts it.
+        drop(opened.session.resumed());
+        self.take(opened, &directory, kind, Some(reserved)).await
+    }
+
+    /// Takes a session that the host has opened.
+    async fn take(
+        &self,
+        opened: OpenSession,
+        directory: &Path,
+        kind: OpeningKind,
+        reserved: Option<super::table::Reserved>,
+    ) -> Result<Asked, RpcError> {
+        let OpenSession { session, controls, directory: actual } = opened;
+        let id = session.id().to_string();
+        if actual != directory {
+            controls.close(session).await;
+            return Err(other_directory(&id, &actual));
+        }
+        let reserved = match reserved {
+            Some(reserved) => reserved,
+            None => self.table.reserve(&id)?,
+        };
+        let entry = Arc::new(Entry::new(session.handle(), id, controls, actual));
+        entry.open(Opening { request: self.request.clone(), kind })?;
+        reserved.put(Arc::clone(&entry));
+        let task = SessionTask::new(session, entry, self.client.clone(), self.requests.clone());
+        Ok(Asked::Opened(Box::new(task)))
+    }
+
+    async fn list(&self, list: ListSessions) -> Result<Asked, RpcError> {
+        let page = self.host.list_sessions(list).await.map_err(|error| error.to_rpc())?;
+        let sessions = page.sessions.into_iter().map(|session| ListedSession {
+            session_id: session.id,
+            cwd: session.directory,
+            title: session.title,
+            updated_at: session.updated_at,
+        });
+        let listed = ListedSessions { sessions: sessions.collect(), next_cursor: page.next };
+        Ok(Asked::Answer(json!(listed)))
+    }
+
+    async fn close(&self, id: &str) -> Result<Asked, RpcError> {
+        let entry = self.table.find(id)?;
+        entry.close();
+        entry.closed.cancelled().await;
+        self.table.remove_entry(&entry);
+        Ok(Asked::Answer(json!({})))
+    }
+}
+
+fn other_directory(id: &str, directory: &Path) -> RpcError {
+    HostError::OtherDirectory { id: id.to_owned(), directory: directory.to_path_buf() }.to_rpc()
+}

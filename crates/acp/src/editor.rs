@@ -1,0 +1,210 @@
+//! Files and commands of an environment, by way of the client.
+
+mod terminal;
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_env::{EnvError, ExecRequest, ExecResult, ExecutionEnvironment, FileKind, forward};
+
+use crate::client::Client;
+
+/// Bytes of the largest file that is read and written by way of the client.
+const MAX_FILE: u64 = 8 << 20;
+
+/// How long the client may take to read or write a file.
+const FILE_TIME: Duration = Duration::from_secs(10);
+
+/// Environment whose text files are those of the client: reads see unsaved changes, and writes change what is open.
+///
+/// It wraps the environment in which the client's files are. Everything else stays there: searches, listings and metadata see
+/// the files on disk, and so do reads of files that are no UTF-8 text or larger than 8 MiB, and all files until the client
+/// knows the session. A client that does not answer within ten seconds is not waited for: the file on disk is read, and a write fails. Wrappers that confine or reject belong around this one, and not within.
+///
+/// Commands run in the environment within, unless the [`TerminalSwitch`] is on, the client has terminals, and a call of a tool
+/// runs the command.
+#[derive(Clone, Debug)]
+pub struct EditorEnvironment {
+    inner: Arc<dyn ExecutionEnvironment>,
+    client: Client,
+    session: String,
+    terminals: TerminalSwitch,
+}
+
+/// Whether commands may run in terminals of the client now, outside every sandbox of ours. Clones share the state.
+///
+/// An application turns it on only while every command is asked about or allowed by a rule of the user, and never in a mode in
+/// which commands run unasked because a sandbox holds them.
+#[derive(Clone, Debug, Default)]
+pub struct TerminalSwitch(Arc<AtomicBool>);
+
+impl TerminalSwitch {
+    /// Creates a switch, which is off by default.
+    #[must_use]
+    pub fn new(is_on: bool) -> Self {
+        Self(Arc::new(AtomicBool::new(is_on)))
+    }
+
+    /// Returns whether commands run in terminals of the client.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Switches, from the next command on.
+    pub fn set(&self, is_on: bool) {
+        self.0.store(is_on, Ordering::Release);
+    }
+}
+
+impl EditorEnvironment {
+    /// Wraps the environment of a session with this id.
+    #[must_use]
+    pub fn new(
+        inner: Arc<dyn ExecutionEnvironment>,
+        client: Client,
+        session: impl Into<String>,
+        terminals: TerminalSwitch,
+    ) -> Self {
+        Self { inner, client, session: session.into(), terminals }
+    }
+
+    /// Returns the path that the client knows the file by.
+    async fn real_path(&self, path: &Path) -> PathBuf {
+        let resolved = self.inner.resolve(path);
+        self.inner.canonicalize(&resolved).await.unwrap_or(resolved)
+    }
+
+    /// Returns the bytes of a text file as the user sees them; `None` if the file is not read by way of the client.
+    async fn edited(&self, path: &Path) -> Option<Vec<u8>> {
+        if !self.client.features().reads_files || !self.client.knows(&self.session) {
+            return None;
+        }
+        let metadata = self.inner.metadata(path).await.ok()?;
+        if metadata.kind != FileKind::File || metadata.len > MAX_FILE {
+            return None;
+        }
+        let saved = self.inner.read(path, None).await.ok()?;
+        let saved_text = text(&saved)?;
+        let real_path = self.real_path(path).await;
+        let reading = self.client.read_text_file(&self.session, &real_path);
+        let edited = match tokio::time::timeout(FILE_TIME, reading).await {
+            Ok(Ok(edited)) => edited,
+            Ok(Err(error)) => {
+                tracing::debug!(path = %real_path.display(), %error, "the client does not read the file");
+                return None;
+            }
+            Err(_elapsed) => {
+                tracing::warn!(path = %real_path.display(), "the client takes too long to read the file");
+                return None;
+            }
+        };
+        // Editors have their own line ends and no byte order mark. Without changes, what is on disk counts.
+        let is_changed = plain(&edited) != plain(saved_text);
+        (is_changed && !edited.contains('\0')).then(|| edited.into_bytes())
+    }
+
+    /// Writes a text file by way of the client. Returns false if it is not written so.
+    async fn write_edited(&self, path: &Path, bytes: &[u8]) -> Result<bool, EnvError> {
+        if !self.client.features().writes_files || !self.client.knows(&self.session) {
+            return Ok(false);
+        }
+        let Some(text) = text(bytes).filter(|text| text.len() as u64 <= MAX_FILE) else { return Ok(false) };
+        match self.inner.metadata(path).await {
+            Ok(metadata) if metadata.kind == FileKind::File => {}
+            // A new file gets its directories and its mode from the environment.
+            Err(EnvError::NotFound { .. }) => self.inner.write(path, bytes).await?,
+            // The environment knows what is wrong.
+            Ok(_) | Err(_) => return Ok(false),
+        }
+        let real_path = self.real_path(path).await;
+        let writing = self.client.write_text_file(&self.session, &real_path, text);
+        let failed = |source| EnvError::Io { action: "write", path: self.inner.resolve(path), source };
+        match tokio::time::timeout(FILE_TIME, writing).await {
+            Ok(written) => written.map_err(|error| failed(io::Error::other(error)))?,
+            Err(_elapsed) => return Err(failed(io::ErrorKind::TimedOut.into())),
+        }
+        Ok(true)
+    }
+
+    fn uses_terminal(&self, request: &ExecRequest) -> bool {
+        // A terminal takes no input of ours.
+        let can =
+            request.stdin.is_none() && self.client.features().terminals && self.client.knows(&self.session);
+        can && self.terminals.is_on()
+    }
+}
+
+#[async_trait]
+impl ExecutionEnvironment for EditorEnvironment {
+    forward! {
+        inner: working_directory, platform, os_version, output_limits, place, resolve, initialize, cleanup, spawn, metadata,
+        list, remove, rename, canonicalize, file_exists, list_directory, find_files, grep, create_directory, create_symlink,
+        set_mode, walk, read_many
+    }
+
+    fn command_limits(&self) -> Option<String> {
+        // In a terminal of the client, no sandbox holds a command.
+        let is_held = !(self.terminals.is_on() && self.client.features().terminals);
+        self.inner.command_limits().filter(|_| is_held)
+    }
+
+    fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
+        let inner = self.inner.outside_sandbox()?;
+        Some(Arc::new(Self { inner, ..self.clone() }))
+    }
+
+    async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
+        // The session runs commands of its own, which nobody wants to watch.
+        let uses_terminal = self.uses_terminal(&request)
+            && self.client.runs_for_call(&self.session, &request.command, None).await;
+        if !uses_terminal {
+            return self.inner.exec_command(request).await;
+        }
+        let directory = match &request.working_dir {
+            Some(directory) => self.inner.resolve(directory),
+            None => self.inner.working_directory().to_path_buf(),
+        };
+        terminal::run(&self.client, &self.session, request, &directory, self.inner.output_limits()).await
+    }
+
+    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        let Some(edited) = self.edited(path).await else { return self.inner.read(path, range).await };
+        let Some(range) = range else { return Ok(edited) };
+        let at = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(edited.len());
+        Ok(edited.get(at(range.start)..at(range.end)).unwrap_or_default().to_vec())
+    }
+
+    async fn read_file(
+        &self,
+        path: &Path,
+        offset: Option<usize>,
+        limit: Option<usize>,
+    ) -> Result<String, EnvError> {
+        let Some(edited) = self.edited(path).await else {
+            return self.inner.read_file(path, offset, limit).await;
+        };
+        let text = String::from_utf8_lossy(&edited);
+        let lines = text.split_inclusive('\n').skip(offset.unwrap_or(1).saturating_sub(1));
+        Ok(lines.take(limit.unwrap_or(usize::MAX)).collect())
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        if self.write_edited(path, bytes).await? { Ok(()) } else { self.inner.write(path, bytes).await }
+    }
+}
+
+/// Returns the text of a file that an editor can have open.
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
+/// Returns the text as editors hold it.
+fn plain(text: &str) -> String {
+    text.trim_start_matches('\u{feff}').replace("\r\n", "\n")
+}

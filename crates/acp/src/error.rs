@@ -1,0 +1,150 @@
+//! Errors of the host, of the client, and of the connection.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::outbox::Disconnected;
+use crate::rpc::RpcError;
+
+/// Reason why the host did not do what a client asked for. The client gets it as the error of its request.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The host does not support the request.
+    #[error("this agent does not support {0}")]
+    Unsupported(String),
+    /// The client has to authenticate first.
+    #[error("authentication is required")]
+    AuthenticationRequired,
+    /// There is no session with this id.
+    #[error("there is no session `{0}`")]
+    NoSuchSession(String),
+    /// Another process, or another connection, has the session.
+    #[error("session `{id}` is in use by {holder}")]
+    Held {
+        /// Id of the session.
+        id: String,
+        /// Who has it, as people would say it, such as `pintle with process id 4711`.
+        holder: String,
+    },
+    /// The session works in another directory than the client asked for.
+    #[error("session `{id}` works in {}", directory.display())]
+    OtherDirectory {
+        /// Id of the session.
+        id: String,
+        /// Directory in which it works.
+        directory: PathBuf,
+    },
+    /// A parameter of the request is wrong.
+    #[error("{0}")]
+    Invalid(String),
+    /// Anything else.
+    #[error("{what}")]
+    Failed {
+        /// What failed.
+        what: String,
+        /// The cause.
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+}
+
+impl HostError {
+    /// Creates [`Failed`](Self::Failed) with a cause.
+    #[must_use]
+    pub fn failed(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Failed { what: what.into(), source: Some(source.into()) }
+    }
+
+    pub(crate) fn to_rpc(&self) -> RpcError {
+        let (code, reason) = match self {
+            Self::Unsupported(_) => (RpcError::METHOD_NOT_FOUND, "unsupported"),
+            Self::AuthenticationRequired => (RpcError::AUTHENTICATION_REQUIRED, "authentication_required"),
+            Self::NoSuchSession(_) => (RpcError::NOT_FOUND, "no_such_session"),
+            Self::Held { .. } => (RpcError::CONFLICT, "session_held"),
+            Self::OtherDirectory { .. } => (RpcError::INVALID_PARAMS, "other_directory"),
+            Self::Invalid(_) => (RpcError::INVALID_PARAMS, "invalid"),
+            Self::Failed { .. } => (RpcError::INTERNAL, "failed"),
+        };
+        RpcError::new(code, chain(self)).with_data(json!({"reason": reason}))
+    }
+}
+
+/// Returns the message of an error with those of its causes, for people.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// Reason why the client did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The client has closed the connection.
+    #[error("the client is gone")]
+    Disconnected,
+    /// The client answered with an error.
+    #[error("the client answered with error {code}: {message}")]
+    Refused {
+        /// Its code, of JSON-RPC.
+        code: i64,
+        /// Its message.
+        message: String,
+    },
+    /// The result of the client does not have the form that the protocol asks for.
+    #[error("the client's result is malformed")]
+    Malformed(#[source] serde_json::Error),
+}
+
+impl From<Disconnected> for ClientError {
+    fn from(Disconnected: Disconnected) -> Self {
+        Self::Disconnected
+    }
+}
+
+/// Reason why a connection ended otherwise than by its client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Reading from the client failed.
+    #[error("cannot read from the client")]
+    Read(#[source] std::io::Error),
+    /// Writing to the client failed.
+    #[error("cannot write to the client")]
+    Write(#[source] std::io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_errors_have_a_code_and_a_reason() {
+        let cases = [
+            (HostError::Unsupported("lists".into()), -32601, "unsupported"),
+            (HostError::AuthenticationRequired, -32000, "authentication_required"),
+            (HostError::NoSuchSession("x".into()), -32002, "no_such_session"),
+            (HostError::Held { id: "x".into(), holder: "another process".into() }, -32010, "session_held"),
+            (
+                HostError::OtherDirectory { id: "x".into(), directory: "/work".into() },
+                -32602,
+                "other_directory",
+            ),
+            (HostError::Invalid("no".into()), -32602, "invalid"),
+            (HostError::failed("cannot open the store", "disk full"), -32603, "failed"),
+        ];
+        for (error, code, reason) in cases {
+            let rpc = error.to_rpc();
+            assert_eq!((rpc.code, rpc.data), (code, Some(json!({"reason": reason}))), "{error}");
+        }
+        let failed = HostError::failed("cannot open the store", "disk full").to_rpc();
+        assert_eq!(failed.message, "cannot open the store: disk full");
+    }
+}

@@ -1,0 +1,82 @@
+//! Requests of the client that are not answered yet.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::Client;
+use crate::rpc::{Id, RpcError};
+
+/// Requests that may wait at once. More are answered with an error.
+pub(crate) const MAX_REQUESTS: usize = 256;
+
+/// Answers requests, each once. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests {
+    client: Client,
+    open: Arc<Mutex<HashMap<Id, Open>>>,
+}
+
+/// How a request is cancelled.
+#[derive(Clone, Debug)]
+pub(crate) enum Open {
+    /// By cancelling its prompt.
+    Prompt { session: String },
+    /// By dropping what is done for it.
+    Other(CancellationToken),
+}
+
+impl Requests {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, open: Arc::default() }
+    }
+
+    /// Takes a request.
+    ///
+    /// # Errors
+    ///
+    /// The error to answer with, if its id is in use or too many requests wait.
+    pub(crate) fn take(&self, id: &Id, open: Open) -> Result<(), RpcError> {
+        let mut requests = self.open();
+        if requests.contains_key(id) {
+            return Err(RpcError::invalid_request(format!("a request with the id {id} is in progress")));
+        }
+        if requests.len() >= MAX_REQUESTS {
+            return Err(RpcError::invalid_request(format!(
+                "{MAX_REQUESTS} requests are in progress already"
+            )));
+        }
+        requests.insert(id.clone(), open);
+        Ok(())
+    }
+
+    pub(crate) fn find(&self, id: &Id) -> Option<Open> {
+        self.open().get(id).cloned()
+    }
+
+    /// Gives up a request that was taken and is answered elsewhere.
+    pub(crate) fn release(&self, id: &Id) {
+        self.open().remove(id);
+    }
+
+    /// Answers a request that was taken.
+    pub(crate) async fn answer(&self, id: &Id, result: Result<impl Serialize, RpcError>) {
+        let result = result.and_then(|result| {
+            serde_json::to_value(result).map_err(|error| RpcError::new(RpcError::INTERNAL, error.to_string()))
+        });
+        self.answer_with(id, result).await;
+    }
+
+    async fn answer_with(&self, id: &Id, result: Result<Value, RpcError>) {
+        self.open().remove(id);
+        // If the client is gone, nobody waits for the answer.
+        let _ = self.client.reply(id, result).await;
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Id, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

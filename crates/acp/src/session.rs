@@ -1,0 +1,368 @@
+//! Task of a session: shows its events to the client, and carries out the prompts one after the other.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use pintle_agent::{
+    EventKind, Outcome, OutcomeStatus, Session, SessionError, SessionEvent, SessionId, SessionState,
+    UserMessage,
+};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::client::{Client, TerminalQuestion};
+use crate::error::{HostError, chain};
+use crate::history::{self, KnownCalls};
+use crate::host::CommandResult;
+use crate::permission::{self, Asked};
+use crate::requests::Requests;
+use crate::rpc::{Id, RpcError};
+use crate::settings::SessionSettings;
+use crate::stop;
+use crate::turns::{Current, Entry, Input, Opening, OpeningKind};
+use crate::updates::Mapper;
+use crate::wire::{Command, ContentBlock, Opened, SessionUpdate, StopReason, config_options, modes};
+
+/// How often a prompt looks whether the turn that somebody else began has ended.
+const BUSY_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What the current prompt waits for.
+type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// End of what the current prompt waited for.
+enum Done {
+    Run(Box<Result<Outcome, SessionError>>),
+    /// `None` if it was cancelled.
+    Command(Option<Result<CommandResult, HostError>>),
+}
+
+pub(crate) struct SessionTask {
+    session: Session,
+    entry: Arc<Entry>,
+    client: Client,
+    requests: Requests,
+    mapper: Mapper,
+    work: Option<Work>,
+    permissions: JoinSet<()>,
+    asked: HashMap<(SessionId, String), AbortHandle>,
+    /// Settings that the client knows.
+    settings: SessionSettings,
+    /// Sequence number of the first event that the client has not seen in the history.
+    first_new: u64,
+    /// Whether events are new, and not those of the record.
+    is_live: bool,
+    remarks: u64,
+}
+
+impl SessionTask {
+    pub(crate) fn new(session: Session, entry: Arc<Entry>, client: Client, requests: Requests) -> Self {
+        let mapper = Mapper::new(session.id().clone(), entry.directory.clone(), client.features());
+        let (settings, first_new) = (entry.controls.settings(), session.first_new_event());
+        Self {
+            session,
+            entry,
+            client,
+            requests,
+            mapper,
+            work: None,
+            permissions: JoinSet::new(),
+            asked: HashMap::new(),
+            settings,
+            first_new,
+            is_live: first_new == 0,
+            remarks: 0,
+        }
+    }
+
+    pub(crate) fn entry(&self) -> Arc<Entry> {
+        Arc::clone(&self.entry)
+    }
+
+    /// Runs until the session is closed.
+    pub(crate) async fn run(mut self: Box<Self>) {
+        let mut terminals = self.client.announce(&self.entry.id);
+        self.drive(&mut terminals).await;
+        self.permissions.shutdown().await;
+        self.client.forget(&self.entry.id);
+        let Self { session, entry, requests, .. } = *self;
+        for request in entry.shut() {
+            requests.answer(&request, Err::<(), _>(gone(&entry.id))).await;
+        }
+        entry.controls.close(session).await;
+        entry.closed.cancel();
+    }
+
+    async fn drive(&mut self, terminals: &mut mpsc::UnboundedReceiver<TerminalQuestion>) {
+        let mut events = self.session.tree_events();
+        let entry = Arc::clone(&self.entry);
+        self.chores().await;
+        while !entry.is_settled() {
+            // In this order: all events of a run are in the log before its outcome is known.
+            tokio::select! {
+                biased;
+                () = entry.asked() => self.chores().await,
+                event = events.next() => match event {
+                    Some(event) => self.event(&event).await,
+                    // Somebody else has closed the session.
+                    None => return,
+                },
+                Some(question) = terminals.recv() => self.terminal(question).await,
+                Some(_ended) = self.permissions.join_next() => {}
+                done = wait(&mut self.work) => self.done(done).await,
+                () = tokio::time::sleep(BUSY_INTERVAL), if entry.is_held_up() => self.begin(),
+            }
+        }
+    }
+
+    /// Does what was asked for besides turns, and begins the next one.
+    async fn chores(&mut self) {
+        self.begin();
+        let chores = self.entry.chores();
+        for request in chores.cancelled {
+            self.answer(&request, Ok(StopReason::Cancelled)).await;
+        }
+        for opening in chores.openings {
+            self.open(opening).await;
+        }
+        for _ in 0..chores.waiting {
+            self.remark("info", "The prompt waits until the present turn has ended.").await;
+        }
+        if chores.settings_changed {
+            self.announce_settings().await;
+        }
+    }
+
+    async fn open(&mut self, Opening { request, kind }: Opening) {
+        if kind == OpeningKind::Load {
+            for update in self.history() {
+                self.update(&update).await;
+            }
+        }
+        let settings = self.entry.controls.settings();
+        let opened = Opened {
+            session_id: (kind == OpeningKind::New).then(|| self.entry.id.clone()),
+            modes: settings.modes.as_ref().map(modes),
+            config_options: config_options(&settings.options, self.client.features().switches),
+        };
+        self.requests.answer(&request, Ok(opened)).await;
+        if !settings.commands.is_empty() {
+            self.update(&commands(&settings)).await;
+        }
+        self.settings = settings;
+    }
+
+    /// Returns the conversation so far as updates.
+    fn history(&self) -> Vec<SessionUpdate> {
+        let mut known = KnownCalls::default();
+        let mut events = self.session.events();
+        // Those of the record, and those that were logged since.
+        while let Some(Some(event)) = events.next().now_or_never() {
+            known.add(&event);
+        }
+        history::updates(&self.session.history(), &known, &self.entry.directory)
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "few kinds of events need more than an update")]
+    async fn event(&mut self, event: &SessionEvent) {
+        self.is_live |= event.depth == 0 && event.seq >= self.first_new;
+        if !self.is_live {
+            return;
+        }
+        for update in self.mapper.map(event) {
+            self.update(&update).await;
+        }
+        match &event.kind {
+            EventKind::ApprovalRequested { .. } => self.ask(event),
+            EventKind::ApprovalDecided { call_id, .. } => {
+                if let Some(asking) = self.asked.remove(&(event.session_id.clone(), call_id.clone())) {
+                    asking.abort();
+                }
+            }
+            EventKind::PolicyChanged(_) => self.announce_settings().await,
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, event: &SessionEvent) {
+        let EventKind::ApprovalRequested { call_id, call_kind, fingerprint, .. } = &event.kind else {
+            return;
+        };
+        let session = &event.session_id;
+        let handle = if session == self.session.id() {
+            Some(self.entry.handle.clone())
+        } else {
+            self.entry.handle.of_session(session)
+        };
+        let Some(handle) = handle else { return };
+        let asked = Asked {
+            call_id: call_id.clone(),
+            fingerprint: *fingerprint,
+            kind: *call_kind,
+            shown_as: self.mapper.call_id(session, call_id),
+            handle,
+        };
+        let asking = permission::ask(self.client.clone(), Arc::clone(&self.entry), asked);
+        let handle = self.permissions.spawn(asking);
+        self.asked.insert((session.clone(), call_id.clone()), handle);
+    }
+
+    async fn terminal(&mut self, question: TerminalQuestion) {
+        let TerminalQuestion { command, terminal, answer } = question;
+        let runs_for_call = match terminal {
+            None => self.mapper.runs(&command),
+            Some(terminal) => match self.mapper.terminal(&terminal, &command) {
+                Some(update) => {
+                    self.update(&update).await;
+                    true
+                }
+                None => false,
+            },
+        };
+        // Whoever asked may have been cancelled.
+        let _ = answer.send(runs_for_call);
+    }
+
+    /// Begins the next prompt, unless a turn is in progress.
+    fn begin(&mut self) {
+        // Somebody else may have begun a turn.
+        if self.work.is_some() || self.session.state() == SessionState::Processing {
+            return;
+        }
+        let (session, mapper, entry) = (&self.session, &mut self.mapper, &self.entry);
+        self.work = entry.begin(|input, current| match input {
+            Input::Message(message) => submit(session, mapper, message),
+            Input::Command { name, input } => command(entry, current, name, input),
+        });
+    }
+
+    async fn done(&mut self, done: Done) {
+        self.work = None;
+        let reason = match done {
+            Done::Run(outcome) => self.outcome(*outcome).await,
+            Done::Command(None) => Ok(StopReason::Cancelled),
+            Done::Command(Some(Err(error))) => Err(error.to_rpc()),
+            Done::Command(Some(Ok(CommandResult::Said(text)))) => {
+                self.announce_settings().await;
+                self.say(&text).await;
+                Ok(StopReason::EndTurn)
+            }
+            Done::Command(Some(Ok(CommandResult::Prompt(message)))) => {
+                let (session, mapper) = (&self.session, &mut self.mapper);
+                self.work = self.entry.go_on(|| submit(session, mapper, message));
+                if self.work.is_some() {
+                    return;
+                }
+                Ok(StopReason::Cancelled)
+            }
+        };
+        self.end(reason).await;
+    }
+
+    async fn outcome(&mut self, outcome: Result<Outcome, SessionError>) -> Result<StopReason, RpcError> {
+        match outcome {
+            Ok(outcome) => {
+                // The question of a tool is no text of the model.
+                if outcome.status == OutcomeStatus::AwaitingInput {
+                    self.say(&outcome.text).await;
+                }
+                stop::reason(&outcome, self.mapper.finish())
+            }
+            Err(SessionError::Closed) => Err(gone(&self.entry.id)),
+            Err(error) => Err(RpcError::new(RpcError::INTERNAL, chain(&error))),
+        }
+    }
+
+    /// Answers the current prompt and begins the next one.
+    async fn end(&mut self, reason: Result<StopReason, RpcError>) {
+        self.mapper.settle();
+        if let Some(Current { request, cancel }) = self.entry.end() {
+            // Whatever else happened: who cancels is told that it was.
+            let reason = if cancel.is_cancelled() { Ok(StopReason::Cancelled) } else { reason };
+            self.answer(&request, reason).await;
+        }
+        self.chores().await;
+    }
+
+    async fn answer(&mut self, request: &Id, reason: Result<StopReason, RpcError>) {
+        let result = reason.map(|reason| serde_json::json!({"stopReason": reason}));
+        self.requests.answer(request, result).await;
+    }
+
+    /// Tells the client which settings have changed.
+    async fn announce_settings(&mut self) {
+        let settings = self.entry.controls.settings();
+        let before = std::mem::replace(&mut self.settings, settings);
+        let current = |settings: &SessionSettings| settings.modes.as_ref().map(|modes| modes.current.clone());
+        if let Some(mode) = current(&self.settings).filter(|mode| current(&before).as_ref() != Some(mode)) {
+            self.update(&SessionUpdate::CurrentModeUpdate { current_mode_id: mode }).await;
+        }
+        if self.settings.options != before.options {
+            let config_options = config_options(&self.settings.options, self.client.features().switches);
+            self.update(&SessionUpdate::ConfigOptionUpdate { config_options }).await;
+        }
+        if self.settings.commands != before.commands {
+            self.update(&commands(&self.settings)).await;
+        }
+    }
+
+    /// Shows a text that the session has not streamed.
+    async fn say(&mut self, text: &str) {
+        self.remarks += 1;
+        let message_id = format!("s{}", self.remarks);
+        let content = ContentBlock::text(text);
+        self.update(&SessionUpdate::AgentMessageChunk { content, message_id }).await;
+    }
+
+    async fn remark(&mut self, severity: &'static str, text: &str) {
+        self.remarks += 1;
+        let update = self.mapper.remark(severity, text, &format!("s{}", self.remarks));
+        self.update(&update).await;
+    }
+
+    async fn update(&mut self, update: &SessionUpdate) {
+        // If the client is gone, the connection closes the session.
+        let _ = self.client.update(&self.entry.id, update).await;
+    }
+}
+
+async fn wait(work: &mut Option<Work>) -> Done {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn submit(session: &Session, mapper: &mut Mapper, message: UserMessage) -> Work {
+    mapper.expect_input();
+    let run = session.submit(message);
+    Box::pin(async move { Done::Run(Box::new(run.outcome().await)) })
+}
+
+fn command(entry: &Arc<Entry>, current: &Current, name: String, input: String) -> Work {
+    let (entry, cancel) = (Arc::clone(entry), current.cancel.clone());
+    Box::pin(async move {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Done::Command(None),
+            result = entry.controls.run_command(&name, &input, &entry.handle) => Done::Command(Some(result)),
+        }
+    })
+}
+
+fn commands(settings: &SessionSettings) -> SessionUpdate {
+    let command = |command: &crate::settings::SlashCommand| Command {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        input: command.input.as_ref().map(|hint| serde_json::json!({"hint": hint})),
+    };
+    SessionUpdate::AvailableCommandsUpdate {
+        available_commands: settings.commands.iter().map(command).collect(),
+    }
+}
+
+fn gone(id: &str) -> RpcError {
+    RpcError::new(RpcError::NOT_FOUND, format!("session `{id}` was closed"))
+}

@@ -1,0 +1,158 @@
+//! What a client can see and set of a session, as plain data.
+
+use pintle_env::setters;
+
+/// Modes, options and commands of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionSettings {
+    /// Modes, if the session has any.
+    pub modes: Option<Modes>,
+    /// Options, in the order in which they are shown.
+    pub options: Vec<ConfigOption>,
+    /// Slash commands.
+    pub commands: Vec<SlashCommand>,
+}
+
+impl SessionSettings {
+    setters! {
+        /// Sets the modes.
+        pub fn with_modes(modes: Modes) => modes = Some(modes);
+        /// Sets the options.
+        pub fn with_options(options: impl IntoIterator<Item = ConfigOption>) => options = options.into_iter().collect();
+        /// Sets the slash commands.
+        pub fn with_commands(commands: impl IntoIterator<Item = SlashCommand>) => commands = commands.into_iter().collect();
+    }
+}
+
+/// Modes of a session, of which one is current.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// Id of the current mode.
+    pub current: String,
+    /// All modes, the current one included.
+    pub available: Vec<Choice>,
+}
+
+/// Something that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Choice {
+    /// Id, by which the client chooses it.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
+    /// Explanation for people.
+    pub description: Option<String>,
+}
+
+impl Choice {
+    /// Creates a choice without an explanation.
+    #[must_use]
+    pub fn new(id: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), description: None }
+    }
+
+    setters! {
+        /// Sets the explanation.
+        pub fn with_description(description: impl Into<String>) => description = Some(description.into());
+    }
+}
+
+/// Option of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigOption {
+    /// Id, by which the client sets it.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
+    /// Explanation for people.
+    pub description: Option<String>,
+    /// What it is about, so that a client can place it.
+    pub category: OptionCategory,
+    /// Values and the current one.
+    pub kind: OptionKind,
+}
+
+impl ConfigOption {
+    /// Creates an option without an explanation.
+    #[must_use]
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        category: OptionCategory,
+        kind: OptionKind,
+    ) -> Self {
+        Self { id: id.into(), name: name.into(), description: None, category, kind }
+    }
+
+    setters! {
+        /// Sets the explanation.
+        pub fn with_description(description: impl Into<String>) => description = Some(description.into());
+    }
+}
+
+/// What an option is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionCategory {
+    /// The mode of the session.
+    Mode,
+    /// The model.
+    Model,
+    /// A parameter of the model.
+    ModelSetting,
+    /// The reasoning effort.
+    Reasoning,
+    /// Anything else.
+    Other,
+}
+
+/// Values of an option, and the current one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// One of several.
+    Select {
+        /// Id of the current choice.
+        current: String,
+        /// All choices.
+        choices: Vec<Choice>,
+    },
+    /// On or off. Clients that do not know switches are not shown this one.
+    Switch(bool),
+}
+
+/// Value that a client sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionValue {
+    /// Id of a choice.
+    Choice(String),
+    /// State of a switch.
+    Switch(bool),
+}
+
+/// Slash command: a prompt that begins with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlashCommand {
+    /// Name without the slash.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Hint at what may follow the name; `None` if nothing may.
+    pub input: Option<String>,
+}
+
+impl SlashCommand {
+    /// Creates a command that nothing follows.
+    #[must_use]
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self { name: name.into(), description: description.into(), input: None }
+    }
+
+    setters! {
+        /// Sets the hint at what may follow.
+        pub fn with_input(hint: impl Into<String>) => input = Some(hint.into());
+    }
+}

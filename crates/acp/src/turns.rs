@@ -1,0 +1,247 @@
+//! The prompts of a session: one is current, others wait.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pintle_agent::{SessionHandle, UserMessage};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::host::SessionControls;
+use crate::rpc::{Id, RpcError};
+
+/// Session of a connection, as requests see it. Its task does what is asked for.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) id: String,
+    pub(crate) handle: SessionHandle,
+    pub(crate) controls: Arc<dyn SessionControls>,
+    pub(crate) directory: PathBuf,
+    /// Cancelled once the session is closed.
+    pub(crate) closed: CancellationToken,
+    turns: Mutex<Turns>,
+    wake: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Turns {
+    current: Option<Current>,
+    queue: VecDeque<Prompt>,
+    /// Prompts that were cancelled before they began, and are to be answered.
+    cancelled: Vec<Id>,
+    openings: Vec<Opening>,
+    /// Whether the settings may have changed, and which of them the client has set itself.
+    changed: bool,
+    is_closing: bool,
+}
+
+/// Prompt whose turn is in progress.
+#[derive(Clone, Debug)]
+pub(crate) struct Current {
+    pub(crate) request: Id,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// Prompt that waits.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    pub(crate) request: Id,
+    pub(crate) input: Input,
+    /// Whether the client was told that it waits.
+    is_announced: bool,
+}
+
+/// What a prompt asks for.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Message(UserMessage),
+    Command { name: String, input: String },
+}
+
+/// Request to open the session, which its task answers.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) request: Id,
+    pub(crate) kind: OpeningKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpeningKind {
+    New,
+    /// The client is shown the history.
+    Load,
+    Resume,
+}
+
+/// What the task of a session has to do besides turns.
+#[derive(Debug, Default)]
+pub(crate) struct Chores {
+    pub(crate) openings: Vec<Opening>,
+    pub(crate) cancelled: Vec<Id>,
+    /// Number of prompts that wait and that the client was not told about.
+    pub(crate) waiting: usize,
+    pub(crate) settings_changed: bool,
+}
+
+impl Entry {
+    pub(crate) fn new(
+        handle: SessionHandle,
+        id: String,
+        controls: Arc<dyn SessionControls>,
+        directory: PathBuf,
+    ) -> Self {
+        let closed = CancellationToken::new();
+        Self { id, handle, controls, directory, closed, turns: Mutex::default(), wake: Notify::new() }
+    }
+
+    /// Adds a prompt.
+    ///
+    /// # Errors
+    ///
+    /// The error to answer with, if the session is closing.
+    pub(crate) fn prompt(&self, request: Id, input: Input) -> Result<(), RpcError> {
+        let mut turns = self.turns();
+        if turns.is_closing {
+            return Err(closing(&self.id));
+        }
+        turns.queue.push_back(Prompt { request, input, is_announced: false });
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Has the session's task answer a request to open it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`prompt`](Self::prompt).
+    pub(crate) fn open(&self, opening: Opening) -> Result<(), RpcError> {
+        let mut turns = self.turns();
+        if turns.is_closing {
+            return Err(closing(&self.id));
+        }
+        turns.openings.push(opening);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Has the client told about settings that may have changed.
+    pub(crate) fn settings_changed(&self) {
+        self.turns().changed = true;
+        self.wake.notify_one();
+    }
+
+    /// Cancels everything that was asked for. Does not wait for the end, and may be called again.
+    pub(crate) fn cancel(&self) {
+        let mut turns = self.turns();
+        let waiting: Vec<Id> = turns.queue.drain(..).map(|prompt| prompt.request).collect();
+        turns.cancelled.extend(waiting);
+        if let Some(current) = &turns.current {
+            current.cancel.cancel();
+        }
+        // A turn that somebody else began ends as well. While the lock is held, no prompt begins that was not cancelled.
+        self.interrupt();
+        self.wake.notify_one();
+    }
+
+    /// Cancels one prompt.
+    pub(crate) fn cancel_prompt(&self, request: &Id) {
+        let mut turns = self.turns();
+        if let Some(current) = turns.current.as_ref().filter(|current| current.request == *request) {
+            current.cancel.cancel();
+            self.interrupt();
+        } else if let Some(at) = turns.queue.iter().position(|prompt| prompt.request == *request) {
+            turns.queue.remove(at);
+            turns.cancelled.push(request.clone());
+            self.wake.notify_one();
+        }
+    }
+
+    /// Stops the turn. If the session takes no command now, its task tries again.
+    pub(crate) fn interrupt(&self) {
+        if let Err(error) = self.handle.interrupt() {
+            tracing::debug!(session = self.id, %error, "the turn was not interrupted");
+        }
+    }
+
+    /// Cancels everything and closes the session once the turn has ended.
+    pub(crate) fn close(&self) {
+        self.turns().is_closing = true;
+        self.cancel();
+    }
+
+    /// Waits until something was asked for. Cancel safe.
+    pub(crate) async fn asked(&self) {
+        self.wake.notified().await;
+    }
+
+    pub(crate) fn chores(&self) -> Chores {
+        let mut turns = self.turns();
+        let is_busy = turns.current.is_some();
+        let mut waiting = 0;
+        for prompt in turns.queue.iter_mut().skip(usize::from(!is_busy)) {
+            waiting += usize::from(!std::mem::replace(&mut prompt.is_announced, true));
+        }
+        Chores {
+            openings: std::mem::take(&mut turns.openings),
+            cancelled: std::mem::take(&mut turns.cancelled),
+            waiting,
+            settings_changed: std::mem::take(&mut turns.changed),
+        }
+    }
+
+    /// Begins the next prompt, if none is current: `begin` is called before it can be cancelled.
+    pub(crate) fn begin<T>(&self, begin: impl FnOnce(Input, &Current) -> T) -> Option<T> {
+        let mut turns = self.turns();
+        if turns.current.is_some() {
+            return None;
+        }
+        let Prompt { request, input, .. } = turns.queue.pop_front()?;
+        let current = Current { request, cancel: CancellationToken::new() };
+        let begun = begin(input, &current);
+        turns.current = Some(current);
+        Some(begun)
+    }
+
+    /// Goes on with the current prompt, unless it was cancelled: `begin` is called before it can be.
+    pub(crate) fn go_on<T>(&self, begin: impl FnOnce() -> T) -> Option<T> {
+        let turns = self.turns();
+        let is_cancelled = turns.current.as_ref().is_none_or(|current| current.cancel.is_cancelled());
+        (!is_cancelled).then(begin)
+    }
+
+    /// Ends the current prompt. Later cancellations do not concern it.
+    pub(crate) fn end(&self) -> Option<Current> {
+        self.turns().current.take()
+    }
+
+    /// Returns whether prompts wait although none is current.
+    pub(crate) fn is_held_up(&self) -> bool {
+        let turns = self.turns();
+        turns.current.is_none() && !turns.queue.is_empty()
+    }
+
+    /// Returns whether nothing is left to do before the session can be closed.
+    pub(crate) fn is_settled(&self) -> bool {
+        let turns = self.turns();
+        turns.is_closing && turns.current.is_none() && turns.cancelled.is_empty() && turns.queue.is_empty()
+    }
+
+    /// Refuses everything from now on, and returns what was asked for.
+    pub(crate) fn shut(&self) -> Vec<Id> {
+        let mut turns = self.turns();
+        turns.is_closing = true;
+        let current = turns.current.take().map(|current| current.request);
+        let waiting: Vec<Id> = turns.queue.drain(..).map(|prompt| prompt.request).collect();
+        let openings: Vec<Id> = turns.openings.drain(..).map(|opening| opening.request).collect();
+        current.into_iter().chain(waiting).chain(turns.cancelled.drain(..)).chain(openings).collect()
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn closing(id: &str) -> RpcError {
+    RpcError::new(RpcError::CONFLICT, format!("session `{id}` is being closed"))
+}

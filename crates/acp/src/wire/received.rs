@@ -1,0 +1,164 @@
+//! Parameters of the requests and notifications of a client.
+//!
+//! Unknown fields are ignored. Where the schema of the protocol says so, a field of a wrong type is read as if it were
+//! missing.
+
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::ContentBlock;
+use crate::rpc::Id;
+
+/// Reads a value, or the default if it has a wrong type.
+fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Initialize {
+    pub(crate) protocol_version: u16,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) client_capabilities: ClientCapabilities,
+}
+
+/// What the client can do.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ClientCapabilities {
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) fs: FileCapabilities,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) terminal: bool,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) session: SessionCapabilities,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FileCapabilities {
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) read_text_file: bool,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) write_text_file: bool,
+}
+
+/// Each is supported if it is an object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionCapabilities {
+    #[serde(default)]
+    pub(crate) notices: Value,
+    #[serde(default)]
+    pub(crate) compaction: Value,
+    #[serde(default)]
+    pub(crate) config_options: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Authenticate {
+    pub(crate) method_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NewSession {
+    pub(crate) cwd: PathBuf,
+    #[serde(default)]
+    pub(crate) additional_directories: Vec<PathBuf>,
+    #[serde(default)]
+    pub(crate) mcp_servers: Vec<McpServer>,
+}
+
+/// Parameters of `session/load` and `session/resume`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OpenSession {
+    pub(crate) session_id: String,
+    pub(crate) cwd: PathBuf,
+    #[serde(default)]
+    pub(crate) additional_directories: Vec<PathBuf>,
+    #[serde(default)]
+    pub(crate) mcp_servers: Vec<McpServer>,
+}
+
+/// Declaration of an MCP server: over HTTP with a `type`, else as a process.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct McpServer {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) transport: Option<String>,
+    pub(crate) url: Option<String>,
+    #[serde(default)]
+    pub(crate) headers: Vec<NamedValue>,
+    pub(crate) command: Option<String>,
+    #[serde(default)]
+    pub(crate) args: Vec<String>,
+    #[serde(default)]
+    pub(crate) env: Vec<NamedValue>,
+}
+
+/// Header or variable.
+#[derive(Debug, Deserialize)]
+pub(crate) struct NamedValue {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListSessions {
+    #[serde(default)]
+    pub(crate) cwd: Option<PathBuf>,
+    #[serde(default)]
+    pub(crate) cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OfSession {
+    pub(crate) session_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Prompt {
+    pub(crate) session_id: String,
+    pub(crate) prompt: Vec<ContentBlock>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetMode {
+    pub(crate) session_id: String,
+    pub(crate) mode_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetConfigOption {
+    pub(crate) session_id: String,
+    pub(crate) config_id: String,
+    /// A string or a truth value.
+    pub(crate) value: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Cancel {
+    pub(crate) session_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CancelRequest {
+    pub(crate) request_id: Id,
+}

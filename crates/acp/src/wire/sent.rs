@@ -1,0 +1,210 @@
+//! Results of a client's requests, and requests to the client.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::CallUpdate;
+use crate::settings::{Choice, ConfigOption, Modes, OptionCategory, OptionKind};
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Initialized {
+    pub(crate) protocol_version: u16,
+    pub(crate) agent_capabilities: Capabilities,
+    pub(crate) agent_info: Implementation,
+    pub(crate) auth_methods: Vec<Named>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Capabilities {
+    pub(crate) load_session: bool,
+    pub(crate) prompt_capabilities: Value,
+    pub(crate) mcp_capabilities: Value,
+    pub(crate) session_capabilities: SessionMethods,
+}
+
+/// Optional methods. Each is supported if it is there.
+#[derive(Debug, Serialize)]
+pub(crate) struct SessionMethods {
+    pub(crate) close: Supported,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) list: Option<Supported>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resume: Option<Supported>,
+}
+
+/// An empty object.
+#[derive(Debug, Serialize)]
+pub(crate) struct Supported {}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Implementation {
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    pub(crate) version: String,
+}
+
+/// Result of `session/new`, `session/load` and `session/resume`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Opened {
+    /// Only of a new session: whoever opens another one knows its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) modes: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) config_options: Vec<Value>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConfigOptions {
+    pub(crate) config_options: Vec<Value>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListedSessions {
+    pub(crate) sessions: Vec<ListedSession>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListedSession {
+    pub(crate) session_id: String,
+    pub(crate) cwd: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) updated_at: Option<String>,
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StopReason {
+    EndTurn,
+    MaxTokens,
+    MaxTurnRequests,
+    Refusal,
+    Cancelled,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PermissionRequest {
+    pub(crate) session_id: String,
+    pub(crate) tool_call: CallUpdate,
+    pub(crate) options: Vec<PermissionOption>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PermissionOption {
+    /// The ids are the kinds: there is at most one option of each.
+    pub(crate) option_id: Permission,
+    pub(crate) kind: Permission,
+    pub(crate) name: String,
+}
+
+/// Kind of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Permission {
+    AllowOnce,
+    AllowAlways,
+    RejectOnce,
+}
+
+/// Response of the client to a [`PermissionRequest`].
+#[derive(Debug, Deserialize)]
+pub(crate) struct PermissionOutcome {
+    pub(crate) outcome: Selection,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(crate) enum Selection {
+    Cancelled,
+    Selected { option_id: Permission },
+}
+
+/// Something that is named: a mode or an authentication method by its id, a value of an option by its value.
+#[derive(Debug, Serialize)]
+pub(crate) struct Named {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+}
+
+impl Named {
+    pub(crate) fn by_id(choice: &Choice) -> Self {
+        let Choice { id, name, description } = choice.clone();
+        Self { id: Some(id), value: None, name, description }
+    }
+
+    fn by_value(choice: &Choice) -> Self {
+        let Choice { id, name, description } = choice.clone();
+        Self { id: None, value: Some(id), name, description }
+    }
+}
+
+/// Returns the modes in the form of the protocol.
+pub(crate) fn modes(modes: &Modes) -> Value {
+    let available: Vec<Named> = modes.available.iter().map(Named::by_id).collect();
+    json!({"currentModeId": modes.current, "availableModes": available})
+}
+
+#[derive(Serialize)]
+struct Setting {
+    id: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<&'static str>,
+    #[serde(flatten)]
+    values: Values,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum Values {
+    Select { current_value: String, options: Vec<Named> },
+    Boolean { current_value: bool },
+}
+
+/// Returns the options in the form of the protocol. Switches are left out for clients that know none.
+pub(crate) fn config_options(options: &[ConfigOption], has_switches: bool) -> Vec<Value> {
+    let is_known = |option: &&ConfigOption| has_switches || !matches!(option.kind, OptionKind::Switch(_));
+    options.iter().filter(is_known).map(|option| json!(setting(option))).collect()
+}
+
+fn setting(option: &ConfigOption) -> Setting {
+    let ConfigOption { id, name, description, category, kind } = option.clone();
+    let values = match kind {
+        OptionKind::Select { current, choices } => {
+            Values::Select { current_value: current, options: choices.iter().map(Named::by_value).collect() }
+        }
+        OptionKind::Switch(is_on) => Values::Boolean { current_value: is_on },
+    };
+    let category = match category {
+        OptionCategory::Mode => Some("mode"),
+        OptionCategory::Model => Some("model"),
+        OptionCategory::ModelSetting => Some("model_config"),
+        OptionCategory::Reasoning => Some("thought_level"),
+        OptionCategory::Other => None,
+    };
+    Setting { id, name, description, category, values }
+}

@@ -1,0 +1,160 @@
+//! Updates of a session.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ContentBlock;
+
+/// Notification about what happens in a session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(crate) enum SessionUpdate {
+    UserMessageChunk {
+        content: ContentBlock,
+        message_id: String,
+    },
+    AgentMessageChunk {
+        content: ContentBlock,
+        message_id: String,
+    },
+    AgentThoughtChunk {
+        content: ContentBlock,
+        message_id: String,
+    },
+    /// The call is new.
+    ToolCall(CallUpdate),
+    /// Fields of a call have changed. Lists are replaced.
+    ToolCallUpdate(CallUpdate),
+    Plan {
+        entries: Vec<PlanEntry>,
+    },
+    AvailableCommandsUpdate {
+        available_commands: Vec<Command>,
+    },
+    CurrentModeUpdate {
+        current_mode_id: String,
+    },
+    ConfigOptionUpdate {
+        config_options: Vec<Value>,
+    },
+    UsageUpdate {
+        used: u64,
+        size: u64,
+    },
+    /// Only for clients that can show it.
+    Notice {
+        severity: &'static str,
+        title: String,
+    },
+    /// As `Notice`.
+    CompactionUpdate {
+        compaction_id: String,
+        status: &'static str,
+    },
+}
+
+/// Fields of a tool call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CallUpdate {
+    pub(crate) tool_call_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<ToolKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<CallStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<Vec<CallContent>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) locations: Option<Vec<Location>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) raw_input: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) raw_output: Option<Value>,
+}
+
+impl CallUpdate {
+    /// Creates an update that changes nothing.
+    pub(crate) fn of(id: impl Into<String>) -> Self {
+        Self { tool_call_id: id.into(), ..Self::default() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ToolKind {
+    Read,
+    Edit,
+    Search,
+    Execute,
+    Think,
+    Fetch,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CallStatus {
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+}
+
+/// What a call shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(crate) enum CallContent {
+    Content {
+        content: ContentBlock,
+    },
+    Diff {
+        /// Absolute.
+        path: PathBuf,
+        /// `None` for a new file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        old_text: Option<String>,
+        new_text: String,
+    },
+    Terminal {
+        terminal_id: String,
+    },
+}
+
+impl CallContent {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Content { content: ContentBlock::text(text) }
+    }
+}
+
+/// File that a call is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Location {
+    /// Absolute.
+    pub(crate) path: PathBuf,
+    /// Counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PlanEntry {
+    pub(crate) content: String,
+    /// Our plans have none, and the protocol requires one.
+    pub(crate) priority: &'static str,
+    pub(crate) status: &'static str,
+}
+
+/// Slash command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Command {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<Value>,
+}
