@@ -19,6 +19,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::TokenStore;
 use crate::diary::Diary;
 use crate::elicitation::Elicitor;
 use crate::error::{ServerError, ServerErrorKind};
@@ -54,14 +55,15 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`ServerErrorKind::Start`] or [`ServerErrorKind::EnvironmentLost`].
+    /// [`ServerErrorKind::Start`], [`ServerErrorKind::LoginRequired`] or [`ServerErrorKind::EnvironmentLost`].
     pub(crate) async fn open(
         spec: &Arc<ServerSpec>,
         env: &dyn ExecutionEnvironment,
         elicitor: &Arc<dyn Elicitor>,
+        tokens: Option<&Arc<dyn TokenStore>>,
     ) -> Result<Self, ServerError> {
         let diary = Diary::default();
-        let opened = Self::negotiate(spec, env, elicitor, &diary);
+        let opened = Self::negotiate(spec, env, elicitor, tokens, &diary);
         match tokio::time::timeout(spec.start_timeout, opened).await {
             Ok(opened) => opened,
             Err(_elapsed) => {
@@ -76,6 +78,7 @@ impl Connection {
         spec: &Arc<ServerSpec>,
         env: &dyn ExecutionEnvironment,
         elicitor: &Arc<dyn Elicitor>,
+        tokens: Option<&Arc<dyn TokenStore>>,
         diary: &Diary,
     ) -> Result<Self, ServerError> {
         let newest = ClientLifecycleMode::Auto {
@@ -92,7 +95,7 @@ impl Connection {
                     Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
                 }
                 ServerTransport::Http(server) => {
-                    let transport = http::transport(server).map_err(|error| {
+                    let transport = http::transport(server, tokens).map_err(|error| {
                         ServerError::new(
                             &spec.name,
                             ServerErrorKind::Start,
@@ -104,6 +107,7 @@ impl Connection {
             }
         };
         let served = match attempt(newest).await? {
+            Err(error) if error.auth_challenge().is_some() => Err(error),
             // Some servers end at a request that comes before the handshake that they know, or answer it with anything.
             Err(
                 ClientInitializeError::ConnectionClosed(_)
@@ -115,7 +119,7 @@ impl Connection {
             }
             served => served,
         };
-        let service = served.map_err(|error| ServerError::handshake(&spec.name, error, diary))?;
+        let service = served.map_err(|error| ServerError::handshake(spec, error, diary))?;
         let (peer, handler) = (service.peer().clone(), service.service().clone());
         let running = Mutex::new(Some(service));
         Ok(Self { spec: Arc::clone(spec), peer, handler, running, diary: diary.clone() })
@@ -169,7 +173,7 @@ impl Connection {
     }
 
     fn failed(&self, error: ServiceError) -> ServerError {
-        ServerError::service(&self.spec.name, error, &self.diary)
+        ServerError::service(&self.spec, error, &self.diary)
     }
 
     /// Calls a tool, and answers what the server asks for meanwhile. `cancel` stops the call, and the server is told.

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod auth;
 mod connection;
 mod declared;
 mod diary;
@@ -10,9 +11,11 @@ mod error;
 mod filter;
 mod handler;
 mod http;
+mod http_client;
 mod lines;
 mod listing;
 mod names;
+mod oauth;
 mod offer;
 mod result;
 mod search;
@@ -24,11 +27,13 @@ mod stdio;
 mod tests;
 mod tool;
 
+pub use auth::{LoginError, LoginErrorKind, MemoryTokens, ServerTokens, TokenLock, TokenStore, login};
 pub use declared::{DeclaredServers, declared_servers};
 pub use elicitation::{Elicitation, ElicitationAnswer, Elicitor, Nobody, Wanted};
 pub use error::{ServerError, ServerErrorKind};
 pub use filter::{InvalidToolPattern, ToolFilter};
 pub use listing::ToolListing;
+pub use oauth::OAuthSettings;
 pub use server::{McpServer, ServeError};
 pub use servers::McpServers;
 pub use spec::{

@@ -8,6 +8,7 @@ use rmcp::model::{CallToolResult, JsonObject};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::TokenStore;
 use crate::connection::Connection;
 use crate::elicitation::{Elicitor, Nobody};
 use crate::error::{ServerError, ServerErrorKind};
@@ -30,6 +31,7 @@ pub struct McpServers {
 struct Shared {
     env: Arc<dyn ExecutionEnvironment>,
     elicitor: Arc<dyn Elicitor>,
+    tokens: Option<Arc<dyn TokenStore>>,
     servers: Vec<Server>,
 }
 
@@ -70,13 +72,35 @@ impl McpServers {
         specs: impl IntoIterator<Item = ServerSpec>,
         elicitor: Arc<dyn Elicitor>,
     ) -> Self {
+        Self::build(env, specs, elicitor, None)
+    }
+
+    /// As [`with_elicitor`](Self::with_elicitor), with the tokens of the servers that people have [logged in](crate::login())
+    /// to. Tokens are renewed when they end; nobody is asked to log in: a server that refuses them fails with
+    /// [`ServerErrorKind::LoginRequired`], and is tried again when it is next used.
+    #[must_use]
+    pub fn with_tokens(
+        env: Arc<dyn ExecutionEnvironment>,
+        specs: impl IntoIterator<Item = ServerSpec>,
+        elicitor: Arc<dyn Elicitor>,
+        tokens: Arc<dyn TokenStore>,
+    ) -> Self {
+        Self::build(env, specs, elicitor, Some(tokens))
+    }
+
+    fn build(
+        env: Arc<dyn ExecutionEnvironment>,
+        specs: impl IntoIterator<Item = ServerSpec>,
+        elicitor: Arc<dyn Elicitor>,
+        tokens: Option<Arc<dyn TokenStore>>,
+    ) -> Self {
         let mut servers: Vec<Server> = Vec::new();
         for spec in specs {
             servers.retain(|server| server.spec.name != spec.name);
             servers.push(Server::new(spec));
         }
         servers.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
-        Self { shared: Arc::new(Shared { env, elicitor, servers }) }
+        Self { shared: Arc::new(Shared { env, elicitor, tokens, servers }) }
     }
 
     /// Returns the declarations, sorted by name.
@@ -202,8 +226,8 @@ impl McpServers {
                 format!("has failed to start {MAX_FAILURES} times and is not tried again in this session");
             return Err(failed(&what));
         }
-        let opened = Connection::open(&server.spec, self.shared.env.as_ref(), &self.shared.elicitor).await;
-        match opened {
+        let Shared { env, elicitor, tokens, .. } = self.shared.as_ref();
+        match Connection::open(&server.spec, env.as_ref(), elicitor, tokens.as_ref()).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 *state = State::Running(Arc::clone(&connection));
@@ -211,7 +235,9 @@ impl McpServers {
                 Ok((server, connection))
             }
             Err(error) => {
-                *state = State::Idle { failures: failures + 1 };
+                // A login makes it work, however often it was tried without.
+                let counts = error.kind() != ServerErrorKind::LoginRequired;
+                *state = State::Idle { failures: if counts { failures + 1 } else { 0 } };
                 Err(error)
             }
         }
