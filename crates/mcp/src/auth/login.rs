@@ -25,6 +25,9 @@ const MAX_TEXT: usize = 300;
 /// Time for the request by which a server is asked how it authorizes.
 const PROBE_TIME: Duration = Duration::from_secs(30);
 
+/// Version of the protocol in which the server is asked.
+const NEWEST: &str = "2026-07-28";
+
 /// Reason why a login failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the login to {server} failed: {what}")]
@@ -136,27 +139,41 @@ async fn discover(
     Ok(resolved.metadata)
 }
 
-/// Returns the header by which the server refuses a first request without a token; `None` if it does not refuse it.
+/// Returns the header by which the server refuses a first request without a token; `None` if it refuses none. Some servers
+/// let everybody complete the handshake.
 async fn challenge(server: &HttpServer) -> Result<Option<String>, Box<dyn std::error::Error + Send + Sync>> {
-    let first = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "pintle", "version": env!("CARGO_PKG_VERSION")},
-    }});
     let url = server.parsed_url();
-    let request = http_client::client(url)?
-        .post(url.clone())
-        .timeout(PROBE_TIME)
-        .headers(server.headers().into_iter().collect())
-        .header("accept", "application/json, text/event-stream")
-        .header("content-type", "application/json")
-        .body(first.to_string());
-    let response = request.send().await.map_err(reqwest::Error::without_url)?;
-    if response.status() != reqwest::StatusCode::UNAUTHORIZED {
-        return Ok(None);
+    let client = http_client::client(url)?;
+    for first in first_requests() {
+        let method = first.get("method").and_then(Value::as_str).unwrap_or_default();
+        let request = client
+            .post(url.clone())
+            .timeout(PROBE_TIME)
+            .headers(server.headers().into_iter().collect())
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .header("mcp-method", method)
+            .header("mcp-protocol-version", NEWEST)
+            .body(first.to_string());
+        let response = request.send().await.map_err(reqwest::Error::without_url)?;
+        if response.status() == reqwest::StatusCode::UNAUTHORIZED {
+            let header = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+            return Ok(Some(header.unwrap_or_default().to_owned()));
+        }
     }
-    let header = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    Ok(Some(header.unwrap_or_default().to_owned()))
+    Ok(None)
+}
+
+/// Returns the requests that a server may refuse first.
+fn first_requests() -> [Value; 2] {
+    let client = json!({"name": "pintle", "version": env!("CARGO_PKG_VERSION")});
+    ["server/discover", "tools/list"].map(|method| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": {
+            "io.modelcontextprotocol/protocolVersion": NEWEST,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": client,
+        }}})
+    })
 }
 
 /// Returns the scopes to request: the declared ones, or else those that the server names; and those that an earlier login
