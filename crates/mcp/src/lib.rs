@@ -17,6 +17,8 @@ mod listing;
 mod names;
 mod oauth;
 mod offer;
+mod prompts;
+mod resources;
 mod result;
 mod search;
 mod server;
@@ -34,6 +36,7 @@ pub use error::{ServerError, ServerErrorKind};
 pub use filter::{InvalidToolPattern, ToolFilter};
 pub use listing::ToolListing;
 pub use oauth::OAuthSettings;
+pub use prompts::{PromptArgument, PromptMessage, PromptRole, ServerPrompt};
 pub use server::{McpServer, ServeError};
 pub use servers::McpServers;
 pub use spec::{

@@ -50,6 +50,12 @@ pub(crate) struct Known {
     changes: u64,
 }
 
+impl Known {
+    pub(crate) fn has_resources(&self) -> bool {
+        self.listing.has_resources()
+    }
+}
+
 enum State {
     Idle { failures: u32 },
     Running(Arc<Connection>),
@@ -143,7 +149,9 @@ impl McpServers {
             // A server that does not answer keeps the tools that it had.
             let _ = server.list_again().await;
             has_changed |= match (before, server.known()) {
-                (Some(before), Some(after)) => before.offered != after.offered,
+                (Some(before), Some(after)) => {
+                    before.offered != after.offered || before.has_resources() != after.has_resources()
+                }
                 (before, after) => before.is_some() != after.is_some(),
             };
         }
@@ -164,6 +172,12 @@ impl McpServers {
     /// Returns the declaration of each server with the tools that a model is offered of it, if they are known.
     pub(crate) fn offers(&self) -> impl Iterator<Item = (&ServerSpec, Option<Arc<Known>>)> {
         self.shared.servers.iter().map(|server| (server.spec.as_ref(), server.known()))
+    }
+
+    /// Returns the names of the servers that are known to have resources.
+    pub(crate) fn with_resources(&self) -> impl Iterator<Item = &ServerName> {
+        let known = |server: &&Server| server.known().is_some_and(|known| known.has_resources());
+        self.shared.servers.iter().filter(known).map(|server| &server.spec.name)
     }
 
     /// Returns whether a server runs now.
@@ -192,15 +206,33 @@ impl McpServers {
         cancel: &CancellationToken,
         progress: Option<&OutputSink>,
     ) -> Result<CallToolResult, ServerError> {
-        let connected = async { Ok(self.connection(server).await?.1) };
-        let connection = tokio::select! {
+        self.connected(server, cancel).await?.call(tool, arguments, cancel, progress).await
+    }
+
+    /// Returns the connection to a server, unless `cancel` stops the wait for it.
+    pub(crate) async fn connected(
+        &self,
+        server: &ServerName,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Connection>, ServerError> {
+        tokio::select! {
             biased;
             () = cancel.cancelled() => {
-                return Err(ServerError::new(server, ServerErrorKind::Cancelled, "was not started: the call was stopped"));
+                Err(ServerError::new(server, ServerErrorKind::Cancelled, "was not started: the call was stopped"))
             }
-            connected = connected => connected?,
-        };
-        connection.call(tool, arguments, cancel, progress).await
+            connected = self.connection(server) => Ok(connected?.1),
+        }
+    }
+
+    /// Returns the connections to the servers that run now.
+    pub(crate) async fn running(&self) -> Vec<Arc<Connection>> {
+        let mut running = Vec::new();
+        for server in &self.shared.servers {
+            if let State::Running(connection) = &*server.state.lock().await {
+                running.push(Arc::clone(connection));
+            }
+        }
+        running
     }
 
     fn find(&self, name: &ServerName) -> Option<&Server> {
@@ -266,7 +298,8 @@ impl Server {
     async fn list(&self, connection: &Connection) -> Result<Arc<Known>, ServerError> {
         // A change while it is listed counts as one after.
         let changes = connection.changes();
-        Ok(self.know(ToolListing::new(connection.tools().await?), changes))
+        let has_resources = connection.capabilities().resources.is_some();
+        Ok(self.know(ToolListing::new(connection.tools().await?, has_resources), changes))
     }
 
     /// Lists the tools again if the server runs and has said that they changed.
