@@ -17,6 +17,7 @@ mod listing;
 mod names;
 mod oauth;
 mod offer;
+mod progress;
 mod prompts;
 mod resources;
 mod result;
