@@ -92,6 +92,10 @@ impl ServerHandler for McpServer {
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.get(name).map(|tool| offered(tool))
+    }
+
     async fn call_tool(
         &self,
         params: CallToolRequestParams,
