@@ -87,16 +87,16 @@ pub(crate) fn tools() -> Value {
         json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
     let mut tools: Vec<Value> = without_arguments
         .iter()
-        .map(|name| tool(name, json!({"type": "object", "properties": {}})))
+        .map(|name| tool(name, &json!({"type": "object", "properties": {}})))
         .collect();
-    tools.push(tool("test_sampling", one_text("prompt")));
-    tools.push(tool("test_elicitation", one_text("message")));
-    tools.push(tool("test_headers", header));
-    tools.push(tool("json_schema_2020_12_tool", newest_schema()));
+    tools.push(tool("test_sampling", &one_text("prompt")));
+    tools.push(tool("test_elicitation", &one_text("message")));
+    tools.push(tool("test_headers", &header));
+    tools.push(tool("json_schema_2020_12_tool", &newest_schema()));
     Value::Array(tools)
 }
 
-fn tool(name: &str, schema: Value) -> Value {
+fn tool(name: &str, schema: &Value) -> Value {
     json!({"name": name, "description": "A fixture of the suite.", "inputSchema": schema})
 }
 

@@ -28,7 +28,7 @@ impl Rounds {
     ) -> Option<Result<CallToolResponse, ErrorData>> {
         match params.name.as_ref() {
             "test_missing_capability" => Some(sampling_capability(context)),
-            "test_streaming_elicitation" => Some(required(ask_name("user_name"), None)),
+            "test_streaming_elicitation" => Some(required(&ask_name("user_name"), None)),
             name => self.round(name.strip_prefix(PREFIX)?, params, context),
         }
     }
@@ -49,34 +49,34 @@ impl Rounds {
         Some(match tool {
             "elicitation" => match answer(&answers, "user_name", "/content/name") {
                 Some(name) => done(&format!("Hello, {name}!")),
-                None => required(ask_name("user_name"), None),
+                None => required(&ask_name("user_name"), None),
             },
             "sampling" => match answer(&answers, "capital_question", "/content/text") {
                 Some(text) => done(&text),
                 None => required(
-                    json!({"capital_question": sampling("What is the capital of France?", 100)}),
+                    &json!({"capital_question": sampling("What is the capital of France?", 100)}),
                     None,
                 ),
             },
             "list_roots" => match answers.get("client_roots") {
                 Some(roots) => done(&roots.to_string()),
-                None => required(json!({"client_roots": {"method": "roots/list", "params": {}}}), None),
+                None => required(&json!({"client_roots": {"method": "roots/list", "params": {}}}), None),
             },
             "request_state" | "tampered_state" => match step.filter(|_| !answers.is_empty()) {
                 Some(_sealed) => done("state-ok"),
-                None => required(json!({"confirm": confirmation()}), Some(self.sealed("1"))),
+                None => required(&json!({"confirm": confirmation()}), Some(self.sealed("1"))),
             },
             "multiple_inputs" => {
                 let keys = ["user_name", "greeting", "client_roots"];
                 match keys.iter().all(|key| answers.contains_key(*key)) && step.is_some() {
                     true => done("all answered"),
-                    false => required(three_questions(), Some(self.sealed("1"))),
+                    false => required(&three_questions(), Some(self.sealed("1"))),
                 }
             }
             "multi_round" => match (step.as_deref(), answers.contains_key("step2")) {
                 (Some("2"), true) => done("both answered"),
-                (Some("1"), _) => required(json!({"step2": color()}), Some(self.sealed("2"))),
-                _ => required(ask_name("step1"), Some(self.sealed("1"))),
+                (Some("1"), _) => required(&json!({"step2": color()}), Some(self.sealed("2"))),
+                _ => required(&ask_name("step1"), Some(self.sealed("1"))),
             },
             "capabilities" => by_capabilities(&answers, context),
             _ => return None,
@@ -96,11 +96,11 @@ impl Rounds {
 
 /// Returns what the prompt asks.
 pub(crate) fn prompt_question() -> Value {
-    let question = form("What context should the prompt use?", json!({"context": {"type": "string"}}));
+    let question = form("What context should the prompt use?", &json!({"context": {"type": "string"}}));
     json!({"resultType": "input_required", "inputRequests": {"user_context": question}})
 }
 
-fn required(requests: Value, state: Option<String>) -> Result<CallToolResponse, ErrorData> {
+fn required(requests: &Value, state: Option<String>) -> Result<CallToolResponse, ErrorData> {
     let mut result = json!({"resultType": "input_required", "inputRequests": requests});
     if let (Some(result), Some(state)) = (result.as_object_mut(), state) {
         result.insert("requestState".to_owned(), Value::from(state));
@@ -117,21 +117,21 @@ fn answer(answers: &Map<String, Value>, key: &str, pointer: &str) -> Option<Stri
     answers.get(key)?.pointer(pointer)?.as_str().map(str::to_owned)
 }
 
-fn form(message: &str, properties: Value) -> Value {
+fn form(message: &str, properties: &Value) -> Value {
     let schema = json!({"type": "object", "properties": properties});
     json!({"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": schema}})
 }
 
 fn ask_name(key: &str) -> Value {
-    json!({key: form("What is your name?", json!({"name": {"type": "string"}}))})
+    json!({key: form("What is your name?", &json!({"name": {"type": "string"}}))})
 }
 
 fn color() -> Value {
-    form("What is your favorite color?", json!({"color": {"type": "string"}}))
+    form("What is your favorite color?", &json!({"color": {"type": "string"}}))
 }
 
 fn confirmation() -> Value {
-    form("Please confirm", json!({"ok": {"type": "boolean"}}))
+    form("Please confirm", &json!({"ok": {"type": "boolean"}}))
 }
 
 fn sampling(prompt: &str, max_tokens: u32) -> Value {
@@ -163,7 +163,7 @@ fn by_capabilities(
     if capabilities.sampling.is_some() {
         questions.insert("greeting".to_owned(), sampling("Generate a greeting", 50));
     }
-    required(Value::Object(questions), None)
+    required(&Value::Object(questions), None)
 }
 
 /// Requires that the client has a model to ask.
