@@ -1,5 +1,6 @@
 //! Sessions with servers that others have published, given by the paths of their programs: `real_servers NODE MODULES PYTHON
-//! SERVER`, where MODULES has `server-everything` and `server-filesystem`, and SERVER is the script for PYTHON.
+//! SERVER`, where MODULES has `server-everything` and `server-filesystem`, and SERVER is the script for PYTHON, beside which is
+//! `loopback.cjs`.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -38,7 +39,8 @@ async fn main() -> Result<(), Failed> {
     let tried = async {
         everything(&Session::stdio(&env, &node, [module("server-everything")])).await?;
         println!("server-everything over stdio: ok");
-        everything_over_http(&env, &node, &module("server-everything")).await?;
+        let loopback = script.with_file_name("loopback.cjs");
+        everything_over_http(&env, &node, [&loopback, &module("server-everything")]).await?;
         println!("server-everything over HTTP: ok");
         filesystem(&Session::stdio(&env, &node, [module("server-filesystem"), directory.path().into()]))
             .await?;
@@ -114,15 +116,18 @@ async fn everything(session: &Result<Session, Failed>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Starts the server on a port of this machine and uses it by its URL.
+/// Starts the server on a port of this machine and uses it by its URL. The first module keeps it to this machine.
 async fn everything_over_http(
     env: &Arc<dyn ExecutionEnvironment>,
     node: &Path,
-    module: &Path,
+    [loopback, module]: [&Path; 2],
 ) -> Result<(), Failed> {
     // Another program could take the port meanwhile; then the server does not start.
     let port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-    let mut command = Command::argv(node, [module.as_os_str(), "streamableHttp".as_ref()]);
+    let mut command = Command::argv(
+        node,
+        ["--require".as_ref(), loopback.as_os_str(), module.as_os_str(), "streamableHttp".as_ref()],
+    );
     command.env.insert("PORT".into(), port.to_string().into());
     let mut server = env.spawn(command).await?;
     let listening = async {
@@ -148,7 +153,7 @@ async fn filesystem(session: &Result<Session, Failed>) -> Result<(), Failed> {
 async fn python_sdk(session: &Result<Session, Failed>) -> Result<(), Failed> {
     let session = session.as_ref().map_err(ToString::to_string)?;
     session.require("mcp__real__add", json!({"a": 2, "b": 3}), "5").await?;
-    session.require("mcp__real__fail", json!({}), "no such city").await?;
+    session.require("mcp__real__fail", json!({}), "Error executing tool fail").await?;
     session.require("read_mcp_resource", json!({"server": "real", "uri": "memo://ada"}), "Dear ada").await?;
     let prompts = session.servers.prompts(&session.name).await?;
     let commands: Vec<&str> = prompts.iter().map(|prompt| prompt.command.as_str()).collect();
