@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::handler::Handler;
 
 /// Time in which a server must accept to report changes.
-const ACCEPT_TIME: Duration = Duration::from_secs(5);
+const ACCEPT_TIME: Duration = Duration::from_secs(2);
 
 /// Time after which a server is asked again once it has stopped to report.
 const AGAIN_TIME: Duration = Duration::from_secs(5);
