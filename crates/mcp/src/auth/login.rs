@@ -116,9 +116,14 @@ fn unusable_store(server: &HttpServer, error: &io::Error) -> LoginError {
     LoginError::new(server, LoginErrorKind::Store, format!("the tokens cannot be kept: {error}"))
 }
 
-/// Returns what an error says. Parts of answers, which may be tokens, are not in it.
+/// Returns what an error says. Where its text may have parts of an answer, which may be tokens or secrets, it is replaced.
 fn words(error: &AuthError) -> String {
-    shortened(&error.to_string(), MAX_TEXT)
+    let is_protocol = |text: &str| text.starts_with("Server returned error response");
+    let is_unsafe = matches!(error, AuthError::TokenExchangeFailed(text) if !is_protocol(text))
+        || matches!(error, AuthError::RegistrationFailed(text) if text.contains("analyze response error"));
+    let text =
+        if is_unsafe { "the authorization server gave no usable answer".into() } else { error.to_string() };
+    shortened(&text, MAX_TEXT)
 }
 
 /// Asks the server how it authorizes, and finds its authorization server.
@@ -260,17 +265,31 @@ async fn exchange(
     };
     let state = parameter(url, "state").unwrap_or_default();
     let exchanged = manager.exchange_code_for_token_with_issuer(&code, &state, from.as_deref()).await;
-    exchanged.map(|_tokens| ()).map_err(|error| {
-        // The text may have parts of the answer, unless it is an error of the protocol.
-        let is_unsafe =
-            matches!(&error, AuthError::TokenExchangeFailed(text) if !text.starts_with("Server returned"));
-        let what =
-            if is_unsafe { "the authorization server gave no usable token".into() } else { words(&error) };
-        LoginError::new(server, LoginErrorKind::Exchange, what)
-    })
+    exchanged
+        .map(|_tokens| ())
+        .map_err(|error| LoginError::new(server, LoginErrorKind::Exchange, words(&error)))
 }
 
 fn parameter(url: &str, name: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_answers_are_in_no_message() {
+        let wrong = r#"invalid type: string "s3cret", expected a map"#;
+        for error in [
+            AuthError::TokenExchangeFailed(wrong.to_owned()),
+            AuthError::RegistrationFailed(format!("analyze response error: {wrong}")),
+        ] {
+            assert_eq!(words(&error), "the authorization server gave no usable answer");
+        }
+        let refused =
+            AuthError::TokenExchangeFailed("Server returned error response: invalid_grant".to_owned());
+        assert!(words(&refused).ends_with("invalid_grant"));
+    }
 }

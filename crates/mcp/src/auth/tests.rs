@@ -200,7 +200,7 @@ async fn answers_that_are_not_the_right_one_are_refused() {
         ),
         (["denies"], TIMEOUT, LoginErrorKind::Denied, "it was refused with access_denied: Not today."),
         (["wrong-issuer"], TIMEOUT, LoginErrorKind::Exchange, "issuer mismatch"),
-        (["token-redirects"], TIMEOUT, LoginErrorKind::Exchange, "gave no usable token"),
+        (["token-redirects"], TIMEOUT, LoginErrorKind::Exchange, "gave no usable answer"),
         (["closed"], TIMEOUT, LoginErrorKind::Registration, "registration not supported"),
         (["open"], TIMEOUT, LoginErrorKind::NotAsked, "asks for no login"),
     ] {
