@@ -6,7 +6,7 @@ use nix::sys::resource::UsageWho;
 
 use crate::{
     callgrind, conformance, consumers, deny, failure::Failure, features, load, metadata::Metadata, package,
-    process, test_run::TestRun, tidy, weight, wire,
+    process, protocols, test_run::TestRun, tidy, weight, wire,
 };
 
 /// A step of the run.
@@ -47,6 +47,7 @@ const STEPS: &[Step] = &[
         run: |metadata, notes| into_outcome(conformance::compare(metadata, &notes.tests)),
     },
     Step { name: "wire", run: |metadata, _| wire(metadata) },
+    Step { name: "protocols", run: |metadata, _| into_outcome(protocols::run_with_built_programs(metadata)) },
     Step { name: "package", run: |metadata, _| into_outcome(package::run(metadata, &[])) },
     Step { name: "consumers", run: |metadata, _| into_outcome(consumers::run(metadata, &[])) },
     Step { name: "doc", run: |metadata, _| into_outcome(doc(metadata)) },

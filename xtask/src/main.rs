@@ -23,6 +23,7 @@ mod metadata;
 mod msrv;
 mod package;
 mod process;
+mod protocols;
 mod services;
 mod smoke;
 mod soak;
@@ -87,6 +88,11 @@ const COMMANDS: &[Command] = &[
         name: "wire",
         summary: "recorded provider responses through the real adapters; DIR [FILTER] [--seed N]",
         run: wire::run,
+    },
+    Command {
+        name: "protocols",
+        summary: "suites and servers of others for MCP against ours; installs them with npm and pip",
+        run: protocols::run,
     },
     Command {
         name: "bench",

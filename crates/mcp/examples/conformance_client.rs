@@ -1,6 +1,7 @@
 //! The client under test of the conformance suite of MCP, which starts a server and runs this with its URL.
 //!
-//! It does what a session does: it lists the tools and calls each of them once, through the pipeline of calls.
+//! It does what a session does: it lists the tools and calls each of them once, through the pipeline of calls. Where a server
+//! requires a login, it logs in as the command would, with a browser that agrees to everything.
 #![expect(
     clippy::print_stderr,
     clippy::disallowed_methods,
@@ -9,12 +10,14 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_env::{ExecutionEnvironment, MemoryEnvironment};
 use pintle_llm::ToolCall;
 use pintle_mcp::{
-    Elicitation, ElicitationAnswer, Elicitor, HttpServer, McpServers, ServerName, ServerSpec, ServerTransport,
+    Elicitation, ElicitationAnswer, Elicitor, HttpServer, McpServers, MemoryTokens, OAuthSettings,
+    ServerErrorKind, ServerName, ServerSpec, ServerTransport, TokenStore, login,
 };
 use pintle_tools::pipeline::{RunOptions, run};
 use pintle_tools::{RegisteredTool, ToolContext, ToolRegistry};
@@ -30,33 +33,96 @@ impl Elicitor for Agreeable {
     }
 }
 
+/// Logins in a row after which a server that asks for yet another one is given up.
+const MAX_LOGINS: usize = 3;
+
+/// Time for one login.
+const LOGIN_TIME: Duration = Duration::from_secs(10);
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
+    // The browser needs one, although no page is at an HTTPS address.
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .map_err(|_other| "expected no provider of TLS")?;
     let url = std::env::args().next_back().ok_or("expected the URL of a server")?;
+    let context = context();
     let name: ServerName = "test".parse()?;
-    let spec = ServerSpec::new(name.clone(), ServerTransport::Http(HttpServer::new(&url)?));
+    let server = HttpServer::new(&url)?.with_oauth(settings(&context));
+    let spec = ServerSpec::new(name.clone(), ServerTransport::Http(server.clone()));
     let env: Arc<dyn ExecutionEnvironment> = Arc::new(MemoryEnvironment::new("/work"));
-    let servers = McpServers::with_elicitor(Arc::clone(&env), [spec], Arc::new(Agreeable));
-    let listing = servers.list(&name).await?;
+    let tokens: Arc<dyn TokenStore> = Arc::new(MemoryTokens::default());
+    let servers = McpServers::with_tokens(Arc::clone(&env), [spec], Arc::new(Agreeable), Arc::clone(&tokens));
+    let mut logins = 0;
+    let listing = loop {
+        match servers.list(&name).await {
+            Err(error) if error.kind() == ServerErrorKind::LoginRequired && logins < MAX_LOGINS => {
+                logins += 1;
+                log_in(&server, tokens.as_ref()).await?;
+            }
+            listed => break listed?,
+        }
+    };
     let mut registry = ToolRegistry::new();
     for refused in servers.register(&mut registry, usize::MAX) {
         eprintln!("refused: {refused}");
     }
     eprintln!("{} tools", listing.len());
     let cx = ToolContext::new(env, "");
-    for (number, (name, arguments)) in calls(&registry).into_iter().enumerate() {
+    for (number, (name, arguments)) in calls(&registry, &context).into_iter().enumerate() {
         let call = ToolCall::from_raw(format!("call_{number}"), &name, arguments.to_string());
-        let execution = run(&registry, &call, &cx, &RunOptions::new()).await;
-        eprintln!("{name}: {}", execution.result.text());
+        loop {
+            let execution = run(&registry, &call, &cx, &RunOptions::new()).await;
+            let text = execution.result.text();
+            eprintln!("{name}: {text}");
+            if !execution.result.is_error || !is_refusal(&text) || logins == MAX_LOGINS {
+                break;
+            }
+            logins += 1;
+            log_in(&server, tokens.as_ref()).await?;
+        }
     }
     servers.close().await;
     Ok(())
 }
 
-/// Returns the calls that the scenario asks for, or else one of each tool.
-fn calls(registry: &ToolRegistry) -> Vec<(String, Value)> {
+/// Returns whether a call failed because a login is required.
+fn is_refusal(text: &str) -> bool {
+    text.contains("requires a login") || text.contains("requires a new login")
+}
+
+/// Returns what the suite says about a scenario.
+fn context() -> Value {
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
-    let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    serde_json::from_str(&context).unwrap_or_default()
+}
+
+/// Returns the client that a scenario has registered. The document of its URL is one that the suite knows.
+fn settings(context: &Value) -> OAuthSettings {
+    let text = |key: &str| context.get(key).and_then(Value::as_str).map(str::to_owned);
+    let url = "https://conformance-test.local/client-metadata.json";
+    let mut settings = OAuthSettings::new().with_client_metadata_url(url);
+    settings.client_id = text("client_id");
+    settings.client_secret = text("client_secret");
+    settings
+}
+
+/// Logs in with a browser that follows the redirects of the authorization server.
+async fn log_in(server: &HttpServer, tokens: &dyn TokenStore) -> Result<(), Box<dyn Error>> {
+    let (opened, shown) = tokio::sync::oneshot::channel();
+    let open = |url: &str| drop(opened.send(url.to_owned()));
+    let browser = async {
+        if let Ok(url) = shown.await {
+            let response = reqwest::get(url).await;
+            eprintln!("browser: {:?}", response.map(|response| response.status()));
+        }
+    };
+    let (logged_in, ()) = tokio::join!(login(server, tokens, LOGIN_TIME, open), browser);
+    Ok(logged_in?)
+}
+
+/// Returns the calls that the scenario asks for, or else one of each tool.
+fn calls(registry: &ToolRegistry, context: &Value) -> Vec<(String, Value)> {
     if let Some(wanted) = context.get("toolCalls").and_then(Value::as_array) {
         let call = |call: &Value| {
             let name = call.get("name")?.as_str()?;

@@ -1,13 +1,14 @@
-//! One connection to a server: its handshake, its lists and its calls.
+//! One connection to a server: its handshake and its requests.
 
-use std::collections::HashSet;
+mod changes;
+mod requests;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_env::{ExecutionEnvironment, OutputSink};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequest, InputRequiredResult,
-    JsonObject, PaginatedRequestParams, ProtocolVersion, ServerResult, Tool,
+    ClientRequest, InputRequest, InputRequiredResult, InputResponses, ProtocolVersion, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
@@ -19,6 +20,8 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::changes::Changes;
+use crate::auth::TokenStore;
 use crate::diary::Diary;
 use crate::elicitation::Elicitor;
 use crate::error::{ServerError, ServerErrorKind};
@@ -26,9 +29,6 @@ use crate::handler::Handler;
 use crate::http;
 use crate::spec::{ServerSpec, ServerTransport};
 use crate::stdio::StdioTransport;
-
-/// Tools of one server that are taken. Those after them are left out.
-pub(crate) const MAX_TOOLS: usize = 10_000;
 
 /// Times that one call may ask for input.
 const MAX_ROUNDS: usize = 10;
@@ -47,6 +47,8 @@ pub(crate) struct Connection {
     diary: Diary,
     /// The task that reads what the server sends; `None` once it is closed.
     running: Mutex<Option<RunningService<RoleClient, Handler>>>,
+    /// Takes the changes that the server reports; ends with the connection.
+    _changes: Changes,
 }
 
 impl Connection {
@@ -54,14 +56,15 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`ServerErrorKind::Start`] or [`ServerErrorKind::EnvironmentLost`].
+    /// [`ServerErrorKind::Start`], [`ServerErrorKind::LoginRequired`] or [`ServerErrorKind::EnvironmentLost`].
     pub(crate) async fn open(
         spec: &Arc<ServerSpec>,
         env: &dyn ExecutionEnvironment,
         elicitor: &Arc<dyn Elicitor>,
+        tokens: Option<&Arc<dyn TokenStore>>,
     ) -> Result<Self, ServerError> {
         let diary = Diary::default();
-        let opened = Self::negotiate(spec, env, elicitor, &diary);
+        let opened = Self::negotiate(spec, env, elicitor, tokens, &diary);
         match tokio::time::timeout(spec.start_timeout, opened).await {
             Ok(opened) => opened,
             Err(_elapsed) => {
@@ -76,6 +79,7 @@ impl Connection {
         spec: &Arc<ServerSpec>,
         env: &dyn ExecutionEnvironment,
         elicitor: &Arc<dyn Elicitor>,
+        tokens: Option<&Arc<dyn TokenStore>>,
         diary: &Diary,
     ) -> Result<Self, ServerError> {
         let newest = ClientLifecycleMode::Auto {
@@ -92,7 +96,7 @@ impl Connection {
                     Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
                 }
                 ServerTransport::Http(server) => {
-                    let transport = http::transport(server).map_err(|error| {
+                    let transport = http::transport(server, tokens).map_err(|error| {
                         ServerError::new(
                             &spec.name,
                             ServerErrorKind::Start,
@@ -104,6 +108,7 @@ impl Connection {
             }
         };
         let served = match attempt(newest).await? {
+            Err(error) if error.auth_challenge().is_some() => Err(error),
             // Some servers end at a request that comes before the handshake that they know, or answer it with anything.
             Err(
                 ClientInitializeError::ConnectionClosed(_)
@@ -115,10 +120,11 @@ impl Connection {
             }
             served => served,
         };
-        let service = served.map_err(|error| ServerError::handshake(&spec.name, error, diary))?;
+        let service = served.map_err(|error| ServerError::handshake(spec, error, diary))?;
         let (peer, handler) = (service.peer().clone(), service.service().clone());
         let running = Mutex::new(Some(service));
-        Ok(Self { spec: Arc::clone(spec), peer, handler, running, diary: diary.clone() })
+        let changes = Changes::watch(&peer, &handler).await;
+        Ok(Self { spec: Arc::clone(spec), peer, handler, running, diary: diary.clone(), _changes: changes })
     }
 
     /// Returns whether the server is gone.
@@ -131,31 +137,9 @@ impl Connection {
         *self.handler.changes.borrow()
     }
 
-    /// Returns the tools of the server, as it lists them.
-    ///
-    /// # Errors
-    ///
-    /// [`ServerErrorKind::TimedOut`] beyond the time for a start, [`ServerErrorKind::Answered`], [`ServerErrorKind::Lost`].
-    pub(crate) async fn tools(&self) -> Result<Vec<Tool>, ServerError> {
-        let peer = &self.peer;
-        if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
-            return Ok(Vec::new());
-        }
-        let listed = async {
-            let (mut tools, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None);
-            loop {
-                let page = PaginatedRequestParams::default().with_cursor(cursor.take());
-                let listed = peer.list_tools(Some(page)).await?;
-                tools.extend(listed.tools);
-                cursor =
-                    listed.next_cursor.filter(|next| tools.len() < MAX_TOOLS && seen.insert(next.clone()));
-                if cursor.is_none() {
-                    tools.truncate(MAX_TOOLS);
-                    return Ok(tools);
-                }
-            }
-        };
-        self.in_time(listed).await
+    /// Returns how often the server has said that its prompts changed.
+    pub(crate) fn prompt_changes(&self) -> u64 {
+        *self.handler.prompt_changes.borrow()
     }
 
     async fn in_time<T>(
@@ -169,43 +153,31 @@ impl Connection {
     }
 
     fn failed(&self, error: ServiceError) -> ServerError {
-        ServerError::service(&self.spec.name, error, &self.diary)
+        ServerError::service(&self.spec, error, &self.diary)
     }
 
-    /// Calls a tool, and answers what the server asks for meanwhile. `cancel` stops the call, and the server is told.
+    /// Asks the server for something, and answers what it asks for meanwhile: with these answers and this state, the request is
+    /// made again. `cancel` stops it, and the server is told.
     ///
     /// # Errors
     ///
     /// All kinds but [`ServerErrorKind::Start`].
-    pub(crate) async fn call(
+    async fn ask(
         &self,
-        tool: &str,
-        arguments: JsonObject,
+        request: impl Fn(Option<InputResponses>, Option<String>) -> ClientRequest,
         cancel: &CancellationToken,
         progress: Option<&OutputSink>,
-    ) -> Result<CallToolResult, ServerError> {
-        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+    ) -> Result<ServerResult, ServerError> {
+        let failed = |error| self.failed(error);
+        let (mut responses, mut state) = (None, None);
         for _round in 0..MAX_ROUNDS {
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-            let answered =
-                self.request(request, cancel, progress).await.map_err(|error| self.failed(error))?;
-            #[expect(
-                clippy::wildcard_enum_match_arm,
-                reason = "results of other requests, and of versions to come"
-            )]
-            match answered {
-                ServerResult::CallToolResult(result) => return Ok(result),
-                ServerResult::InputRequiredResult(required) => {
-                    params.request_state.clone_from(&required.request_state);
-                    params.input_responses =
-                        Some(self.inputs(required).await.map_err(|error| self.failed(error))?);
-                }
-                // Without a content, a result cannot be told from others.
-                ServerResult::EmptyResult(_) => return Ok(CallToolResult::default()),
-                _ => return Err(self.failed(ServiceError::UnexpectedResponse)),
-            }
+            let request = request(responses.take(), state.take());
+            let answered = self.request(request, cancel, progress).await.map_err(failed)?;
+            let ServerResult::InputRequiredResult(required) = answered else { return Ok(answered) };
+            state.clone_from(&required.request_state);
+            responses = Some(self.inputs(required).await.map_err(failed)?);
         }
-        Err(self.failed(ServiceError::InputRequiredRoundsExceeded { max_rounds: MAX_ROUNDS }))
+        Err(failed(ServiceError::InputRequiredRoundsExceeded { max_rounds: MAX_ROUNDS }))
     }
 
     /// Sends a request and waits for the answer, as long as the server makes progress or a person is asked.
@@ -252,12 +224,9 @@ impl Connection {
     }
 
     /// Answers what a server wants to know before it goes on.
-    async fn inputs(
-        &self,
-        required: InputRequiredResult,
-    ) -> Result<rmcp::model::InputResponses, ServiceError> {
+    async fn inputs(&self, required: InputRequiredResult) -> Result<InputResponses, ServiceError> {
         let handler = &self.handler;
-        let mut responses = rmcp::model::InputResponses::new();
+        let mut responses = InputResponses::new();
         for (key, request) in required.input_requests.unwrap_or_default() {
             #[expect(
                 clippy::wildcard_enum_match_arm,

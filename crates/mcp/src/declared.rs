@@ -7,15 +7,16 @@ use pintle_tools::{Effect, most_similar};
 use serde_json::{Map, Value};
 
 use crate::filter::ToolFilter;
+use crate::oauth::OAuthSettings;
 use crate::spec::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
 
 /// Member with the servers, by name.
 const SERVERS: &str = "mcpServers";
 
 /// Keys of a server.
-const KEYS: [&str; 14] = [
-    "allow", "args", "command", "cwd", "deny", "disabled", "effect", "effects", "env", "headers", "sandbox",
-    "timeout", "type", "url",
+const KEYS: [&str; 15] = [
+    "allow", "args", "command", "cwd", "deny", "disabled", "effect", "effects", "env", "headers", "oauth",
+    "sandbox", "timeout", "type", "url",
 ];
 
 /// Longest time that a declaration can give a server, in seconds.
@@ -40,7 +41,8 @@ pub struct DeclaredServers {
 /// }}
 /// ```
 ///
-/// A server has a `command` with `args`, `env` and `cwd`, or a `url` with `headers`. Besides, it may have `allow` and `deny`
+/// A server has a `command` with `args`, `env` and `cwd`, or a `url` with `headers` and `oauth` (`clientId`, `clientSecret`,
+/// `clientMetadataUrl` and `scopes` of [logins](crate::login())). Besides, it may have `allow` and `deny`
 /// (patterns for its tools), `effect` and `effects` (`read`, `write`, `network` or `execute`; of all its tools, and of single
 /// ones), `timeout` (of a call, in seconds), `disabled`, and `sandbox`: `false` lets it run outside of the sandbox. Whether a
 /// file may say that is the caller's to decide.
@@ -160,7 +162,8 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
                         Err(error) => self.problem(error.to_string()),
                     }
                 }
-                Some(ServerTransport::Http(server))
+                let settings = self.oauth(keys);
+                Some(ServerTransport::Http(server.with_oauth(settings)))
             }
             (Some("sse"), ..) => {
                 self.problem("the transport `sse` ended with version 2024-11-05 of the protocol; expected `http` or `stdio`");
@@ -175,6 +178,19 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
                 None
             }
         }
+    }
+
+    fn oauth(&mut self, keys: &mut Map<String, Value>) -> OAuthSettings {
+        let mut table = self.table(keys, "oauth");
+        let mut settings = OAuthSettings::new();
+        settings.client_id = self.text(&mut table, "clientId");
+        settings.client_secret = self.text(&mut table, "clientSecret");
+        settings.client_metadata_url = self.text(&mut table, "clientMetadataUrl");
+        settings.scopes = self.texts(&mut table, "scopes");
+        for key in table.keys() {
+            self.problem(format!("unknown key `oauth.{key}`"));
+        }
+        settings
     }
 
     fn switch(&mut self, keys: &mut Map<String, Value>, key: &str, default: bool) -> bool {
@@ -280,7 +296,8 @@ mod tests {
     #[test]
     fn servers_are_read_with_their_variables() {
         let declared = parsed(&json!({
-            "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+            "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"},
+                "oauth": {"clientId": "id", "clientSecret": "${TOKEN}", "scopes": ["read"]}},
             "files": {
                 "command": "npx", "args": ["-y", "${PACKAGE:-server}"], "env": {"KEY": "${TOKEN}"}, "cwd": "sub",
                 "allow": ["read_*"], "deny": ["read_all"], "effect": "network", "effects": {"read_file": "read"},
@@ -299,6 +316,8 @@ mod tests {
             .with_call_timeout(Duration::from_secs(60));
         let http = HttpServer::new("https://example.com/mcp").unwrap();
         let http = http.with_header("Authorization", "Bearer s3cret").unwrap();
+        let settings = OAuthSettings::new().with_client_id("id").with_client_secret("s3cret");
+        let http = http.with_oauth(settings.with_scopes(vec!["read".into()]));
         let web = ServerSpec::new("web".parse().unwrap(), ServerTransport::Http(http));
         assert_eq!(declared.servers, [files, web]);
     }
@@ -319,6 +338,7 @@ mod tests {
             (json!({"command": "a", "allow": ["["]}), "invalid pattern \"[\" for tools"),
             (json!({"type": "sse", "url": "http://a"}), "the transport `sse` ended"),
             (json!({"type": "ws", "url": "http://a"}), "unknown type `ws`; expected `stdio` or `http`"),
+            (json!({"url": "http://a", "oauth": {"clientID": "x"}}), "unknown key `oauth.clientID`"),
             (json!({"url": "http://me:s3cret@a"}), "invalid URL of a server"),
         ] {
             let declared = parsed(&json!({"bad": server, "good": {"command": "x"}}));

@@ -6,12 +6,16 @@ use pintle_env::EnvError;
 use pintle_tools::{ToolError, ToolErrorKind};
 use rmcp::ServiceError;
 use rmcp::service::ClientInitializeError;
+use rmcp::transport::auth::WWWAuthenticateParams;
 
 use crate::diary::{Diary, shortened};
-use crate::spec::ServerName;
+use crate::spec::{ServerName, ServerSpec, ServerTransport};
 
 /// Characters that a server's own message of an error may have.
 const MAX_SERVER_TEXT: usize = 2_000;
+
+/// Characters of the scopes that a message names.
+const MAX_SCOPE: usize = 200;
 
 /// Reason why a server did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +34,8 @@ pub struct ServerError {
 pub enum ServerErrorKind {
     /// It could not be started or reached, or did not complete the handshake.
     Start,
+    /// A person must [log in](crate::login()) to it, for the first time or again. It is asked again when it is next used.
+    LoginRequired,
     /// It ended, or what it sends makes no sense, while it was asked. It is started again when it is next used.
     Lost,
     /// It did not answer in time.
@@ -65,15 +71,43 @@ impl ServerError {
         Self::new(server, kind, format!("could not be started: {}", with_cause(&error))).caused(error)
     }
 
-    pub(crate) fn handshake(server: &ServerName, error: ClientInitializeError, diary: &Diary) -> Self {
+    pub(crate) fn handshake(spec: &ServerSpec, error: ClientInitializeError, diary: &Diary) -> Self {
+        if let Some(challenge) = error.auth_challenge() {
+            return Self::refused(spec, challenge);
+        }
         let why = match diary.how_it_ended() {
             Some(how) => format!("ended during the handshake: {how}"),
             None => format!("did not complete the handshake: {}", with_cause(&error)),
         };
-        Self::new(server, ServerErrorKind::Start, why).caused(error).explained(diary)
+        Self::new(&spec.name, ServerErrorKind::Start, why).caused(error).explained(diary)
     }
 
-    pub(crate) fn service(server: &ServerName, error: ServiceError, diary: &Diary) -> Self {
+    /// Returns the error for a request that the server does not authorize. The error of the transport is no source of it:
+    /// what the server says to it may be long.
+    fn refused(spec: &ServerSpec, challenge: &str) -> Self {
+        let has_header =
+            matches!(&spec.transport, ServerTransport::Http(server) if server.has_authorization());
+        if has_header {
+            let what = "refuses its declared `Authorization` header";
+            return Self::new(&spec.name, ServerErrorKind::Start, what);
+        }
+        let what = match challenge_of(spec, challenge) {
+            Some(challenge) if challenge.is_insufficient_scope() => match challenge.scope {
+                Some(scope) => {
+                    format!("requires a new login with the scope `{}`", shortened(scope.trim(), MAX_SCOPE))
+                }
+                None => "requires a new login with further scopes".to_owned(),
+            },
+            _ => "requires a login".to_owned(),
+        };
+        Self::new(&spec.name, ServerErrorKind::LoginRequired, what)
+    }
+
+    pub(crate) fn service(spec: &ServerSpec, error: ServiceError, diary: &Diary) -> Self {
+        if let Some(challenge) = error.auth_challenge() {
+            return Self::refused(spec, challenge);
+        }
+        let server = &spec.name;
         let lost = |what: String| Self::new(server, ServerErrorKind::Lost, what).explained(diary);
         #[expect(clippy::wildcard_enum_match_arm, reason = "whatever else fails is the connection")]
         let built = match &error {
@@ -123,12 +157,19 @@ impl From<ServerError> for ToolError {
             ServerErrorKind::TimedOut => ToolErrorKind::TimedOut,
             ServerErrorKind::Cancelled => ToolErrorKind::Cancelled,
             ServerErrorKind::EnvironmentLost => ToolErrorKind::EnvironmentLost,
-            ServerErrorKind::Start | ServerErrorKind::Lost | ServerErrorKind::Answered => {
-                ToolErrorKind::Failed
-            }
+            ServerErrorKind::Start
+            | ServerErrorKind::LoginRequired
+            | ServerErrorKind::Lost
+            | ServerErrorKind::Answered => ToolErrorKind::Failed,
         };
         Self::new(kind, error.to_string()).with_source(error)
     }
+}
+
+/// Returns what a server says about a request that it does not authorize.
+fn challenge_of(spec: &ServerSpec, challenge: &str) -> Option<WWWAuthenticateParams> {
+    let ServerTransport::Http(server) = &spec.transport else { return None };
+    Some(WWWAuthenticateParams::parse(challenge, server.parsed_url()))
 }
 
 /// Returns the message of an error with those of its causes that it does not repeat.

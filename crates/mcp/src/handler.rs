@@ -32,6 +32,8 @@ pub(crate) struct Handler {
     pub(crate) questions: Arc<watch::Sender<usize>>,
     /// Number of times that the server has said its tools changed.
     pub(crate) changes: Arc<watch::Sender<u64>>,
+    /// The same of its prompts.
+    pub(crate) prompt_changes: Arc<watch::Sender<u64>>,
     progress: Arc<Mutex<HashMap<ProgressToken, OutputSink>>>,
 }
 
@@ -43,6 +45,7 @@ impl Handler {
             elicitor,
             questions: Arc::new(watch::Sender::new(0)),
             changes: Arc::new(watch::Sender::new(0)),
+            prompt_changes: Arc::new(watch::Sender::new(0)),
             progress: Arc::default(),
         }
     }
@@ -148,6 +151,10 @@ impl ClientHandler for Handler {
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changes.send_modify(|number| *number += 1);
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.prompt_changes.send_modify(|number| *number += 1);
     }
 }
 

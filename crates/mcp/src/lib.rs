@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod auth;
 mod connection;
 mod declared;
 mod diary;
@@ -10,10 +11,15 @@ mod error;
 mod filter;
 mod handler;
 mod http;
+mod http_client;
 mod lines;
 mod listing;
 mod names;
+mod oauth;
 mod offer;
+mod progress;
+mod prompts;
+mod resources;
 mod result;
 mod search;
 mod server;
@@ -24,11 +30,14 @@ mod stdio;
 mod tests;
 mod tool;
 
+pub use auth::{LoginError, LoginErrorKind, MemoryTokens, ServerTokens, TokenLock, TokenStore, login};
 pub use declared::{DeclaredServers, declared_servers};
 pub use elicitation::{Elicitation, ElicitationAnswer, Elicitor, Nobody, Wanted};
 pub use error::{ServerError, ServerErrorKind};
 pub use filter::{InvalidToolPattern, ToolFilter};
 pub use listing::ToolListing;
+pub use oauth::OAuthSettings;
+pub use prompts::{PromptArgument, PromptMessage, PromptRole, ServerPrompt};
 pub use server::{McpServer, ServeError};
 pub use servers::McpServers;
 pub use spec::{

@@ -16,8 +16,39 @@ const MAX_DESCRIPTION: usize = 8_000;
 /// Tools that a server has listed, as it listed them. An application can keep them, so that the next session knows them
 /// without starting the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ToolListing(Vec<ListedTool>);
+#[serde(from = "Kept", into = "Kept")]
+pub struct ToolListing {
+    tools: Vec<ListedTool>,
+    has_resources: bool,
+}
+
+/// Form in which a listing is kept: tools alone are an array.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Kept {
+    Tools(Vec<ListedTool>),
+    #[serde(rename_all = "camelCase")]
+    All {
+        tools: Vec<ListedTool>,
+        has_resources: bool,
+    },
+}
+
+impl From<Kept> for ToolListing {
+    fn from(kept: Kept) -> Self {
+        let (tools, has_resources) = match kept {
+            Kept::Tools(tools) => (tools, false),
+            Kept::All { tools, has_resources } => (tools, has_resources),
+        };
+        Self { tools, has_resources }
+    }
+}
+
+impl From<ToolListing> for Kept {
+    fn from(ToolListing { tools, has_resources }: ToolListing) -> Self {
+        if has_resources { Self::All { tools, has_resources } } else { Self::Tools(tools) }
+    }
+}
 
 /// Tool of a [`ToolListing`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +83,7 @@ impl OfferedTool {
 
 impl ToolListing {
     /// Of two tools with one name, the first counts.
-    pub(crate) fn new(tools: Vec<Tool>) -> Self {
+    pub(crate) fn new(tools: Vec<Tool>, has_resources: bool) -> Self {
         let mut seen = HashSet::new();
         let listed = tools.into_iter().filter(|tool| seen.insert(tool.name.clone())).map(|tool| ListedTool {
             name: tool.name.into_owned(),
@@ -60,31 +91,37 @@ impl ToolListing {
             input_schema: tool.input_schema.as_ref().clone(),
             annotations: tool.annotations,
         });
-        Self(listed.collect())
+        Self { tools: listed.collect(), has_resources }
+    }
+
+    /// Returns whether the server has resources, which a model can list and read.
+    #[must_use]
+    pub fn has_resources(&self) -> bool {
+        self.has_resources
     }
 
     /// Returns the number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.tools.len()
     }
 
     /// Returns whether there are no tools.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tools.is_empty()
     }
 
     /// Returns the names that the server gives its tools, in its order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|tool| tool.name.as_str())
+        self.tools.iter().map(|tool| tool.name.as_str())
     }
 
     /// Returns the tools that a model is offered, sorted by name: servers list them in any order, and a list that changes
     /// without a reason makes a provider forget its cache.
     pub(crate) fn offered(&self, spec: &ServerSpec) -> Vec<OfferedTool> {
         let names = names::of_tools(spec.name.as_str(), self.names());
-        let offered = self.0.iter().zip(names).filter(|(tool, _)| spec.filter.allows(&tool.name));
+        let offered = self.tools.iter().zip(names).filter(|(tool, _)| spec.filter.allows(&tool.name));
         let mut offered: Vec<OfferedTool> = offered.map(|(tool, name)| tool.offered(name, spec)).collect();
         offered.sort_by(|one, other| one.name.cmp(&other.name));
         offered
@@ -121,7 +158,7 @@ mod tests {
     }
 
     fn listing(tools: &Value) -> ToolListing {
-        ToolListing::new(serde_json::from_value(tools.clone()).unwrap())
+        ToolListing::new(serde_json::from_value(tools.clone()).unwrap(), false)
     }
 
     #[test]
@@ -142,5 +179,16 @@ mod tests {
         assert_eq!(offered[1].description, "Writes.");
         let kept: ToolListing = serde_json::from_str(&serde_json::to_string(&listing).unwrap()).unwrap();
         assert_eq!(kept, listing);
+    }
+
+    #[test]
+    fn a_listing_is_kept_with_whether_there_are_resources() {
+        for has_resources in [false, true] {
+            let tools = json!([{"name": "read", "inputSchema": {"type": "object"}}]);
+            let listing = ToolListing { has_resources, ..listing(&tools) };
+            let kept = serde_json::to_value(&listing).unwrap();
+            assert_eq!(kept.is_array(), !has_resources);
+            assert_eq!(serde_json::from_value::<ToolListing>(kept).unwrap(), listing);
+        }
     }
 }

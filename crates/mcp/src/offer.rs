@@ -5,9 +5,10 @@ use std::sync::Arc;
 use pintle_tools::{DeferredTools, DefinitionError, RegisteredTool, ToolRegistry};
 
 use crate::listing::OfferedTool;
+use crate::resources::{ListResources, ReadResource};
 use crate::search::{CallTool, SearchTools};
 use crate::servers::McpServers;
-use crate::spec::ServerSpec;
+use crate::spec::{ServerName, ServerSpec};
 use crate::tool::McpTool;
 
 impl McpServers {
@@ -16,6 +17,8 @@ impl McpServers {
     /// Tools that are known are defined in requests, sorted by name, if all these definitions together have at most
     /// `max_bytes` bytes. Others are deferred: the model has a tool that searches them, for which servers are started, and one
     /// that calls what was found. So a list that changes changes no request.
+    ///
+    /// Two more tools list and read resources, if a server is known to have some.
     ///
     /// Returns the tools that no provider would accept, each with the reason.
     #[must_use]
@@ -42,7 +45,20 @@ impl McpServers {
             refused.extend(registry.register(CallTool).err());
             registry.set_deferred(Some(Arc::new(self.clone())));
         }
+        refused.extend(self.register_resources(registry));
         refused
+    }
+
+    /// Adds the tools for resources if a server has some.
+    fn register_resources(&self, registry: &mut ToolRegistry) -> Vec<DefinitionError> {
+        let names: Vec<&ServerName> = self.with_resources().collect();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let effects = self.specs().filter(|spec| names.contains(&&spec.name)).map(|spec| spec.effect);
+        let read = ReadResource::new(self.clone(), effects);
+        let list = registry.register(ListResources::new(self.clone(), &names));
+        list.err().into_iter().chain(registry.register(read).err()).collect()
     }
 
     fn tool(&self, spec: &ServerSpec, offered: &OfferedTool) -> McpTool {

@@ -30,6 +30,22 @@ pub(crate) fn output(result: CallToolResult) -> ToolOutput {
     parts.into_output(result.is_error.unwrap_or(false))
 }
 
+/// Returns a resource that was read, in the same form.
+pub(crate) fn resource(contents: Vec<ResourceContents>) -> ToolOutput {
+    let mut parts = Parts::default();
+    // One that is many names each of them.
+    let is_named = contents.len() > 1;
+    contents.into_iter().for_each(|contents| parts.resource(contents, is_named));
+    parts.into_output(false)
+}
+
+/// Returns the text and the images of one content.
+pub(crate) fn content(block: ContentBlock) -> (String, Vec<ImageData>) {
+    let mut parts = Parts::default();
+    parts.block(block);
+    (parts.lines.join("\n"), parts.images)
+}
+
 #[derive(Default)]
 struct Parts {
     lines: Vec<String>,

@@ -15,7 +15,12 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::progress::Progress;
+
 /// Offers tools to one client. All its calls pass the gates of the options, share the context, and run in its environment.
+///
+/// A client that asks for progress gets it while a call runs: the last line of its output, or that it still runs. A call that
+/// the client cancels ends, with the commands that it has started.
 ///
 /// A call that a gate asks about is denied unless the options have [somebody who
 /// approves](RunOptions::with_approval). Tools that [wait](pintle_tools::Tool::waits) for a person do so here as well.
@@ -87,14 +92,29 @@ impl ServerHandler for McpServer {
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.get(name).map(|tool| offered(tool))
+    }
+
     async fn call_tool(
         &self,
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let call = ToolCall::new(context.id.to_string(), params.name, params.arguments.unwrap_or_default());
-        let cx = self.context.clone().with_cancel(context.ct);
-        let execution = run(&self.tools, &call, &cx, &self.options).await;
+        let cx = self.context.clone().with_cancel(context.ct.clone());
+        let execution = match context.meta.get_progress_token() {
+            Some(token) => {
+                let mut progress = Progress::of(token, context.peer.clone());
+                let cx = cx.with_on_output(progress.sink());
+                tokio::select! {
+                    biased;
+                    execution = run(&self.tools, &call, &cx, &self.options) => execution,
+                    never = progress.report() => match never {},
+                }
+            }
+            None => run(&self.tools, &call, &cx, &self.options).await,
+        };
         match execution.error {
             Some(ToolErrorKind::UnknownTool) => Err(ErrorData::invalid_params(execution.result.text(), None)),
             _ => Ok(CallToolResponse::Complete(result(&execution))),
@@ -147,13 +167,86 @@ impl fmt::Debug for McpServer {
 
 #[cfg(test)]
 mod tests {
-    use pintle_env::{ExecutionEnvironment, MemoryEnvironment};
-    use pintle_tools::builtin;
+    use pintle_env::{ExecutionEnvironment, MemoryEnvironment, OutputChunk, OutputStream};
     use pintle_tools::gate::{EffectGate, Permission};
-    use rmcp::ServiceError;
+    use pintle_tools::{ToolError, ToolOutput, builtin};
+    use rmcp::model::{CallToolRequest, ClientRequest, ProgressNotificationParam};
+    use rmcp::service::{NotificationContext, PeerRequestOptions};
+    use rmcp::{ClientHandler, RoleClient, ServiceError};
     use serde_json::json;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
+
+    /// Prints a line, then waits until it is cancelled, and notes that.
+    struct Waits(CancellationToken);
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct NoInput {}
+
+    impl pintle_tools::Tool for Waits {
+        type Input = NoInput;
+
+        fn name(&self) -> &str {
+            "waits"
+        }
+
+        fn description(&self) -> &str {
+            "Waits."
+        }
+
+        fn effect(&self) -> Effect {
+            Effect::Read
+        }
+
+        async fn call(&self, _input: NoInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+            if let Some(sink) = &cx.on_output {
+                sink(OutputChunk::new(OutputStream::Stdout, "first\nsecond line\n"));
+            }
+            cx.cancel.cancelled().await;
+            self.0.cancel();
+            Err(ToolError::new(ToolErrorKind::Cancelled, "stopped"))
+        }
+    }
+
+    /// Keeps the progress that it is told.
+    #[derive(Clone)]
+    struct Watches(tokio::sync::mpsc::UnboundedSender<ProgressNotificationParam>);
+
+    impl ClientHandler for Watches {
+        async fn on_progress(
+            &self,
+            params: ProgressNotificationParam,
+            _context: NotificationContext<RoleClient>,
+        ) {
+            self.0.send(params).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_reports_progress_and_ends_when_it_is_cancelled() {
+        let env: Arc<dyn ExecutionEnvironment> = Arc::new(MemoryEnvironment::new("/work"));
+        let (mut registry, stopped) = (ToolRegistry::new(), CancellationToken::new());
+        registry.register(Waits(stopped.clone())).unwrap();
+        let server = McpServer::new(registry, ToolContext::new(env, ""), RunOptions::new());
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (input, output) = tokio::io::split(ours);
+        let mut serving = tokio::task::JoinSet::new();
+        serving.spawn(server.serve(input, output));
+        let (progress, mut reported) = tokio::sync::mpsc::unbounded_channel();
+        let client = Watches(progress).serve(theirs).await.unwrap();
+        let request = CallToolRequest::new(CallToolRequestParams::new("waits"));
+        let request = ClientRequest::CallToolRequest(request);
+        let sent = client.send_request_with_option(request, PeerRequestOptions::no_options()).await.unwrap();
+        let first = reported.recv().await.unwrap();
+        assert_eq!(first.progress_token, sent.progress_token);
+        assert_eq!(first.message.as_deref(), Some("second line"));
+        assert!(!stopped.is_cancelled());
+        sent.cancel(None).await.unwrap();
+        stopped.cancelled().await;
+        client.cancel().await.unwrap();
+        serving.join_next().await.unwrap().unwrap().unwrap();
+    }
 
     #[tokio::test]
     async fn a_client_lists_and_calls_tools_under_the_gates() {

@@ -8,6 +8,7 @@ use rmcp::model::{CallToolResult, JsonObject};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::TokenStore;
 use crate::connection::Connection;
 use crate::elicitation::{Elicitor, Nobody};
 use crate::error::{ServerError, ServerErrorKind};
@@ -30,6 +31,7 @@ pub struct McpServers {
 struct Shared {
     env: Arc<dyn ExecutionEnvironment>,
     elicitor: Arc<dyn Elicitor>,
+    tokens: Option<Arc<dyn TokenStore>>,
     servers: Vec<Server>,
 }
 
@@ -46,6 +48,12 @@ pub(crate) struct Known {
     pub(crate) offered: Vec<OfferedTool>,
     /// Number of changes that the server had told of before.
     changes: u64,
+}
+
+impl Known {
+    pub(crate) fn has_resources(&self) -> bool {
+        self.listing.has_resources()
+    }
 }
 
 enum State {
@@ -70,13 +78,35 @@ impl McpServers {
         specs: impl IntoIterator<Item = ServerSpec>,
         elicitor: Arc<dyn Elicitor>,
     ) -> Self {
+        Self::build(env, specs, elicitor, None)
+    }
+
+    /// As [`with_elicitor`](Self::with_elicitor), with the tokens of the servers that people have [logged in](crate::login())
+    /// to. Tokens are renewed when they end; nobody is asked to log in: a server that refuses them fails with
+    /// [`ServerErrorKind::LoginRequired`], and is tried again when it is next used.
+    #[must_use]
+    pub fn with_tokens(
+        env: Arc<dyn ExecutionEnvironment>,
+        specs: impl IntoIterator<Item = ServerSpec>,
+        elicitor: Arc<dyn Elicitor>,
+        tokens: Arc<dyn TokenStore>,
+    ) -> Self {
+        Self::build(env, specs, elicitor, Some(tokens))
+    }
+
+    fn build(
+        env: Arc<dyn ExecutionEnvironment>,
+        specs: impl IntoIterator<Item = ServerSpec>,
+        elicitor: Arc<dyn Elicitor>,
+        tokens: Option<Arc<dyn TokenStore>>,
+    ) -> Self {
         let mut servers: Vec<Server> = Vec::new();
         for spec in specs {
             servers.retain(|server| server.spec.name != spec.name);
             servers.push(Server::new(spec));
         }
         servers.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
-        Self { shared: Arc::new(Shared { env, elicitor, servers }) }
+        Self { shared: Arc::new(Shared { env, elicitor, tokens, servers }) }
     }
 
     /// Returns the declarations, sorted by name.
@@ -119,7 +149,9 @@ impl McpServers {
             // A server that does not answer keeps the tools that it had.
             let _ = server.list_again().await;
             has_changed |= match (before, server.known()) {
-                (Some(before), Some(after)) => before.offered != after.offered,
+                (Some(before), Some(after)) => {
+                    before.offered != after.offered || before.has_resources() != after.has_resources()
+                }
                 (before, after) => before.is_some() != after.is_some(),
             };
         }
@@ -140,6 +172,12 @@ impl McpServers {
     /// Returns the declaration of each server with the tools that a model is offered of it, if they are known.
     pub(crate) fn offers(&self) -> impl Iterator<Item = (&ServerSpec, Option<Arc<Known>>)> {
         self.shared.servers.iter().map(|server| (server.spec.as_ref(), server.known()))
+    }
+
+    /// Returns the names of the servers that are known to have resources.
+    pub(crate) fn with_resources(&self) -> impl Iterator<Item = &ServerName> {
+        let known = |server: &&Server| server.known().is_some_and(|known| known.has_resources());
+        self.shared.servers.iter().filter(known).map(|server| &server.spec.name)
     }
 
     /// Returns whether a server runs now.
@@ -168,15 +206,33 @@ impl McpServers {
         cancel: &CancellationToken,
         progress: Option<&OutputSink>,
     ) -> Result<CallToolResult, ServerError> {
-        let connected = async { Ok(self.connection(server).await?.1) };
-        let connection = tokio::select! {
+        self.connected(server, cancel).await?.call(tool, arguments, cancel, progress).await
+    }
+
+    /// Returns the connection to a server, unless `cancel` stops the wait for it.
+    pub(crate) async fn connected(
+        &self,
+        server: &ServerName,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Connection>, ServerError> {
+        tokio::select! {
             biased;
             () = cancel.cancelled() => {
-                return Err(ServerError::new(server, ServerErrorKind::Cancelled, "was not started: the call was stopped"));
+                Err(ServerError::new(server, ServerErrorKind::Cancelled, "was not started: the call was stopped"))
             }
-            connected = connected => connected?,
-        };
-        connection.call(tool, arguments, cancel, progress).await
+            connected = self.connection(server) => Ok(connected?.1),
+        }
+    }
+
+    /// Returns the connections to the servers that run now.
+    pub(crate) async fn running(&self) -> Vec<Arc<Connection>> {
+        let mut running = Vec::new();
+        for server in &self.shared.servers {
+            if let State::Running(connection) = &*server.state.lock().await {
+                running.push(Arc::clone(connection));
+            }
+        }
+        running
     }
 
     fn find(&self, name: &ServerName) -> Option<&Server> {
@@ -202,8 +258,8 @@ impl McpServers {
                 format!("has failed to start {MAX_FAILURES} times and is not tried again in this session");
             return Err(failed(&what));
         }
-        let opened = Connection::open(&server.spec, self.shared.env.as_ref(), &self.shared.elicitor).await;
-        match opened {
+        let Shared { env, elicitor, tokens, .. } = self.shared.as_ref();
+        match Connection::open(&server.spec, env.as_ref(), elicitor, tokens.as_ref()).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 *state = State::Running(Arc::clone(&connection));
@@ -211,7 +267,9 @@ impl McpServers {
                 Ok((server, connection))
             }
             Err(error) => {
-                *state = State::Idle { failures: failures + 1 };
+                // A login makes it work, however often it was tried without.
+                let counts = error.kind() != ServerErrorKind::LoginRequired;
+                *state = State::Idle { failures: if counts { failures + 1 } else { 0 } };
                 Err(error)
             }
         }
@@ -240,7 +298,8 @@ impl Server {
     async fn list(&self, connection: &Connection) -> Result<Arc<Known>, ServerError> {
         // A change while it is listed counts as one after.
         let changes = connection.changes();
-        Ok(self.know(ToolListing::new(connection.tools().await?), changes))
+        let has_resources = connection.capabilities().resources.is_some();
+        Ok(self.know(ToolListing::new(connection.tools().await?, has_resources), changes))
     }
 
     /// Lists the tools again if the server runs and has said that they changed.

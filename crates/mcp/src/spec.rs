@@ -10,9 +10,10 @@ use std::time::Duration;
 use pintle_env::setters;
 use pintle_tools::Effect;
 use reqwest::Url;
-use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use crate::filter::ToolFilter;
+use crate::oauth::OAuthSettings;
 
 /// Longest name of a server, in characters.
 const MAX_NAME: usize = 32;
@@ -111,6 +112,7 @@ pub struct StdioServer {
 pub struct HttpServer {
     url: Url,
     headers: BTreeMap<String, String>,
+    oauth: OAuthSettings,
 }
 
 /// Text that is no URL of a server, or no header.
@@ -205,7 +207,7 @@ impl HttpServer {
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() || has_name {
             return Err(InvalidHttpServer::Url);
         }
-        Ok(Self { url, headers: BTreeMap::new() })
+        Ok(Self { url, headers: BTreeMap::new(), oauth: OAuthSettings::default() })
     }
 
     /// Adds a header to every request.
@@ -224,6 +226,24 @@ impl HttpServer {
         }
         self.headers.insert(name, value);
         Ok(self)
+    }
+
+    /// Sets how a [login](crate::login()) to the server identifies the client, and what it requests.
+    #[must_use]
+    pub fn with_oauth(mut self, settings: OAuthSettings) -> Self {
+        self.oauth = settings;
+        self
+    }
+
+    /// Returns the settings of logins.
+    #[must_use]
+    pub fn oauth(&self) -> &OAuthSettings {
+        &self.oauth
+    }
+
+    /// Returns whether a declared header authorizes requests.
+    pub(crate) fn has_authorization(&self) -> bool {
+        self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()))
     }
 
     /// Returns the URL.
@@ -251,7 +271,11 @@ impl fmt::Debug for HttpServer {
         // A query may have a key.
         let host = self.url.host_str().unwrap_or_default();
         let headers: Vec<&String> = self.headers.keys().collect();
-        f.debug_struct("HttpServer").field("host", &host).field("headers", &headers).finish()
+        f.debug_struct("HttpServer")
+            .field("host", &host)
+            .field("headers", &headers)
+            .field("oauth", &self.oauth)
+            .finish()
     }
 }
 

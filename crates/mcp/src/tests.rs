@@ -1,6 +1,7 @@
 //! Servers as real processes, with their faults.
 #![expect(clippy::disallowed_methods, reason = "the files of the servers are those of this machine")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,8 +14,8 @@ use pintle_tools::{ToolContext, ToolErrorKind, ToolRegistry};
 use serde_json::{Map, json};
 
 use crate::{
-    Elicitation, ElicitationAnswer, Elicitor, McpServers, ServerErrorKind, ServerName, ServerSpec,
-    ServerTransport, StdioServer, Wanted,
+    Elicitation, ElicitationAnswer, Elicitor, McpServers, PromptRole, ServerErrorKind, ServerName,
+    ServerSpec, ServerTransport, StdioServer, Wanted,
 };
 
 /// Deadline for anything that normally happens at once.
@@ -327,8 +328,13 @@ async fn tools_of_an_earlier_session_need_no_server() {
 
 #[tokio::test]
 async fn a_list_that_changes_is_listed_again_between_runs() {
-    let fixture = Fixture::new().await;
-    let (servers, cx) = (fixture.servers(&["changes"]), fixture.context());
+    for faults in [&["changes"][..], &["changes", "newest"]] {
+        require_new_list(&Fixture::new().await, faults).await;
+    }
+}
+
+async fn require_new_list(fixture: &Fixture, faults: &[&str]) {
+    let (servers, cx) = (fixture.servers(faults), fixture.context());
     let mut registry = ToolRegistry::new();
     servers.list(&name()).await.unwrap();
     assert!(servers.register(&mut registry, usize::MAX).is_empty());
@@ -346,4 +352,94 @@ async fn a_list_that_changes_is_listed_again_between_runs() {
     assert!(servers.register(&mut registry, usize::MAX).is_empty());
     assert_eq!(registry.names().collect::<Vec<_>>(), ["mcp__s__echo"]);
     servers.close().await;
+}
+
+#[tokio::test]
+async fn resources_are_listed_and_read() {
+    let fixture = Fixture::new().await;
+    for faults in [&["offers"][..], &["offers", "newest", "templates"]] {
+        let servers = fixture.servers(faults);
+        let listing = servers.list(&name()).await.unwrap();
+        assert!(listing.has_resources());
+        let mut registry = ToolRegistry::new();
+        assert!(servers.register(&mut registry, usize::MAX).is_empty());
+        let cx = fixture.context();
+        let called = async |name: &str, arguments: serde_json::Value| {
+            let call = ToolCall::from_raw("call", name, arguments.to_string());
+            run(&registry, &call, &cx, &RunOptions::new()).await.result
+        };
+        let listed = called("list_mcp_resources", json!({"server": "s"})).await.text().to_owned();
+        assert!(
+            listed.starts_with("s: memo:///a, a, text/plain, 5 bytes, First. Memo.\ns: memo:///0, n0\n"),
+            "{listed}"
+        );
+        assert!(listed.ends_with("more: narrow the list with `server` or `query`]"), "{listed}");
+        let found = called("list_mcp_resources", json!({"query": "MEMOS"})).await.text().to_owned();
+        let expected = match faults.contains(&"templates") {
+            true => "s: memo:///{name}, memos, template",
+            false => "There are no such resources.",
+        };
+        assert_eq!(found, expected, "{faults:?}");
+        let read = async |uri: &str| called("read_mcp_resource", json!({"server": "s", "uri": uri})).await;
+        assert_eq!(read("memo:///a").await.text(), "hello");
+        assert_eq!(read("memo:///png").await.images.len(), 1);
+        let large = read("memo:///bin").await;
+        assert!(large.text().len() < 100_000, "it passes the limits of any tool");
+        assert!(large.text().contains("[a/b, 3 bytes, not shown: "), "{}", large.text());
+        let missing = read("memo:///none").await.text().to_owned();
+        assert!(missing.contains("MCP server `s` answered with error -32601"), "{missing}");
+        let other = called("read_mcp_resource", json!({"server": "x", "uri": ""})).await.text().to_owned();
+        assert!(other.ends_with("there is no server `x` with resources: expected one of s"), "{other}");
+        servers.close().await;
+    }
+}
+
+#[tokio::test]
+async fn no_tools_for_resources_without_a_server_that_has_some() {
+    let fixture = Fixture::new().await;
+    let servers = fixture.servers(&[]);
+    servers.list(&name()).await.unwrap();
+    let mut registry = ToolRegistry::new();
+    assert!(servers.register(&mut registry, usize::MAX).is_empty());
+    assert!(registry.get("list_mcp_resources").is_none());
+    assert_eq!(servers.prompts(&name()).await.unwrap(), []);
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn prompts_are_listed_and_fetched_as_messages() {
+    for faults in [&["offers", "changes"][..], &["offers", "changes", "newest"]] {
+        let fixture = Fixture::new().await;
+        let servers = fixture.servers(faults);
+        let prompts = servers.prompts(&name()).await.unwrap();
+        let commands: Vec<&str> = prompts.iter().map(|prompt| prompt.command.as_str()).collect();
+        assert_eq!(commands, ["mcp__s__review", "mcp__s__re_view"]);
+        assert_eq!((prompts[0].name.as_str(), prompts[0].description.as_str()), ("review", "Reviews."));
+        let arguments: Vec<_> =
+            prompts[0].arguments.iter().map(|one| (one.name.as_str(), one.is_required)).collect();
+        assert_eq!(arguments, [("file", true), ("tone", false)]);
+        let arguments = BTreeMap::from([("file".to_owned(), "a.rs".to_owned())]);
+        let messages = servers.prompt(&name(), "review", arguments).await.unwrap();
+        let seen: Vec<_> =
+            messages.iter().map(|one| (one.role, one.text.as_str(), one.images.len())).collect();
+        let expected = [
+            (PromptRole::User, "Review a.rs.", 0),
+            (PromptRole::User, "", 1),
+            (PromptRole::Assistant, "Gladly.", 0),
+        ];
+        assert_eq!(seen, expected);
+        let error = servers.prompt(&name(), "none", BTreeMap::new()).await.unwrap_err();
+        assert_eq!(error.kind(), ServerErrorKind::Answered);
+        assert_eq!(servers.prompt_changes().await, 0);
+        call(&servers, &fixture.context(), "echo", "").await;
+        let deadline = tokio::time::Instant::now() + TIMEOUT;
+        while servers.prompt_changes().await == 0 {
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{faults:?}: the change was not reported in time"
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        servers.close().await;
+    }
 }

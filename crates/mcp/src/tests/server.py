@@ -100,7 +100,57 @@ def call(number, name, arguments, meta):
         note("sent all of it")
 
 
+def offer(method, params):
+    """Returns the result of a request for resources and prompts; None for others."""
+    uri, name = params.get("uri"), params.get("name")
+    if method == "resources/list":
+        listed = [{"uri": "memo:///a", "name": "a", "mimeType": "text/plain", "size": 5, "description": "First.\nMemo."}]
+        more = [{"uri": f"memo:///{number}", "name": f"n{number}"} for number in range(300)]
+        return {"resources": more} if params.get("cursor") else {"resources": listed, "nextCursor": "more"}
+    if method == "resources/templates/list" and "templates" in FAULTS:
+        return {"resourceTemplates": [{"uriTemplate": "memo:///{name}", "name": "memos"}]}
+    if method == "resources/read" and uri == "memo:///a":
+        return {"contents": [{"uri": uri, "text": "hello"}]}
+    if method == "resources/read" and uri == "memo:///png":
+        return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": "iVBORw0KGgpyZXN0"}]}
+    if method == "resources/read" and uri == "memo:///bin":
+        return {"contents": [{"uri": uri, "text": "x" * 300000}, {"uri": uri, "mimeType": "a/b", "blob": "AAAA"}]}
+    if method == "prompts/list":
+        arguments = [{"name": "file", "description": "Path.", "required": True}, {"name": "tone"}]
+        return {"prompts": [{"name": "review", "description": "Reviews.", "arguments": arguments}, {"name": "re view"}]}
+    if method == "prompts/get" and name == "review":
+        asked = f"Review {params['arguments']['file']}."
+        image = {"type": "image", "data": "iVBORw0KGgpyZXN0", "mimeType": "image/png"}
+        return {"messages": [
+            {"role": "user", "content": {"type": "text", "text": asked}},
+            {"role": "user", "content": image},
+            {"role": "assistant", "content": {"type": "text", "text": "Gladly."}},
+        ]}
+    return None
+
+
+def capabilities():
+    offered = {"tools": {"listChanged": True}}
+    if "offers" in FAULTS:
+        offered |= {"resources": {}, "prompts": {"listChanged": True}}
+    return offered
+
+
+def discover(number):
+    send({"id": number, "result": {
+        "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities(),
+        "ttlMs": 0, "cacheScope": "private",
+    }})
+
+
+def change(kind, subscription):
+    """Reports that a list has changed."""
+    params = {"_meta": {"io.modelcontextprotocol/subscriptionId": subscription}} if subscription is not None else {}
+    send({"method": f"notifications/{kind}/list_changed", "params": params})
+
+
 def main():
+    subscription = None
     note(f"started {os.getpid()}")
     if "rubbish" in FAULTS:
         print("Welcome to the server!\n{not json}\n[]\n\"text\"", flush=True)
@@ -115,11 +165,22 @@ def main():
             sys.exit(1)
         elif "silent" in FAULTS:
             continue
+        elif method == "server/discover" and "newest" in FAULTS:
+            discover(number)
+        elif method == "subscriptions/listen" and "newest" in FAULTS:
+            subscription = number
+            params = {
+                "_meta": {"io.modelcontextprotocol/subscriptionId": number},
+                "notifications": message["params"]["notifications"],
+            }
+            send({"method": "notifications/subscriptions/acknowledged", "params": params})
+        elif "offers" in FAULTS and offer(method, message.get("params") or {}):
+            send({"id": number, "result": offer(method, message.get("params") or {})})
         elif method == "initialize":
             version = "2025-06-18" if "older" in FAULTS else message["params"]["protocolVersion"]
             result = {
                 "protocolVersion": version,
-                "capabilities": {"tools": {"listChanged": True}},
+                "capabilities": capabilities(),
                 "serverInfo": {"name": "scripted", "version": "1"},
             }
             send({"id": number, "result": result})
@@ -130,7 +191,9 @@ def main():
             call(number, params["name"], params.get("arguments") or {}, params.get("_meta") or {})
             if "changes" in FAULTS:
                 FAULTS.add("changed")
-                send({"method": "notifications/tools/list_changed"})
+                change("tools", subscription)
+                if "offers" in FAULTS:
+                    change("prompts", subscription)
         elif number is not None:
             send({"id": number, "error": {"code": -32601, "message": f"unknown method {method}"}})
 

@@ -1,0 +1,15 @@
+//! OAuth for servers behind a URL: a person logs in once, sessions use and renew the tokens.
+
+mod authority;
+mod callback;
+mod client;
+mod login;
+mod oauth_http;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+pub(crate) use authority::Authority;
+pub(crate) use client::AuthorizedClient;
+pub use login::{LoginError, LoginErrorKind, login};
+pub use tokens::{MemoryTokens, ServerTokens, TokenLock, TokenStore};

@@ -1,0 +1,144 @@
+//! Requests to a server with its token.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::stream::BoxStream;
+use reqwest::Client;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
+};
+use sse_stream::{Error as SseError, Sse};
+
+use super::authority::Authority;
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Failure = StreamableHttpError<reqwest::Error>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// Client of one server, which adds the token of its authority, if there is one.
+///
+/// A token that the server refuses is renewed once. Nobody is asked to log in here: the refusal is returned.
+#[derive(Clone)]
+pub(crate) struct AuthorizedClient {
+    client: Client,
+    authority: Option<Arc<Authority>>,
+}
+
+impl AuthorizedClient {
+    pub(crate) fn new(client: Client, authority: Option<Authority>) -> Self {
+        Self { client, authority: authority.map(Arc::new) }
+    }
+
+    async fn authorized<T, F>(&self, call: impl Fn(Option<String>) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let Some(authority) = &self.authority else { return call(None).await };
+        let token = authority.token().await?;
+        let refused = match (call(token.clone()).await, token) {
+            (Err(StreamableHttpError::AuthRequired(refused)), Some(token)) => {
+                match authority.renewed(&token).await? {
+                    Some(renewed) if renewed != token => call(Some(renewed)).await,
+                    _ => Err(StreamableHttpError::AuthRequired(refused)),
+                }
+            }
+            (answered, _) => answered,
+        };
+        if let Err(StreamableHttpError::InsufficientScope(refused)) = &refused {
+            authority.want(&refused.www_authenticate_header).await?;
+        }
+        refused
+    }
+}
+
+impl StreamableHttpClient for AuthorizedClient {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let post = |token| {
+            self.client.post_message(uri.clone(), message.clone(), session.clone(), token, headers.clone())
+        };
+        self.authorized(post).await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _token: Option<String>,
+        headers: Headers,
+        limits: StreamableHttpResponseLimits,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let post = |token| {
+            let (message, headers) = (message.clone(), headers.clone());
+            self.client.post_message_with_response_limits(
+                uri.clone(),
+                message,
+                session.clone(),
+                token,
+                headers,
+                limits,
+            )
+        };
+        self.authorized(post).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        _token: Option<String>,
+        headers: Headers,
+    ) -> Result<(), Failure> {
+        let delete = |token| self.client.delete_session(uri.clone(), session.clone(), token, headers.clone());
+        self.authorized(delete).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        _token: Option<String>,
+        headers: Headers,
+    ) -> Result<Events, Failure> {
+        let get = |token| {
+            self.client.get_stream(uri.clone(), session.clone(), last_event.clone(), token, headers.clone())
+        };
+        self.authorized(get).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        _token: Option<String>,
+        headers: Headers,
+        max_event: usize,
+    ) -> Result<Events, Failure> {
+        let get = |token| {
+            let (last_event, headers) = (last_event.clone(), headers.clone());
+            self.client.get_stream_with_max_sse_event_size(
+                uri.clone(),
+                session.clone(),
+                last_event,
+                token,
+                headers,
+                max_event,
+            )
+        };
+        self.authorized(get).await
+    }
+}

@@ -1,0 +1,63 @@
+//! Progress of our calls, for a client.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_env::OutputSink;
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::Peer;
+use tokio::sync::watch;
+
+use crate::diary::shortened;
+
+/// Characters of a line that are reported.
+const MAX_LINE: usize = 200;
+
+/// Least time between two reports.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Time after which a call without output is reported to run still, since clients give up on silent ones.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Progress of one call: the last line that it has printed.
+pub(crate) struct Progress {
+    token: ProgressToken,
+    peer: Peer<RoleServer>,
+    line: Arc<watch::Sender<String>>,
+    lines: watch::Receiver<String>,
+}
+
+impl Progress {
+    pub(crate) fn of(token: ProgressToken, peer: Peer<RoleServer>) -> Self {
+        let (line, lines) = watch::channel(String::new());
+        Self { token, peer, line: Arc::new(line), lines }
+    }
+
+    /// Returns what takes the output of the call. It never waits: lines that come too quickly are skipped.
+    pub(crate) fn sink(&self) -> OutputSink {
+        let line = Arc::clone(&self.line);
+        Arc::new(move |chunk| {
+            let text = String::from_utf8_lossy(&chunk.bytes);
+            if let Some(last) = text.lines().rev().find(|line| !line.trim().is_empty()) {
+                line.send_replace(shortened(last.trim(), MAX_LINE));
+            }
+        })
+    }
+
+    /// Reports until it is dropped.
+    pub(crate) async fn report(&mut self) -> Infallible {
+        for number in 1_u32.. {
+            let message = match tokio::time::timeout(SILENCE, self.lines.changed()).await {
+                Ok(_changed) => self.lines.borrow_and_update().clone(),
+                Err(_silent) => "still running".to_owned(),
+            };
+            let params = ProgressNotificationParam::new(self.token.clone(), f64::from(number));
+            // A client that is gone ends the call otherwise.
+            let _ = self.peer.notify_progress(params.with_message(message)).await;
+            tokio::time::sleep(PAUSE).await;
+        }
+        std::future::pending().await
+    }
+}

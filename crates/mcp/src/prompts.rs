@@ -1,0 +1,130 @@
+//! Prompts of servers: texts that a person chooses, often as commands of a terminal.
+
+use std::collections::BTreeMap;
+
+use pintle_llm::ImageData;
+use rmcp::model::{Prompt, Role};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::diary::shortened;
+use crate::error::ServerError;
+use crate::servers::McpServers;
+use crate::spec::ServerName;
+use crate::{names, result};
+
+/// Characters of a server's description that are kept.
+const MAX_DESCRIPTION: usize = 500;
+
+/// Prompt that a server offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerPrompt {
+    /// The server.
+    pub server: ServerName,
+    /// The name that the server gives it.
+    pub name: String,
+    /// `mcp__SERVER__PROMPT`, in characters that need no quotes. No other prompt of the server has it.
+    pub command: String,
+    /// What it is for, in at most 500 characters of untrusted text. Default: nothing.
+    pub description: String,
+    /// Its arguments, in the order of the server.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// Argument of a [`ServerPrompt`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// What it is, in at most 500 characters of untrusted text. Default: nothing.
+    pub description: String,
+    /// Whether the prompt needs it. Default false.
+    pub is_required: bool,
+}
+
+/// Message of a prompt that was fetched.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PromptMessage {
+    /// Who says it.
+    pub role: PromptRole,
+    /// Its text, with a line for each content that cannot be shown.
+    pub text: String,
+    /// Its images.
+    pub images: Vec<ImageData>,
+}
+
+/// Who says a [`PromptMessage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptRole {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+impl McpServers {
+    /// Lists the prompts of a server, which is started if it does not run. A server without prompts has none.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be started or does not answer.
+    pub async fn prompts(&self, server: &ServerName) -> Result<Vec<ServerPrompt>, ServerError> {
+        let prompts = self.connected(server, &CancellationToken::new()).await?.prompts().await?;
+        let commands = names::of_tools(server.as_str(), prompts.iter().map(|prompt| prompt.name.as_str()));
+        Ok(prompts
+            .into_iter()
+            .zip(commands)
+            .map(|(prompt, command)| listed(server, prompt, command))
+            .collect())
+    }
+
+    /// Fetches a prompt with arguments, by the name that the server gives it. Dropping the future withdraws the request.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be started, does not answer, or refuses the arguments.
+    pub async fn prompt(
+        &self,
+        server: &ServerName,
+        name: &str,
+        arguments: BTreeMap<String, String>,
+    ) -> Result<Vec<PromptMessage>, ServerError> {
+        let arguments = arguments.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
+        let cancel = CancellationToken::new();
+        let fetched = self.connected(server, &cancel).await?.prompt(name, arguments, &cancel).await?;
+        let messages = fetched.messages.into_iter().map(|message| {
+            let role = match message.role {
+                Role::Assistant => PromptRole::Assistant,
+                _ => PromptRole::User,
+            };
+            let (text, images) = result::content(message.content);
+            PromptMessage { role, text, images }
+        });
+        Ok(messages.collect())
+    }
+
+    /// Returns how often the running servers have said that their prompts changed. Between two runs is the time to list them
+    /// again.
+    pub async fn prompt_changes(&self) -> u64 {
+        self.running().await.iter().map(|connection| connection.prompt_changes()).sum()
+    }
+}
+
+fn listed(server: &ServerName, prompt: Prompt, command: String) -> ServerPrompt {
+    let described = |text: Option<String>| shortened(text.unwrap_or_default().trim(), MAX_DESCRIPTION);
+    let arguments = prompt.arguments.unwrap_or_default().into_iter().map(|argument| PromptArgument {
+        name: argument.name,
+        description: described(argument.description),
+        is_required: argument.required.unwrap_or(false),
+    });
+    ServerPrompt {
+        server: server.clone(),
+        name: prompt.name,
+        command,
+        description: described(prompt.description.or(prompt.title)),
+        arguments: arguments.collect(),
+    }
+}

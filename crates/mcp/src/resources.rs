@@ -1,0 +1,191 @@
+//! Resources of servers: a model lists and reads them with two tools, whichever server they are of.
+
+use std::fmt::Write as _;
+
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::diary::shortened;
+use crate::error::ServerError;
+use crate::result;
+use crate::servers::McpServers;
+use crate::spec::ServerName;
+
+/// Name of the tool that lists.
+const LIST: &str = "list_mcp_resources";
+
+/// Name of the tool that reads.
+const READ: &str = "read_mcp_resource";
+
+/// Resources and templates of one listing that a model sees.
+const MAX_SHOWN: usize = 200;
+
+/// Characters of a server's description that a model sees.
+const MAX_DESCRIPTION: usize = 200;
+
+/// Lists the resources of servers.
+pub(crate) struct ListResources {
+    servers: McpServers,
+    description: String,
+}
+
+/// The arguments of a listing.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ListInput {
+    /// Only the resources of this server.
+    server: Option<String>,
+    /// Only resources with this text in their URI, name or description.
+    query: Option<String>,
+}
+
+impl ListResources {
+    pub(crate) fn new(servers: McpServers, names: &[&ServerName]) -> Self {
+        let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+        let description = format!(
+            "Lists the resources that these MCP servers offer, such as files, documents and records, and the templates for URIs \
+             of further ones: {}. Read one with `{READ}`.",
+            names.join(", ")
+        );
+        Self { servers, description }
+    }
+}
+
+impl Tool for ListResources {
+    type Input = ListInput;
+
+    fn name(&self) -> &str {
+        LIST
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// It starts servers, which their declaration allows.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, input: ListInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let (mut lines, mut failures) = (Vec::new(), Vec::new());
+        for name in chosen(&self.servers, input.server.as_deref())? {
+            match lines_of(&self.servers, &name, cx).await {
+                Ok(listed) => lines.extend(listed),
+                Err(error) => failures.push(format!("Not listed: {error}")),
+            }
+        }
+        let query = input.query.unwrap_or_default().to_lowercase();
+        lines.retain(|line| line.to_lowercase().contains(&query));
+        let more = lines.len().saturating_sub(MAX_SHOWN);
+        lines.truncate(MAX_SHOWN);
+        if more > 0 {
+            lines.push(format!("[{more} more: narrow the list with `server` or `query`]"));
+        } else if lines.is_empty() && failures.is_empty() {
+            lines.push("There are no such resources.".to_owned());
+        }
+        lines.append(&mut failures);
+        Ok(ToolOutput::new(lines.join("\n")))
+    }
+}
+
+/// Reads one resource.
+pub(crate) struct ReadResource {
+    servers: McpServers,
+    effect: Effect,
+}
+
+/// The arguments of a read.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ReadInput {
+    /// The server that has the resource.
+    server: String,
+    /// The URI of the resource: one of a list, or one that follows a template.
+    uri: String,
+}
+
+impl ReadResource {
+    /// What servers do for a read is theirs to decide, so it has the greatest effect that a call of one of them has.
+    pub(crate) fn new(servers: McpServers, effects: impl IntoIterator<Item = Effect>) -> Self {
+        let rank = |effect: &Effect| match effect {
+            Effect::Read => 0,
+            Effect::Network => 1,
+            Effect::Write => 2,
+            Effect::Execute => 3,
+        };
+        Self { servers, effect: effects.into_iter().max_by_key(rank).unwrap_or(Effect::Execute) }
+    }
+}
+
+impl Tool for ReadResource {
+    type Input = ReadInput;
+
+    fn name(&self) -> &str {
+        READ
+    }
+
+    fn description(&self) -> &str {
+        "Reads a resource of an MCP server: its text, or the image that it is."
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// The server may ask a person. Its own time limit holds.
+    fn waits(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, input: ReadInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let name = chosen(&self.servers, Some(&input.server))?.into_iter().next();
+        let name = name.ok_or_else(|| ToolError::invalid_arguments("expected the name of a server"))?;
+        let connection = self.servers.connected(&name, &cx.cancel).await?;
+        let contents = connection.read(&input.uri, &cx.cancel, cx.on_output.as_ref()).await?;
+        Ok(result::resource(contents))
+    }
+}
+
+/// Returns the server of this name, or all that are not known to have no resources.
+fn chosen(servers: &McpServers, name: Option<&str>) -> Result<Vec<ServerName>, ToolError> {
+    let all: Vec<ServerName> = servers.with_resources().cloned().collect();
+    let Some(name) = name else { return Ok(all) };
+    let named: Vec<ServerName> = all.iter().filter(|server| server.as_str() == name).cloned().collect();
+    if named.is_empty() {
+        let names: Vec<&str> = all.iter().map(ServerName::as_str).collect();
+        let what =
+            format!("there is no server `{name}` with resources: expected one of {}", names.join(", "));
+        return Err(ToolError::invalid_arguments(what));
+    }
+    Ok(named)
+}
+
+/// Returns a line for each resource and each template of a server.
+async fn lines_of(
+    servers: &McpServers,
+    name: &ServerName,
+    cx: &ToolContext,
+) -> Result<Vec<String>, ServerError> {
+    let connection = servers.connected(name, &cx.cancel).await?;
+    let mut lines = Vec::new();
+    for resource in connection.resources().await? {
+        let size = resource.size.map(|size| format!("{size} bytes"));
+        let described = [Some(resource.name), resource.mime_type, size, resource.description];
+        lines.push(line(name, &resource.uri, described));
+    }
+    for template in connection.resource_templates().await? {
+        let described =
+            [Some(template.name), template.mime_type, Some("template".to_owned()), template.description];
+        lines.push(line(name, &template.uri_template, described));
+    }
+    Ok(lines)
+}
+
+fn line(server: &ServerName, uri: &str, described: [Option<String>; 4]) -> String {
+    let mut line = format!("{server}: {uri}");
+    for text in described.into_iter().flatten().filter(|text| !text.is_empty()) {
+        // Writing to a string cannot fail.
+        let _ = write!(line, ", {}", shortened(&text.replace('\n', " "), MAX_DESCRIPTION));
+    }
+    line
+}

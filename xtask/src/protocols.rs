@@ -1,0 +1,148 @@
+//! `cargo xtask protocols`: suites, clients and servers of others, against ours.
+//!
+//! What they are is pinned in `tests/mcp` and installed below the target directory. Nothing leaves this machine but the
+//! installation.
+
+mod install;
+
+use std::{
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+
+use self::install::Installed;
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+    process,
+};
+
+/// A run of a suite.
+struct Suite {
+    /// The package that has it.
+    package: &'static str,
+    /// The version of the protocol; the suite's own choice for each scenario without one.
+    version: Option<&'static str>,
+    /// The list of scenarios that fail.
+    expected: &'static str,
+}
+
+/// Runs of a suite of which one must pass.
+const MAX_RUNS: usize = 3;
+
+const NEWEST: &str = "conformance-next";
+const SUITES: &[Suite] = &[
+    Suite {
+        package: "@modelcontextprotocol/conformance",
+        version: None,
+        expected: "expected-failures-0.1.yml",
+    },
+    Suite { package: NEWEST, version: None, expected: "expected-failures.yml" },
+    Suite { package: NEWEST, version: Some("2025-06-18"), expected: "expected-failures.yml" },
+    Suite { package: NEWEST, version: Some("2025-11-25"), expected: "expected-failures.yml" },
+    Suite { package: NEWEST, version: Some("2026-07-28"), expected: "expected-failures.yml" },
+];
+
+/// Builds the examples alone, and runs everything.
+pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
+    crate::require_no_arguments("protocols", arguments)?;
+    let mut build = process::cargo(&metadata.workspace_root);
+    process::run(build.args(["build", "--quiet", "--package", "pintle-mcp", "--examples"]))?;
+    play(metadata)
+}
+
+/// Runs everything with the examples that `cargo test --workspace` has built, for the reason that `wire` has.
+pub(crate) fn run_with_built_programs(metadata: &Metadata) -> Result<(), Failure> {
+    let mut build = process::cargo(&metadata.workspace_root);
+    process::run(build.args(["test", "--workspace", "--no-run", "--quiet"]))?;
+    play(metadata)
+}
+
+fn play(metadata: &Metadata) -> Result<(), Failure> {
+    let installed = Installed::install(metadata)?;
+    let example = |name: &str| metadata.target_directory.join("debug/examples").join(name);
+    for suite in SUITES {
+        suite.run(&installed, "client", &["--command", &text(&example("conformance_client"))?])?;
+    }
+    let server = Server::start(&example("conformance_server"))?;
+    for suite in SUITES {
+        suite.run(&installed, "server", &["--url", &server.url])?;
+    }
+    let mut real = Command::new(example("real_servers"));
+    real.args([installed.node(), installed.modules().join("@modelcontextprotocol"), installed.python()]);
+    process::run(real.arg(installed.sources.join("server.py")))
+}
+
+impl Suite {
+    /// Runs the suite, and prints its output only if it fails.
+    fn run(&self, installed: &Installed, side: &str, arguments: &[&str]) -> Result<(), Failure> {
+        let name = format!("{side} of {} {}", self.package, self.version.unwrap_or("(all versions)"));
+        let mut output = self.output(installed, side, arguments)?;
+        for _again in 1..MAX_RUNS {
+            if output.status.success() {
+                break;
+            }
+            println!("{name}: run once more, since some scenarios count milliseconds");
+            output = self.output(installed, side, arguments)?;
+        }
+        let printed = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            print!("{}{printed}", String::from_utf8_lossy(&output.stderr));
+            return Err(Failure::new(format!("{name} ended with {}", output.status)));
+        }
+        let total = printed.lines().rfind(|line| line.starts_with("Total: "));
+        let total = total.ok_or_else(|| Failure::new(format!("{name} has no total: did it run?")))?;
+        println!("{name}: {}", total.trim_start_matches("Total: "));
+        Ok(())
+    }
+
+    fn output(&self, installed: &Installed, side: &str, arguments: &[&str]) -> Result<Output, Failure> {
+        let mut command = Command::new(installed.node());
+        command.arg("--require").arg(installed.sources.join("loopback.cjs"));
+        command.arg(installed.modules().join(self.package).join("dist/index.js"));
+        command.args([side, "--suite", "all"]).args(arguments);
+        command.arg("--expected-failures").arg(installed.sources.join(self.expected));
+        if let Some(version) = self.version {
+            command.args(["--spec-version", version]);
+        }
+        // Some versions write their results into the current directory.
+        command.current_dir(&installed.directory).stdin(Stdio::null());
+        command.output().with_context(|| format!("the suite of {} could not be started", self.package))
+    }
+}
+
+/// The server under test. It ends with its standard input.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(program: &Path) -> Result<Self, Failure> {
+        let mut command = Command::new(program);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("the server under test could not be started")?;
+        let mut url = String::new();
+        if let Some(output) = child.stdout.take() {
+            BufReader::new(output).read_line(&mut url).context("the server under test has no URL")?;
+        }
+        Ok(Self { child, url: url.trim().to_owned() })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // It ends now, or has ended before.
+        let _ = self.child.wait();
+    }
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let path: Result<String, _> = PathBuf::from(path).into_os_string().into_string();
+    path.map_err(|path| Failure::new(format!("{} is not UTF-8", path.display())))
+}

