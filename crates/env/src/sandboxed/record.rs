@@ -64,6 +64,7 @@ fn identity(path: &Path) -> io::Result<String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test installs and removes a program")]
 mod tests {
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
