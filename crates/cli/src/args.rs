@@ -107,9 +107,45 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Check keys, network, programs, sandbox, terminal and directories
     Doctor(DoctorArgs),
+    /// Be the agent of an editor (ACP), on standard input and output
+    #[cfg(feature = "acp")]
+    #[command(after_help = exit::TABLE)]
+    Acp(Box<RunArgs>),
     /// List, declare and try servers of tools (MCP), or be one
     #[cfg(feature = "mcp")]
     Mcp(McpArgs),
+}
+
+impl Command {
+    /// Returns the flags of a session, for the commands that have one.
+    pub(crate) fn session(&self) -> Option<&RunArgs> {
+        match self {
+            Self::Chat(args) | Self::Run(args) => Some(args),
+            #[cfg(feature = "acp")]
+            Self::Acp(args) => Some(args),
+            _ => None,
+        }
+    }
+
+    /// As [`session`](Self::session), to change them.
+    pub(crate) fn session_mut(&mut self) -> Option<&mut RunArgs> {
+        match self {
+            Self::Chat(args) | Self::Run(args) => Some(args),
+            #[cfg(feature = "acp")]
+            Self::Acp(args) => Some(args),
+            _ => None,
+        }
+    }
+
+    /// As [`session`](Self::session), alone.
+    pub(crate) fn into_session(self) -> Option<RunArgs> {
+        match self {
+            Self::Chat(args) | Self::Run(args) => Some(*args),
+            #[cfg(feature = "acp")]
+            Self::Acp(args) => Some(*args),
+            _ => None,
+        }
+    }
 }
 
 /// Flags that select a model and its endpoint.

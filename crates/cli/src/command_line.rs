@@ -15,7 +15,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 pub(crate) use self::replaced::replaced;
-use crate::args::{Arguments, Command, ErrorFormat};
+use crate::args::{Arguments, ErrorFormat};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -111,8 +111,8 @@ impl CommandLine {
             }
             failure.with_hint(&format!("the configuration adds {}", configured.join(" ")))
         })?;
-        if let (Command::Chat(run) | Command::Run(run), Command::Chat(typed) | Command::Run(typed)) =
-            (&mut arguments.command, self.arguments.command)
+        if let (Some(run), Some(typed)) =
+            (arguments.command.session_mut(), self.arguments.command.into_session())
         {
             run.session.given = typed.session.given;
             if let Some(name) = profile {
@@ -166,7 +166,7 @@ fn arguments(args: &[OsString]) -> Result<Arguments, clap::Error> {
 
 fn from_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
     let mut arguments = Arguments::from_arg_matches(matches)?;
-    if let Command::Chat(run) | Command::Run(run) = &mut arguments.command
+    if let Some(run) = arguments.command.session_mut()
         && let Some((_, matches)) = matches.subcommand()
     {
         run.session.given = given::remember(matches);

@@ -62,10 +62,8 @@ pub(crate) async fn complete_run(
     remembered: &[String],
     process_env: &ProcessEnv,
 ) -> Result<RunArgs, Failure> {
-    let (Command::Chat(args) | Command::Run(args)) = completed(remembered, process_env).await? else {
-        return Err(Failure::usage("a session goes on with `pintle run` or in a conversation"));
-    };
-    Ok(*args)
+    let completed = completed(remembered, process_env).await?.into_session();
+    completed.ok_or_else(|| Failure::usage("a session goes on with `pintle run` or in a conversation"))
 }
 
 /// Completes the command line of a command other than a run, which may have to select a session first.
@@ -74,8 +72,7 @@ pub(crate) async fn complete_run(
 ///
 /// As [`complete_run`].
 pub(crate) async fn complete(command: Command, process_env: &ProcessEnv) -> Result<Command, Failure> {
-    let is_run = matches!(command, Command::Chat(_) | Command::Run(_));
-    if is_run || Scope::of(&command, process_env)?.is_none() {
+    if command.session().is_some() || Scope::of(&command, process_env)?.is_none() {
         return Ok(command);
     }
     completed(&[], process_env).await
@@ -140,6 +137,10 @@ impl Scope {
                 let scope = args.command.scope();
                 let directory = process_env.directory(scope.dir.as_deref())?;
                 Self::new(Some(directory), scope.configuration)
+            }
+            #[cfg(feature = "acp")]
+            Command::Acp(args) => {
+                Self::new(in_environment(&args.environment)?, args.configuration).with_model(&args.model)
             }
             #[cfg(feature = "mcp")]
             Command::Mcp(args) => match &args.command {

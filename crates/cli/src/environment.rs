@@ -215,6 +215,24 @@ impl EnvSession {
         Arc::clone(&self.of_servers)
     }
 
+    /// Lets an editor read and write text files, as its user sees them. What refuses or confines stays around that.
+    #[cfg(feature = "acp")]
+    pub(crate) fn in_editor(
+        self,
+        client: pintle_acp::Client,
+        session: &pintle_agent::SessionId,
+        terminals: pintle_acp::TerminalSwitch,
+        confinement: ConfinementArgs,
+    ) -> Self {
+        let of_editor =
+            pintle_acp::EditorEnvironment::new(self.environment, client, session.as_str(), terminals);
+        let held: Arc<dyn ExecutionEnvironment> =
+            Arc::new(pintle_env::ReadOnly::new(Arc::new(of_editor)).allow_commands().unless(&self.writes));
+        let temporary = self.temporary.iter().map(|directory| directory.path().to_path_buf());
+        let environment = confinement::confine(&confinement, held, temporary);
+        Self { environment, ..self }
+    }
+
     /// Makes a second signal kill all local commands at once. Containers and remote hosts need no such hook: a supervisor
     /// there terminates the commands when this process exits.
     pub(crate) fn kill_on_second_signal(&self, interrupts: &Interrupts) {

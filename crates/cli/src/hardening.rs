@@ -36,10 +36,9 @@ unsafe extern "C" {
 pub(crate) unsafe fn hide_secrets(process_env: &ProcessEnv, command: &Command) {
     make_undumpable();
     let is_local = match command {
-        Command::Chat(args) | Command::Run(args) => args.environment.env == EnvSpec::Local,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => args.command.is_local(),
-        _ => true,
+        command => command.session().is_none_or(|args| args.environment.env == EnvSpec::Local),
     };
     for (name, value) in process_env.variables() {
         if is_provider_key(&name) || is_local && is_withheld(&name, &value) {

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
+#[cfg(feature = "acp")]
+mod acp;
 mod approvals;
 mod approve;
 mod args;
@@ -148,6 +150,8 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Completions(args) => completions::completions(&args).await,
         Command::Man(args) => man::man(&args, process_env).await,
         Command::Doctor(args) => doctor::doctor(&args, process_env).await,
+        #[cfg(feature = "acp")]
+        Command::Acp(args) => acp::acp(*args, process_env).await,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::command(args, process_env).await,
     }

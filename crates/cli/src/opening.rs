@@ -27,7 +27,7 @@ use crate::instructions;
 use crate::model::Model;
 use crate::policy::{self, LoadedPolicy, ServerFile};
 use crate::process_env::ProcessEnv;
-use crate::servers::{self, SessionServers};
+use crate::servers::{self, ServerSpec, SessionServers};
 use crate::sessions::{Kept, Origin};
 use crate::timeout;
 use crate::toolset;
@@ -45,6 +45,10 @@ pub(crate) struct Opening<'a> {
     pub(crate) is_effort_given: bool,
     /// Whether the session can turn to a plan at any time, so that it has the tool for plans from the beginning.
     pub(crate) can_turn_to_plan: bool,
+    /// Id of a session that is not kept; a new one by default.
+    pub(crate) id: Option<SessionId>,
+    /// Servers of tools that whoever shows the session declares.
+    pub(crate) servers: Vec<ServerSpec>,
     /// Session of the store; `None` if it is not kept.
     pub(crate) kept: Option<Kept>,
     pub(crate) model: &'a Model,
@@ -103,7 +107,9 @@ impl Opening<'_> {
         let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
         let profile = self.profile(prompter, &policy, grant.is_some())?;
         let mut profile = instructions::with_skills(profile, &args.environment.env, process_env);
-        let servers = servers::offer(&mut profile, &server_files, args, env_session, prompter, process_env)?;
+        let more = std::mem::take(&mut self.servers);
+        let servers =
+            servers::offer(&mut profile, &server_files, more, args, env_session, prompter, process_env)?;
         let offered = profile.as_in_session(SubagentLimits::default()).tools();
         let budget = budget::source(budget, prompter, process_env)?;
         let governed = Governed { policy: &policy, hooks, budget, grant };
@@ -184,7 +190,7 @@ impl Opening<'_> {
         prompter: Prompter,
         process_env: &ProcessEnv,
     ) -> Result<Session, Failure> {
-        let Self { args, model, kept, .. } = self;
+        let Self { args, model, kept, id, .. } = self;
         let Governed { policy, hooks, budget, grant } = governed;
         if let Some(grant) = &grant {
             grant.limit(&mut config);
@@ -197,7 +203,7 @@ impl Opening<'_> {
             });
         config.user_instructions = instructions::of_user(&profile.provider, of_mode, process_env);
         let environment = env_session.environment();
-        let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
+        let id = kept.as_ref().map(|kept| kept.id.clone()).or(id).unwrap_or_else(SessionId::generate);
         let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
             .config(config)
             .id(id.clone())

@@ -152,7 +152,7 @@ async fn on_surface(
     let is_effort_given =
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
     let remembered = match &selected {
-        Some(selected) => selected.remembered(&args)?,
+        Some(selected) => selected.remembered(&args.session.given)?,
         None => Vec::new(),
     };
     let completed = config::complete_run(&remembered, process_env).await?;
@@ -276,7 +276,7 @@ struct SessionRun<'a> {
 
 /// Returns the session that the run is kept in; `None` if it is not kept. A new session that cannot be created is no reason
 /// not to run.
-async fn keep(
+pub(crate) async fn keep(
     args: &RunArgs,
     selected: Option<Selected>,
     model: &Model,
@@ -328,6 +328,8 @@ impl SessionRun<'_> {
             is_mode_given,
             is_effort_given,
             can_turn_to_plan: surface == Surface::Conversation,
+            id: None,
+            servers: Vec::new(),
             kept,
             model,
         };

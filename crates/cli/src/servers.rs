@@ -12,6 +12,7 @@ mod with_servers {
     pub(crate) use crate::mcp::SessionServers;
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
+    pub(crate) use pintle_mcp::ServerSpec;
 
     /// Adds the tools of the declared servers to those of a profile. Starts none.
     ///
@@ -21,6 +22,7 @@ mod with_servers {
     pub(crate) fn offer(
         profile: &mut ProviderProfile,
         files: &[ServerFile],
+        more: Vec<ServerSpec>,
         args: &RunArgs,
         env_session: &EnvSession,
         prompter: &Prompter,
@@ -32,7 +34,7 @@ mod with_servers {
             network: args.confinement.has_network(),
             keeps_state: !args.session.no_session,
         };
-        SessionServers::offer(profile, files, &args.servers, place, prompter, process_env)
+        SessionServers::offer(profile, files, more, &args.servers, place, prompter, process_env)
     }
 }
 
@@ -46,6 +48,10 @@ mod without_servers {
     use crate::failure::Failure;
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
+
+    /// There are none.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum ServerSpec {}
 
     /// No servers.
     #[derive(Clone, Copy, Debug)]
@@ -62,6 +68,7 @@ mod without_servers {
     pub(crate) fn offer(
         _profile: &mut ProviderProfile,
         _files: &[ServerFile],
+        _more: Vec<ServerSpec>,
         _args: &RunArgs,
         _env_session: &EnvSession,
         _prompter: &Prompter,
@@ -72,6 +79,6 @@ mod without_servers {
 }
 
 #[cfg(feature = "mcp")]
-pub(crate) use self::with_servers::{SessionServers, offer};
+pub(crate) use self::with_servers::{ServerSpec, SessionServers, offer};
 #[cfg(not(feature = "mcp"))]
-pub(crate) use self::without_servers::{SessionServers, offer};
+pub(crate) use self::without_servers::{ServerSpec, SessionServers, offer};

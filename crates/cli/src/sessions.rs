@@ -26,7 +26,7 @@ use serde_json::Value;
 
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
-use crate::args::{EnvArgs, RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
+use crate::args::{EnvArgs, Flags, RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -255,8 +255,19 @@ impl Selected {
     /// # Errors
     ///
     /// A failure if they cannot be read.
-    pub(crate) fn remembered(&self, args: &RunArgs) -> Result<Vec<String>, Failure> {
-        flags::remembered(&self.summary, &args.session.given)
+    pub(crate) fn remembered(&self, given: &Flags) -> Result<Vec<String>, Failure> {
+        flags::remembered(&self.summary, given)
+    }
+
+    /// Selects a session by its id.
+    ///
+    /// # Errors
+    ///
+    /// A failure if it cannot be read.
+    #[cfg(feature = "acp")]
+    pub(crate) async fn of(sessions: Sessions, summary: Summary) -> Result<Self, Failure> {
+        let record = sessions.record(&summary.id).await?;
+        Ok(Self { sessions, summary, record, fork: None })
     }
 
     /// Returns the flags of the environment in which the session works.

@@ -65,6 +65,8 @@ impl Command {
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Doctor(_) => OutputFormat::Text,
+            #[cfg(feature = "acp")]
+            Self::Acp(_) => OutputFormat::Text,
             #[cfg(feature = "mcp")]
             Self::Mcp(_) => OutputFormat::Text,
         };

@@ -110,6 +110,13 @@ impl Declarations {
         }
     }
 
+    /// Adds the server of an editor. A name of the user means what it did.
+    pub(crate) fn declare(&mut self, spec: ServerSpec) {
+        if !self.servers.iter().any(|known| known.spec.name == spec.name) {
+            self.replace(Declared { spec, source: "the editor".to_owned() });
+        }
+    }
+
     fn replace(&mut self, declared: Declared) {
         self.servers.retain(|known| known.spec.name != declared.spec.name);
         self.servers.push(declared);

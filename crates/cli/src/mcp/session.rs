@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pintle_agent::{ProviderProfile, SessionHandle};
 use pintle_env::ExecutionEnvironment;
-use pintle_mcp::{McpServers, ServerName, ServerTransport, ToolListing};
+use pintle_mcp::{McpServers, ServerName, ServerSpec, ServerTransport, ToolListing};
 use pintle_tools::ToolRegistry;
 
 use super::declarations::{Declarations, Declared};
@@ -59,15 +59,19 @@ impl SessionServers {
     pub(crate) fn offer(
         profile: &mut ProviderProfile,
         files: &[ServerFile],
+        more: Vec<ServerSpec>,
         args: &ServerArgs,
         place: ServerPlace<'_>,
         prompter: &Prompter,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let declarations = match args.no_mcp {
+        let mut declarations = match args.no_mcp {
             true => Declarations::default(),
             false => Declarations::collect(files, args, process_env)?,
         };
+        if !args.no_mcp {
+            more.into_iter().for_each(|spec| declarations.declare(spec));
+        }
         declarations.problems.iter().for_each(|problem| console::notice(problem));
         let (reachable, unreachable): (Vec<Declared>, Vec<Declared>) =
             declarations.servers.into_iter().partition(|declared| {

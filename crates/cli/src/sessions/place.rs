@@ -28,7 +28,7 @@ impl Place {
     /// # Errors
     ///
     /// A failure if the session does not say where it works.
-    pub(super) fn to_args(&self, id: &SessionId) -> Result<EnvArgs, Failure> {
+    pub(crate) fn to_args(&self, id: &SessionId) -> Result<EnvArgs, Failure> {
         let env = self.environment().parse();
         let env = env.map_err(|_| Failure::failed(format!("session {id} does not say where it works")))?;
         let dir = Some(self.directory()).filter(|directory| !directory.is_empty()).map(PathBuf::from);

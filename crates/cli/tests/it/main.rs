@@ -7,6 +7,8 @@
     reason = "tests use files and processes, and fail by panicking"
 )]
 
+#[cfg(feature = "acp")]
+mod acp;
 mod approvals;
 mod attacks;
 mod audit;
@@ -18,6 +20,8 @@ mod config;
 mod confinement;
 mod demo;
 mod environments;
+#[cfg(feature = "compat")]
+mod exec;
 mod faults;
 mod first_contact;
 mod hangup;

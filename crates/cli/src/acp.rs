@@ -1,0 +1,264 @@
+//! `pintle acp`: the agent of an editor, on standard input and output. Its sessions are those of the store, so that a
+//! conversation goes on in a terminal and back.
+
+mod controls;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_acp::{
+    AcpAgent, AgentHost, AgentInfo, Client, HostError, ListSessions, McpServerSpec, McpTransport, NewSession,
+    OpenSession, SessionPage, SessionSummary, TerminalSwitch,
+};
+use pintle_agent::SessionId;
+use pintle_env::WriteSwitch;
+use pintle_governance::Mode;
+use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
+use pintle_store::{Page, SessionStore as _};
+
+use self::controls::Controls;
+use crate::approve::Prompter;
+use crate::args::{Flags, RunArgs, SessionArgs};
+use crate::config;
+use crate::env_spec::EnvSpec;
+use crate::environment::{EnvTarget, SandboxUse};
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::model::Model;
+use crate::opening::{Opened, Opening};
+use crate::process_env::ProcessEnv;
+use crate::run::keep;
+use crate::sessions::{Place, Selected, Sessions};
+
+/// Sessions of a page.
+const PAGE: usize = 50;
+
+/// Serves an editor until it closes its end.
+///
+/// # Errors
+///
+/// A usage failure for flags that are about one task, and a failure if the editor cannot be read from or written to.
+pub(crate) async fn acp(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    refuse(&args)?;
+    let interrupts = Interrupts::listen()?;
+    let agent = AcpAgent::new(EditorHost { process_env: process_env.clone(), given: args.session.given });
+    let serving =
+        async { agent.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the editor is gone") };
+    let served = interrupts.race(serving).await;
+    served.map(|()| Exit::Done).map_err(|failure| interrupts.reclassify(failure))
+}
+
+/// Rejects flags that are about one task: an editor says what to do, and where.
+fn refuse(args: &RunArgs) -> Result<(), Failure> {
+    args.conversation.refuse()?;
+    let session = &args.session;
+    let flags = [
+        ("a prompt", !args.prompt.is_absent()),
+        ("--continue, --resume and --fork", session.goes_on() || session.fork.is_some()),
+        ("--no-session", session.no_session),
+        ("--worktree", session.worktree.is_some()),
+        ("--dir", args.environment.dir.is_some()),
+        ("--env", args.environment.env != EnvSpec::Local),
+        ("--output-schema", args.output_schema.is_some()),
+        ("--image", !args.image.is_empty()),
+    ];
+    match flags.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => {
+            Err(Failure::usage(format!("`pintle acp` takes no {flag}: the editor decides on that")))
+        }
+    }
+}
+
+/// Opens the sessions of an editor.
+#[derive(Clone, Debug)]
+struct EditorHost {
+    process_env: ProcessEnv,
+    /// Flags of this process, which come before those that a session remembers.
+    given: Flags,
+}
+
+impl EditorHost {
+    /// Opens a new session, or one of the store, in a directory. `words` are flags that the session remembers.
+    async fn open(
+        &self,
+        words: &[String],
+        selected: Option<Selected>,
+        request: &NewSession,
+        client: &Client,
+    ) -> Result<OpenSession, Failure> {
+        let process_env = &self.process_env;
+        let is_new = selected.is_none();
+        let completed = config::complete_run(words, process_env).await?;
+        let given = completed.session.given.clone();
+        let mut args = RunArgs { session: SessionArgs { given, ..SessionArgs::default() }, ..completed };
+        args.environment.dir = Some(request.directory.clone());
+        // Somebody is there to be asked.
+        let mode = *args.policy.mode.get_or_insert(Mode::Edit);
+        let model = Model::from_args(&args.model, process_env).await?;
+        let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
+        let target = target.for_use(SandboxUse {
+            writes: WriteSwitch::new(mode != Mode::Plan),
+            can_be_left: true,
+            keeps_state: true,
+            may_recall: true,
+        });
+        let kept = keep(&args, selected, &model, None, process_env).await?;
+        let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
+        let terminals = TerminalSwitch::new(false);
+        let env_session =
+            target.connect().await?.in_editor(client.clone(), &id, terminals.clone(), args.confinement);
+        let prompter = Prompter::in_conversation(process_env.principal());
+        let opening = Opening {
+            args: &args,
+            is_mode_given: is_new,
+            is_effort_given: is_new && args.model.reasoning_effort.is_some(),
+            can_turn_to_plan: true,
+            id: Some(id),
+            servers: servers_of(request)?,
+            kept,
+            model: &model,
+        };
+        let opened = match opening.open(&env_session, &prompter, process_env).await {
+            Ok(opened) => opened,
+            Err(failure) => {
+                // The first failure is the one to tell.
+                let _ = env_session.close().await;
+                return Err(failure);
+            }
+        };
+        let Opened { session, policy, servers, effort, .. } = opened;
+        let controls =
+            Controls::new(session.handle(), policy, servers, effort, model, env_session, terminals);
+        Ok(OpenSession::new(session, Arc::new(controls), &request.directory))
+    }
+
+    async fn load(&self, id: &str, request: &NewSession, client: &Client) -> Result<OpenSession, HostError> {
+        let sessions = Sessions::open(&self.process_env).map_err(|failure| host_error(&failure))?;
+        let session_id = SessionId::new(id);
+        let summary = sessions.store().summary(&session_id).await;
+        let summary = summary.map_err(|error| HostError::failed("cannot read the session", error))?;
+        let Some(summary) = summary else { return Err(HostError::NoSuchSession(id.to_owned())) };
+        if let Ok(Some(holder)) = sessions.store().holder(&session_id).await {
+            let holder = format!("pintle with process id {} on {}", holder.pid, holder.host);
+            return Err(HostError::Held { id: id.to_owned(), holder });
+        }
+        let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
+        let place = selected.environment().map_err(|failure| host_error(&failure))?;
+        let directory = place.dir.clone().unwrap_or_default();
+        if place.env != EnvSpec::Local {
+            return Err(HostError::Unsupported(format!(
+                "sessions elsewhere than on this machine, such as {id}"
+            )));
+        }
+        if !self.process_env.is_same_path(&directory, &request.directory) {
+            return Err(HostError::OtherDirectory { id: id.to_owned(), directory });
+        }
+        let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
+        self.open(&words, Some(selected), request, client).await.map_err(|failure| host_error(&failure))
+    }
+}
+
+#[async_trait]
+impl AgentHost for EditorHost {
+    fn info(&self) -> AgentInfo {
+        AgentInfo::new("pintle", env!("CARGO_PKG_VERSION"))
+            .with_title("Pintle")
+            .with_loading(true)
+            .with_lists(true)
+            .with_mcp_http(true)
+    }
+
+    async fn new_session(&self, request: NewSession, client: &Client) -> Result<OpenSession, HostError> {
+        let directory = directory_word(&request.directory)?;
+        let opened = self.open(&[directory], None, &request, client).await;
+        opened.map_err(|failure| host_error(&failure))
+    }
+
+    async fn load_session(
+        &self,
+        id: &str,
+        request: NewSession,
+        client: &Client,
+    ) -> Result<OpenSession, HostError> {
+        self.load(id, &request, client).await
+    }
+
+    async fn list_sessions(&self, request: ListSessions) -> Result<SessionPage, HostError> {
+        let sessions = Sessions::open(&self.process_env).map_err(|failure| host_error(&failure))?;
+        let first: usize = match &request.cursor {
+            None => 0,
+            Some(cursor) => cursor.parse().map_err(|_no_number| {
+                HostError::Invalid(format!(
+                    "there is no page `{cursor}`: expected a cursor of an earlier page"
+                ))
+            })?,
+        };
+        let all = sessions.list(&pintle_store::Filter::default(), &Page::default()).await;
+        let all = all.map_err(|failure| host_error(&failure))?;
+        let mut rows = Vec::new();
+        for summary in all.into_iter().filter(|summary| summary.parent.is_none()) {
+            let Ok(place) = Place::of_summary(&summary).to_args(&summary.id) else { continue };
+            let directory = place.dir.filter(|_| place.env == EnvSpec::Local).unwrap_or_default();
+            let is_wanted = request.directory.as_deref();
+            if directory.as_os_str().is_empty()
+                || is_wanted.is_some_and(|wanted| !self.process_env.is_same_path(&directory, wanted))
+            {
+                continue;
+            }
+            let title = Some(summary.title.clone()).filter(|title| !title.is_empty());
+            let row = SessionSummary::new(summary.id.as_str(), directory).with_title(title);
+            rows.push(row.with_updated_at(Some(summary.updated_at.to_string())));
+        }
+        let next = (rows.len() > first + PAGE).then(|| (first + PAGE).to_string());
+        let page = rows.into_iter().skip(first).take(PAGE).collect();
+        Ok(SessionPage::new(page).with_next(next))
+    }
+}
+
+/// Returns the flag for the directory of a session.
+fn directory_word(directory: &Path) -> Result<String, HostError> {
+    let directory = directory
+        .to_str()
+        .ok_or_else(|| HostError::Invalid("the directory is not valid UTF-8".to_owned()))?;
+    Ok(format!("--dir={directory}"))
+}
+
+/// Returns the servers that the editor declares. They run in the sandbox, whatever they are.
+fn servers_of(request: &NewSession) -> Result<Vec<ServerSpec>, Failure> {
+    request.mcp_servers.iter().map(server_of).collect()
+}
+
+fn server_of(declared: &McpServerSpec) -> Result<ServerSpec, Failure> {
+    let wrong = format!("the editor's MCP server `{}` is wrong", declared.name);
+    // Editors have names that are for people.
+    let name: String =
+        declared.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name: ServerName = name.parse().or_usage(&wrong)?;
+    let transport = match &declared.transport {
+        McpTransport::Stdio { command, arguments, variables } => {
+            let server = StdioServer::new(command, arguments);
+            let with = |server: StdioServer, (name, value): &(String, String)| server.with_env(name, value);
+            ServerTransport::Stdio(variables.iter().fold(server, with))
+        }
+        McpTransport::Http { url, headers } => {
+            let server = HttpServer::new(url).or_usage(&wrong)?;
+            let mut with_headers = server;
+            for (name, value) in headers {
+                with_headers = with_headers.with_header(name, value).or_usage(&wrong)?;
+            }
+            ServerTransport::Http(with_headers)
+        }
+    };
+    Ok(ServerSpec::new(name, transport))
+}
+
+fn host_error(failure: &Failure) -> HostError {
+    match failure.exit() {
+        Exit::Authentication => HostError::AuthenticationRequired,
+        Exit::Usage => HostError::Invalid(failure.message()),
+        _ => HostError::failed("the session cannot be opened", failure.message()),
+    }
+}
