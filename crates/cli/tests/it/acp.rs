@@ -158,7 +158,6 @@ fn denials_modes_and_wrong_sessions_are_told() {
             json!({"sessionId": "none", "cwd": harness.path(""), "mcpServers": []}),
             "no session `none`",
         ),
-        ("session/load", json!({"sessionId": id, "cwd": harness.path(""), "mcpServers": []}), "session"),
         ("session/new", json!({"cwd": "/no/such/directory", "mcpServers": []}), "/no/such/directory"),
     ] {
         let answer = editor.request(method, &params);
