@@ -38,6 +38,7 @@ pub(crate) struct EnvTarget<'a> {
 pub(crate) struct EnvSession {
     environment: Arc<dyn ExecutionEnvironment>,
     /// The same for servers of tools, of which some may run outside of the sandbox.
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "a build without servers starts none"))]
     of_servers: Arc<dyn ExecutionEnvironment>,
     /// Kills all commands at once. `None` if a remote supervisor does so.
     kill_all: Option<Arc<dyn Fn() + Send + Sync>>,

@@ -41,6 +41,7 @@ pub(crate) struct LoadedPolicy {
 
 /// A project's file with servers of tools.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "a build without servers starts none"))]
 pub(crate) struct ServerFile {
     /// Its name for messages.
     pub(crate) name: String,

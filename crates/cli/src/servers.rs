@@ -54,7 +54,7 @@ mod without_servers {
     pub(crate) enum ServerSpec {}
 
     /// No servers.
-    #[derive(Clone, Copy, Debug)]
+    #[derive(Clone, Debug)]
     pub(crate) struct SessionServers;
 
     impl SessionServers {
