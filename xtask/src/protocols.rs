@@ -52,10 +52,10 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     play(metadata)
 }
 
-/// Runs everything with the examples that `cargo test --workspace` has built, for the reason that `wire` has.
+/// Runs everything with the examples that the tests have built.
 pub(crate) fn run_with_built_programs(metadata: &Metadata) -> Result<(), Failure> {
     let mut build = process::cargo(&metadata.workspace_root);
-    process::run(build.args(["test", "--workspace", "--no-run", "--quiet"]))?;
+    process::run(build.args(["test", "--no-run", "--quiet"]).args(process::EVERYTHING))?;
     play(metadata)
 }
 
