@@ -24,7 +24,7 @@ pub struct Client {
     shared: Arc<Shared>,
 }
 
-/// What the client offers to an agent.
+/// Capabilities of the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientFeatures {
@@ -135,7 +135,7 @@ impl Client {
     pub(crate) fn answered(&self, id: &Id, result: Result<Value, RpcError>) {
         let Id::Number(id) = id else { return };
         if let Some(waiting) = self.state().waiting.remove(id) {
-            // Whoever waited may be gone since.
+            // The waiting future may have been dropped.
             let _ = waiting.send(result);
         }
     }

@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     requests: Requests,
     table: Table,
     is_initialized: bool,
-    /// What is done for requests, with the session that was opened for one.
+    /// Tasks of requests. One that opens a session returns it.
     asking: JoinSet<Option<Box<SessionTask>>>,
     /// Requests of `asking`, should a host panic.
     asked: HashMap<TaskId, Id>,

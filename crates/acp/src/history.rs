@@ -12,7 +12,7 @@ use pintle_tools::FileChange;
 use crate::calls;
 use crate::wire::{CallContent, CallStatus, CallUpdate, ContentBlock, SessionUpdate};
 
-/// What the events of a session say about its calls, and its history does not.
+/// Data about the calls of a session that only its events have, and not its history.
 #[derive(Debug, Default)]
 pub(crate) struct KnownCalls(HashMap<String, KnownCall>);
 

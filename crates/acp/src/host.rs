@@ -1,4 +1,4 @@
-//! What an application provides to be an agent: [`AgentHost`] and [`SessionControls`].
+//! Traits that an application implements to be an agent: [`AgentHost`] and [`SessionControls`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -136,7 +136,7 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
 
 const _: fn(&dyn SessionControls) = |_| {};
 
-/// What a client is told about the agent.
+/// Description of the agent for its clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentInfo {
@@ -207,7 +207,7 @@ pub struct NewSession {
 pub struct McpServerSpec {
     /// Name.
     pub name: String,
-    /// How it is reached.
+    /// Transport.
     pub transport: McpTransport,
 }
 
@@ -218,7 +218,7 @@ impl fmt::Debug for McpServerSpec {
     }
 }
 
-/// How an MCP server is reached.
+/// Transport of an MCP server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum McpTransport {
     /// A process, over its standard input and output.

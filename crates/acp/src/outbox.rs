@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 /// Bytes that wait for a client to read them. Whoever sends more waits.
 const CAPACITY: u32 = 8 << 20;
 
-/// What a message takes besides its bytes.
+/// Overhead of a message in addition to its bytes.
 const OVERHEAD: usize = 256;
 
 /// The client reads no more.

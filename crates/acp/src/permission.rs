@@ -18,7 +18,7 @@ use crate::wire::{
 /// How long the session may take to publish a request whose event it has emitted.
 const PUBLISH_TIME: Duration = Duration::from_secs(2);
 
-/// How often it is looked for.
+/// Interval between two looks for it.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Request for approval, as its event names it.

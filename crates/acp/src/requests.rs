@@ -20,7 +20,7 @@ pub(crate) struct Requests {
     open: Arc<Mutex<HashMap<Id, Open>>>,
 }
 
-/// How a request is cancelled.
+/// Cancellation of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Open {
     /// By cancelling its prompt.

@@ -26,10 +26,10 @@ use crate::turns::{Current, Entry, Input, Opening, OpeningKind};
 use crate::updates::Mapper;
 use crate::wire::{Command, ContentBlock, Opened, SessionUpdate, StopReason, config_options, modes};
 
-/// How often a prompt looks whether the turn that somebody else began has ended.
+/// Interval at which a prompt checks for the end of a turn that another client began.
 const BUSY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What the current prompt waits for.
+/// State of the current prompt.
 type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 /// End of what the current prompt waited for.
@@ -106,7 +106,7 @@ impl SessionTask {
                 () = entry.asked() => self.chores().await,
                 event = events.next() => match event {
                     Some(event) => self.event(&event).await,
-                    // Somebody else has closed the session.
+                    // The session was closed elsewhere.
                     None => return,
                 },
                 Some(question) = terminals.recv() => self.terminal(question).await,
@@ -221,13 +221,13 @@ impl SessionTask {
                 None => false,
             },
         };
-        // Whoever asked may have been cancelled.
+        // The request may have been cancelled.
         let _ = answer.send(runs_for_call);
     }
 
     /// Begins the next prompt, unless a turn is in progress.
     fn begin(&mut self) {
-        // Somebody else may have begun a turn.
+        // Another client may have begun a turn.
         if self.work.is_some() || self.session.state() == SessionState::Processing {
             return;
         }

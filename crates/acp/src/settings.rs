@@ -1,4 +1,4 @@
-//! What a client can see and set of a session, as plain data.
+//! Settings of a session that a client can see and change, as plain data.
 
 use pintle_env::setters;
 
@@ -69,7 +69,7 @@ pub struct ConfigOption {
     pub name: String,
     /// Explanation for people.
     pub description: Option<String>,
-    /// What it is about, so that a client can place it.
+    /// Category, so that a client can place it.
     pub category: OptionCategory,
     /// Values and the current one.
     pub kind: OptionKind,
@@ -93,7 +93,7 @@ impl ConfigOption {
     }
 }
 
-/// What an option is about.
+/// Category of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionCategory {

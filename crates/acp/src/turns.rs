@@ -52,7 +52,7 @@ pub(crate) struct Prompt {
     is_announced: bool,
 }
 
-/// What a prompt asks for.
+/// Content of a prompt.
 #[derive(Debug)]
 pub(crate) enum Input {
     Message(UserMessage),
@@ -74,7 +74,7 @@ pub(crate) enum OpeningKind {
     Resume,
 }
 
-/// What the task of a session has to do besides turns.
+/// Work of the task of a session in addition to turns.
 #[derive(Debug, Default)]
 pub(crate) struct Chores {
     pub(crate) openings: Vec<Opening>,

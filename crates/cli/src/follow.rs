@@ -47,7 +47,7 @@ pub(crate) struct Task<'a> {
     pub(crate) approvals: Option<&'a Prompter>,
     /// Turn limits of the session.
     pub(crate) limits: TurnLimits,
-    /// What the final answer must match.
+    /// Schema of the final answer.
     pub(crate) answers: Option<AnswerSchema>,
 }
 

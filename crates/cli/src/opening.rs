@@ -69,7 +69,7 @@ pub(crate) struct Opened {
     pub(crate) is_resumed: bool,
 }
 
-/// What a session may do, and what judges that.
+/// Policy, hooks and grant of a session.
 struct Ruled {
     policy: Policy,
     hooks: Option<ExternalHooks>,

@@ -268,7 +268,7 @@ struct SessionRun<'a> {
     /// The same of the reasoning effort.
     is_effort_given: bool,
     prompt: Option<String>,
-    /// What the final response must match.
+    /// Schema of the final response.
     answers: Option<AnswerSchema>,
     kept: Option<Kept>,
     model: &'a Model,

@@ -61,7 +61,7 @@ impl fmt::Display for ServerName {
 pub struct ServerSpec {
     /// Its name, which is part of the names of its tools.
     pub name: ServerName,
-    /// How it is reached.
+    /// Transport.
     pub transport: ServerTransport,
     /// The tools that are offered. Default: all.
     pub filter: ToolFilter,

@@ -122,7 +122,7 @@ fn mcp_server(server: wire::McpServer, info: &AgentInfo) -> Result<McpServerSpec
     Ok(McpServerSpec { name, transport })
 }
 
-/// What answers a request.
+/// Response to a request.
 pub(super) struct Asking {
     pub(super) host: Arc<dyn AgentHost>,
     pub(super) client: Client,

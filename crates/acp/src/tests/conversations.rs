@@ -1,4 +1,4 @@
-//! What a client sees of a turn.
+//! Turns, as a client sees them.
 
 use pintle_llm::{ContentPart, Finish, Message};
 use serde_json::json;

@@ -106,7 +106,7 @@ pub(crate) enum CallStatus {
     Failed,
 }
 
-/// What a call shows.
+/// Content that a call shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(crate) enum CallContent {

@@ -1,4 +1,4 @@
-//! What an editor sets of a session.
+//! Settings of a session that an editor can change.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ const COMPACT: &str = "compact";
 /// Efforts that most models know.
 const EFFORTS: [&str; 3] = ["low", "medium", "high"];
 
-/// What it is when nobody has set it.
+/// Choice while no effort is set.
 const DEFAULT_EFFORT: &str = "default";
 
 /// Controls of one session.
@@ -171,7 +171,7 @@ impl SessionControls for Controls {
     async fn close(&self, session: Session) {
         session.suspend().await;
         self.servers.clone().close().await;
-        // What cannot be ended is told by the environment's own log.
+        // The environment logs what it cannot end.
         let _ = self.env_session.close().await;
     }
 }

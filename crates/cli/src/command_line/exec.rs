@@ -74,7 +74,7 @@ impl Translated {
         let is_asking = options.approval == Some(ApprovalPolicy::Untrusted);
         match options.sandbox {
             None | Some(SandboxMode::ReadOnly) => self.value("mode", Some("plan")),
-            // Nobody is there: what would be asked about is denied.
+            // Without a person to ask, calls that need approval are denied.
             Some(SandboxMode::WorkspaceWrite | SandboxMode::DangerFullAccess) if is_asking => {
                 self.value("mode", Some("edit"));
             }

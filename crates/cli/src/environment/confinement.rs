@@ -43,7 +43,7 @@ pub(crate) struct SandboxUse {
     pub(crate) can_be_left: bool,
     /// Something may be kept for later runs.
     pub(crate) keeps_state: bool,
-    /// What an earlier run found out about this machine counts.
+    /// Whether the result of an earlier probe may be used.
     pub(crate) may_recall: bool,
 }
 

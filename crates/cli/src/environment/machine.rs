@@ -1,4 +1,4 @@
-//! What this machine can enforce, remembered from run to run: to find it out takes longer than to draw a prompt.
+//! Sandbox support of this machine, cached between runs: to probe it takes longer than to draw a prompt.
 
 use std::path::PathBuf;
 

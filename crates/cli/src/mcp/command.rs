@@ -105,7 +105,7 @@ async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, F
     let path = file_of(&args.server, process_env).await?;
     let name = args.server.name.as_str();
     let declaration = file::declaration(args);
-    // What is written is what a session reads.
+    // The same parser reads it in a session.
     let alone = json!({"mcpServers": {name: declaration}}).to_string();
     let declared =
         pintle_mcp::declared_servers(&alone, |name| Some(process_env.variable(name).unwrap_or_default()));

@@ -57,7 +57,7 @@ impl Declarations {
                 &process_env::read_text("file of servers", path)?,
                 process_env,
             );
-            // Nobody else asked for this file.
+            // The command line asks for this file.
             if let Some(problem) = declarations.problems.get(before) {
                 return Err(Failure::usage(format!("--mcp-config {problem}")));
             }

@@ -55,7 +55,7 @@ async fn answer(
         untrusted.notice();
     }
     if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) && args.policy.mode.is_none() {
-        // Nobody holds commands, and nobody can be asked.
+        // Without a sandbox and without a person to ask.
         policy.set_mode(Mode::Ask).await.or_failed("cannot set the mode")?;
     }
     policy.drive(env_session.writes().clone());

@@ -34,7 +34,7 @@ pub(crate) struct SessionServers {
     /// Most bytes of definitions in requests.
     max_bytes: usize,
     listings: Option<Listings>,
-    /// What the servers list, as it is kept.
+    /// Listings of the servers, as they are stored.
     remembered: Arc<Mutex<BTreeMap<String, ToolListing>>>,
 }
 
@@ -111,7 +111,7 @@ impl SessionServers {
     /// Offers the tools again if servers have others now, and keeps what they listed. Between two runs is the time: requests
     /// of a run begin with the same tools.
     pub(crate) async fn refresh(self, handle: SessionHandle) {
-        // What was listed for a search counts as well.
+        // Lists that a search has loaded count as well.
         let _ = self.servers.refresh().await;
         if self.keep() {
             // Fails only if the session has ended.

@@ -191,7 +191,7 @@ fn unenforceable_limits_are_rejected() {
     }
 }
 
-/// What the machine can do is found out once; a record that holds no longer is not believed.
+/// The result of a probe is cached, and a cached result that no longer holds is discarded.
 #[test]
 fn what_the_machine_can_do_is_remembered_until_it_cannot() {
     let programs = tempfile::tempdir().unwrap();
