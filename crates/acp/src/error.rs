@@ -26,7 +26,7 @@ pub enum HostError {
     Held {
         /// Id of the session.
         id: String,
-        /// Who has it, as people would say it, such as `pintle with process id 4711`.
+        /// Holder, for people, such as `pintle with process id 4711`.
         holder: String,
     },
     /// The session works in another directory than the client asked for.
@@ -43,7 +43,7 @@ pub enum HostError {
     /// Anything else.
     #[error("{what}")]
     Failed {
-        /// What failed.
+        /// Description of the failure.
         what: String,
         /// The cause.
         source: Option<Box<dyn Error + Send + Sync>>,

@@ -138,7 +138,7 @@ pub enum OptionValue {
 pub struct SlashCommand {
     /// Name without the slash.
     pub name: String,
-    /// What it does.
+    /// Description for people.
     pub description: String,
     /// Hint at what may follow the name; `None` if nothing may.
     pub input: Option<String>,

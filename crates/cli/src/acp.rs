@@ -95,7 +95,7 @@ impl EditorHost {
         let given = completed.session.given.clone();
         let mut args = RunArgs { session: SessionArgs { given, ..SessionArgs::default() }, ..completed };
         args.environment.dir = Some(request.directory.clone());
-        // Somebody is there to be asked.
+        // A person can be asked.
         let mode = *args.policy.mode.get_or_insert(Mode::Edit);
         let model = Model::from_args(&args.model, process_env).await?;
         let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;

@@ -280,7 +280,7 @@ fn config(args: &RunArgs) -> SessionConfig {
     config
 }
 
-/// What judges the calls of a session.
+/// Policy, hooks, budget and grant that judge the calls of a session.
 struct Governed<'a> {
     policy: &'a Policy,
     hooks: Option<ExternalHooks>,

@@ -165,7 +165,7 @@ async fn on_surface(
         args.environment = selected.environment()?;
     }
     if surface == Surface::Conversation {
-        // Somebody is there to be asked.
+        // A person can be asked.
         args.policy.mode.get_or_insert(Mode::Edit);
     }
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.

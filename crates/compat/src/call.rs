@@ -1,4 +1,4 @@
-//! What the formats show of calls, independent of the toolset.
+//! Content of calls in the formats, independent of the toolset.
 
 use pintle_env::Output;
 use serde_json::Value;

@@ -210,7 +210,7 @@ impl Asking {
         let directory = session.directory.clone();
         let mut opened =
             self.host.load_session(id, session, &self.client).await.map_err(|error| error.to_rpc())?;
-        // Nobody asked for the run to continue that the record left unfinished: dropping it interrupts it.
+        // The unfinished run of the record was not asked to continue: dropping it interrupts it.
         drop(opened.session.resumed());
         self.take(opened, &directory, kind, Some(reserved)).await
     }

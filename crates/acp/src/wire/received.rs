@@ -28,7 +28,7 @@ pub(crate) struct Initialize {
     pub(crate) client_capabilities: ClientCapabilities,
 }
 
-/// What the client can do.
+/// Capabilities of the client.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ClientCapabilities {

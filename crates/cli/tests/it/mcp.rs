@@ -207,7 +207,7 @@ fn servers_of_a_project_need_trust() {
     assert!(names_of(&harness));
     assert!(harness.server.requests()[2].body.to_string().contains("hello there"));
 
-    // What it runs has changed.
+    // Its program has changed.
     let (output, harness) = home.run(
         IDLE,
         |harness| {

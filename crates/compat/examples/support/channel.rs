@@ -22,7 +22,7 @@ use pintle_tools::{DefinitionError, DynTool, Effect, ToolContext, ToolError, Too
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
-/// What waits for the host.
+/// Requests that wait for the host.
 #[derive(Debug)]
 pub(crate) struct Channel {
     control: Mutex<Control>,
@@ -46,7 +46,7 @@ impl Channel {
             _ => return Ok(event),
         };
         if let (Some(waiting), Some(event)) = (lock(&self.waiting).remove(&id), event) {
-            // Nobody waits any more if the turn was stopped.
+            // A stopped turn no longer waits.
             let _ = waiting.send(event);
         }
         Ok(None)
@@ -109,7 +109,7 @@ impl Drop for Withdraw<'_> {
     }
 }
 
-/// What the session may do.
+/// Permissions of the session.
 #[derive(Clone, Debug)]
 pub(crate) struct Permissions {
     pub(crate) mode: Arc<Mutex<PermissionMode>>,

@@ -1,4 +1,4 @@
-//! What both examples need: a scripted model, and sessions that the next process can resume.
+//! Shared by both examples: a scripted model, and sessions that the next process can resume.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};

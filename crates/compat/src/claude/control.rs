@@ -54,7 +54,7 @@ pub struct Control {
     is_initialized: bool,
 }
 
-/// What was asked.
+/// The request.
 #[derive(Clone, Debug)]
 enum Asked {
     Permission { input: Value },
@@ -67,11 +67,11 @@ enum Asked {
 pub struct Step {
     /// Lines to write.
     pub lines: Vec<Line>,
-    /// What happened, if it concerns the caller.
+    /// Event for the caller, if any.
     pub event: Option<Event>,
 }
 
-/// What a line of the host means.
+/// Meaning of a line of the host.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {

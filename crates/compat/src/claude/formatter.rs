@@ -54,7 +54,7 @@ pub struct Formatter {
     settings: FormatterSettings,
     ids: LineIds,
     model: String,
-    /// What each session is doing, the subagents included.
+    /// State of each session, including subagents.
     sessions: BTreeMap<SessionId, SessionView>,
     counts: Counts,
     started: Option<Timestamp>,

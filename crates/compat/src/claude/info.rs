@@ -1,4 +1,4 @@
-//! What a stream says about its session at the start of a run.
+//! Description of a session at the start of a run.
 
 use serde_json::{Value, json};
 

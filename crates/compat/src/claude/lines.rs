@@ -20,7 +20,7 @@ pub enum LineError {
     /// The input ended within a line.
     #[error("the input ended within a line, after {bytes} bytes")]
     Incomplete {
-        /// What there is of the line, in bytes.
+        /// Length of the line so far, in bytes.
         bytes: u64,
     },
     /// The line is no UTF-8.
@@ -43,7 +43,7 @@ pub enum LineError {
     InvalidField {
         /// The field.
         field: String,
-        /// What it should be.
+        /// Expected form.
         expected: String,
     },
 }

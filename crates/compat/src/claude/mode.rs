@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// What no rule names is asked about.
+    /// Calls that no rule names are asked about.
     #[default]
     Default,
     /// Changes of files run, commands are asked about.
@@ -17,9 +17,9 @@ pub enum PermissionMode {
     BypassPermissions,
     /// Nothing is changed.
     Plan,
-    /// What would be asked about is denied.
+    /// Calls that would be asked about are denied.
     DontAsk,
-    /// What is judged harmless runs.
+    /// Calls that are judged harmless run.
     Auto,
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::usage::{stop_reason, usage};
 
-/// What a block is.
+/// Kind of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Block {
     Text,

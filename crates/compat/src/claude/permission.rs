@@ -83,7 +83,7 @@ impl PermissionRequest {
 pub enum PermissionAnswer {
     /// The call may run as it is.
     Allow {
-        /// What changes from now on.
+        /// Setting that changes from now on.
         updates: Vec<PermissionUpdate>,
     },
     /// A call with other arguments may take its place (`updatedInput`). It is a new call: it is validated and judged from
@@ -91,7 +91,7 @@ pub enum PermissionAnswer {
     Replace {
         /// Its arguments.
         arguments: Value,
-        /// What changes from now on.
+        /// Setting that changes from now on.
         updates: Vec<PermissionUpdate>,
     },
     /// The call does not run.
@@ -155,21 +155,21 @@ impl PermissionAnswer {
 pub enum PermissionUpdate {
     /// More rules.
     AddRules {
-        /// What they say.
+        /// Behavior of the rules.
         behavior: RuleBehavior,
         /// The rules.
         rules: Vec<ToolRule>,
     },
     /// Rules in place of all of this behaviour.
     ReplaceRules {
-        /// What they say.
+        /// Behavior of the rules.
         behavior: RuleBehavior,
         /// The rules.
         rules: Vec<ToolRule>,
     },
     /// Fewer rules.
     RemoveRules {
-        /// What they said.
+        /// Behavior that the rules had.
         behavior: RuleBehavior,
         /// The rules.
         rules: Vec<ToolRule>,

@@ -64,7 +64,7 @@ pub struct Initialize {
     pub disallowed_tools: Option<Vec<ToolRule>>,
     /// Settings. An answer has to say that they are applied.
     pub settings: Option<Settings>,
-    /// What is ignored, with the reason.
+    /// Ignored options, with the reason.
     pub warnings: Vec<String>,
 }
 
@@ -308,7 +308,7 @@ impl ContextUsage {
     }
 }
 
-/// What restoring files did, or would do.
+/// Result of restoring files, or of a trial of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RewindAnswer {
     /// Why it is not possible, if it is not.

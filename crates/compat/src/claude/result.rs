@@ -42,7 +42,7 @@ impl<'a> RunEnd<'a> {
     }
 }
 
-/// What a run has counted.
+/// Counts of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     /// Tokens of each model.

@@ -6,7 +6,7 @@ use super::mode::{MODES, PermissionMode};
 use super::tool_rule::ToolRule;
 use crate::command_line::{OptionError, choice, could_restrict, invalid, restricting};
 
-/// What settings say that has a meaning here. Nothing by default.
+/// Settings that have an effect here. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {

@@ -19,7 +19,7 @@ pub struct ToolRule {
 #[error("expected a rule such as `Bash` or `Bash(git *)`, found `{0}`")]
 pub struct InvalidToolRule(pub String);
 
-/// What a rule says.
+/// Content of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleBehavior {
     /// The call runs.

@@ -17,7 +17,7 @@ pub(super) struct Call {
     pub(super) kind: ItemKind,
 }
 
-/// What a call is for codex.
+/// Kind of a call in codex.
 #[derive(Clone, Debug)]
 pub(super) enum ItemKind {
     Command { command: String },

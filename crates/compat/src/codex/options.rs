@@ -13,7 +13,7 @@ pub struct ExecOptions {
     pub json: bool,
     /// Model (`--model`).
     pub model: Option<String>,
-    /// What commands may do (`--sandbox`).
+    /// Sandbox mode (`--sandbox`).
     pub sandbox: Option<SandboxMode>,
     /// Whether commands may use the network (`sandbox_workspace_write.network_access`).
     pub network: Option<bool>,
@@ -52,7 +52,7 @@ pub enum Resume {
     Last,
 }
 
-/// What commands may do.
+/// Sandbox mode of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxMode {
     /// Read files.
