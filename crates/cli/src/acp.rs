@@ -259,6 +259,11 @@ fn host_error(failure: &Failure) -> HostError {
     match failure.exit() {
         Exit::Authentication => HostError::AuthenticationRequired,
         Exit::Usage => HostError::Invalid(failure.message()),
-        _ => HostError::failed("the session cannot be opened", failure.message()),
+        Exit::Done
+        | Exit::Failed
+        | Exit::LimitReached
+        | Exit::Denied
+        | Exit::Unmatched
+        | Exit::Interrupted => HostError::failed("the session cannot be opened", failure.message()),
     }
 }
