@@ -122,6 +122,7 @@ pub(crate) async fn converse(
         effort,
         mode: surroundings.policy.mode().to_string(),
         environment: surroundings.environment.clone(),
+        context: Some((0, surroundings.model.profile().context_window_size)),
         ..Status::default()
     };
     let before = surroundings.history.as_ref().map(HistoryFile::read).unwrap_or_default();

@@ -13,7 +13,7 @@ pub(crate) struct Status {
     pub(crate) mode: String,
     /// Environment and sandbox of the tools.
     pub(crate) environment: String,
-    /// Tokens of the newest request, and those of the window.
+    /// Tokens of the newest request, 0 before the first, and those of the window.
     pub(crate) context: Option<(u64, u64)>,
     /// Cost in US dollars, if known.
     pub(crate) cost: Option<f64>,
@@ -24,7 +24,7 @@ pub(crate) struct Status {
 impl Status {
     /// Returns the line in at most so many columns. What does not fit is left out, the least important first.
     pub(crate) fn line(&self, columns: usize) -> Line {
-        let context = self.context.filter(|(_, window)| *window > 0).map(|(used, window)| {
+        let context = self.context.filter(|(used, window)| *used > 0 && *window > 0).map(|(used, window)| {
             let left = 100 - (used.min(window) * 100).div_ceil(window);
             format!("{left}% context left")
         });

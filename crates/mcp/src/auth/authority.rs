@@ -105,6 +105,9 @@ impl Authority {
         let challenge = WWWAuthenticateParams::parse(challenge, self.server.parsed_url());
         let Some(scope) = challenge.scope else { return Ok(()) };
         let url = self.server.url();
+        // A renewal that ends meanwhile must not be overwritten.
+        let _renewing = self.renewing.lock().await;
+        let _lock = self.store.lock(url).await?;
         let Some(mut tokens) = self.store.load(url).await? else { return Ok(()) };
         if tokens.want(&scope) { self.store.save(url, &tokens).await } else { Ok(()) }
     }

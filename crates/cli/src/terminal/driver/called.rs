@@ -104,8 +104,8 @@ impl Driver<'_> {
 
     fn context(&self) -> Line {
         let text = match self.conversation.status.context {
-            Some((used, window)) => format!("about {used} of {window} tokens"),
-            None => "nothing was sent yet".to_owned(),
+            Some((used, window)) if used > 0 => format!("about {used} of {window} tokens"),
+            Some(_) | None => "nothing was sent yet".to_owned(),
         };
         labelled("context", text)
     }
@@ -137,6 +137,9 @@ impl Driver<'_> {
         }
         self.handle.set_model(model).map_err(|error| error.to_string())?;
         model.clone_into(&mut status.model);
+        if let Some(known) = self.surroundings.model.find(model) {
+            status.context = status.context.map(|(used, _)| (used, known.context_window));
+        }
         Ok(vec![labelled("model", format!("{model}, from the next request on"))])
     }
 
@@ -183,7 +186,7 @@ impl Driver<'_> {
         let offered = self.surroundings.offered.iter();
         offered
             .map(|tool| {
-                let meaning = tool.description.split_terminator(['.', '\n']).next().unwrap_or_default();
+                let meaning = first_sentence(&tool.description);
                 let name = format!("  {:<24} ", sanitize(&tool.name));
                 Line::new(name, Face::BOLD).and(sanitize(meaning), Face::DIM)
             })
@@ -230,6 +233,12 @@ impl Driver<'_> {
     }
 }
 
+/// Returns the beginning of a description. A full stop within a word, as in `*.rs`, ends no sentence.
+fn first_sentence(description: &str) -> &str {
+    let line = description.lines().next().unwrap_or_default();
+    line.split(". ").next().unwrap_or_default().trim_end_matches('.')
+}
+
 fn labelled(label: &str, text: impl Into<String>) -> Line {
     Line::new(format!("{label}: "), Face::BOLD).and(text, Face::PLAIN)
 }
@@ -244,4 +253,20 @@ fn help(is_plain: bool) -> Vec<Line> {
         Line::new(format!("{names:<34}"), Face::BOLD).and(meaning, Face::PLAIN)
     };
     keys.chain(commands).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_sentence;
+
+    #[test]
+    fn a_tool_is_described_by_its_first_sentence() {
+        for (description, first) in [
+            ("Finds files, such as `**/*.rs`. Newest first.", "Finds files, such as `**/*.rs`"),
+            ("Writes a file.\nWhole.", "Writes a file"),
+            ("", ""),
+        ] {
+            assert_eq!(first_sentence(description), first);
+        }
+    }
 }
