@@ -81,7 +81,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "weight",
-        summary: "crates and cold check time of each layer alone, against xtask/weight.toml; --write",
+        summary: "crates and cold check time of each layer alone, against xtask/weight.toml; --write | --command",
         run: weight::run,
     },
     Command {

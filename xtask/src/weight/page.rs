@@ -66,6 +66,7 @@ mod tests {
     fn the_figures_are_written_between_markers() {
         let table = Table::parse(
             "target = \"t\"\n[crates]\na = 7\nb = 8\n\
+             [command]\ndefault_seconds = 1.0\nfull_seconds = 1.0\nshipped_megabytes = 1.0\n\
              [reference]\nlayer = \"a\"\ncrates = []\ntolerance = 1.0\n[check]\na = 2.0\n",
         )
         .unwrap();
