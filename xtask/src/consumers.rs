@@ -2,35 +2,69 @@
 //!
 //! Every library is packaged, unpacked outside the workspace and used by a small program that depends on
 //! it alone. This finds files missing from a package, and features that are enabled only because other
-//! crates of the workspace ask for them.
+//! crates of the workspace ask for them. The gate checks all of these programs, and runs one.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     failure::Failure,
     metadata::{Metadata, Package},
     package::{PROFILE, Stage, at, copy, make_directory},
     process,
+    weight::ColdChecks,
 };
+
+/// The library above all layers. The gate runs its consumer, and checks the others.
+const LIBRARY: &str = "pintle";
 
 /// Packages every library, then builds and runs the consumer of each library, or of those named.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let chosen = chosen(metadata, arguments)?;
-    let stage = Stage::create(metadata, "consumers")?;
-    let libraries: Vec<&Package> = metadata.libraries().collect();
-    stage.unpack(metadata, &libraries)?;
+    let stage = unpacked(metadata)?;
     for package in &chosen {
         let directory = write_consumer(&stage, metadata, package)?;
-        println!("-- a consumer of {} alone", package.name);
-        // The target directory of the workspace is shared, so that equal dependencies are built once.
-        process::run(
-            process::cargo(&directory)
-                .args(["run", "--quiet", "--target-dir"])
-                .arg(&metadata.target_directory),
-        )?;
+        run_alone(metadata, package, &directory)?;
     }
     println!("{} packaged libraries were used alone, outside the workspace", chosen.len());
     stage.remove()
+}
+
+/// Packages every library and checks the consumer of each. Runs that of the library above all layers. The checks use what
+/// `cargo xtask weight` has left: the same features, one layer at a time.
+pub(crate) fn check_all(metadata: &Metadata) -> Result<(), Failure> {
+    let stage = unpacked(metadata)?;
+    let cold = ColdChecks::of(metadata)?;
+    let mut count = 0;
+    for package in metadata.libraries() {
+        let directory = write_consumer(&stage, metadata, package)?;
+        println!("-- a check of a consumer of {} alone", package.name);
+        let mut check = process::cargo(&directory);
+        process::run(cold.with(check.args(["check", "--quiet"]))?)?;
+        if package.name == LIBRARY {
+            run_alone(metadata, package, &directory)?;
+        }
+        count += 1;
+    }
+    println!("{count} packaged libraries can be used alone, outside the workspace");
+    stage.remove()
+}
+
+/// Packages every library and unpacks it outside the workspace.
+fn unpacked(metadata: &Metadata) -> Result<Stage, Failure> {
+    let stage = Stage::create(metadata, "consumers")?;
+    let libraries: Vec<&Package> = metadata.libraries().collect();
+    stage.unpack(metadata, &libraries)?;
+    Ok(stage)
+}
+
+fn run_alone(metadata: &Metadata, package: &Package, directory: &Path) -> Result<(), Failure> {
+    println!("-- a consumer of {} alone", package.name);
+    let mut run = process::cargo(directory);
+    // The target directory of the workspace is shared, so that equal dependencies are built once.
+    process::run(run.args(["run", "--quiet", "--target-dir"]).arg(&metadata.target_directory))
 }
 
 fn chosen<'a>(metadata: &'a Metadata, names: &[String]) -> Result<Vec<&'a Package>, Failure> {

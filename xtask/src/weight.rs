@@ -1,6 +1,7 @@
 //! `cargo xtask weight`: the crates, and the CPU time of a cold check, that each layer alone costs its users.
 
 mod check;
+mod cold;
 mod command;
 mod page;
 mod table;
@@ -8,6 +9,8 @@ mod tree;
 pub(crate) mod wrapper;
 
 use crate::{failure::Failure, metadata::Metadata};
+
+pub(crate) use self::cold::ColdChecks;
 
 use self::{
     check::Checks,

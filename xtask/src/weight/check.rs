@@ -18,8 +18,8 @@ use crate::{
 };
 
 use super::{
+    cold::ColdChecks,
     table::{Ratios, Reference},
-    wrapper,
 };
 
 /// Results of the checks of all layers.
@@ -39,19 +39,20 @@ struct Unit {
 }
 
 impl Checks {
-    /// Checks each layer in a fresh directory, which is removed afterwards.
+    /// Checks each layer in a fresh directory, which is kept for checks of the same units.
     pub(super) fn measure<'a>(
         metadata: &Metadata,
         layers: impl Iterator<Item = &'a String>,
     ) -> Result<Self, Failure> {
-        let stage = Stage::create(metadata)?;
+        let cold = ColdChecks::fresh(metadata)?;
         let mut checks = Self::default();
         for layer in layers {
-            let output = process::capture(&mut stage.check(metadata, layer)?)?;
+            let mut check = process::cargo(&metadata.workspace_root);
+            check.args(["check", "--locked", "--quiet", "--message-format=json", "--package", layer]);
+            let output = process::capture(cold.with(&mut check)?)?;
             checks.layers.insert(layer.clone(), units(&output));
         }
-        checks.times = read_log(&stage.log())?;
-        stage.remove()?;
+        checks.times = read_log(&cold.log())?;
         Ok(checks)
     }
 
@@ -88,62 +89,6 @@ impl Checks {
             (None, None) => Ok(0.0),
             (None, Some(name)) => Err(Failure::new(format!("there is no time for compiling {name}"))),
         }
-    }
-}
-
-/// A separate target directory.
-struct Stage {
-    directory: PathBuf,
-}
-
-impl Stage {
-    fn create(metadata: &Metadata) -> Result<Self, Failure> {
-        let stage = Self { directory: metadata.target_directory.join("weight") };
-        if stage.directory.exists() {
-            stage.remove()?;
-        }
-        std::fs::create_dir_all(&stage.directory).context("no directory could be made for the checks")?;
-        Ok(stage)
-    }
-
-    fn remove(&self) -> Result<(), Failure> {
-        std::fs::remove_dir_all(&self.directory).context("the directory of the checks could not be removed")
-    }
-
-    fn log(&self) -> PathBuf {
-        self.directory.join("compilers.log")
-    }
-
-    fn check(&self, metadata: &Metadata, layer: &str) -> Result<std::process::Command, Failure> {
-        let own = std::env::current_exe().context("the path of this program is unknown")?;
-        let mut command = process::cargo(&metadata.workspace_root);
-        command
-            .args([
-                "check",
-                "--locked",
-                "--quiet",
-                "--message-format=json",
-                "--package",
-                layer,
-                "--target-dir",
-            ])
-            .arg(self.directory.join("target"))
-            .env("CARGO_INCREMENTAL", "0")
-            .env("CC", self.c_compiler(&own)?)
-            .env("RUSTC_WRAPPER", own)
-            .env_remove("RUSTC_WORKSPACE_WRAPPER")
-            .env(wrapper::LOG, self.log())
-            .env(wrapper::REAL_CC, std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-        Ok(command)
-    }
-
-    /// Returns a link to this program whose name tells it that its arguments do not start with a compiler.
-    fn c_compiler(&self, own: &Path) -> Result<PathBuf, Failure> {
-        let path = self.directory.join(wrapper::CC_NAME);
-        if !path.exists() {
-            std::os::unix::fs::symlink(own, &path).context("no wrapper of the C compiler could be made")?;
-        }
-        Ok(path)
     }
 }
 

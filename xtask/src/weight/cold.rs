@@ -1,0 +1,62 @@
+//! The target directory of cold checks.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+};
+
+use super::wrapper;
+
+/// A target directory apart from that of the workspace, in which each compiler run is timed.
+pub(crate) struct ColdChecks {
+    directory: PathBuf,
+}
+
+impl ColdChecks {
+    /// Empties the directory.
+    pub(super) fn fresh(metadata: &Metadata) -> Result<Self, Failure> {
+        let cold = Self::of(metadata)?;
+        std::fs::remove_dir_all(&cold.directory)
+            .context("the directory of the checks could not be removed")?;
+        Self::of(metadata)
+    }
+
+    /// Returns the directory with what earlier checks have left, if there were any.
+    pub(crate) fn of(metadata: &Metadata) -> Result<Self, Failure> {
+        let directory = metadata.target_directory.join("weight");
+        std::fs::create_dir_all(&directory).context("no directory could be made for the checks")?;
+        Ok(Self { directory })
+    }
+
+    /// Lets a check of cargo work here. Units of others with the same compilers, features and profile are used again.
+    pub(crate) fn with<'a>(&self, check: &'a mut Command) -> Result<&'a mut Command, Failure> {
+        let own = std::env::current_exe().context("the path of this program is unknown")?;
+        Ok(check
+            .arg("--target-dir")
+            .arg(self.directory.join("target"))
+            .env("CARGO_INCREMENTAL", "0")
+            .env("CC", self.c_compiler(&own)?)
+            .env("RUSTC_WRAPPER", own)
+            .env_remove("RUSTC_WORKSPACE_WRAPPER")
+            .env(wrapper::LOG, self.log())
+            .env(wrapper::REAL_CC, std::env::var_os("CC").unwrap_or_else(|| "cc".into())))
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.directory.join("compilers.log")
+    }
+
+    /// Returns a link to this program whose name tells it that its arguments do not start with a compiler.
+    fn c_compiler(&self, own: &Path) -> Result<PathBuf, Failure> {
+        let path = self.directory.join(wrapper::CC_NAME);
+        if !path.exists() {
+            std::os::unix::fs::symlink(own, &path).context("no wrapper of the C compiler could be made")?;
+        }
+        Ok(path)
+    }
+}
