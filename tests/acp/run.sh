@@ -1,5 +1,6 @@
 #!/bin/sh
 # Drives the example agent of pintle-acp with the clients of package-lock.json, which are installed into a temporary directory.
+# `cargo xtask protocols` does the same, as a step of the gate.
 # Usage: run.sh AGENT [--update]. AGENT is what `cargo build -p pintle-acp --example acp_agent` builds.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

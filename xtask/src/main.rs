@@ -91,7 +91,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "protocols",
-        summary: "suites and servers of others for MCP against ours; installs them with npm and pip",
+        summary: "suites, clients and servers of others against ours; installs them with npm and pip",
         run: protocols::run,
     },
     Command {

@@ -1,6 +1,6 @@
 //! `cargo xtask protocols`: suites, clients and servers of others, against ours.
 //!
-//! What they are is pinned in `tests/mcp` and installed below the target directory. Nothing leaves this machine but the
+//! What they are is pinned in `tests/mcp`, `tests/acp` and `tests/compat`, and installed below the target directory. Nothing leaves this machine but the
 //! installation.
 
 mod install;
@@ -48,7 +48,9 @@ const SUITES: &[Suite] = &[
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     crate::require_no_arguments("protocols", arguments)?;
     let mut build = process::cargo(&metadata.workspace_root);
-    process::run(build.args(["build", "--quiet", "--package", "pintle-mcp", "--examples"]))?;
+    build.args(["build", "--quiet", "--examples"]);
+    build.args(["pintle-mcp", "pintle-acp", "pintle-compat"].map(|package| format!("--package={package}")));
+    process::run(&mut build)?;
     play(metadata)
 }
 
@@ -71,7 +73,48 @@ fn play(metadata: &Metadata) -> Result<(), Failure> {
     }
     let mut real = Command::new(example("real_servers"));
     real.args([installed.node(), installed.modules().join("@modelcontextprotocol"), installed.python()]);
-    process::run(real.arg(installed.sources.join("server.py")))
+    process::run(real.arg(installed.sources.join("server.py")))?;
+    let editors = Clients { name: "acp", passed: "ok   " };
+    editors.run(&installed, metadata, |node| {
+        node.arg("suite.mjs").arg(example("acp_agent"));
+    })?;
+    let sdks = Clients { name: "compat", passed: "ok " };
+    sdks.run(&installed, metadata, |node| {
+        node.args(["--test", "--test-reporter=tap"]);
+        node.env("CODEX_BINARY", example("codex_exec")).env("CLAUDE_BINARY", example("claude_stream"));
+    })
+}
+
+/// Clients of others that drive programs of ours.
+struct Clients {
+    /// Directory in `tests`.
+    name: &'static str,
+    /// Beginning of a line that says that a case has passed.
+    passed: &'static str,
+}
+
+impl Clients {
+    /// Runs the cases, and prints their output only if one fails.
+    fn run(
+        &self,
+        installed: &Installed,
+        metadata: &Metadata,
+        arguments: impl FnOnce(&mut Command),
+    ) -> Result<(), Failure> {
+        let Self { name, passed } = self;
+        let directory = install::clients(metadata, name)?;
+        let mut node = Command::new(installed.node());
+        arguments(node.current_dir(directory).stdin(Stdio::null()));
+        let output = node.output().with_context(|| format!("the clients of {name} could not be started"))?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let count = printed.lines().filter(|line| line.starts_with(passed)).count();
+        if !output.status.success() || count == 0 {
+            print!("{}{printed}", String::from_utf8_lossy(&output.stderr));
+            return Err(Failure::new(format!("the clients of {name} ended with {}", output.status)));
+        }
+        println!("clients of {name}: {count} cases passed");
+        Ok(())
+    }
 }
 
 impl Suite {

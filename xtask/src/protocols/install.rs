@@ -52,13 +52,7 @@ impl Installed {
 
     /// Installs what a file pins, unless that was done.
     fn once(&self, pins: &str, install: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
-        let pinned = read(&self.sources.join(pins))?;
-        let stamp = self.directory.join(format!("{pins}.installed"));
-        if fs::read_to_string(&stamp).is_ok_and(|installed| installed == pinned) {
-            return Ok(());
-        }
-        install()?;
-        fs::write(&stamp, pinned).with_context(|| format!("cannot write `{}`", stamp.display()))
+        once(&self.sources.join(pins), &self.directory, install)
     }
 
     pub(super) fn modules(&self) -> PathBuf {
@@ -73,6 +67,52 @@ impl Installed {
     pub(super) fn python(&self) -> PathBuf {
         self.directory.join("python/bin/python")
     }
+}
+
+/// Copies programs with the packages that they pin to a directory of their own, and installs these. Returns the directory.
+pub(super) fn clients(metadata: &Metadata, name: &str) -> Result<PathBuf, Failure> {
+    let sources = metadata.workspace_root.join("tests").join(name);
+    let directory = metadata.target_directory.join("protocols").join(name);
+    copy_tree(&sources, &directory)?;
+    once(&sources.join("package-lock.json"), &directory, || {
+        // `npm ci` refuses a lock file without the packages of other platforms, which npm itself leaves out. Packages that are
+        // optional are the vendors' own programs.
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-save", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        process::run(npm.current_dir(&directory))
+    })?;
+    Ok(directory)
+}
+
+/// Installs what a file pins into a directory, unless that was done.
+fn once(pins: &Path, directory: &Path, install: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    let pinned = read(pins)?;
+    let name = pins.file_name().unwrap_or_default().to_string_lossy();
+    let stamp = directory.join(format!("{name}.installed"));
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == pinned) {
+        return Ok(());
+    }
+    install()?;
+    fs::write(&stamp, pinned).with_context(|| format!("cannot write `{}`", stamp.display()))
+}
+
+/// Copies files and directories, except for packages that somebody has installed among them.
+fn copy_tree(from: &Path, to: &Path) -> Result<(), Failure> {
+    let failed = || format!("cannot copy `{}`", from.display());
+    fs::create_dir_all(to).with_context(failed)?;
+    for entry in fs::read_dir(from).with_context(failed)? {
+        let entry = entry.with_context(failed)?;
+        let target = to.join(entry.file_name());
+        if entry.file_name() == "node_modules" {
+            continue;
+        }
+        if entry.file_type().with_context(failed)?.is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target).with_context(failed)?;
+        }
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
