@@ -72,7 +72,10 @@ impl Home {
         let log = format!("SERVER_LOG={}", harness.path("log").display());
         let mut arguments = vec!["add", "test", "--env", &log];
         arguments.extend_from_slice(more);
-        arguments.extend(["--", "python3", SERVER]);
+        // The sandbox has a temporary directory of its own, which hides a checkout in the system's.
+        std::fs::copy(SERVER, harness.path("server.py")).unwrap();
+        let server = harness.path("server.py").display().to_string();
+        arguments.extend(["--", "python3", &server]);
         let output = self.mcp(harness, &arguments);
         assert_eq!(output.code, Some(0), "{output:?}");
     }
@@ -272,7 +275,10 @@ fn a_server_may_run_outside_of_the_sandbox_if_the_user_says_so() {
         let declares = |harness: &Harness| {
             let mut arguments = vec!["add", "test", "--env", &log];
             arguments.extend_from_slice(flags);
-            arguments.extend(["--", "python3", SERVER]);
+            // The sandbox has a temporary directory of its own, which hides a checkout in the system's.
+        std::fs::copy(SERVER, harness.path("server.py")).unwrap();
+        let server = harness.path("server.py").display().to_string();
+        arguments.extend(["--", "python3", &server]);
             let output = home.mcp(harness, &arguments);
             assert_eq!(output.code, Some(0), "{output:?}");
         };
