@@ -37,6 +37,14 @@ const CALLING: &str = r#"
     text = "Done."
     "#;
 
+/// Copies the server into the directory of the harness. The sandbox has a temporary directory of its own, which hides a
+/// checkout in the system's.
+fn server_in(harness: &Harness) -> String {
+    let copy = harness.path("server.py");
+    std::fs::copy(SERVER, &copy).unwrap();
+    copy.display().to_string()
+}
+
 const IDLE: &str = "[[turn]]\ntext = \"Nothing to do.\"\n";
 
 /// Configuration and state of a user.
@@ -72,9 +80,7 @@ impl Home {
         let log = format!("SERVER_LOG={}", harness.path("log").display());
         let mut arguments = vec!["add", "test", "--env", &log];
         arguments.extend_from_slice(more);
-        // The sandbox has a temporary directory of its own, which hides a checkout in the system's.
-        std::fs::copy(SERVER, harness.path("server.py")).unwrap();
-        let server = harness.path("server.py").display().to_string();
+        let server = server_in(harness);
         arguments.extend(["--", "python3", &server]);
         let output = self.mcp(harness, &arguments);
         assert_eq!(output.code, Some(0), "{output:?}");
@@ -275,10 +281,8 @@ fn a_server_may_run_outside_of_the_sandbox_if_the_user_says_so() {
         let declares = |harness: &Harness| {
             let mut arguments = vec!["add", "test", "--env", &log];
             arguments.extend_from_slice(flags);
-            // The sandbox has a temporary directory of its own, which hides a checkout in the system's.
-        std::fs::copy(SERVER, harness.path("server.py")).unwrap();
-        let server = harness.path("server.py").display().to_string();
-        arguments.extend(["--", "python3", &server]);
+            let server = server_in(harness);
+            arguments.extend(["--", "python3", &server]);
             let output = home.mcp(harness, &arguments);
             assert_eq!(output.code, Some(0), "{output:?}");
         };
