@@ -225,9 +225,12 @@ impl AgentHost for EditorHost {
             )));
         }
         let model = self.model().await;
-        model.map(drop).map_err(|failure| match host_error(&failure) {
-            HostError::AuthenticationRequired => HostError::failed(NO_KEY, failure.message()),
-            other => other,
+        model.map(drop).map_err(|failure| {
+            if failure.exit() == Exit::Authentication {
+                HostError::failed(NO_KEY, failure.message())
+            } else {
+                host_error(&failure)
+            }
         })
     }
 

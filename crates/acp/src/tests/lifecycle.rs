@@ -65,7 +65,7 @@ async fn a_session_is_closed_before_it_is_deleted() {
     let params = json!({"sessionId": session});
     assert_eq!(client.call("session/delete", params.clone()).await, json!({}));
     assert_eq!(client.stop_reason(prompt).await, "cancelled");
-    assert_eq!(*host.deleted.lock().unwrap(), [session.clone()]);
+    assert_eq!(*host.deleted.lock().unwrap(), std::slice::from_ref(&session));
     let error = client.call_in_vain("session/load", opening(&session)).await;
     assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32002), &json!("no_such_session")));
     // A session that does not exist counts as deleted.
