@@ -216,8 +216,8 @@ const cases = {
   },
 
   async "cancel at every update"(directory) {
-    // The command is running after four of them.
-    for (let after = 0; after < 4; after += 1) {
+    // The command is running after six of them.
+    for (let after = 0; after < 6; after += 1) {
       let seen = 0;
       let cancelled = false;
       const onUpdate = (params, context) => {
