@@ -75,7 +75,7 @@ pub(crate) fn watch(arguments: &[String]) -> io::Result<()> {
 }
 
 /// A server that answers every request with one text, and an empty project.
-struct Stage {
+pub(crate) struct Stage {
     address: String,
     /// Times at which the first byte of each request arrived.
     requests: Receiver<Instant>,
@@ -83,7 +83,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
         let address = listener.local_addr().expect("it listens").to_string();
         let (sender, requests) = mpsc::channel();
@@ -107,7 +107,7 @@ impl Stage {
         command
     }
 
-    fn pintle(&self) -> Command {
+    pub(crate) fn pintle(&self) -> Command {
         let mut command = Command::new(shipped("pintle"));
         command
             .args(["run", "--provider", "openai", "--model", MODEL, "--base-url"])
@@ -125,7 +125,7 @@ impl Stage {
     }
 
     /// Measures the time to the first byte of the request. The CPU time is that of the whole process.
-    fn first(&self, command: &mut Command) -> Cost {
+    pub(crate) fn first(&self, command: &mut Command) -> Cost {
         let start = Instant::now();
         let cost = cost_of(|| succeed(command));
         let first = self.requests.recv().expect("it sent a request");

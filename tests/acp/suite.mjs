@@ -191,9 +191,33 @@ const cases = {
     golden("load", normalized(lines, directory));
   },
 
+  async "authentication, deletion and logout"(directory) {
+    const lines = await converse(directory, {}, async (context) => {
+      await context.request(methods.agent.authenticate, { methodId: "script" });
+      const { sessionId } = await context.request(methods.agent.session.new, { cwd: directory, mcpServers: [] });
+      await context.request(methods.agent.session.prompt, { sessionId, prompt: text("hi") });
+      await context.request(methods.agent.session.delete, { sessionId });
+      const { sessions } = await context.request(methods.agent.session.list, {});
+      assert.deepEqual(sessions, []);
+      await context.request(methods.agent.session.delete, { sessionId });
+      await assert.rejects(
+        context.request(methods.agent.session.load, { sessionId, cwd: directory, mcpServers: [] }),
+        /no session/,
+      );
+      await context.request(methods.agent.logout, {});
+    });
+    const updates = lines.map(({ line }) => JSON.parse(line).params?.update).filter(Boolean);
+    assert.deepEqual(
+      updates.filter((update) => update.sessionUpdate === "session_info_update").map(({ title }) => title),
+      ["hi"],
+    );
+    const usage = updates.filter((update) => update.sessionUpdate === "usage_update");
+    assert.ok(usage.length > 0 && usage.every(({ cost }) => cost.amount === 0 && cost.currency === "USD"));
+  },
+
   async "cancel at every update"(directory) {
-    // The command is running after four of them.
-    for (let after = 0; after < 4; after += 1) {
+    // The command is running after six of them.
+    for (let after = 0; after < 6; after += 1) {
       let seen = 0;
       let cancelled = false;
       const onUpdate = (params, context) => {

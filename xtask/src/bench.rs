@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::{failure::Failure, metadata::Metadata, process};
 
 /// The suites that run the command itself.
-const OF_THE_COMMAND: [&str; 2] = ["start", "terminal"];
+const OF_THE_COMMAND: [&str; 3] = ["protocols", "start", "terminal"];
 
 /// The programs that the command is compared with.
 const BASELINES: [&str; 2] = ["baseline-start", "baseline-terminal"];
@@ -19,7 +19,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         command
     };
     if starts_the_command(arguments) {
-        process::run(&mut cargo("build", "dist", "pintle-cli"))?;
+        process::run(cargo("build", "dist", "pintle-cli").args(["--features", "full"]))?;
     }
     process::run(cargo("build", "measure", "pintle-benches").args(["--bin", "pintle-benches"]))?;
     // Linked statically, since loading a library would take longer than everything else that it does.
@@ -48,6 +48,7 @@ mod tests {
             ("start", true),
             ("start memory", true),
             ("terminal CPU", true),
+            ("protocols", true),
             ("--write", true),
             ("round start", false),
         ] {

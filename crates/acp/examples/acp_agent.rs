@@ -15,7 +15,7 @@ use pintle_acp::{
     NewSession, OpenSession, SessionControls, SessionPage, SessionSettings, SessionSummary, SlashCommand,
     TerminalSwitch,
 };
-use pintle_agent::{ApprovalRequest, ProviderProfile, Record, Session, SessionId};
+use pintle_agent::{ApprovalRequest, EventKind, ProviderProfile, Record, Session, SessionEvent, SessionId};
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
 use pintle_llm::{
     Client as Models, ContentPart, Error as ModelError, EventStream, Message, ProviderAdapter, Request,
@@ -99,6 +99,8 @@ struct Controls {
     rules: Rules,
     closed: Closed,
     directory: String,
+    /// The first input.
+    title: Mutex<Option<String>>,
 }
 
 impl Host {
@@ -128,8 +130,12 @@ impl Host {
             builder = builder.resume(record);
         }
         let session = builder.build().map_err(|error| failed(error.into()))?;
-        let controls =
-            Controls { rules, closed: Arc::clone(&self.closed), directory: directory.display().to_string() };
+        let controls = Controls {
+            rules,
+            closed: Arc::clone(&self.closed),
+            directory: directory.display().to_string(),
+            title: Mutex::default(),
+        };
         Ok(OpenSession::new(session, Arc::new(controls), directory))
     }
 }
@@ -137,7 +143,26 @@ impl Host {
 #[async_trait]
 impl AgentHost for Host {
     fn info(&self) -> AgentInfo {
-        AgentInfo::new("acp_agent", env!("CARGO_PKG_VERSION")).with_loading(true).with_lists(true)
+        let script = Choice::new("script", "Script").with_description("A script needs no key.");
+        AgentInfo::new("acp_agent", env!("CARGO_PKG_VERSION"))
+            .with_auth_methods([script])
+            .with_loading(true)
+            .with_lists(true)
+            .with_deletion(true)
+            .with_logout(true)
+    }
+
+    async fn authenticate(&self, _method: &str) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    async fn logout(&self) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    async fn delete_session(&self, id: &str) -> Result<(), HostError> {
+        let removed = self.closed.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        removed.map(drop).ok_or_else(|| HostError::NoSuchSession(id.to_owned()))
     }
 
     async fn new_session(&self, request: NewSession, client: &Client) -> Result<OpenSession, HostError> {
@@ -173,6 +198,22 @@ impl SessionControls for Controls {
         SessionSettings::default()
             .with_modes(modes)
             .with_commands([SlashCommand::new("help", "Says what this agent does")])
+            .with_title(self.title.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    fn observe(&self, event: &SessionEvent) {
+        if let EventKind::UserInput { content, .. } = &event.kind {
+            let mut title = self.title.lock().unwrap_or_else(PoisonError::into_inner);
+            title.get_or_insert_with(|| content.clone());
+        }
+    }
+
+    fn cost(&self) -> Option<f64> {
+        Some(0.0)
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        Some(100_000)
     }
 
     async fn allow_always(&self, request: &ApprovalRequest) -> Result<(), HostError> {

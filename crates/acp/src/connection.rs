@@ -147,6 +147,7 @@ impl Connection {
         let session_capabilities = SessionMethods {
             close: Supported {},
             list: info.lists_sessions.then_some(Supported {}),
+            delete: info.deletes_sessions.then_some(Supported {}),
             resume: info.loads_sessions.then_some(Supported {}),
         };
         Initialized {
@@ -156,6 +157,7 @@ impl Connection {
                 prompt_capabilities: json!({"image": info.images, "audio": false, "embeddedContext": true}),
                 mcp_capabilities: json!({"http": info.mcp_http, "sse": false}),
                 session_capabilities,
+                auth: info.logs_out.then(|| json!({"logout": {}})),
             },
             auth_methods: info.auth_methods.iter().map(Named::by_id).collect(),
             agent_info: Implementation { name: info.name, title: info.title, version: info.version },
@@ -165,12 +167,15 @@ impl Connection {
     fn prompt(&self, id: &Id, Prompt { session_id, prompt }: Prompt) -> Result<(), RpcError> {
         let entry = self.table.find(&session_id)?;
         let commands = entry.controls.settings().commands;
-        let command = prompt::slash_command(&prompt)
+        let mut message = prompt::message(&prompt)?;
+        let command = prompt::slash_command(&message.text)
             .filter(|(name, _)| commands.iter().any(|command| command.name == *name))
-            .map(|(name, input)| Input::Command { name: name.to_owned(), input: input.to_owned() });
+            .map(|(name, input)| (name.to_owned(), input.to_owned()));
         let input = match command {
-            Some(command) => command,
-            None => Input::Message(prompt::message(&prompt)?),
+            Some((name, input)) => {
+                Input::Command { name, input, images: std::mem::take(&mut message.images) }
+            }
+            None => Input::Message(message),
         };
         self.requests.take(id, Open::Prompt { session: session_id })?;
         entry.prompt(id.clone(), input).inspect_err(|_refused| self.requests.release(id))

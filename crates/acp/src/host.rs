@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{ApprovalRequest, Session, SessionHandle, UserMessage};
+use pintle_agent::{ApprovalRequest, Session, SessionEvent, SessionHandle, UserMessage};
 use pintle_env::setters;
 
 use crate::client::Client;
@@ -28,6 +28,15 @@ pub trait AgentHost: fmt::Debug + Send + Sync {
     /// A [`HostError`] if that failed. By default, no method is supported.
     async fn authenticate(&self, method: &str) -> Result<(), HostError> {
         Err(HostError::Invalid(format!("there is no authentication method `{method}`")))
+    }
+
+    /// Ends the authentication of the user, if [`AgentInfo::logs_out`]. Sessions that are open keep what they have.
+    ///
+    /// # Errors
+    ///
+    /// A [`HostError`] if the user is authenticated still. By default, it is not supported.
+    async fn logout(&self) -> Result<(), HostError> {
+        Err(HostError::Unsupported("logouts".to_owned()))
     }
 
     /// Creates a session.
@@ -63,6 +72,17 @@ pub trait AgentHost: fmt::Debug + Send + Sync {
         let _ = request;
         Err(HostError::Unsupported("lists of sessions".to_owned()))
     }
+
+    /// Deletes a session, if [`AgentInfo::deletes_sessions`]. One that this connection had open was closed before.
+    ///
+    /// # Errors
+    ///
+    /// [`Held`](HostError::Held) if somebody else has it. [`NoSuchSession`](HostError::NoSuchSession) is no error for the
+    /// client. By default, it is not supported.
+    async fn delete_session(&self, id: &str) -> Result<(), HostError> {
+        let _ = id;
+        Err(HostError::Unsupported("deleting sessions".to_owned()))
+    }
 }
 
 const _: fn(&dyn AgentHost) = |_| {};
@@ -75,6 +95,24 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
     /// Returns the present settings. Read when the session is opened and whenever they may have changed.
     fn settings(&self) -> SessionSettings {
         SessionSettings::default()
+    }
+
+    /// Takes an event of the session or of one of its subagents, before the client is shown it. Those of a record come
+    /// first. By default, nothing is done.
+    fn observe(&self, event: &SessionEvent) {
+        let _ = event;
+    }
+
+    /// Returns the cost of the session so far in US dollars, if it is known. It goes with what the client is told about
+    /// tokens.
+    fn cost(&self) -> Option<f64> {
+        None
+    }
+
+    /// Returns the context window of the model in tokens, if it is known. Without it, the client is told about tokens only
+    /// once the session says how full the window is, which it does at every tenth.
+    fn context_window(&self) -> Option<u64> {
+        None
     }
 
     /// Sets the mode.
@@ -152,6 +190,10 @@ pub struct AgentInfo {
     pub loads_sessions: bool,
     /// Whether sessions can be listed. Default false.
     pub lists_sessions: bool,
+    /// Whether sessions can be deleted. Default false.
+    pub deletes_sessions: bool,
+    /// Whether the user can log out. Default false.
+    pub logs_out: bool,
     /// Whether the model may get images. Default true.
     pub images: bool,
     /// Whether MCP servers over HTTP are accepted. Default false.
@@ -169,6 +211,8 @@ impl AgentInfo {
             auth_methods: Vec::new(),
             loads_sessions: false,
             lists_sessions: false,
+            deletes_sessions: false,
+            logs_out: false,
             images: true,
             mcp_http: false,
         }
@@ -183,6 +227,10 @@ impl AgentInfo {
         pub fn with_loading(loads: bool) => loads_sessions = loads;
         /// Sets whether sessions can be listed.
         pub fn with_lists(lists: bool) => lists_sessions = lists;
+        /// Sets whether sessions can be deleted.
+        pub fn with_deletion(deletes: bool) => deletes_sessions = deletes;
+        /// Sets whether the user can log out.
+        pub fn with_logout(logs_out: bool) => logs_out = logs_out;
         /// Sets whether the model may get images.
         pub fn with_images(images: bool) => images = images;
         /// Sets whether MCP servers over HTTP are accepted.

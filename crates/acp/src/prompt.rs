@@ -42,9 +42,8 @@ pub(crate) fn message(prompt: &[ContentBlock]) -> Result<UserMessage, RpcError> 
     Ok(message)
 }
 
-/// Returns name and input of a slash command, if the prompt is one.
-pub(crate) fn slash_command(prompt: &[ContentBlock]) -> Option<(&str, &str)> {
-    let Some(ContentBlock::Text { text }) = prompt.first() else { return None };
+/// Returns name and input of a slash command, if the text of a prompt is one.
+pub(crate) fn slash_command(text: &str) -> Option<(&str, &str)> {
     let command = text.trim_start().strip_prefix('/')?;
     let end = command.find(char::is_whitespace).unwrap_or(command.len());
     let (name, input) = command.split_at_checked(end)?;
@@ -133,7 +132,7 @@ mod tests {
             ("a /plan", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(slash_command(&[ContentBlock::text(text)]), expected, "{text}");
+            assert_eq!(slash_command(text), expected, "{text}");
         }
     }
 }

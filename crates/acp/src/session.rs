@@ -10,6 +10,7 @@ use pintle_agent::{
     EventKind, Outcome, OutcomeStatus, Session, SessionError, SessionEvent, SessionId, SessionState,
     UserMessage,
 };
+use pintle_llm::ImageData;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -24,7 +25,7 @@ use crate::settings::SessionSettings;
 use crate::stop;
 use crate::turns::{Current, Entry, Input, Opening, OpeningKind};
 use crate::updates::Mapper;
-use crate::wire::{Command, ContentBlock, Opened, SessionUpdate, StopReason, config_options, modes};
+use crate::wire::{Command, ContentBlock, Cost, Opened, SessionUpdate, StopReason, config_options, modes};
 
 /// Interval at which a prompt checks for the end of a turn that another client began.
 const BUSY_INTERVAL: Duration = Duration::from_millis(50);
@@ -151,6 +152,9 @@ impl SessionTask {
         if !settings.commands.is_empty() {
             self.update(&commands(&settings)).await;
         }
+        if let Some(title) = settings.title.clone() {
+            self.update(&SessionUpdate::SessionInfoUpdate { title }).await;
+        }
         self.settings = settings;
     }
 
@@ -167,14 +171,23 @@ impl SessionTask {
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "few kinds of events need more than an update")]
     async fn event(&mut self, event: &SessionEvent) {
+        self.entry.controls.observe(event);
         self.is_live |= event.depth == 0 && event.seq >= self.first_new;
         if !self.is_live {
             return;
         }
-        for update in self.mapper.map(event) {
+        if let Some(window) = self.entry.controls.context_window() {
+            self.mapper.set_window(window);
+        }
+        for mut update in self.mapper.map(event) {
+            if let SessionUpdate::UsageUpdate { cost, .. } = &mut update {
+                *cost = self.entry.controls.cost().map(Cost::of_dollars);
+            }
             self.update(&update).await;
         }
         match &event.kind {
+            // The first one may have become the title.
+            EventKind::UserInput { .. } if event.depth == 0 => self.announce_settings().await,
             EventKind::ApprovalRequested { .. } => self.ask(event),
             EventKind::ApprovalDecided { call_id, .. } => {
                 if let Some(asking) = self.asked.remove(&(event.session_id.clone(), call_id.clone())) {
@@ -234,7 +247,7 @@ impl SessionTask {
         let (session, mapper, entry) = (&self.session, &mut self.mapper, &self.entry);
         self.work = entry.begin(|input, current| match input {
             Input::Message(message) => submit(session, mapper, message),
-            Input::Command { name, input } => command(entry, current, name, input),
+            Input::Command { name, input, images } => command(entry, current, name, input, images),
         });
     }
 
@@ -306,6 +319,10 @@ impl SessionTask {
         if self.settings.commands != before.commands {
             self.update(&commands(&self.settings)).await;
         }
+        let title = self.settings.title.clone().filter(|title| before.title.as_ref() != Some(title));
+        if let Some(title) = title {
+            self.update(&SessionUpdate::SessionInfoUpdate { title }).await;
+        }
     }
 
     /// Shows a text that the session has not streamed.
@@ -341,13 +358,26 @@ fn submit(session: &Session, mapper: &mut Mapper, message: UserMessage) -> Work 
     Box::pin(async move { Done::Run(Box::new(run.outcome().await)) })
 }
 
-fn command(entry: &Arc<Entry>, current: &Current, name: String, input: String) -> Work {
+fn command(
+    entry: &Arc<Entry>,
+    current: &Current,
+    name: String,
+    input: String,
+    images: Vec<ImageData>,
+) -> Work {
     let (entry, cancel) = (Arc::clone(entry), current.cancel.clone());
     Box::pin(async move {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Done::Command(None),
-            result = entry.controls.run_command(&name, &input, &entry.handle) => Done::Command(Some(result)),
+            result = entry.controls.run_command(&name, &input, &entry.handle) => {
+                Done::Command(Some(result.map(|result| match result {
+                    CommandResult::Prompt(message) => {
+                        CommandResult::Prompt(images.into_iter().fold(message, UserMessage::with_image))
+                    }
+                    said @ CommandResult::Said(_) => said,
+                })))
+            }
         }
     })
 }

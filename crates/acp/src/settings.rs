@@ -2,7 +2,7 @@
 
 use pintle_env::setters;
 
-/// Modes, options and commands of a session.
+/// Modes, options, commands and title of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionSettings {
@@ -12,6 +12,8 @@ pub struct SessionSettings {
     pub options: Vec<ConfigOption>,
     /// Slash commands.
     pub commands: Vec<SlashCommand>,
+    /// Title in lists of sessions, if there is one yet.
+    pub title: Option<String>,
 }
 
 impl SessionSettings {
@@ -22,6 +24,8 @@ impl SessionSettings {
         pub fn with_options(options: impl IntoIterator<Item = ConfigOption>) => options = options.into_iter().collect();
         /// Sets the slash commands.
         pub fn with_commands(commands: impl IntoIterator<Item = SlashCommand>) => commands = commands.into_iter().collect();
+        /// Sets the title.
+        pub fn with_title(title: Option<String>) => title = title;
     }
 }
 

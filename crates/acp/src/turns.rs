@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pintle_agent::{SessionHandle, UserMessage};
+use pintle_llm::ImageData;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +57,12 @@ pub(crate) struct Prompt {
 #[derive(Debug)]
 pub(crate) enum Input {
     Message(UserMessage),
-    Command { name: String, input: String },
+    /// The images go with the message that the command may become.
+    Command {
+        name: String,
+        input: String,
+        images: Vec<ImageData>,
+    },
 }
 
 /// Request to open the session, which its task answers.

@@ -75,6 +75,11 @@ impl Mapper {
         }
     }
 
+    /// Sets the context window, in tokens.
+    pub(crate) fn set_window(&mut self, window: u64) {
+        self.window = window;
+    }
+
     /// Says that the next input is one of the client.
     pub(crate) fn expect_input(&mut self) {
         self.own_inputs += 1;
@@ -210,7 +215,10 @@ impl Mapper {
 
     fn usage(&self, used: u64) -> Vec<SessionUpdate> {
         let is_known = self.window > 0;
-        is_known.then_some(SessionUpdate::UsageUpdate { used, size: self.window }).into_iter().collect()
+        is_known
+            .then_some(SessionUpdate::UsageUpdate { used, size: self.window, cost: None })
+            .into_iter()
+            .collect()
     }
 
     fn compaction(&self, status: &'static str) -> Vec<SessionUpdate> {

@@ -18,7 +18,7 @@ pub(crate) use self::sent::{
     StopReason, Supported, config_options, modes,
 };
 pub(crate) use self::update::{
-    CallContent, CallStatus, CallUpdate, Command, Location, PlanEntry, SessionUpdate, ToolKind,
+    CallContent, CallStatus, CallUpdate, Command, Cost, Location, PlanEntry, SessionUpdate, ToolKind,
 };
 
 /// The version that is spoken here.

@@ -1,6 +1,7 @@
 //! `pintle acp`: the agent of an editor, on standard input and output. Its sessions are those of the store, so that a
 //! conversation goes on in a terminal and back.
 
+mod commands;
 mod controls;
 
 use std::path::Path;
@@ -8,16 +9,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_acp::{
-    AcpAgent, AgentHost, AgentInfo, Client, HostError, ListSessions, McpServerSpec, McpTransport, NewSession,
-    OpenSession, SessionPage, SessionSummary, TerminalSwitch,
+    AcpAgent, AgentHost, AgentInfo, Choice, Client, HostError, ListSessions, McpServerSpec, McpTransport,
+    NewSession, OpenSession, SessionPage, SessionSummary, TerminalSwitch,
 };
 use pintle_agent::SessionId;
 use pintle_env::WriteSwitch;
 use pintle_governance::Mode;
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
-use pintle_store::{Page, SessionStore as _};
+use pintle_store::{Page, SessionStore as _, Summary};
 
-use self::controls::Controls;
+use self::controls::{Controls, Surroundings};
 use crate::approve::Prompter;
 use crate::args::{Flags, RunArgs, SessionArgs};
 use crate::config;
@@ -26,11 +27,26 @@ use crate::environment::{EnvTarget, SandboxUse};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
+use crate::login::{self, LoggedOut};
 use crate::model::Model;
 use crate::opening::{Opened, Opening};
 use crate::process_env::ProcessEnv;
 use crate::run::keep;
+use crate::sessions::conversed::Conversed;
+use crate::sessions::delete::delete_one;
 use crate::sessions::{Place, Selected, Sessions};
+use crate::terminal::user_commands::discover;
+
+/// The authentication method.
+const KEY: &str = "api-key";
+
+/// Ways for a user to provide a key.
+const KEY_DESCRIPTION: &str = "Store the key of a provider with `pintle login` in a terminal, or set ANTHROPIC_API_KEY, \
+                               OPENAI_API_KEY or GEMINI_API_KEY in the environment of the editor's agent";
+
+/// Failure of that method.
+const NO_KEY: &str = "no key was found: store one with `pintle login`, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
+                      GEMINI_API_KEY";
 
 /// Sessions of a page.
 const PAGE: usize = 50;
@@ -91,6 +107,7 @@ impl EditorHost {
     ) -> Result<OpenSession, Failure> {
         let process_env = &self.process_env;
         let is_new = selected.is_none();
+        let title = selected.as_ref().map(Selected::title).filter(|title| !title.is_empty());
         let completed = config::complete_run(words, process_env).await?;
         let given = completed.session.given.clone();
         let mut args = RunArgs { session: SessionArgs { given, ..SessionArgs::default() }, ..completed };
@@ -129,13 +146,35 @@ impl EditorHost {
                 return Err(failure);
             }
         };
-        let Opened { session, policy, servers, effort, .. } = opened;
-        let controls =
-            Controls::new(session.handle(), policy, servers, effort, model, env_session, terminals);
+        let Opened { session, policy, servers, effort, offered, is_kept, .. } = opened;
+        let environment = env_session.environment();
+        let conversed =
+            is_kept.then(|| Conversed::open(session.id().clone(), Arc::clone(&environment), process_env));
+        let surroundings = Surroundings {
+            id: session.id().clone(),
+            handle: session.handle(),
+            policy,
+            servers,
+            model,
+            env_session,
+            terminals,
+            directory: request.directory.clone(),
+            offered,
+            conversed: conversed.transpose()?,
+            user_commands: discover(environment.as_ref(), process_env).await,
+        };
+        let controls = Controls::new(surroundings, effort, title);
         Ok(OpenSession::new(session, Arc::new(controls), &request.directory))
     }
 
-    async fn load(&self, id: &str, request: &NewSession, client: &Client) -> Result<OpenSession, HostError> {
+    /// Returns the model that a new session would have, whose key was found.
+    async fn model(&self) -> Result<Model, Failure> {
+        let completed = config::complete_run(&[], &self.process_env).await?;
+        Model::from_args(&completed.model, &self.process_env).await
+    }
+
+    /// Opens the store and finds a session that nobody has open.
+    async fn find(&self, id: &str) -> Result<(Sessions, Summary), HostError> {
         let sessions = Sessions::open(&self.process_env).map_err(|failure| host_error(&failure))?;
         let session_id = SessionId::new(id);
         let summary = sessions.store().summary(&session_id).await;
@@ -145,6 +184,11 @@ impl EditorHost {
             let holder = format!("pintle with process id {} on {}", holder.pid, holder.host);
             return Err(HostError::Held { id: id.to_owned(), holder });
         }
+        Ok((sessions, summary))
+    }
+
+    async fn load(&self, id: &str, request: &NewSession, client: &Client) -> Result<OpenSession, HostError> {
+        let (sessions, summary) = self.find(id).await?;
         let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
         let place = selected.environment().map_err(|failure| host_error(&failure))?;
         let directory = place.dir.clone().unwrap_or_default();
@@ -168,7 +212,47 @@ impl AgentHost for EditorHost {
             .with_title("Pintle")
             .with_loading(true)
             .with_lists(true)
+            .with_deletion(true)
+            .with_logout(true)
+            .with_auth_methods([Choice::new(KEY, "API key").with_description(KEY_DESCRIPTION)])
             .with_mcp_http(true)
+    }
+
+    async fn authenticate(&self, method: &str) -> Result<(), HostError> {
+        if method != KEY {
+            return Err(HostError::Invalid(format!(
+                "there is no authentication method `{method}`: expected `{KEY}`"
+            )));
+        }
+        let model = self.model().await;
+        model.map(drop).map_err(|failure| {
+            if failure.exit() == Exit::Authentication {
+                HostError::failed(NO_KEY, failure.message())
+            } else {
+                host_error(&failure)
+            }
+        })
+    }
+
+    async fn logout(&self) -> Result<(), HostError> {
+        let model = self.model().await;
+        let model =
+            model.map_err(|failure| HostError::failed("there is no key to remove", failure.message()))?;
+        let provider = model.route.provider;
+        let removed = login::remove_key(provider, &self.process_env);
+        let LoggedOut { was_stored, other } = removed.map_err(|failure| host_error(&failure))?;
+        let name = provider.name();
+        match other {
+            Some(other) => Err(HostError::Invalid(format!("the key of {name} in {other} is still used"))),
+            None if was_stored => Ok(()),
+            None => Err(HostError::Invalid(format!("no key of {name} is stored"))),
+        }
+    }
+
+    async fn delete_session(&self, id: &str) -> Result<(), HostError> {
+        let (sessions, summary) = self.find(id).await?;
+        let deleted = delete_one(&sessions, &summary, &self.process_env).await;
+        deleted.map_err(|failure| HostError::failed("the session cannot be deleted", failure.message()))
     }
 
     async fn new_session(&self, request: NewSession, client: &Client) -> Result<OpenSession, HostError> {

@@ -3,16 +3,22 @@
 use std::collections::HashMap;
 
 use pintle_agent::{EventKind, SessionEvent, SessionId};
-use pintle_llm::{Catalog, ModelInfo, Usage};
+use pintle_llm::{Catalog, ModelInfo};
 
-/// Adds up the cost of the responses of a session and its subagents. Each response is priced separately, since a long
-/// prompt may be priced differently.
+/// Adds up the cost of the responses of a session with one model, and of its subagents.
 #[derive(Debug)]
 pub(crate) struct CostTracker<'a> {
     model: Option<&'a ModelInfo>,
     catalog: &'a Catalog,
-    /// Models of the subagents.
-    subagent_models: HashMap<SessionId, Option<&'a ModelInfo>>,
+    costs: Costs,
+}
+
+/// Cost of a session and its subagents so far. Each response is priced separately, since a long prompt may be priced
+/// differently.
+#[derive(Debug)]
+pub(crate) struct Costs {
+    /// Providers and models of the subagents.
+    subagents: HashMap<SessionId, (String, String)>,
     total: Option<f64>,
 }
 
@@ -20,28 +26,42 @@ impl<'a> CostTracker<'a> {
     /// Creates a tracker for a session with this model. Without a model the total is always unknown. Subagents' models are
     /// looked up in the catalog.
     pub(crate) fn new(model: Option<&'a ModelInfo>, catalog: &'a Catalog) -> Self {
-        Self { model, catalog, subagent_models: HashMap::new(), total: model.map(|_| 0.0) }
+        Self { model, catalog, costs: Costs::new(model) }
     }
 
     /// Adds the cost of an event.
     pub(crate) fn add(&mut self, event: &SessionEvent) {
+        self.costs.add(event, self.model, self.catalog);
+    }
+
+    /// Returns the total in US dollars, or `None` if any price is unknown.
+    pub(crate) fn total(&self) -> Option<f64> {
+        self.costs.total()
+    }
+}
+
+impl Costs {
+    /// Starts to count. Without a model the total is always unknown.
+    pub(crate) fn new(model: Option<&ModelInfo>) -> Self {
+        Self { subagents: HashMap::new(), total: model.map(|_| 0.0) }
+    }
+
+    /// Adds the cost of an event of a session that now has this model. Subagents' models are looked up in the catalog.
+    pub(crate) fn add(&mut self, event: &SessionEvent, model: Option<&ModelInfo>, catalog: &Catalog) {
         if let EventKind::SessionStart { provider, model, .. } = &event.kind {
             if event.depth > 0 {
-                self.subagent_models.insert(event.session_id.clone(), self.catalog.find(provider, model));
+                self.subagents.insert(event.session_id.clone(), (provider.clone(), model.clone()));
             }
         } else if let EventKind::ModelResponse { usage, .. } = &event.kind {
             let model = if event.depth == 0 {
-                self.model
+                model
             } else {
-                *self.subagent_models.get(&event.session_id).unwrap_or(&None)
+                let started = self.subagents.get(&event.session_id);
+                started.and_then(|(provider, model)| catalog.find(provider, model))
             };
-            self.add_response(model, usage);
+            let cost = model.and_then(|model| model.cost(usage));
+            self.total = self.total.zip(cost).map(|(total, cost)| total + cost);
         }
-    }
-
-    fn add_response(&mut self, model: Option<&ModelInfo>, usage: &Usage) {
-        let cost = model.and_then(|model| model.cost(usage));
-        self.total = self.total.zip(cost).map(|(total, cost)| total + cost);
     }
 
     /// Returns the total in US dollars, or `None` if any price is unknown.
@@ -52,6 +72,7 @@ impl<'a> CostTracker<'a> {
 
 #[cfg(test)]
 mod tests {
+    use pintle_llm::Usage;
     use serde_json::{Value, json};
 
     use super::*;

@@ -62,19 +62,40 @@ pub(crate) async fn login(args: LoginArgs, process_env: &ProcessEnv) -> Result<E
 /// A usage failure for a file that is refused, otherwise a failure with the cause.
 pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let name = args.provider.name();
-    let mut credentials = Credentials::read(process_env)?;
-    let text = if credentials.get(args.provider).is_none() {
-        format!("no key of {name} is stored\n{}\n", keys::SUBSCRIPTIONS)
-    } else {
-        credentials.set(args.provider, None, process_env)?;
-        format!("removed the key of {name}; to make it invalid, revoke it at the provider\n")
+    let LoggedOut { was_stored, other } = remove_key(args.provider, process_env)?;
+    let text = match was_stored {
+        false => format!("no key of {name} is stored\n{}\n", keys::SUBSCRIPTIONS),
+        true => format!("removed the key of {name}; to make it invalid, revoke it at the provider\n"),
     };
     Console::new().write(&text).await?;
-    let other = ConfiguredKeys::read(process_env)?.source_or_variable(args.provider, process_env);
     if let Some(other) = other {
         console::notice(&format!("the key of {name} in {other} is still used"));
     }
     Ok(Exit::Done)
+}
+
+/// Result of a logout.
+#[derive(Debug)]
+pub(crate) struct LoggedOut {
+    /// Whether there was a stored key.
+    pub(crate) was_stored: bool,
+    /// Another source that has a key of the provider.
+    pub(crate) other: Option<&'static str>,
+}
+
+/// Removes the stored key of a provider, if there is one.
+///
+/// # Errors
+///
+/// As [`logout`].
+pub(crate) fn remove_key(provider: Provider, process_env: &ProcessEnv) -> Result<LoggedOut, Failure> {
+    let mut credentials = Credentials::read(process_env)?;
+    let was_stored = credentials.get(provider).is_some();
+    if was_stored {
+        credentials.set(provider, None, process_env)?;
+    }
+    let other = ConfiguredKeys::read(process_env)?.source_or_variable(provider, process_env);
+    Ok(LoggedOut { was_stored, other })
 }
 
 /// Says where the key is, and what comes before it.

@@ -49,6 +49,7 @@ mod prompt;
 mod prompt_source;
 mod provider;
 mod render;
+mod reports;
 mod response_view;
 mod route;
 mod rules;

@@ -1,7 +1,7 @@
 //! Sessions that the command keeps.
 
 pub(crate) mod conversed;
-mod delete;
+pub(crate) mod delete;
 pub(crate) mod export;
 mod files;
 mod flags;
@@ -268,6 +268,12 @@ impl Selected {
     pub(crate) async fn of(sessions: Sessions, summary: Summary) -> Result<Self, Failure> {
         let record = sessions.record(&summary.id).await?;
         Ok(Self { sessions, summary, record, fork: None })
+    }
+
+    /// Returns the title of the session; empty if it has none yet.
+    #[cfg(feature = "acp")]
+    pub(crate) fn title(&self) -> String {
+        self.summary.title.clone()
     }
 
     /// Returns the flags of the environment in which the session works.

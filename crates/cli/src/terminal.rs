@@ -7,7 +7,7 @@
 mod approvals;
 mod attention;
 mod clipboard;
-mod commands;
+pub(crate) mod commands;
 mod completion;
 mod conversation;
 mod device;
@@ -25,7 +25,7 @@ mod pager;
 mod painter;
 mod search;
 mod status;
-mod user_commands;
+pub(crate) mod user_commands;
 mod whole;
 
 use pintle_agent::{Run, Session, Turn, TurnKind};

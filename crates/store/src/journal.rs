@@ -109,11 +109,17 @@ impl StoredJournal {
             if let InputKind::Submit { message, .. } = &entry.input.kind
                 && self.summary.title.is_empty()
             {
-                let line = message.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-                self.summary.title = line.trim().chars().take(MAX_TITLE).collect();
+                self.summary.title = title_of(&message.text);
             }
         }
     }
+}
+
+/// Returns the title of a session with this first message: the beginning of its first line that is not blank.
+#[must_use]
+pub fn title_of(message: &str) -> String {
+    let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    line.trim().chars().take(MAX_TITLE).collect()
 }
 
 #[async_trait]

@@ -22,7 +22,9 @@ pub use error::StoreError;
 pub use file::FileStore;
 pub use hash::{Hash, InvalidHash};
 pub use holder::Holder;
-pub use journal::{Fork, ForkError, Reached, StoredJournal, fork, post_input, reached, read_record};
+pub use journal::{
+    Fork, ForkError, Reached, StoredJournal, fork, post_input, reached, read_record, title_of,
+};
 pub use ledger::check_ledger_name;
 pub use memory::MemoryStore;
 // Types of the agent in the interface of stores, so that a host needs no second dependency for them.

@@ -98,7 +98,7 @@ const FENCES: &[Fence] = &[
         dependency: "nix",
         owners: &["pintle-env", "pintle-postgres", "pintle-cli", "pintle-tests", "pintle-benches", "xtask"],
     },
-    Fence { dependency: "rmcp", owners: &["pintle-mcp"] },
+    Fence { dependency: "rmcp", owners: &["pintle-benches", "pintle-mcp"] },
     Fence { dependency: "tokio-postgres", owners: &["pintle-postgres"] },
     Fence { dependency: "grep-searcher", owners: &["pintle-env"] },
     Fence { dependency: "ignore", owners: &["pintle-env"] },

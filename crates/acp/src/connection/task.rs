@@ -25,6 +25,8 @@ pub(super) enum Ask {
     Open { id: String, session: NewSession, kind: OpeningKind },
     List(ListSessions),
     Close { id: String },
+    Delete { id: String },
+    Logout,
     SetMode { id: String, mode: String },
     SetOption { id: String, option: String, value: OptionValue },
 }
@@ -55,6 +57,11 @@ impl Ask {
                 let wire::OfSession { session_id } = rpc::params(params)?;
                 Self::Close { id: session_id }
             }
+            "session/delete" if info.deletes_sessions => {
+                let wire::OfSession { session_id } = rpc::params(params)?;
+                Self::Delete { id: session_id }
+            }
+            "logout" if info.logs_out => Self::Logout,
             "session/set_mode" => {
                 let wire::SetMode { session_id, mode_id } = rpc::params(params)?;
                 Self::SetMode { id: session_id, mode: mode_id }
@@ -166,6 +173,11 @@ impl Asking {
             Ask::Open { id, session, kind } => self.open(&id, session, kind).await,
             Ask::List(list) => self.list(list).await,
             Ask::Close { id } => self.close(&id).await,
+            Ask::Delete { id } => self.delete(&id).await,
+            Ask::Logout => {
+                self.host.logout().await.map_err(|error| error.to_rpc())?;
+                Ok(Asked::Answer(json!({})))
+            }
             Ask::SetMode { id, mode } => {
                 let entry = self.table.find(&id)?;
                 entry.controls.set_mode(&mode).await.map_err(|error| error.to_rpc())?;
@@ -254,10 +266,27 @@ impl Asking {
 
     async fn close(&self, id: &str) -> Result<Asked, RpcError> {
         let entry = self.table.find(id)?;
+        self.close_entry(&entry).await;
+        Ok(Asked::Answer(json!({})))
+    }
+
+    async fn delete(&self, id: &str) -> Result<Asked, RpcError> {
+        if let Some(entry) = self.table.get(id) {
+            self.close_entry(&entry).await;
+        }
+        // Keeps other requests from opening it meanwhile.
+        let _reserved = self.table.reserve(id)?;
+        match self.host.delete_session(id).await {
+            // It is gone, as the client asked for.
+            Ok(()) | Err(HostError::NoSuchSession(_)) => Ok(Asked::Answer(json!({}))),
+            Err(error) => Err(error.to_rpc()),
+        }
+    }
+
+    async fn close_entry(&self, entry: &Arc<Entry>) {
         entry.close();
         entry.closed.cancelled().await;
-        self.table.remove_entry(&entry);
-        Ok(Asked::Answer(json!({})))
+        self.table.remove_entry(entry);
     }
 }
 

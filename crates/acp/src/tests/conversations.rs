@@ -133,6 +133,26 @@ async fn slash_commands_are_answered_or_become_prompts() {
     client.close().await.unwrap();
 }
 
+/// Attachments of a command go with the message that the command becomes.
+#[tokio::test]
+async fn attachments_of_a_command_reach_the_model() {
+    let host = TestHost::new(anthropic().answer("Looks good."));
+    let mut client = TestClient::start(&host).await;
+    let session = client.new_session().await;
+    let prompt = json!([
+        {"type": "text", "text": "/review "},
+        {"type": "resource_link", "name": "a.rs", "uri": "file:///w/a.rs"},
+        {"type": "image", "data": "AQID", "mimeType": "image/png"},
+    ]);
+    client.call("session/prompt", json!({"sessionId": session, "prompt": prompt})).await;
+    let requests = host.adapter.requests();
+    let sent = requests[0].messages.last().unwrap();
+    assert_eq!(sent.text(), "Review [@a.rs](file:///w/a.rs)");
+    let images = sent.content.iter().filter(|part| matches!(part, ContentPart::Image(_))).count();
+    assert_eq!(images, 1, "{sent:?}");
+    client.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_second_prompt_waits_and_the_client_is_told() {
     let host = TestHost::new(anthropic().message(super::harness::hanging()).answer("Second."));

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::{
-    ApprovalRequest, ProviderProfile, Record, Session, SessionConfig, SessionHandle, SessionId,
+    ApprovalRequest, EventKind, ProviderProfile, Record, Session, SessionConfig, SessionEvent, SessionHandle,
+    SessionId,
 };
 use pintle_env::{CommandScript, ExecutionEnvironment, MemoryEnvironment, Program};
 use pintle_llm::testing::FakeAdapter;
@@ -37,6 +38,11 @@ pub(super) struct TestHost {
     /// Records of the sessions that were closed, in order.
     pub(super) kept: Arc<Mutex<Vec<(String, Record)>>>,
     pub(super) rules: Arc<Mutex<Vec<String>>>,
+    /// Whether sessions have a title, which is their newest input, and a cost, which is that of one input.
+    pub(super) titled: bool,
+    pub(super) deleted: Arc<Mutex<Vec<String>>>,
+    pub(super) logouts: Arc<Mutex<usize>>,
+    inputs: Arc<Mutex<Vec<String>>>,
     settings: Arc<Mutex<SessionSettings>>,
 }
 
@@ -48,6 +54,10 @@ impl TestHost {
             asks: false,
             kept: Arc::default(),
             rules: Arc::default(),
+            titled: false,
+            deleted: Arc::default(),
+            logouts: Arc::default(),
+            inputs: Arc::default(),
             settings: Arc::new(Mutex::new(settings())),
         }
     }
@@ -132,6 +142,8 @@ impl AgentHost for TestHost {
         AgentInfo::new("test", "1.0.0")
             .with_loading(true)
             .with_lists(true)
+            .with_deletion(true)
+            .with_logout(true)
             .with_auth_methods([Choice::new("key", "API key")])
     }
 
@@ -141,6 +153,26 @@ impl AgentHost for TestHost {
         } else {
             Err(HostError::Invalid(format!("there is no method `{method}`")))
         }
+    }
+
+    async fn logout(&self) -> Result<(), HostError> {
+        let mut logouts = self.logouts.lock().unwrap();
+        *logouts += 1;
+        if *logouts > 1 {
+            return Err(HostError::Invalid("there is no key".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn delete_session(&self, id: &str) -> Result<(), HostError> {
+        let mut kept = self.kept.lock().unwrap();
+        let before = kept.len();
+        kept.retain(|(kept, _)| kept != id);
+        if kept.len() == before {
+            return Err(HostError::NoSuchSession(id.to_owned()));
+        }
+        self.deleted.lock().unwrap().push(id.to_owned());
+        Ok(())
     }
 
     async fn new_session(&self, request: NewSession, _client: &Client) -> Result<OpenSession, HostError> {
@@ -184,7 +216,23 @@ impl AgentHost for TestHost {
 #[async_trait]
 impl SessionControls for TestHost {
     fn settings(&self) -> SessionSettings {
-        self.settings.lock().unwrap().clone()
+        let title = self.inputs.lock().unwrap().last().cloned().filter(|_| self.titled);
+        self.settings.lock().unwrap().clone().with_title(title)
+    }
+
+    fn observe(&self, event: &SessionEvent) {
+        if let EventKind::UserInput { content, .. } = &event.kind {
+            self.inputs.lock().unwrap().push(content.clone());
+        }
+    }
+
+    fn cost(&self) -> Option<f64> {
+        let inputs = u32::try_from(self.inputs.lock().unwrap().len()).unwrap();
+        self.titled.then(|| 0.25 * f64::from(inputs))
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        self.titled.then_some(1_000)
     }
 
     async fn set_mode(&self, mode: &str) -> Result<(), HostError> {
@@ -218,6 +266,7 @@ impl SessionControls for TestHost {
         match name {
             "say" => Ok(CommandResult::Said(format!("You said: {input}"))),
             "hang" => std::future::pending().await,
+            "review" if !input.is_empty() => Ok(CommandResult::Prompt(format!("Review {input}").into())),
             _ => Ok(CommandResult::Prompt("Review the changes.".into())),
         }
     }

@@ -17,7 +17,8 @@ async fn initializing_negotiates_version_and_capabilities() {
                 "loadSession": true,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": false, "sse": false},
-                "sessionCapabilities": {"close": {}, "list": {}, "resume": {}},
+                "sessionCapabilities": {"close": {}, "delete": {}, "list": {}, "resume": {}},
+                "auth": {"logout": {}},
             },
             "agentInfo": {"name": "test", "version": "1.0.0"},
             "authMethods": [{"id": "key", "name": "API key"}],
@@ -41,6 +42,53 @@ async fn authentication_is_the_hosts() {
     assert_eq!(error["code"], -32000);
     client.call("authenticate", json!({"methodId": "key"})).await;
     assert_eq!(client.call_in_vain("authenticate", json!({"methodId": "x"})).await["code"], -32602);
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn logout_is_the_hosts() {
+    let host = TestHost::new(anthropic());
+    let mut client = TestClient::start(&host).await;
+    assert_eq!(client.call("logout", json!({})).await, json!({}));
+    let error = client.call_in_vain("logout", json!({})).await;
+    assert_eq!((&error["message"], *host.logouts.lock().unwrap()), (&json!("there is no key"), 2));
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_is_closed_before_it_is_deleted() {
+    let host = TestHost::new(anthropic().message(hanging()));
+    let mut client = TestClient::start(&host).await;
+    let session = client.new_session().await;
+    let prompt = client.prompt(&session, "wait").await;
+    client.update("tool_call").await;
+    let params = json!({"sessionId": session});
+    assert_eq!(client.call("session/delete", params.clone()).await, json!({}));
+    assert_eq!(client.stop_reason(prompt).await, "cancelled");
+    assert_eq!(*host.deleted.lock().unwrap(), std::slice::from_ref(&session));
+    let error = client.call_in_vain("session/load", opening(&session)).await;
+    assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32002), &json!("no_such_session")));
+    // A session that does not exist counts as deleted.
+    assert_eq!(client.call("session/delete", params).await, json!({}));
+    assert_eq!(host.deleted.lock().unwrap().len(), 1);
+    client.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn titles_and_costs_are_told() {
+    let mut host = TestHost::new(anthropic().answer("One.").answer("Two."));
+    host.titled = true;
+    let mut client = TestClient::start(&host).await;
+    let session = client.new_session().await;
+    let prompt = client.prompt(&session, "first").await;
+    assert_eq!(client.update("session_info_update").await["title"], "first");
+    let usage = client.update("usage_update").await;
+    assert_eq!(usage["cost"], json!({"amount": 0.25, "currency": "USD"}), "{usage}");
+    assert_eq!(usage["size"], 1_000, "{usage}");
+    client.stop_reason(prompt).await;
+    client.call("session/close", json!({"sessionId": session})).await;
+    client.call("session/resume", opening(&session)).await;
+    assert_eq!(client.update("session_info_update").await["title"], "first");
     client.close().await.unwrap();
 }
 

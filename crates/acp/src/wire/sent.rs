@@ -24,6 +24,8 @@ pub(crate) struct Capabilities {
     pub(crate) prompt_capabilities: Value,
     pub(crate) mcp_capabilities: Value,
     pub(crate) session_capabilities: SessionMethods,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) auth: Option<Value>,
 }
 
 /// Optional methods. Each is supported if it is there.
@@ -32,6 +34,8 @@ pub(crate) struct SessionMethods {
     pub(crate) close: Supported,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) list: Option<Supported>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) delete: Option<Supported>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resume: Option<Supported>,
 }

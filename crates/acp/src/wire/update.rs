@@ -42,6 +42,11 @@ pub(crate) enum SessionUpdate {
     UsageUpdate {
         used: u64,
         size: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
+    },
+    SessionInfoUpdate {
+        title: String,
     },
     /// Only for clients that can show it.
     Notice {
@@ -53,6 +58,19 @@ pub(crate) enum SessionUpdate {
         compaction_id: String,
         status: &'static str,
     },
+}
+
+/// Cost of a session so far.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Cost {
+    amount: f64,
+    currency: &'static str,
+}
+
+impl Cost {
+    pub(crate) fn of_dollars(amount: f64) -> Self {
+        Self { amount, currency: "USD" }
+    }
 }
 
 /// Fields of a tool call.

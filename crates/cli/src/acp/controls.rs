@@ -1,25 +1,30 @@
 //! Settings of a session that an editor can change.
 
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pintle_acp::{
     Choice, CommandResult, ConfigOption, HostError, Modes, OptionCategory, OptionKind, OptionValue,
-    SessionControls, SessionSettings, SlashCommand, TerminalSwitch,
+    SessionControls, SessionSettings, TerminalSwitch,
 };
-use pintle_agent::{ApprovalRequest, Session, SessionHandle};
+use pintle_agent::{ApprovalRequest, EventKind, Session, SessionEvent, SessionHandle, SessionId};
 use pintle_governance::{Mode, Policy};
-use pintle_llm::ReasoningEffort;
+use pintle_llm::{ReasoningEffort, ToolList};
+use pintle_store::title_of;
 use pintle_tools::gate::Permission;
 
+use super::commands;
+use crate::cost::Costs;
 use crate::environment::{EnvSession, SandboxState};
 use crate::model::Model;
 use crate::policy::APPROVAL_SOURCE;
 use crate::servers::SessionServers;
+use crate::sessions::conversed::Conversed;
+use crate::terminal::user_commands::UserCommand;
 
 const MODEL: &str = "model";
 const EFFORT: &str = "reasoning_effort";
-const COMPACT: &str = "compact";
 
 /// Efforts that most models know.
 const EFFORTS: [&str; 3] = ["low", "medium", "high"];
@@ -27,39 +32,83 @@ const EFFORTS: [&str; 3] = ["low", "medium", "high"];
 /// Choice while no effort is set.
 const DEFAULT_EFFORT: &str = "default";
 
+/// Resources of a session that an editor shows.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    pub(super) id: SessionId,
+    pub(super) handle: SessionHandle,
+    pub(super) policy: Policy,
+    pub(super) servers: SessionServers,
+    pub(super) model: Model,
+    pub(super) env_session: EnvSession,
+    pub(super) terminals: TerminalSwitch,
+    /// Working directory of the tools.
+    pub(super) directory: PathBuf,
+    /// Tools that the model is offered.
+    pub(super) offered: ToolList,
+    /// The session in the store, if it is kept.
+    pub(super) conversed: Option<Conversed>,
+    pub(super) user_commands: Vec<UserCommand>,
+}
+
 /// Controls of one session.
 #[derive(Debug)]
 pub(super) struct Controls {
-    handle: SessionHandle,
-    policy: Policy,
-    servers: SessionServers,
-    model: Model,
-    env_session: EnvSession,
-    terminals: TerminalSwitch,
+    pub(super) surroundings: Surroundings,
     /// Model and effort, as they were set last.
     chosen: Mutex<(String, Option<String>)>,
+    seen: Mutex<Seen>,
+}
+
+/// State that the events of the session have told so far.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) costs: Costs,
+    /// Tokens of the conversation and of the window.
+    pub(super) context: Option<(u64, u64)>,
+    title: Option<String>,
 }
 
 impl Controls {
-    pub(super) fn new(
-        handle: SessionHandle,
-        policy: Policy,
-        servers: SessionServers,
-        effort: Option<String>,
-        model: Model,
-        env_session: EnvSession,
-        terminals: TerminalSwitch,
-    ) -> Self {
+    /// Creates controls for a session with this reasoning effort and title.
+    pub(super) fn new(surroundings: Surroundings, effort: Option<String>, title: Option<String>) -> Self {
+        let model = &surroundings.model;
+        let seen = Seen { costs: Costs::new(model.catalog_entry()), context: None, title };
         let chosen = Mutex::new((model.route.model.clone(), effort));
-        let controls = Self { handle, policy, servers, model, env_session, terminals, chosen };
+        let controls = Self { surroundings, chosen, seen: Mutex::new(seen) };
         controls.switch_terminals();
         controls
     }
 
+    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns model and effort, as they were set last.
+    pub(super) fn chosen(&self) -> (String, Option<String>) {
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets a mode that is offered.
+    pub(super) async fn set_mode_to(&self, mode: &str) -> Result<(), HostError> {
+        let found = self.modes().available.iter().any(|choice| choice.id == mode);
+        let mode: Mode = match mode.parse() {
+            Ok(mode) if found => mode,
+            Ok(_) | Err(_) => return Err(HostError::Invalid(format!("there is no mode `{mode}` here"))),
+        };
+        // On before a narrower mode, off before a wider one.
+        self.surroundings.terminals.set(false);
+        let set = self.surroundings.policy.set_mode(mode).await;
+        self.switch_terminals();
+        set.map_err(|error| HostError::failed("cannot set the mode", error))
+    }
+
     /// Lets commands run in terminals of the editor where nothing else holds them, and each is asked about.
     fn switch_terminals(&self) {
-        let is_free = *self.env_session.sandbox() == SandboxState::Off;
-        self.terminals.set(is_free && matches!(self.policy.mode(), Mode::Ask | Mode::Edit));
+        let is_free = *self.surroundings.env_session.sandbox() == SandboxState::Off;
+        self.surroundings
+            .terminals
+            .set(is_free && matches!(self.surroundings.policy.mode(), Mode::Ask | Mode::Edit));
     }
 
     fn modes(&self) -> Modes {
@@ -67,19 +116,23 @@ impl Controls {
         let available = Mode::ALL.into_iter().filter(is_offered);
         let choice =
             |mode: Mode| Choice::new(mode.as_str(), name_of(mode)).with_description(description_of(mode));
-        Modes { current: self.policy.mode().to_string(), available: available.map(choice).collect() }
+        Modes {
+            current: self.surroundings.policy.mode().to_string(),
+            available: available.map(choice).collect(),
+        }
     }
 
     /// As in a terminal, everything runs unasked only where a sandbox holds it, or where nobody wants one.
     fn may_be_auto(&self) -> bool {
-        !matches!(self.env_session.sandbox(), SandboxState::Unavailable { .. })
+        !matches!(self.surroundings.env_session.sandbox(), SandboxState::Unavailable { .. })
     }
 
     fn options(&self) -> Vec<ConfigOption> {
-        let (model, effort) = self.chosen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let provider = self.model.route.provider.name();
+        let (model, effort) = self.chosen();
+        let known = &self.surroundings.model;
+        let provider = known.route.provider.name();
         let mut models: Vec<Choice> =
-            self.model.catalog().list(Some(provider)).map(|info| Choice::new(&info.id, &info.id)).collect();
+            known.catalog().list(Some(provider)).map(|info| Choice::new(&info.id, &info.id)).collect();
         if !models.iter().any(|choice| choice.id == model) {
             models.insert(0, Choice::new(&model, &model));
         }
@@ -100,24 +153,44 @@ impl Controls {
 #[async_trait]
 impl SessionControls for Controls {
     fn settings(&self) -> SessionSettings {
-        let compact = SlashCommand::new(COMPACT, "Summarizes the older part of the conversation");
         SessionSettings::default()
             .with_modes(self.modes())
             .with_options(self.options())
-            .with_commands([compact])
+            .with_commands(commands::offered(&self.surroundings.user_commands))
+            .with_title(self.seen().title.clone())
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "three kinds of events are about what is shown")]
+    fn observe(&self, event: &SessionEvent) {
+        let Surroundings { model, .. } = &self.surroundings;
+        let name = self.chosen().0;
+        let mut seen = self.seen();
+        seen.costs.add(event, model.find(&name), model.catalog());
+        match &event.kind {
+            _ if event.depth > 0 => {}
+            EventKind::UserInput { content, .. } => {
+                seen.title.get_or_insert_with(|| title_of(content));
+            }
+            EventKind::ContextUsage { window, used, .. } => seen.context = Some((*used, *window)),
+            EventKind::ModelResponse { usage, .. } => {
+                let used = usage.input_tokens.saturating_add(usage.output_tokens);
+                let window = self.context_window().or(seen.context.map(|(_, window)| window));
+                seen.context = window.map(|window| (used, window));
+            }
+            _ => {}
+        }
+    }
+
+    fn cost(&self) -> Option<f64> {
+        self.seen().costs.total()
+    }
+
+    fn context_window(&self) -> Option<u64> {
+        Some(self.surroundings.model.find(&self.chosen().0)?.context_window)
     }
 
     async fn set_mode(&self, mode: &str) -> Result<(), HostError> {
-        let found = self.modes().available.iter().any(|choice| choice.id == mode);
-        let mode: Mode = match mode.parse() {
-            Ok(mode) if found => mode,
-            Ok(_) | Err(_) => return Err(HostError::Invalid(format!("there is no mode `{mode}` here"))),
-        };
-        // On before a narrower mode, off before a wider one.
-        self.terminals.set(false);
-        let set = self.policy.set_mode(mode).await;
-        self.switch_terminals();
-        set.map_err(|error| HostError::failed("cannot set the mode", error))
+        self.set_mode_to(mode).await
     }
 
     async fn set_option(&self, id: &str, value: OptionValue) -> Result<(), HostError> {
@@ -127,12 +200,13 @@ impl SessionControls for Controls {
         let failed = |error| HostError::failed("cannot set the option", error);
         match id {
             MODEL => {
-                self.handle.set_model(&value).map_err(failed)?;
+                self.surroundings.handle.set_model(&value).map_err(failed)?;
                 self.chosen.lock().unwrap_or_else(PoisonError::into_inner).0 = value;
             }
             EFFORT => {
                 let effort = Some(value).filter(|value| value != DEFAULT_EFFORT);
-                self.handle
+                self.surroundings
+                    .handle
                     .set_reasoning_effort(effort.clone().map(ReasoningEffort::from))
                     .map_err(failed)?;
                 self.chosen.lock().unwrap_or_else(PoisonError::into_inner).1 = effort;
@@ -145,20 +219,16 @@ impl SessionControls for Controls {
     async fn run_command(
         &self,
         name: &str,
-        _input: &str,
-        session: &SessionHandle,
+        input: &str,
+        _session: &SessionHandle,
     ) -> Result<CommandResult, HostError> {
-        if name != COMPACT {
-            return Err(HostError::Invalid(format!("there is no command `{name}`")));
-        }
-        session.compact().map_err(|error| HostError::failed("cannot compact the conversation", error))?;
-        Ok(CommandResult::Said("The older part of the conversation is a summary now.".to_owned()))
+        self.call(name, input).await
     }
 
     async fn allow_always(&self, request: &ApprovalRequest) -> Result<(), HostError> {
         for rule in &request.suggested_rules {
             let source = format!("{APPROVAL_SOURCE}{}", request.call_id);
-            let added = self.policy.add_rule(Permission::Allow, rule, source).await;
+            let added = self.surroundings.policy.add_rule(Permission::Allow, rule, source).await;
             added.map_err(|error| HostError::failed("cannot add the rule", error))?;
         }
         Ok(())
@@ -170,9 +240,9 @@ impl SessionControls for Controls {
 
     async fn close(&self, session: Session) {
         session.suspend().await;
-        self.servers.clone().close().await;
+        self.surroundings.servers.clone().close().await;
         // The environment logs what it cannot end.
-        let _ = self.env_session.close().await;
+        let _ = self.surroundings.env_session.close().await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! `pintle sessions delete` and `pintle sessions prune`.
 
-use pintle_agent::Timestamp;
+use pintle_agent::{SessionId, Timestamp};
 use pintle_store::{Filter, Page, PrunePolicy, Summary, delete_tree, prune};
 use serde_json::json;
 
@@ -22,24 +22,50 @@ pub(super) async fn delete(
     let mut ids = Vec::new();
     for prefix in &args.ids {
         let summary = sessions.find(prefix).await?;
-        if has_worktree(&summary, process_env) {
-            return Err(Failure::usage(format!("session {} has a worktree", summary.id))
-                .with_hint("`pintle worktree merge` or `drop` it first"));
-        }
+        refuse_worktree(&summary, process_env)?;
         ids.push(summary.id);
     }
     for id in &ids {
-        delete_tree(&sessions.store, id).await.map_err(|error| failure(&error, id))?;
+        remove(sessions, id).await?;
     }
     let text = match args.output {
         ListFormat::Json => {
-            let ids: Vec<&str> = ids.iter().map(pintle_agent::SessionId::as_str).collect();
+            let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
             render::json_line(&json!({"deleted": ids}))?
         }
         ListFormat::Text => ids.iter().map(|id| format!("deleted {id}\n")).collect(),
     };
     Console::new().write(&text).await?;
     Ok(Exit::Done)
+}
+
+/// Deletes one session with its subagents.
+///
+/// # Errors
+///
+/// A usage failure if it has a worktree, and a failure if another process has it.
+#[cfg(feature = "acp")]
+pub(crate) async fn delete_one(
+    sessions: &Sessions,
+    summary: &Summary,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    refuse_worktree(summary, process_env)?;
+    remove(sessions, &summary.id).await
+}
+
+async fn remove(sessions: &Sessions, id: &SessionId) -> Result<(), Failure> {
+    delete_tree(&sessions.store, id).await.map_err(|error| failure(&error, id))?;
+    Ok(())
+}
+
+/// Refuses a session whose worktree would be lost silently.
+fn refuse_worktree(summary: &Summary, process_env: &ProcessEnv) -> Result<(), Failure> {
+    if !has_worktree(summary, process_env) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("session {} has a worktree", summary.id))
+        .with_hint("`pintle worktree merge` or `drop` it first"))
 }
 
 pub(super) async fn prune_old(

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use pintle_testkit::Dialect;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, pintle, run};
+use crate::harness::{Harness, pintle, run, run_with_input};
 
 /// Client of `pintle acp`.
 struct Editor {
@@ -21,10 +21,16 @@ struct Editor {
 
 impl Editor {
     fn start(harness: &Harness, flags: &[&str]) -> Self {
+        Self::start_with(harness, flags, Some(crate::harness::KEY))
+    }
+
+    /// Starts the agent with this key in its environment.
+    fn start_with(harness: &Harness, flags: &[&str], key: Option<&str>) -> Self {
         let mut command = pintle(&["acp", "--provider", harness.dialect.name(), "--toolset", "spec"]);
         command.args(["--base-url", &harness.server.base_url(harness.dialect)]).args(flags);
-        command.env("ANTHROPIC_API_KEY", crate::harness::KEY);
+        command.envs(key.map(|key| ("ANTHROPIC_API_KEY", key)));
         command.env("PINTLE_STATE_DIR", harness.path(".state"));
+        command.env("PINTLE_CONFIG_DIR", harness.path(".config"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut editor = Self { child, output, number: 0, updates: Vec::new(), choice: "allow_once" };
@@ -90,6 +96,12 @@ impl Editor {
         drop(self.child.stdin.take());
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
+}
+
+/// Returns code and message of an error.
+fn error_of(answer: &Value) -> (i64, &str) {
+    let code = answer.pointer("/error/code").and_then(Value::as_i64).unwrap_or_else(|| panic!("{answer}"));
+    (code, answer.pointer("/error/message").and_then(Value::as_str).unwrap_or_default())
 }
 
 fn session_of(answer: &Value) -> String {
@@ -177,6 +189,123 @@ fn denials_modes_and_wrong_sessions_are_told() {
     let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
     assert!(message.contains("is in use by pintle with process id"), "{answer}");
     other.end();
+    editor.end();
+}
+
+#[test]
+fn commands_say_what_a_terminal_would() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    std::fs::create_dir_all(harness.path(".claude/commands")).unwrap();
+    std::fs::write(harness.path(".claude/commands/review.md"), "Review $ARGUMENTS closely.").unwrap();
+    let mut editor = Editor::start(&harness, &[]);
+    let id = session_of(&editor.open("session/new", &harness, None));
+    editor.prompt(&id, "Write it\nnow");
+    let update = |editor: &Editor, kind: &str| {
+        let updates = editor.updates.iter().filter_map(|update| update.pointer("/params/update"));
+        updates.rev().find(|update| update["sessionUpdate"] == kind).cloned().unwrap_or_default()
+    };
+    assert_eq!(update(&editor, "session_info_update")["title"], "Write it");
+    let cost = update(&editor, "usage_update")["cost"].clone();
+    assert!(cost["amount"].as_f64().unwrap() > 0.0 && cost["currency"] == "USD", "{cost}");
+    let offered = update(&editor, "available_commands_update");
+    let names: Vec<&str> = offered["availableCommands"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|command| command["name"].as_str())
+        .collect();
+    let expected =
+        ["compact", "context", "cost", "diff", "init", "login", "mode", "permissions", "plan", "status"];
+    assert_eq!(names[..10], expected);
+    assert_eq!(names[10..], ["tools", "review"]);
+
+    let requests = harness.server.requests().len();
+    for (command, words) in [
+        ("/status", vec![format!("session: {id}"), "mode: edit".to_owned()]),
+        ("/cost", vec!["cost: $0.0".to_owned()]),
+        ("/context", vec!["context: about ".to_owned()]),
+        ("/diff", vec!["```diff\n".to_owned(), "+made".to_owned()]),
+        ("/tools", vec!["shell".to_owned()]),
+        ("/permissions", vec!["no rules: the mode decides".to_owned()]),
+        ("/mode", vec!["mode: edit".to_owned()]),
+    ] {
+        let answer = editor.prompt(&id, command);
+        assert_eq!(answer.pointer("/result/stopReason"), Some(&json!("end_turn")), "{command}: {answer}");
+        let said = editor.said();
+        assert!(words.iter().all(|word| said.contains(word)), "{command}: {said}");
+    }
+    editor.prompt(&id, "/mode plan");
+    assert_eq!(update(&editor, "current_mode_update")["currentModeId"], "plan");
+    assert_eq!(error_of(&editor.prompt(&id, "/mode fast")), (-32602, "there is no mode `fast` here"));
+    assert_eq!(error_of(&editor.prompt(&id, "/status now")), (-32602, "/status takes no arguments"));
+    assert_eq!(harness.server.requests().len(), requests, "the model is not asked");
+
+    editor.prompt(&id, "/review src/a.rs");
+    editor.prompt(&id, "/undo everything");
+    let sent = harness.server.requests();
+    let last = |index: usize| sent[index].body["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(last(requests).contains("Review src/a.rs closely."), "{}", last(requests));
+    assert!(
+        last(requests + 1).contains("/undo everything"),
+        "no command of an editor: {}",
+        last(requests + 1)
+    );
+    editor.end();
+}
+
+#[test]
+fn sessions_are_deleted_unless_another_process_has_them() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let mut editor = Editor::start(&harness, &[]);
+    let id = session_of(&editor.open("session/new", &harness, None));
+    editor.prompt(&id, "Write it");
+    let mut other = Editor::start(&harness, &[]);
+    let refused = other.request("session/delete", &json!({"sessionId": id}));
+    let (code, message) = error_of(&refused);
+    assert!(code == -32010 && message.contains("is in use by pintle with process id"), "{refused}");
+    // An open session is closed first.
+    let deleted = editor.request("session/delete", &json!({"sessionId": id}));
+    assert_eq!(deleted.get("result"), Some(&json!({})), "{deleted}");
+    for editor in [&mut editor, &mut other] {
+        let listed = editor.request("session/list", &json!({}));
+        assert_eq!(listed.pointer("/result/sessions"), Some(&json!([])), "{listed}");
+        let again = editor.request("session/delete", &json!({"sessionId": id}));
+        assert_eq!(again.get("result"), Some(&json!({})), "{again}");
+    }
+    other.end();
+    editor.end();
+}
+
+#[test]
+fn keys_are_stored_and_removed_beside_the_editor() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let mut editor = Editor::start_with(&harness, &[], None);
+    let refused = editor.open("session/new", &harness, None);
+    assert_eq!(error_of(&refused).0, -32000, "{refused}");
+    let key = json!({"methodId": "api-key"});
+    let refused = editor.request("authenticate", &key);
+    let (_, message) = error_of(&refused);
+    assert!(message.contains("pintle login") && message.contains("ANTHROPIC_API_KEY"), "{refused}");
+    let refused = editor.request("authenticate", &json!({"methodId": "browser"}));
+    assert_eq!(error_of(&refused).0, -32602, "{refused}");
+
+    let mut login = pintle(&["login", "anthropic", "--stdin"]);
+    login.env("PINTLE_CONFIG_DIR", harness.path(".config"));
+    let stored = run_with_input(&mut login, crate::harness::KEY);
+    assert_eq!(stored.code, Some(0), "{stored:?}");
+    assert_eq!(editor.request("authenticate", &key).get("result"), Some(&json!({})));
+    session_of(&editor.open("session/new", &harness, None));
+
+    assert_eq!(editor.request("logout", &json!({})).get("result"), Some(&json!({})));
+    let refused = editor.request("logout", &json!({}));
+    assert!(error_of(&refused).1.starts_with("there is no key to remove"), "{refused}");
+    let refused = editor.open("session/new", &harness, None);
+    assert_eq!(error_of(&refused).0, -32000, "{refused}");
+    editor.end();
+
+    let mut editor = Editor::start(&harness, &[]);
+    let refused = editor.request("logout", &json!({}));
+    assert_eq!(error_of(&refused).1, "the key of anthropic in ANTHROPIC_API_KEY is still used", "{refused}");
     editor.end();
 }
 

@@ -24,6 +24,7 @@ mod environments;
 mod exec;
 mod faults;
 mod first_contact;
+mod github_action;
 mod hangup;
 mod hardening;
 mod harness;

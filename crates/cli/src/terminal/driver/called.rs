@@ -3,13 +3,12 @@
 mod sessions;
 mod settings;
 
-use pintle_agent::PolicyRule;
 use pintle_governance::Mode;
 use pintle_llm::ReasoningEffort;
 
-use self::settings::login;
 use super::{Done, Driver};
-use crate::render::{Face, Line, sanitize};
+use crate::render::{Face, Line};
+use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 use crate::terminal::images::Said;
 use crate::terminal::next::Next;
@@ -48,16 +47,6 @@ const LINES: [(&str, &str); 7] = [
     ("Ctrl+D", "leave"),
 ];
 
-/// Asks for the instructions of a project.
-const INIT: &str = "Look at this project and write the instructions that a new colleague would need into `AGENTS.md` at its \
-                    root: how it is built, tested and run, how its code is organized, and conventions that are not obvious. \
-                    Verify commands before you name them. Keep it below 150 lines, and leave out what any project has. If \
-                    the file exists, keep what is right in it and mend the rest.";
-
-/// Follows the task of a plan. The description of the tool says more.
-const PLAN_FIRST: &str = "Do not change anything yet: read what you need, and then present a complete plan with the tool \
-                          `present_plan`.";
-
 impl Driver<'_> {
     /// Carries out a command.
     pub(super) fn call(&mut self, called: &Called) {
@@ -66,9 +55,9 @@ impl Driver<'_> {
             Command::Agents => Ok(self.agents()),
             Command::Compact => self.handle.compact().map(|()| Vec::new()).map_err(|error| error.to_string()),
             Command::Config => return self.config(),
-            Command::Context => Ok(vec![self.context()]),
+            Command::Context => Ok(vec![reports::context(self.conversation.status.context)]),
             Command::Copy => return self.copy(),
-            Command::Cost => Ok(vec![self.cost_line()]),
+            Command::Cost => Ok(vec![reports::cost(self.cost.total())]),
             Command::Diff => return self.diff(),
             Command::Effort => self.effort(arguments),
             Command::Export => return self.export(arguments),
@@ -79,12 +68,12 @@ impl Driver<'_> {
                 Ok(Vec::new())
             }
             Command::Jobs => Ok(self.jobs()),
-            Command::Login => Ok(login()),
+            Command::Login => Ok(reports::login()),
             Command::Memory => Ok(self.memory()),
             Command::Mode => return self.mode(arguments),
             Command::Model => self.model(arguments),
             Command::New => self.turn_to(Next::New(self.settings())),
-            Command::Permissions => Ok(self.permissions()),
+            Command::Permissions => Ok(reports::permissions(self.surroundings.policy)),
             Command::Plan => return self.plan(arguments),
             Command::Quit => {
                 self.next = Some(Next::Leave);
@@ -96,26 +85,10 @@ impl Driver<'_> {
             Command::Sessions => return self.list_sessions(),
             Command::Status => Ok(self.status()),
             Command::Theme => self.theme(arguments),
-            Command::Tools => Ok(self.tools()),
+            Command::Tools => Ok(reports::tools(&self.surroundings.offered)),
             Command::Undo => self.undo(),
         };
         self.done(Done::Called(result));
-    }
-
-    fn context(&self) -> Line {
-        let text = match self.conversation.status.context {
-            Some((used, window)) if used > 0 => format!("about {used} of {window} tokens"),
-            Some(_) | None => "nothing was sent yet".to_owned(),
-        };
-        labelled("context", text)
-    }
-
-    fn cost_line(&self) -> Line {
-        let text = match self.cost.total() {
-            Some(cost) => format!("${cost:.4}"),
-            None => "the price of the model is unknown".to_owned(),
-        };
-        labelled("cost", text)
     }
 
     fn effort(&mut self, effort: &str) -> Result<Vec<Line>, String> {
@@ -182,17 +155,6 @@ impl Driver<'_> {
         }));
     }
 
-    fn tools(&self) -> Vec<Line> {
-        let offered = self.surroundings.offered.iter();
-        offered
-            .map(|tool| {
-                let meaning = first_sentence(&tool.description);
-                let name = format!("  {:<24} ", sanitize(&tool.name));
-                Line::new(name, Face::BOLD).and(sanitize(meaning), Face::DIM)
-            })
-            .collect()
-    }
-
     /// Lists the files of instructions that this session has, and those that the user may have.
     fn memory(&self) -> Vec<Line> {
         let project = self.conversation.instructions();
@@ -214,33 +176,17 @@ impl Driver<'_> {
         lines
     }
 
-    fn permissions(&self) -> Vec<Line> {
-        let rules = self.surroundings.policy.rules();
-        let line = |rule: PolicyRule| labelled(rule.permission.as_str(), rule.rule);
-        let lines: Vec<Line> = rules.on_record().map(line).collect();
-        if lines.is_empty() { vec![labelled("permissions", "no rules: the mode decides")] } else { lines }
-    }
-
     fn status(&self) -> Vec<Line> {
         let surroundings = &self.surroundings;
-        vec![
-            labelled("session", self.session.id().to_string()),
-            labelled("model", self.conversation.status.model.clone()),
-            labelled("directory", surroundings.directory.display().to_string()),
-            labelled("environment", surroundings.environment.clone()),
-            labelled("mode", surroundings.policy.mode().to_string()),
-        ]
+        let status = Status {
+            session: self.session.id(),
+            model: &self.conversation.status.model,
+            directory: surroundings.directory,
+            environment: &surroundings.environment,
+            policy: surroundings.policy,
+        };
+        status.lines()
     }
-}
-
-/// Returns the beginning of a description. A full stop within a word, as in `*.rs`, ends no sentence.
-fn first_sentence(description: &str) -> &str {
-    let line = description.lines().next().unwrap_or_default();
-    line.split(". ").next().unwrap_or_default().trim_end_matches('.')
-}
-
-fn labelled(label: &str, text: impl Into<String>) -> Line {
-    Line::new(format!("{label}: "), Face::BOLD).and(text, Face::PLAIN)
 }
 
 fn help(is_plain: bool) -> Vec<Line> {
@@ -253,20 +199,4 @@ fn help(is_plain: bool) -> Vec<Line> {
         Line::new(format!("{names:<34}"), Face::BOLD).and(meaning, Face::PLAIN)
     };
     keys.chain(commands).map(row).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::first_sentence;
-
-    #[test]
-    fn a_tool_is_described_by_its_first_sentence() {
-        for (description, first) in [
-            ("Finds files, such as `**/*.rs`. Newest first.", "Finds files, such as `**/*.rs`"),
-            ("Writes a file.\nWhole.", "Writes a file"),
-            ("", ""),
-        ] {
-            assert_eq!(first_sentence(description), first);
-        }
-    }
 }

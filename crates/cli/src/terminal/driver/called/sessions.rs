@@ -4,10 +4,10 @@ use std::path::Path;
 
 use pintle_agent::{SessionState, Turn, TurnKind};
 
-use super::labelled;
 use crate::args::ExportFormat;
 use crate::failure::Failure;
 use crate::render::{Face, Line, diff, expand_tabs, plural, sanitize};
+use crate::reports::labelled;
 use crate::sessions::conversed::Conversed;
 use crate::terminal::driver::{Done, Driver};
 use crate::terminal::next::{Next, Settings};

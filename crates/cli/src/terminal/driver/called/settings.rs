@@ -1,8 +1,8 @@
 //! Commands about what works beside the conversation, and about settings.
 
-use super::labelled;
 use crate::config;
 use crate::render::{Face, Line, expand_tabs, sanitize};
+use crate::reports::labelled;
 use crate::terminal::driver::{Done, Driver};
 use crate::terminal::keys::Background;
 
@@ -55,9 +55,4 @@ impl Driver<'_> {
         self.painter.set_background(background);
         Ok(vec![labelled("theme", theme)])
     }
-}
-
-/// Says how a key is stored. It is not typed into a conversation, where it would be on record.
-pub(super) fn login() -> Vec<Line> {
-    vec![labelled("login", "`pintle login` in another terminal stores a key for conversations to come")]
 }

@@ -1,0 +1,151 @@
+//! Slash commands of an editor: those of a terminal that are about the session itself, and those of the user.
+
+use pintle_acp::{CommandResult, HostError, SlashCommand};
+use pintle_governance::Mode;
+
+use super::controls::Controls;
+use crate::render::{Line, plural, sanitize};
+use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
+use crate::terminal::commands::{COMMANDS, Called, Command};
+use crate::terminal::user_commands::UserCommand;
+
+/// Commands of a terminal that an editor has no other way to give.
+const OFFERED: [Command; 11] = [
+    Command::Compact,
+    Command::Context,
+    Command::Cost,
+    Command::Diff,
+    Command::Init,
+    Command::Login,
+    Command::Mode,
+    Command::Permissions,
+    Command::Plan,
+    Command::Status,
+    Command::Tools,
+];
+
+/// Rows of a diff that are shown. The rest is in the files.
+const DIFF_ROWS: usize = 400;
+
+/// Returns the commands that an editor can offer.
+pub(super) fn offered(of_user: &[UserCommand]) -> Vec<SlashCommand> {
+    let built_in = COMMANDS.iter().filter(|(command, ..)| OFFERED.contains(command));
+    let built_in = built_in.map(|(_, name, arguments, meaning)| {
+        let command = SlashCommand::new(*name, *meaning);
+        if arguments.is_empty() { command } else { command.with_input(*arguments) }
+    });
+    let of_user = of_user
+        .iter()
+        .map(|command| SlashCommand::new(&command.name, &command.meaning).with_input("arguments"));
+    built_in.chain(of_user).collect()
+}
+
+impl Controls {
+    /// Carries out a command. One of the user is its text with the arguments.
+    pub(super) async fn call(&self, name: &str, arguments: &str) -> Result<CommandResult, HostError> {
+        let of_user = self.surroundings.user_commands.iter().find(|command| command.name == name);
+        if let Some(command) = of_user {
+            return Ok(CommandResult::Prompt(command.say(arguments).into()));
+        }
+        let called = Called::parse(&format!("/{name} {arguments}")).map_err(HostError::Invalid)?;
+        self.carry_out(&called).await
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other commands need a terminal")]
+    async fn carry_out(&self, called: &Called) -> Result<CommandResult, HostError> {
+        let arguments = called.arguments.as_str();
+        let lines = match called.command {
+            Command::Compact => {
+                let compacted = self.surroundings.handle.compact();
+                compacted.map_err(|error| HostError::failed("cannot compact the conversation", error))?;
+                let said = "The older part of the conversation is a summary now.";
+                return Ok(CommandResult::Said(said.to_owned()));
+            }
+            Command::Context => vec![reports::context(self.seen().context)],
+            Command::Cost => vec![reports::cost(self.seen().costs.total())],
+            Command::Diff => return self.diff().await,
+            Command::Init => return Ok(CommandResult::Prompt(INIT.into())),
+            Command::Login => reports::login(),
+            Command::Mode if arguments.is_empty() => {
+                vec![labelled("mode", self.surroundings.policy.mode().to_string())]
+            }
+            Command::Mode => {
+                self.set_mode_to(arguments).await?;
+                vec![labelled("mode", arguments)]
+            }
+            Command::Permissions => reports::permissions(&self.surroundings.policy),
+            Command::Plan => {
+                self.set_mode_to(Mode::Plan.as_str()).await?;
+                if !arguments.is_empty() {
+                    return Ok(CommandResult::Prompt(format!("{arguments}\n\n{PLAN_FIRST}").into()));
+                }
+                vec![labelled("mode", "plan: say what to plan")]
+            }
+            Command::Status => self.status(),
+            Command::Tools => reports::tools(&self.surroundings.offered),
+            _ => return Err(HostError::Unsupported(format!("the command {:?}", called.command))),
+        };
+        let text: Vec<String> = lines.iter().map(Line::text).collect();
+        Ok(said("", &text.join("\n")))
+    }
+
+    fn status(&self) -> Vec<Line> {
+        let surroundings = &self.surroundings;
+        let model = self.chosen().0;
+        let environment = format!("local, {}", surroundings.env_session.sandbox().on_record());
+        let status = Status {
+            session: &surroundings.id,
+            model: &model,
+            directory: &surroundings.directory,
+            environment: &environment,
+            policy: &surroundings.policy,
+        };
+        status.lines()
+    }
+
+    async fn diff(&self) -> Result<CommandResult, HostError> {
+        let Some(conversed) = &self.surroundings.conversed else {
+            return Err(HostError::Invalid("this session is not kept".to_owned()));
+        };
+        let diff = conversed.diff().await;
+        let diff =
+            diff.map_err(|failure| HostError::failed("cannot compare the files", failure.message()))?;
+        if diff.is_empty() {
+            return Ok(CommandResult::Said("Nothing has changed since the session began.".to_owned()));
+        }
+        let mut rows: Vec<String> = diff.lines().map(sanitize).map(Into::into).collect();
+        let more = rows.len().saturating_sub(DIFF_ROWS);
+        rows.truncate(DIFF_ROWS);
+        if more > 0 {
+            rows.push(format!("… {}; `pintle sessions diff` shows all", plural(more as u64, "more line")));
+        }
+        Ok(said("diff", &rows.join("\n")))
+    }
+}
+
+/// Shows a text as it is: editors render Markdown, which would join its lines.
+fn said(language: &str, text: &str) -> CommandResult {
+    let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    CommandResult::Said(format!("{fence}{language}\n{text}\n{fence}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_are_longer_than_what_they_hold() {
+        for (text, expected) in [("one\ntwo", "```\none\ntwo\n```"), ("a ```` b", "`````\na ```` b\n`````")] {
+            assert_eq!(said("", text), CommandResult::Said(expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn commands_have_their_names_once() {
+        let commands = offered(&[]);
+        assert_eq!(commands.len(), OFFERED.len());
+        let mode = commands.iter().find(|command| command.name == "mode").unwrap();
+        assert_eq!(mode.input.as_deref(), Some("[plan|ask|edit|auto]"));
+    }
+}

@@ -1,0 +1,110 @@
+//! Reports about a session that commands of a conversation show, in a terminal and in an editor.
+
+use std::path::Path;
+
+use pintle_agent::{PolicyRule, SessionId};
+use pintle_governance::Policy;
+use pintle_llm::{ToolItem, ToolList};
+
+use crate::render::{Face, Line, sanitize};
+
+/// Asks for the instructions of a project.
+pub(crate) const INIT: &str = "Look at this project and write the instructions that a new colleague would need into `AGENTS.md` at its \
+                               root: how it is built, tested and run, how its code is organized, and conventions that are not obvious. \
+                               Verify commands before you name them. Keep it below 150 lines, and leave out what any project has. If \
+                               the file exists, keep what is right in it and mend the rest.";
+
+/// Follows the task of a plan. The description of the tool says more.
+pub(crate) const PLAN_FIRST: &str = "Do not change anything yet: read what you need, and then present a complete plan with the tool \
+                                     `present_plan`.";
+
+/// Returns a line with a label.
+pub(crate) fn labelled(label: &str, text: impl Into<String>) -> Line {
+    Line::new(format!("{label}: "), Face::BOLD).and(text, Face::PLAIN)
+}
+
+/// Says how full the context window is, from the tokens that are used and those of the window.
+pub(crate) fn context(context: Option<(u64, u64)>) -> Line {
+    let text = match context {
+        Some((used, window)) if used > 0 => format!("about {used} of {window} tokens"),
+        Some(_) | None => "nothing was sent yet".to_owned(),
+    };
+    labelled("context", text)
+}
+
+/// Says what the session has cost, in US dollars.
+pub(crate) fn cost(total: Option<f64>) -> Line {
+    let text = match total {
+        Some(cost) => format!("${cost:.4}"),
+        None => "the price of the model is unknown".to_owned(),
+    };
+    labelled("cost", text)
+}
+
+/// Lists the tools that the model has.
+pub(crate) fn tools(offered: &ToolList) -> Vec<Line> {
+    let line = |tool: &ToolItem| {
+        let meaning = first_sentence(&tool.description);
+        let name = format!("  {:<24} ", sanitize(&tool.name));
+        Line::new(name, Face::BOLD).and(sanitize(meaning), Face::DIM)
+    };
+    offered.iter().map(line).collect()
+}
+
+/// Returns the beginning of a description. A full stop within a word, as in `*.rs`, ends no sentence.
+fn first_sentence(description: &str) -> &str {
+    let line = description.lines().next().unwrap_or_default();
+    line.split(". ").next().unwrap_or_default().trim_end_matches('.')
+}
+
+/// Lists the rules of the session.
+pub(crate) fn permissions(policy: &Policy) -> Vec<Line> {
+    let rules = policy.rules();
+    let line = |rule: PolicyRule| labelled(rule.permission.as_str(), rule.rule);
+    let lines: Vec<Line> = rules.on_record().map(line).collect();
+    if lines.is_empty() { vec![labelled("permissions", "no rules: the mode decides")] } else { lines }
+}
+
+/// Says how a key is stored. It is not typed into a conversation, where it would be on record.
+pub(crate) fn login() -> Vec<Line> {
+    vec![labelled("login", "`pintle login` in another terminal stores a key for conversations to come")]
+}
+
+/// Contents of `/status`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Status<'a> {
+    pub(crate) session: &'a SessionId,
+    pub(crate) model: &'a str,
+    pub(crate) directory: &'a Path,
+    /// Environment and sandbox, as the user knows them.
+    pub(crate) environment: &'a str,
+    pub(crate) policy: &'a Policy,
+}
+
+impl Status<'_> {
+    pub(crate) fn lines(self) -> Vec<Line> {
+        vec![
+            labelled("session", self.session.to_string()),
+            labelled("model", self.model),
+            labelled("directory", self.directory.display().to_string()),
+            labelled("environment", self.environment),
+            labelled("mode", self.policy.mode().to_string()),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_sentence;
+
+    #[test]
+    fn a_tool_is_described_by_its_first_sentence() {
+        for (description, first) in [
+            ("Finds files, such as `**/*.rs`. Newest first.", "Finds files, such as `**/*.rs`"),
+            ("Writes a file.\nWhole.", "Writes a file"),
+            ("", ""),
+        ] {
+            assert_eq!(first_sentence(description), first);
+        }
+    }
+}
