@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::opening::{Opened, Opening};
+use crate::opening::{Beside, Opened, Opening};
 use crate::process_env::ProcessEnv;
 use crate::run::keep;
 use crate::sessions::{Place, Selected, Sessions};
@@ -120,6 +120,7 @@ impl EditorHost {
             servers: servers_of(request)?,
             kept,
             model: &model,
+            beside: Beside::default(),
         };
         let opened = match opening.open(&env_session, &prompter, process_env).await {
             Ok(opened) => opened,
