@@ -29,7 +29,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::login::{self, LoggedOut};
 use crate::model::Model;
-use crate::opening::{Opened, Opening};
+use crate::opening::{Beside, Opened, Opening};
 use crate::process_env::ProcessEnv;
 use crate::run::keep;
 use crate::sessions::conversed::Conversed;
@@ -137,6 +137,7 @@ impl EditorHost {
             servers: servers_of(request)?,
             kept,
             model: &model,
+            beside: Beside::default(),
         };
         let opened = match opening.open(&env_session, &prompter, process_env).await {
             Ok(opened) => opened,

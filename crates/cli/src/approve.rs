@@ -65,6 +65,8 @@ struct Shared {
     waits: bool,
     /// Whether a conversation shows the requests and decides.
     is_in_conversation: bool,
+    /// What decides in the place of a terminal.
+    host: Option<Arc<dyn Approver>>,
     /// Who answers.
     principal: Option<Principal>,
 }
@@ -113,6 +115,16 @@ impl Prompter {
         prompter
     }
 
+    /// Returns a prompter that leaves decisions to the program that started this one.
+    #[cfg(feature = "compat")]
+    pub(crate) fn of_host(principal: Option<Principal>, host: Arc<dyn Approver>) -> Self {
+        let mut prompter = Self::in_conversation(principal);
+        if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
+            shared.host = Some(host);
+        }
+        prompter
+    }
+
     /// Returns whether this process has a terminal to ask at.
     pub(crate) fn has_terminal() -> bool {
         process_env::stdin_is_terminal() && console::stderr_is_terminal()
@@ -153,6 +165,7 @@ impl Prompter {
             gone: CancellationToken::new(),
             waits: false,
             is_in_conversation: false,
+            host: None,
             principal: None,
         };
         Self { shared: Arc::new(shared) }
@@ -245,6 +258,9 @@ impl Approver for Prompter {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
         let _asking = Asking::new(&self.shared.asking);
         let Some(terminal) = &self.shared.terminal else {
+            if let Some(host) = &self.shared.host {
+                return host.decide(request).await;
+            }
             if self.shared.is_in_conversation {
                 return std::future::pending().await;
             }

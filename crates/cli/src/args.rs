@@ -277,6 +277,10 @@ pub(crate) struct RunArgs {
     #[cfg(feature = "compat")]
     #[arg(long, hide = true, conflicts_with_all = ["output", "quiet", "verbose"])]
     pub(crate) codex_stream: bool,
+    /// Converse as Claude Code does with `--input-format stream-json`, whose options set it.
+    #[cfg(feature = "compat")]
+    #[arg(long, hide = true, conflicts_with_all = ["codex_stream", "output", "quiet", "verbose", "prompt", "prompt_file"])]
+    pub(crate) claude_stream: bool,
     /// Print only the final response (text output)
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,

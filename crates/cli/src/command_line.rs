@@ -1,5 +1,7 @@
 //! Parses the command line of this process and reports usage errors.
 
+#[cfg(feature = "compat")]
+mod claude;
 mod conversation;
 #[cfg(feature = "compat")]
 mod exec;
@@ -14,6 +16,8 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
+#[cfg(feature = "compat")]
+pub(crate) use self::claude::options as stream_options;
 pub(crate) use self::replaced::replaced;
 use crate::args::{Arguments, ErrorFormat};
 use crate::console;
@@ -152,7 +156,12 @@ fn remove_profile(args: &mut Vec<OsString>, name: &str) {
 fn own_arguments() -> Result<Vec<OsString>, Failure> {
     let args: Vec<OsString> = std::env::args_os().collect();
     #[cfg(feature = "compat")]
-    if let Some(exec::Translated { arguments, warnings }) = exec::translated(&args)? {
+    let translated = match exec::translated(&args)? {
+        None => claude::translated(&args)?,
+        translated => translated,
+    };
+    #[cfg(feature = "compat")]
+    if let Some(exec::Translated { arguments, warnings }) = translated {
         static WARNED: std::sync::Once = std::sync::Once::new();
         WARNED.call_once(|| warnings.iter().for_each(|warning| console::notice(warning)));
         return Ok(arguments);

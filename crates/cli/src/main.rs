@@ -9,6 +9,8 @@ mod args;
 mod ask;
 mod audit;
 mod budget;
+#[cfg(feature = "compat")]
+mod claude;
 mod command_line;
 mod completions;
 mod config;
@@ -129,6 +131,8 @@ async fn run_and_report(command: Command, process_env: &ProcessEnv) -> Result<Ex
 async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match config::complete(command, process_env).await? {
         Command::Chat(args) => run::chat(*args, process_env).await,
+        #[cfg(feature = "compat")]
+        Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await,
         Command::Run(args) => run::run(*args, process_env).await,
         Command::Ask(args) => ask::ask(*args, process_env).await,
         Command::Sessions(args) => sessions::sessions(args, process_env).await,

@@ -1,20 +1,24 @@
 //! Opens the session of a run: with its model, tools, policy, hooks, budget and record.
 
+mod joined_hooks;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::protocol::{Change, InputKind};
 use pintle_agent::{
-    BudgetSource, CompactionPolicy, ProviderProfile, Record, Session, SessionConfig, SessionId,
+    BudgetSource, CompactionPolicy, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId,
     SubagentLimits, TurnLimits,
 };
 use pintle_governance::{
     ExternalHooks, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
 };
 use pintle_llm::{ReasoningEffort, ToolList};
+use pintle_tools::RegisteredTool;
 use pintle_tools::gate::ReadBeforeWrite;
 
+use self::joined_hooks::JoinedHooks;
 use crate::approve::Prompter;
 use crate::args::RunArgs;
 use crate::budget;
@@ -52,6 +56,20 @@ pub(crate) struct Opening<'a> {
     /// Session of the store; `None` if it is not kept.
     pub(crate) kept: Option<Kept>,
     pub(crate) model: &'a Model,
+    pub(crate) beside: Beside,
+}
+
+/// What the embedding application of a session adds to it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    /// Hooks that run after those of the user.
+    pub(crate) hooks: Option<Arc<dyn Hooks>>,
+    /// More tools.
+    pub(crate) tools: Vec<Arc<RegisteredTool>>,
+    /// System prompt in place of the one of the model's family.
+    pub(crate) base_instructions: Option<String>,
+    /// Instructions after those of the user.
+    pub(crate) instructions: Option<String>,
 }
 
 /// Open session, with what a surface needs beside it.
@@ -107,6 +125,12 @@ impl Opening<'_> {
         let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
         let profile = self.profile(prompter, &policy, grant.is_some())?;
         let mut profile = instructions::with_skills(profile, &args.environment.env, process_env);
+        if let Some(text) = self.beside.base_instructions.take() {
+            profile = profile.with_base_instructions(text);
+        }
+        for tool in std::mem::take(&mut self.beside.tools) {
+            profile.tool_registry.insert(tool);
+        }
         let more = std::mem::take(&mut self.servers);
         let servers =
             servers::offer(&mut profile, &server_files, more, args, env_session, prompter, process_env)?;
@@ -190,7 +214,7 @@ impl Opening<'_> {
         prompter: Prompter,
         process_env: &ProcessEnv,
     ) -> Result<Session, Failure> {
-        let Self { args, model, kept, id, .. } = self;
+        let Self { args, model, kept, id, beside, .. } = self;
         let Governed { policy, hooks, budget, grant } = governed;
         if let Some(grant) = &grant {
             grant.limit(&mut config);
@@ -201,7 +225,9 @@ impl Opening<'_> {
                 true => PresentPlan::INSTRUCTIONS,
                 false => PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON,
             });
-        config.user_instructions = instructions::of_user(&profile.provider, of_mode, process_env);
+        let others: Vec<&str> = of_mode.into_iter().chain(beside.instructions.as_deref()).collect();
+        let others = (!others.is_empty()).then(|| others.join("\n\n"));
+        config.user_instructions = instructions::of_user(&profile.provider, others.as_deref(), process_env);
         let environment = env_session.environment();
         let id = kept.as_ref().map(|kept| kept.id.clone()).or(id).unwrap_or_else(SessionId::generate);
         let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
@@ -220,9 +246,12 @@ impl Opening<'_> {
             .gate(gates.policy)
             .gate(gates::watch(&args.environment.env, env_session))
             .approver(prompter);
-        if let Some(hooks) = hooks {
-            builder = builder.hooks(hooks);
-        }
+        builder = match (hooks, beside.hooks) {
+            (None, None) => builder,
+            (Some(hooks), None) => builder.hooks(hooks),
+            (None, Some(hooks)) => builder.hooks(JoinedHooks::new(None, hooks)),
+            (Some(first), Some(hooks)) => builder.hooks(JoinedHooks::new(Some(first), hooks)),
+        };
         if let Some(source) = budget {
             builder = builder.budget_source(source);
         }

@@ -22,7 +22,7 @@ use crate::first_start;
 use crate::follow::{Task, User, follow};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::opening::{Opened, Opening};
+use crate::opening::{Beside, Opened, Opening};
 use crate::output_schema;
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
@@ -332,6 +332,7 @@ impl SessionRun<'_> {
             servers: Vec::new(),
             kept,
             model,
+            beside: Beside::default(),
         };
         let opened = opening.open(env_session, &prompter, process_env).await?;
         let Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed } = opened;

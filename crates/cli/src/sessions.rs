@@ -361,7 +361,8 @@ impl Sessions {
 
 /// Returns the summary of a new session.
 fn describe(args: &RunArgs, model: &Model, place: &Place, worktree: Option<&Worktree>) -> Summary {
-    let id = worktree.map_or_else(SessionId::generate, |worktree| worktree.session.clone());
+    let chosen = args.session.id.as_ref().map(SessionId::new);
+    let id = worktree.map(|worktree| worktree.session.clone()).or(chosen).unwrap_or_else(SessionId::generate);
     let mut summary = place.describe(Summary::new(id, now()));
     if let Some(worktree) = worktree {
         summary = worktree.describe(summary);

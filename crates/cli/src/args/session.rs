@@ -38,6 +38,9 @@ pub(crate) struct SessionArgs {
         conflicts_with_all = ["continues", "resume", "no_session"]
     )]
     pub(crate) worktree: Option<WorktreeBase>,
+    /// Id of a new session; a generated one by default.
+    #[arg(skip)]
+    pub(crate) id: Option<String>,
     /// Flags of the run that a session remembers, by name, with their values.
     #[arg(skip)]
     pub(crate) given: Flags,

@@ -92,11 +92,11 @@ impl Translated {
         }
     }
 
-    fn flag(&mut self, name: &str) {
+    pub(super) fn flag(&mut self, name: &str) {
         self.arguments.push(format!("--{name}").into());
     }
 
-    fn value(&mut self, name: &str, value: Option<impl AsRef<std::ffi::OsStr>>) {
+    pub(super) fn value(&mut self, name: &str, value: Option<impl AsRef<std::ffi::OsStr>>) {
         let Some(value) = value else { return };
         let mut word = OsString::from(format!("--{name}="));
         word.push(value.as_ref());

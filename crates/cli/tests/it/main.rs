@@ -16,6 +16,8 @@ mod bad_input;
 mod basics;
 mod budget;
 mod chat;
+#[cfg(feature = "compat")]
+mod claude;
 mod config;
 mod confinement;
 mod demo;

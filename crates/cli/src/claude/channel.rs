@@ -1,0 +1,194 @@
+//! The lines of the host: requests and their answers, in both directions.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pintle_compat::Line;
+use pintle_compat::claude::{
+    Control, ControlError, ControlLimits, Event, HookAnswer, Incoming, LineError, LineSplitter, MAX_LINE,
+    PermissionAnswer, PermissionRequest, Sent, Step,
+};
+use serde_json::Value;
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::console::{self, Console};
+
+/// Bytes that are read at once.
+const READ: usize = 64 << 10;
+
+/// Reason why a request of ours has no answer.
+const GONE: &str = "the host has closed its end";
+
+/// Open requests and the queue of lines to the host.
+#[derive(Debug)]
+pub(super) struct Channel {
+    control: Mutex<Control>,
+    waiting: Mutex<BTreeMap<String, oneshot::Sender<Event>>>,
+    /// `None` after the last line.
+    lines: Mutex<Option<UnboundedSender<Line>>>,
+    /// Cancelled when the host reads no more.
+    unread: CancellationToken,
+}
+
+impl Channel {
+    pub(super) fn new(lines: UnboundedSender<Line>) -> Self {
+        Self {
+            control: Mutex::new(Control::new(ControlLimits::default())),
+            waiting: Mutex::default(),
+            lines: Mutex::new(Some(lines)),
+            unread: CancellationToken::new(),
+        }
+    }
+
+    /// Sends a line.
+    pub(super) fn print(&self, line: &Line) {
+        if let Some(lines) = lock(&self.lines).as_ref() {
+            // Without a writer, nothing is read.
+            let _ = lines.send(line.clone());
+        }
+    }
+
+    /// Ends the output after the lines that were sent.
+    pub(super) fn end_output(&self) {
+        lock(&self.lines).take();
+    }
+
+    /// Completes when the host reads no more.
+    pub(super) async fn unread(&self) {
+        self.unread.cancelled().await;
+    }
+
+    /// Answers a request of the host.
+    pub(super) fn answer(&self, id: &str, answer: Result<Value, String>) {
+        // A request that was cancelled needs no answer.
+        if let Ok(line) = lock(&self.control).answer(id, answer) {
+            self.print(&line);
+        }
+    }
+
+    /// Asks whether a call may run; `None` if the host is gone.
+    pub(super) async fn permission(&self, request: &PermissionRequest) -> Option<PermissionAnswer> {
+        match self.ask(|control| control.ask_permission(request)).await {
+            Some(Event::Permission { answer, .. }) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Runs a hook of the host.
+    pub(super) async fn hook(
+        &self,
+        callback: &str,
+        input: &Value,
+        call: Option<&str>,
+    ) -> Result<HookAnswer, String> {
+        match self.ask(|control| control.run_hook(callback, input, call)).await {
+            Some(Event::Hook { answer, .. }) => answer,
+            _ => Err(GONE.to_owned()),
+        }
+    }
+
+    /// Sends a message to a server in the host and returns the response.
+    pub(super) async fn mcp(&self, server: &str, message: &Value) -> Result<Value, String> {
+        match self.ask(|control| control.send_mcp(server, message)).await {
+            Some(Event::Mcp { answer, .. }) => answer,
+            _ => Err(GONE.to_owned()),
+        }
+    }
+
+    async fn ask(&self, send: impl FnOnce(&mut Control) -> Result<Sent, ControlError>) -> Option<Event> {
+        let (sender, answer) = oneshot::channel();
+        let id = {
+            let mut control = lock(&self.control);
+            let sent = match send(&mut control) {
+                Ok(sent) => sent,
+                Err(error) => {
+                    console::notice(&format!("the host cannot be asked: {error}"));
+                    return None;
+                }
+            };
+            lock(&self.waiting).insert(sent.id.clone(), sender);
+            self.print(&sent.line);
+            sent.id
+        };
+        let _withdraw = Withdraw { channel: self, id };
+        answer.await.ok()
+    }
+
+    /// Takes a line. Answers wake the request that waits; all other events are returned.
+    fn take(&self, line: Result<String, LineError>) -> Result<Option<Event>, String> {
+        let incoming = line.and_then(|line| Incoming::parse(&line)).map_err(|error| error.to_string())?;
+        let Step { lines, event } =
+            lock(&self.control).receive(incoming).map_err(|error| error.to_string())?;
+        lines.iter().for_each(|line| self.print(line));
+        let id = match &event {
+            Some(Event::Permission { id, .. } | Event::Hook { id, .. } | Event::Mcp { id, .. }) => id.clone(),
+            _ => return Ok(event),
+        };
+        if let (Some(waiting), Some(event)) = (lock(&self.waiting).remove(&id), event) {
+            // A stopped turn waits no longer.
+            let _ = waiting.send(event);
+        }
+        Ok(None)
+    }
+
+    /// Ends everything that waits for the host.
+    fn close(&self) {
+        lock(&self.control).close();
+        lock(&self.waiting).clear();
+    }
+}
+
+/// Withdraws a request when the session drops it.
+struct Withdraw<'a> {
+    channel: &'a Channel,
+    id: String,
+}
+
+impl Drop for Withdraw<'_> {
+    fn drop(&mut self) {
+        lock(&self.channel.waiting).remove(&self.id);
+        if let Some(line) = lock(&self.channel.control).withdraw(&self.id) {
+            self.channel.print(&line);
+        }
+    }
+}
+
+/// Reads lines until the input ends. A bad line is reported and skipped.
+pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) {
+    let mut input = tokio::io::stdin();
+    let mut splitter = LineSplitter::new(MAX_LINE);
+    let mut buffer = vec![0; READ];
+    while let Ok(count @ 1..) = input.read(&mut buffer).await {
+        for line in splitter.feed(buffer.get(..count).unwrap_or_default()) {
+            match channel.take(line) {
+                // Without a receiver, the conversation has ended.
+                Ok(Some(event)) => drop(events.send(event)),
+                Ok(None) => {}
+                Err(error) => console::notice(&format!("a line of the input is skipped: {error}")),
+            }
+        }
+    }
+    if let Some(error) = splitter.finish() {
+        console::notice(&format!("the last line of the input is skipped: {error}"));
+    }
+    channel.close();
+}
+
+/// Writes lines until the last one, or until the host reads no more.
+pub(super) async fn write(channel: Arc<Channel>, mut lines: UnboundedReceiver<Line>) {
+    let mut console = Console::new();
+    while let Some(line) = lines.recv().await {
+        if console.write(&format!("{line}\n")).await.is_err() {
+            channel.unread.cancel();
+            return;
+        }
+    }
+}
+
+/// Locks a mutex, whose value is valid after a panic as well.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

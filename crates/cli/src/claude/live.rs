@@ -1,0 +1,143 @@
+//! An open session with the formatter of its lines.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use pintle_agent::{EventKind, Outcome, Session, SessionEvent, TreeEvents};
+use pintle_compat::claude::{
+    ContextUsage, Formatter, FormatterSettings, InitInfo, McpServerStatus, RunEnd, StreamOptions,
+};
+
+use super::channel::Channel;
+use crate::cost::CostTracker;
+use crate::environment::EnvSession;
+use crate::failure::Failure;
+use crate::model::Model;
+use crate::opening::Opened;
+use crate::servers::SessionServers;
+
+/// An open session.
+pub(super) struct Live<'a> {
+    pub(super) session: Session,
+    pub(super) formatter: Formatter,
+    pub(super) info: InitInfo,
+    pub(super) events: TreeEvents,
+    pub(super) usage: Option<ContextUsage>,
+    model: &'a Model,
+    cost: CostTracker<'a>,
+    servers: SessionServers,
+    environment: Arc<EnvSession>,
+    is_kept: bool,
+    /// Number of the first event of this process.
+    first_new: u64,
+    /// Whether events are still those of an earlier process.
+    is_in_past: bool,
+}
+
+impl<'a> Live<'a> {
+    pub(super) fn new(
+        opened: Opened,
+        environment: Arc<EnvSession>,
+        model: &'a Model,
+        options: &StreamOptions,
+        forwards_text: bool,
+        mcp_servers: Vec<McpServerStatus>,
+    ) -> Self {
+        let Opened { mut session, servers, offered, is_kept, is_resumed, .. } = opened;
+        // The host sends a message; what was under way is stopped.
+        drop(session.resumed());
+        let mut settings = FormatterSettings::default();
+        settings.partial_messages = options.partial_messages;
+        settings.subagent_text = forwards_text;
+        settings.epoch = session.first_new_event();
+        let name = &model.route.model;
+        let info = InitInfo {
+            directory: environment.environment().working_directory().display().to_string(),
+            tools: offered.iter().map(|tool| tool.name.clone()).collect(),
+            mcp_servers,
+            model: name.clone(),
+            permission_mode: String::new(),
+            api_key_source: if model.route.secret().is_some() { "user" } else { "none" }.to_owned(),
+            slash_commands: Vec::new(),
+            skills: Vec::new(),
+            agents: Vec::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        Self {
+            formatter: Formatter::new(session.id().clone(), name, settings),
+            info,
+            events: session.tree_events(),
+            usage: None,
+            model,
+            cost: CostTracker::new(model.catalog_entry(), model.catalog()),
+            servers,
+            environment,
+            is_kept,
+            first_new: session.first_new_event(),
+            is_in_past: is_resumed,
+            session,
+        }
+    }
+
+    /// Uses another model from the next request on.
+    pub(super) fn set_model(&mut self, name: &str) -> Result<(), String> {
+        self.session.handle().set_model(name).map_err(|error| error.to_string())?;
+        self.formatter.set_model(name);
+        name.clone_into(&mut self.info.model);
+        Ok(())
+    }
+
+    /// Writes the lines of an event.
+    pub(super) fn show(&mut self, event: &SessionEvent, channel: &Channel) {
+        if self.is_in_past {
+            self.is_in_past = event.depth > 0 || event.seq < self.first_new;
+        }
+        if self.is_in_past {
+            return;
+        }
+        self.cost.add(event);
+        if let (0, EventKind::ContextUsage { window, used, system, tools, history }) =
+            (event.depth, &event.kind)
+        {
+            self.usage = Some(ContextUsage {
+                model: self.info.model.clone(),
+                window: *window,
+                used: *used,
+                system: *system,
+                tools: *tools,
+                history: *history,
+            });
+        }
+        self.formatter.event(event).iter().for_each(|line| channel.print(line));
+    }
+
+    /// Writes the lines of the events that are there.
+    pub(super) fn show_all(&mut self, channel: &Channel) {
+        while let Some(Some(event)) = self.events.next().now_or_never() {
+            self.show(&event, channel);
+        }
+    }
+
+    /// Returns the end of a run, with the cost of the session so far in this process.
+    pub(super) fn end<'o>(&self, outcome: &'o Outcome) -> RunEnd<'o> {
+        let mut end = RunEnd::new(outcome);
+        // Another model than that of the session has another price.
+        end.cost_usd = self.cost.total().filter(|_| self.info.model == self.model.route.model);
+        if let Some(known) = self.model.find(&self.info.model) {
+            end.context_window = Some(known.context_window);
+            end.max_output_tokens = known.max_output;
+        }
+        end
+    }
+
+    /// Ends the session in this process, its servers and its environment.
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        if self.is_kept {
+            self.session.suspend().await;
+        } else {
+            self.session.close().await;
+        }
+        self.servers.close().await;
+        self.environment.close().await
+    }
+}

@@ -1,0 +1,176 @@
+//! Permissions of a session: the mode that the host has set, and the host's decisions on calls.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use async_trait::async_trait;
+use pintle_agent::{ApprovalRequest, Approver, Decision, SessionHandle};
+use pintle_compat::claude::{
+    PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, RuleBehavior, ToolRule,
+};
+use pintle_governance::{Mode, Policy, PresentPlan};
+use pintle_tools::gate::Permission;
+
+use super::channel::{Channel, lock};
+use super::rules::own_rules;
+use crate::console;
+use crate::policy::APPROVAL_SOURCE;
+
+/// Returns the mode of a session for one of the host.
+///
+/// `auto` of Claude Code judges each command with a model; here, commands are asked about instead.
+pub(crate) fn own_mode(mode: PermissionMode) -> Mode {
+    match mode {
+        PermissionMode::Plan => Mode::Plan,
+        PermissionMode::Default | PermissionMode::DontAsk => Mode::Ask,
+        PermissionMode::AcceptEdits | PermissionMode::Auto => Mode::Edit,
+        PermissionMode::BypassPermissions => Mode::Auto,
+    }
+}
+
+/// Decides on calls as the host says.
+#[derive(Debug)]
+pub(super) struct Permissions {
+    channel: Arc<Channel>,
+    mode: Mutex<PermissionMode>,
+    /// Whether the host answers `can_use_tool`.
+    asks: bool,
+    may_bypass: bool,
+    /// Policy and handle, once the session is open.
+    session: OnceLock<(Policy, SessionHandle)>,
+}
+
+impl Permissions {
+    pub(super) fn new(channel: Arc<Channel>, mode: PermissionMode, asks: bool, may_bypass: bool) -> Self {
+        Self { channel, mode: Mutex::new(mode), asks, may_bypass, session: OnceLock::new() }
+    }
+
+    pub(super) fn mode(&self) -> PermissionMode {
+        *lock(&self.mode)
+    }
+
+    /// Takes the session that the permissions are of. Its mode differs from that of the host where there is no sandbox.
+    pub(super) fn attach(&self, policy: &Policy, handle: SessionHandle) {
+        if policy.mode() != own_mode(self.mode()) {
+            *lock(&self.mode) = match policy.mode() {
+                Mode::Plan => PermissionMode::Plan,
+                Mode::Ask => PermissionMode::Default,
+                Mode::Edit => PermissionMode::AcceptEdits,
+                Mode::Auto => PermissionMode::BypassPermissions,
+            };
+        }
+        let _ = self.session.set((policy.clone(), handle));
+    }
+
+    /// Changes the mode.
+    ///
+    /// # Errors
+    ///
+    /// A reason, if the mode is not allowed or cannot be recorded.
+    pub(super) async fn set_mode(&self, mode: PermissionMode) -> Result<(), String> {
+        if mode == PermissionMode::BypassPermissions && !self.may_bypass {
+            return Err("mode bypassPermissions needs --allow-dangerously-skip-permissions".to_owned());
+        }
+        if let Some((policy, _)) = self.session.get() {
+            policy.set_mode(own_mode(mode)).await.map_err(|error| error.to_string())?;
+        }
+        *lock(&self.mode) = mode;
+        Ok(())
+    }
+
+    /// Applies a change that came with an answer.
+    ///
+    /// # Errors
+    ///
+    /// A reason, if a change that restricts cannot be applied.
+    async fn apply(&self, update: &PermissionUpdate, request: &ApprovalRequest) -> Result<(), String> {
+        match update {
+            PermissionUpdate::SetMode(mode) => self.set_mode(*mode).await,
+            PermissionUpdate::AddRules { behavior, rules } => {
+                for rule in rules {
+                    self.add_rule(*behavior, rule, request).await?;
+                }
+                Ok(())
+            }
+            PermissionUpdate::ReplaceRules { behavior: RuleBehavior::Allow, .. }
+            | PermissionUpdate::RemoveRules { behavior: RuleBehavior::Allow, .. }
+            | PermissionUpdate::RemoveDirectories(_) => {
+                Err("rules and directories that allow something cannot be taken back here".to_owned())
+            }
+            PermissionUpdate::ReplaceRules { .. }
+            | PermissionUpdate::RemoveRules { .. }
+            | PermissionUpdate::AddDirectories(_) => {
+                console::notice("a change of permissions that allows more is ignored: it is not supported");
+                Ok(())
+            }
+        }
+    }
+
+    async fn add_rule(
+        &self,
+        behavior: RuleBehavior,
+        rule: &ToolRule,
+        request: &ApprovalRequest,
+    ) -> Result<(), String> {
+        let permission = match behavior {
+            RuleBehavior::Allow => Permission::Allow,
+            RuleBehavior::Ask => Permission::Ask,
+            RuleBehavior::Deny => Permission::Deny,
+        };
+        // A suggested rule comes back as it was sent.
+        let suggested = rule.scope.clone().filter(|scope| request.suggested_rules.contains(scope));
+        let own = match suggested {
+            Some(suggested) => Some(vec![suggested]),
+            None => own_rules(rule, behavior, |_| true),
+        };
+        let Some(own) = own else {
+            let message = format!("the rule `{rule}` has no counterpart here");
+            return match permission {
+                Permission::Allow => {
+                    console::notice(&format!("{message} and is ignored"));
+                    Ok(())
+                }
+                Permission::Ask | Permission::Deny => Err(message),
+            };
+        };
+        let Some((policy, _)) = self.session.get() else { return Ok(()) };
+        for rule in own {
+            let source = format!("{APPROVAL_SOURCE}{}", request.call_id);
+            let added = policy.add_rule(permission, &rule, source).await;
+            added.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Approver for Permissions {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        let is_plan = request.tool_kind == PresentPlan::NAME;
+        if !self.asks || self.mode() == PermissionMode::DontAsk {
+            return deny(match is_plan {
+                true => "nobody can accept it here; give the complete plan as your final answer",
+                false => "it needs approval, and nobody can be asked",
+            });
+        }
+        let Some(answer) = self.channel.permission(&PermissionRequest::of(request)).await else {
+            return deny("the host has closed its end");
+        };
+        for update in answer.updates() {
+            if let Err(reason) = self.apply(update, request).await {
+                console::notice(&format!("the call is denied: {reason}"));
+                return deny(&reason);
+            }
+        }
+        if let (PermissionAnswer::Deny { interrupts: true, .. }, Some((_, handle))) =
+            (&answer, self.session.get())
+        {
+            // Fails only if the session has ended.
+            let _ = handle.interrupt();
+        }
+        answer.decision()
+    }
+}
+
+fn deny(reason: &str) -> Decision {
+    Decision::Deny { reason: Some(reason.to_owned()) }
+}

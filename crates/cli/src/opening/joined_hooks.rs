@@ -1,0 +1,141 @@
+//! Hooks of the user, followed by those of the embedding application.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_agent::{
+    ApprovalRequest, CallAnswer, CompactionTrigger, Decision, EndAnswer, HookContext, HookSession, Hooks,
+    InputAnswer, ResultAnswer, SessionEndReason, SessionSource,
+};
+use pintle_governance::ExternalHooks;
+use pintle_tools::gate::{Judgement, Permission};
+use pintle_tools::pipeline::{Execution, PreparedCall};
+
+/// Two sets of hooks. The stricter answer counts.
+#[derive(Debug)]
+pub(super) struct JoinedHooks {
+    first: Option<ExternalHooks>,
+    second: Arc<dyn Hooks>,
+}
+
+impl JoinedHooks {
+    pub(super) fn new(first: Option<ExternalHooks>, second: Arc<dyn Hooks>) -> Self {
+        Self { first, second }
+    }
+}
+
+#[async_trait]
+impl Hooks for JoinedHooks {
+    async fn session_started(&self, session: &HookSession, source: SessionSource) -> HookContext {
+        let mut context = None;
+        if let Some(first) = &self.first {
+            context = first.session_started(session, source).await.0;
+        }
+        HookContext(joined(context, self.second.session_started(session, source).await.0))
+    }
+
+    async fn session_ended(&self, session: &HookSession, reason: SessionEndReason) {
+        self.second.session_ended(session, reason).await;
+        if let Some(first) = &self.first {
+            first.session_ended(session, reason).await;
+        }
+    }
+
+    async fn before_input(&self, session: &HookSession, text: &str) -> InputAnswer {
+        let mut answer = InputAnswer::default();
+        if let Some(first) = &self.first {
+            answer = first.before_input(session, text).await;
+        }
+        if answer.refused.is_some() {
+            return answer;
+        }
+        let mut second = self.second.before_input(session, text).await;
+        second.context = joined(answer.context, second.context);
+        second
+    }
+
+    async fn before_call(
+        &self,
+        session: &HookSession,
+        call: &PreparedCall,
+        judgement: &Judgement,
+    ) -> CallAnswer {
+        let Some(first) = &self.first else { return self.second.before_call(session, call, judgement).await };
+        let first = first.before_call(session, call, judgement).await;
+        if is_denial(&first) {
+            return first;
+        }
+        let mut second = self.second.before_call(session, call, judgement).await;
+        if is_denial(&second) {
+            return second;
+        }
+        if first.permission == Some(Permission::Ask) || second.permission.is_none() {
+            (second.permission, second.reason) = (first.permission, first.reason);
+            second.hook = first.hook.or(second.hook);
+        }
+        second.arguments = second.arguments.or(first.arguments);
+        second.context = joined(first.context, second.context);
+        second
+    }
+
+    async fn before_approval(&self, session: &HookSession, request: &ApprovalRequest) -> Option<Decision> {
+        let mut decision = None;
+        if let Some(first) = &self.first {
+            decision = first.before_approval(session, request).await;
+        }
+        match decision {
+            Some(Decision::Deny { .. }) => decision,
+            _ => self.second.before_approval(session, request).await.or(decision),
+        }
+    }
+
+    async fn after_call(
+        &self,
+        session: &HookSession,
+        call: &PreparedCall,
+        execution: &Execution,
+        duration: Duration,
+    ) -> ResultAnswer {
+        let mut answer = ResultAnswer::default();
+        if let Some(first) = &self.first {
+            answer = first.after_call(session, call, execution, duration).await;
+        }
+        let second = self.second.after_call(session, call, execution, duration).await;
+        answer.replacement = second.replacement.or(answer.replacement);
+        answer.context = joined(answer.context, second.context);
+        answer.stop = answer.stop.or(second.stop);
+        answer
+    }
+
+    async fn before_end(&self, session: &HookSession, text: &str, sent_on: u32) -> EndAnswer {
+        let mut answer = EndAnswer::default();
+        if let Some(first) = &self.first {
+            answer = first.before_end(session, text, sent_on).await;
+        }
+        if answer.send_on.is_some() {
+            return answer;
+        }
+        self.second.before_end(session, text, sent_on).await
+    }
+
+    async fn before_compaction(&self, session: &HookSession, trigger: CompactionTrigger) -> Option<String> {
+        if let Some(first) = &self.first
+            && let Some(reason) = first.before_compaction(session, trigger).await
+        {
+            return Some(reason);
+        }
+        self.second.before_compaction(session, trigger).await
+    }
+}
+
+fn is_denial(answer: &CallAnswer) -> bool {
+    answer.permission == Some(Permission::Deny) || answer.stop.is_some()
+}
+
+fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}\n\n{second}")),
+        (first, second) => first.or(second),
+    }
+}
