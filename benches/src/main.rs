@@ -23,6 +23,7 @@ mod model;
 mod page;
 mod patch;
 mod plan;
+#[cfg(feature = "protocols")]
 mod protocols;
 mod report;
 mod round;
@@ -56,6 +57,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "patch", run: patch::run },
     Suite { name: "store", run: store::run },
     Suite { name: "governance", run: governance::run },
+    #[cfg(feature = "protocols")]
     Suite { name: "protocols", run: protocols::run },
     Suite { name: "terminal", run: terminal::run },
 ];
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
             model::SERVE => Some(model::serve(rest.first().map(PathBuf::from))),
             start::WATCH => Some(start::watch(rest)),
             memory::HOLD => Some(memory::print_growth(rest)),
+            #[cfg(feature = "protocols")]
             protocols::SERVE => Some(protocols::serve()),
             store::READ => Some(store::print_memory(rest)),
             _ => None,

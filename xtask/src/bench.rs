@@ -21,7 +21,8 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     if starts_the_command(arguments) {
         process::run(cargo("build", "dist", "pintle-cli").args(["--features", "full"]))?;
     }
-    process::run(cargo("build", "measure", "pintle-benches").args(["--bin", "pintle-benches"]))?;
+    let mut benches = cargo("build", "measure", "pintle-benches");
+    process::run(benches.args(["--bin", "pintle-benches", "--features", "protocols"]))?;
     // Linked statically, since loading a library would take longer than everything else that it does.
     for baseline in BASELINES {
         let baseline = ["--bin", baseline, "--", "-C", "target-feature=+crt-static"];

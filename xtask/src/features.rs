@@ -19,6 +19,9 @@ const COMMAND: &str = "pintle-cli";
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
 
+/// The benchmarks, one suite of which needs crates that nothing else here does.
+const BENCHES: &str = "pintle-benches";
+
 /// Features that replace the default ones of some packages.
 struct Combination {
     packages: &'static [&'static str],
@@ -32,6 +35,7 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: LAYERS, features: &["gemini", "ssh"] },
     Combination { packages: LAYERS, features: &["compatible"] },
     Combination { packages: &[COMMAND], features: &["default"] },
+    Combination { packages: &[BENCHES], features: &["protocols"] },
 ];
 
 /// Lints the packages of each combination, and all crates of the workspace below them.
