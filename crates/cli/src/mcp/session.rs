@@ -11,6 +11,7 @@ use pintle_tools::ToolRegistry;
 use super::declarations::{Declarations, Declared};
 use super::elicitor::Asker;
 use super::listings::Listings;
+use super::tokens;
 use crate::approve::Prompter;
 use crate::args::ServerArgs;
 use crate::console;
@@ -82,8 +83,8 @@ impl SessionServers {
         }
         let specs = reachable.into_iter().map(|declared| declared.spec);
         let directory = place.environment.working_directory().to_string_lossy().into_owned();
-        let servers =
-            McpServers::with_elicitor(place.environment, specs, Arc::new(Asker::new(prompter.clone())));
+        let asker = Arc::new(Asker::new(prompter.clone()));
+        let servers = McpServers::with_tokens(place.environment, specs, asker, tokens::store(process_env));
         let listings = Listings::of(place.name, &directory, process_env);
         let mut remembered = BTreeMap::new();
         let names: Vec<ServerName> = servers.specs().map(|spec| spec.name.clone()).collect();
