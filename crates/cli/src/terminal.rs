@@ -23,6 +23,7 @@ mod next;
 mod outside;
 mod pager;
 mod painter;
+mod questions;
 mod search;
 mod status;
 mod user_commands;

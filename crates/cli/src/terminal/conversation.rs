@@ -21,9 +21,11 @@ use super::images::{PastedImages, Said, dropped_paths};
 use super::keys::{Input, Key, KeyCode, MAX_PASTE, Paste};
 use super::memory::MemoryFile;
 use super::painter::Region;
+use super::questions::Questions;
 use super::search::{Search, Searched};
 use super::status::Status;
 use super::user_commands::UserCommand;
+use crate::approve::Question;
 use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, count, plural};
 
 /// How long a hint is shown, and a first Ctrl+C counts.
@@ -78,6 +80,7 @@ pub(crate) struct Conversation {
     editor: Editor,
     history: History,
     approvals: Approvals,
+    questions: Questions,
     files: Files,
     menu: Option<Menu>,
     search: Option<Search>,
@@ -114,6 +117,7 @@ impl Conversation {
             editor: Editor::default(),
             history,
             approvals: Approvals::default(),
+            questions: Questions::default(),
             files: Files::default(),
             menu: None,
             search: None,
@@ -179,7 +183,11 @@ impl Conversation {
         }
         match &event.kind {
             EventKind::UserInput { .. } => self.is_running = true,
-            EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => self.is_running = false,
+            EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => {
+                self.is_running = false;
+                // No call waits for them any more.
+                self.questions = Questions::default();
+            }
             EventKind::ProjectLoaded(project) => {
                 let documents = project.documents.iter();
                 self.instructions =
@@ -203,7 +211,7 @@ impl Conversation {
     /// Sets the calls that wait for approval. What does not fit the region is printed as a whole: whoever decides must be
     /// able to see it.
     pub(crate) fn set_approvals(&mut self, pending: Vec<Arc<ApprovalRequest>>) {
-        let is_writing = !self.editor.is_empty();
+        let is_writing = !self.editor.is_empty() || self.questions.is_focused();
         let new = self.approvals.set(pending, is_writing);
         if self.is_plain() {
             return self.ask();
@@ -214,6 +222,22 @@ impl Conversation {
                 self.transcript.rows(rows);
             }
         }
+    }
+
+    /// Adds a question of a server. As for approvals, what does not fit the region is printed as a whole.
+    pub(crate) fn ask_also(&mut self, question: Question) {
+        let is_writing = !self.editor.is_empty() || self.approvals.is_focused();
+        self.questions.add(question, is_writing);
+        let columns = region::columns(self.size);
+        if self.is_plain() || self.questions.newest_details(columns) > region::most_details(self.size) {
+            let rows = self.questions.newest(columns, self.is_plain());
+            self.transcript.rows(rows);
+        }
+    }
+
+    /// Removes the questions whose servers wait for no answer any more.
+    pub(crate) fn forget_withdrawn(&mut self) {
+        self.questions.remove_withdrawn();
     }
 
     /// Sets the files that can be named.
@@ -291,6 +315,10 @@ impl Conversation {
                 self.approvals.paste(&text);
                 Vec::new()
             }
+            Input::Paste(Paste { text, .. }) | Input::Burst(text) if self.questions.is_focused() => {
+                self.questions.paste(&text);
+                Vec::new()
+            }
             Input::Paste(Paste { text, .. }) => match dropped_paths(&text) {
                 Some(paths) => vec![Effect::TakeDropped { paths, paste: text }],
                 None => {
@@ -339,7 +367,7 @@ impl Conversation {
             key if key == Key::ctrl('t') => return vec![Effect::Look],
             key if key == Key::ctrl('g') => return vec![Effect::Edit(self.editor.text())],
             key if key == Key::alt('a') => {
-                self.approvals.focus(!self.approvals.is_focused());
+                self.turn_focus();
                 return Vec::new();
             }
             _ => {}
@@ -353,6 +381,12 @@ impl Conversation {
                 return self.interrupt();
             }
             return self.approvals.key(key, columns).map(Effect::Decide).into_iter().collect();
+        }
+        if self.questions.is_focused() {
+            if let Some(told) = self.questions.key(key, columns) {
+                self.transcript.line(&told);
+            }
+            return Vec::new();
         }
         if key == Key::ctrl('v') {
             return vec![Effect::TakeClipboard];
@@ -381,6 +415,15 @@ impl Conversation {
         } else {
             self.edit(key, columns);
             self.complete()
+        }
+    }
+
+    /// Lets keys decide on calls that wait, or answer questions, or lets them write.
+    fn turn_focus(&mut self) {
+        if self.approvals.is_empty() {
+            self.questions.focus(!self.questions.is_focused());
+        } else {
+            self.approvals.focus(!self.approvals.is_focused());
         }
     }
 
@@ -462,7 +505,7 @@ impl Conversation {
     }
 
     fn clear_or_leave(&mut self, now: Duration) -> Vec<Effect> {
-        if !self.editor.is_empty() && !self.approvals.is_focused() {
+        if !self.editor.is_empty() && !self.approvals.is_focused() && !self.questions.is_focused() {
             self.editor.clear();
             self.menu = None;
             self.hint("cleared; Ctrl+_ brings it back", now);
@@ -553,7 +596,7 @@ impl Conversation {
 
     /// Returns what the session does.
     pub(crate) fn doing(&self) -> Doing {
-        Doing { is_running: self.is_running, waiting: self.approvals.len() }
+        Doing { is_running: self.is_running, waiting: self.approvals.len() + self.questions.len() }
     }
 
     /// Returns how long it takes until the region changes with time alone; `None` if it does not.
@@ -577,7 +620,7 @@ impl Conversation {
         let text = match &self.hint {
             Some((text, _)) => text.as_str(),
             None if self.memory.is_some() => "add to: p instructions of the project · u yours · Esc back",
-            None if self.approvals.is_focused() => return None,
+            None if self.approvals.is_focused() || self.questions.is_focused() => return None,
             None if self.is_running && !self.editor.is_empty() => {
                 "Enter steers the turn · Tab queues for its end · Esc interrupts"
             }

@@ -37,6 +37,7 @@ use super::pager::Pager;
 use super::painter::{Painter, Screen};
 use super::user_commands::{UserCommand, discover};
 use super::whole::whole;
+use crate::approve::Question;
 use crate::args::ConversationArgs;
 use crate::console::{self, Console, modes};
 use crate::cost::CostTracker;
@@ -93,6 +94,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) has_sandbox: bool,
     /// Notices of other parts of the process.
     pub(crate) notices: mpsc::UnboundedReceiver<String>,
+    /// Questions that belong to no call.
+    pub(crate) questions: mpsc::UnboundedReceiver<Question>,
 }
 
 /// End of something that was begun.
@@ -279,6 +282,10 @@ impl<'a> Driver<'a> {
                 Some(done) = self.doing.next(), if !self.doing.is_empty() => self.done(done),
                 Some(notice) = self.surroundings.notices.recv() => {
                     self.conversation.note("pintle", &notice);
+                    self.draw_soon();
+                }
+                Some(question) = self.surroundings.questions.recv() => {
+                    self.conversation.ask_also(question);
                     self.draw_soon();
                 }
                 event = events.next() => match event {
@@ -572,6 +579,7 @@ impl<'a> Driver<'a> {
     /// Takes over what is known of the session without an event.
     fn refresh(&mut self) {
         self.conversation.set_approvals(self.handle.approvals());
+        self.conversation.forget_withdrawn();
         let queued = self.handle.queued();
         self.conversation.status.queued = queued.steering.len() + queued.follow_ups.len();
         self.conversation.status.cost = self.cost.total();

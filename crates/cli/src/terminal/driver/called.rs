@@ -30,7 +30,7 @@ const KEYS: [(&str, &str); 18] = [
     ("Ctrl+W, Ctrl+U, Ctrl+K, Ctrl+Y", "cut a word, to the beginning, to the end; put back"),
     ("Ctrl+_", "undo"),
     ("Ctrl+G", "write in your editor"),
-    ("Alt+A", "decide on calls that wait, or write on"),
+    ("Alt+A", "decide on calls that wait, answer a server, or write on"),
     ("Ctrl+T", "look through the whole conversation"),
     ("Ctrl+L", "draw anew"),
     ("Ctrl+Z", "back to the shell; `fg` returns"),
@@ -38,12 +38,13 @@ const KEYS: [(&str, &str); 18] = [
 ];
 
 /// Lines of a conversation in lines, and what they do.
-const LINES: [(&str, &str); 7] = [
+const LINES: [(&str, &str); 8] = [
     ("any line", "send it; while a turn runs, steer it"),
     ("a line that ends with \\", "is continued by the next one"),
     ("@FILE", "name a file; an image goes with the message"),
     ("!COMMAND", "run a command; the model sees it with your next message"),
     ("yes, session, no, no WORDS", "decide on a call that waits"),
+    ("answer VALUE", "answer the question of a server"),
     ("Ctrl+C", "interrupt the turn; twice, leave"),
     ("Ctrl+D", "leave"),
 ];
