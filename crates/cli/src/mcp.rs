@@ -7,6 +7,7 @@ mod elicitor;
 mod file;
 mod listings;
 mod login;
+mod prompts;
 mod serve;
 mod session;
 mod tokens;

@@ -10,9 +10,9 @@ pub(crate) const REFUSAL: &str = "!";
 pub(crate) struct Question {
     /// Text without control characters other than line ends.
     pub(crate) text: String,
-    /// What the user should know besides, in the same form.
+    /// Further lines for the user, in the same form.
     pub(crate) details: Vec<String>,
-    /// What can be answered.
+    /// Label of the answer.
     pub(crate) prompt: String,
     answer: oneshot::Sender<String>,
 }

@@ -12,7 +12,7 @@ use crate::process_env::ProcessEnv;
 /// Opens a URL in the browser that `BROWSER` names, which may have arguments. Returns whether one was started.
 pub(super) fn open(url: &str, process_env: &ProcessEnv) -> bool {
     let Some(browser) = process_env.variable("BROWSER") else { return false };
-    // What a server calls a page may be something else that a browser would start.
+    // A server may name anything else as its page, such as a program that the browser would start.
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return false;
     }

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_mcp::{McpServers, Nobody, ServerName, ServerTransport, ToolListing};
+use pintle_mcp::{McpServers, Nobody, ServerError, ServerName, ServerTransport, ToolListing};
 use serde_json::json;
 
 use super::declarations::{self, Declarations, Declared, shown};
 use super::file;
 use super::listings::Listings;
 use super::login::{login, logout};
+use super::prompts;
 use super::serve::serve;
 use super::tokens::{self, FileTokens};
 use crate::args::{
@@ -212,18 +213,25 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
         Arc::new(Nobody),
         tokens::store(process_env),
     );
-    let asked =
-        futures_util::future::join_all(selected.iter().map(|declared| servers.list(&declared.spec.name)));
-    let answers = asked.await;
+    let asked = selected.iter().map(|declared| async {
+        let listing = servers.list(&declared.spec.name).await?;
+        // A server with tools only works as well.
+        let prompts = prompts::listed(&servers, &declared.spec.name).await.ok();
+        Ok::<_, ServerError>((listing, prompts))
+    });
+    let answers = futures_util::future::join_all(asked).await;
     servers.close().await;
     environment.close().await?;
     let listings = listings(process_env)?;
     let (mut text, mut rows, mut failed) = (String::new(), Vec::new(), None);
     for (declared, answer) in selected.iter().zip(answers) {
         match answer {
-            Ok(listing) => {
+            Ok((listing, prompts)) => {
                 if let Some(listings) = &listings {
                     listings.write(&declared.spec, &listing)?;
+                    if let Some(prompts) = &prompts {
+                        listings.write_prompts(&declared.spec, prompts)?;
+                    }
                 }
                 let names = offered(declared, &listing);
                 text.push_str(&format!("{}  {} tools\n", declared.spec.name, names.len()));

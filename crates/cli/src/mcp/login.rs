@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;
 
-/// How long a login may take.
+/// Longest time for a login.
 const LOGIN_TIME: Duration = Duration::from_secs(600);
 
 /// Logs in to a server.

@@ -15,7 +15,7 @@ use crate::environment::SERVER_TOKENS;
 use crate::failure::Failure;
 use crate::process_env::{self, ProcessEnv};
 
-/// How long another process may have the lock. Renewing takes a few requests.
+/// Longest time for which another process may have the lock. Renewing takes a few requests.
 const LOCK_TIME: Duration = Duration::from_secs(120);
 
 /// Between two attempts to take it.
@@ -90,25 +90,30 @@ impl FileTokens {
 #[async_trait]
 impl TokenStore for FileTokens {
     async fn load(&self, server: &str) -> io::Result<Option<ServerTokens>> {
-        self.read(server).map_err(io_error)
+        self.read(server).map_err(|failure| io_error(&failure))
     }
 
     async fn save(&self, server: &str, tokens: &ServerTokens) -> io::Result<()> {
         let form = Form { url: server.to_owned(), tokens: tokens.clone() };
         let text = serde_json::to_string(&form)?;
-        self.process_env.write_private(&self.path(server, "json"), &text).map_err(io_error)
+        self.process_env
+            .write_private(&self.path(server, "json"), &text)
+            .map_err(|failure| io_error(&failure))
     }
 
     async fn clear(&self, server: &str) -> io::Result<()> {
-        self.process_env.remove_file(&self.path(server, "json")).map(drop).map_err(io_error)
+        self.process_env
+            .remove_file(&self.path(server, "json"))
+            .map(drop)
+            .map_err(|failure| io_error(&failure))
     }
 
     async fn lock(&self, server: &str) -> io::Result<Option<TokenLock>> {
-        self.locked(server).await.map(Some).map_err(io_error)
+        self.locked(server).await.map(Some).map_err(|failure| io_error(&failure))
     }
 }
 
-fn io_error(failure: Failure) -> io::Error {
+fn io_error(failure: &Failure) -> io::Error {
     io::Error::other(failure.message())
 }
 

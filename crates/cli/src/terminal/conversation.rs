@@ -1,5 +1,7 @@
 //! State of the conversation. Pure: keys, events and time go in, lines to print, the live region and effects come out.
 
+mod asked;
+mod more_commands;
 mod plain;
 mod region;
 mod said;
@@ -13,7 +15,7 @@ use pintle_tools::ToolErrorKind;
 use self::plain::Plain;
 use super::approvals::{self, Approvals, Decided};
 use super::attention::Doing;
-use super::commands::{self, Called};
+use super::commands::Called;
 use super::completion::{self, Files, Kind, Menu};
 use super::editor::{Editor, Handled};
 use super::history::History;
@@ -21,11 +23,11 @@ use super::images::{PastedImages, Said, dropped_paths};
 use super::keys::{Input, Key, KeyCode, MAX_PASTE, Paste};
 use super::memory::MemoryFile;
 use super::painter::Region;
+use super::prompt_commands::{CalledPrompt, PromptCommand};
 use super::questions::Questions;
 use super::search::{Search, Searched};
 use super::status::Status;
 use super::user_commands::UserCommand;
-use crate::approve::Question;
 use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, count, plural};
 
 /// How long a hint is shown, and a first Ctrl+C counts.
@@ -45,6 +47,8 @@ pub(crate) enum Effect {
     Interrupt,
     Decide(Decided),
     Call(Called),
+    /// Have a server say what its prompt says.
+    CallPrompt(CalledPrompt),
     /// Keep this among the inputs of before.
     Remember(String),
     /// List the files that can be named.
@@ -88,6 +92,10 @@ pub(crate) struct Conversation {
     instructions: Vec<(String, usize)>,
     /// Commands of the user.
     user_commands: Vec<UserCommand>,
+    /// Prompts of servers.
+    prompts: Vec<PromptCommand>,
+    /// Names and meanings of both.
+    more_commands: Vec<(String, String)>,
     /// Line for a file of instructions, until the file is chosen.
     memory: Option<String>,
     /// Images that inputs may name.
@@ -123,6 +131,8 @@ impl Conversation {
             search: None,
             instructions: Vec::new(),
             user_commands: Vec::new(),
+            prompts: Vec::new(),
+            more_commands: Vec::new(),
             memory: None,
             pasted: PastedImages::default(),
             outputs: Vec::new(),
@@ -224,37 +234,15 @@ impl Conversation {
         }
     }
 
-    /// Adds a question of a server. As for approvals, what does not fit the region is printed as a whole.
-    pub(crate) fn ask_also(&mut self, question: Question) {
-        let is_writing = !self.editor.is_empty() || self.approvals.is_focused();
-        self.questions.add(question, is_writing);
-        let columns = region::columns(self.size);
-        if self.is_plain() || self.questions.newest_details(columns) > region::most_details(self.size) {
-            let rows = self.questions.newest(columns, self.is_plain());
-            self.transcript.rows(rows);
-        }
-    }
-
-    /// Removes the questions whose servers wait for no answer any more.
-    pub(crate) fn forget_withdrawn(&mut self) {
-        self.questions.remove_withdrawn();
-    }
-
     /// Sets the files that can be named.
     pub(crate) fn set_files(&mut self, files: Vec<String>) {
         self.files = Files::Known(files);
-        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.user_commands);
+        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.more_commands);
     }
 
     /// Returns the files of instructions of the project, with their sizes in bytes.
     pub(crate) fn instructions(&self) -> &[(String, usize)] {
         &self.instructions
-    }
-
-    /// Sets the commands of the user.
-    pub(crate) fn set_user_commands(&mut self, commands: Vec<UserCommand>) {
-        self.user_commands = commands;
-        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.user_commands);
     }
 
     /// Replaces what is being written.
@@ -418,15 +406,6 @@ impl Conversation {
         }
     }
 
-    /// Lets keys decide on calls that wait, or answer questions, or lets them write.
-    fn turn_focus(&mut self) {
-        if self.approvals.is_empty() {
-            self.questions.focus(!self.questions.is_focused());
-        } else {
-            self.approvals.focus(!self.approvals.is_focused());
-        }
-    }
-
     /// Takes a key for the menu; `None` if it is for the editor.
     fn menu_key(&mut self, key: Key) -> Option<Vec<Effect>> {
         let menu = self.menu.as_mut()?;
@@ -450,7 +429,7 @@ impl Conversation {
     /// Shows the choices for what stands before the cursor.
     fn complete(&mut self) -> Vec<Effect> {
         let before = self.editor.before_cursor();
-        self.menu = Menu::of(&before, &self.files, &self.user_commands);
+        self.menu = Menu::of(&before, &self.files, &self.more_commands);
         if !completion::names_file(&before) {
             // The next name is looked for among the files of then.
             if self.files != Files::Asked {
@@ -551,6 +530,9 @@ impl Conversation {
                     if let Some(effects) = self.user_command(&written) {
                         return effects;
                     }
+                    if let Some(effects) = self.prompt(&written, now) {
+                        return effects;
+                    }
                     // Paths begin with a slash, too.
                     if !written.trim().get(1..).is_some_and(|rest| rest.contains('/')) {
                         self.hint(problem, now);
@@ -576,14 +558,6 @@ impl Conversation {
             None => Effect::Say(self.said(&text)),
         };
         vec![Effect::Remember(text), effect]
-    }
-
-    /// Returns the effects of a command of the user; `None` if there is none of that name.
-    fn user_command(&mut self, written: &str) -> Option<Vec<Effect>> {
-        let (name, arguments) = commands::split(written);
-        let said = self.user_commands.iter().find(|command| command.name == name)?.say(arguments);
-        let text = self.take()?;
-        Some(vec![Effect::Remember(text), Effect::Say(self.said(&said))])
     }
 
     fn follow_up(&mut self) -> Vec<Effect> {

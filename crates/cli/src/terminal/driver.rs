@@ -35,7 +35,8 @@ use super::next::Next;
 use super::outside;
 use super::pager::Pager;
 use super::painter::{Painter, Screen};
-use super::user_commands::{UserCommand, discover};
+use super::prompt_commands::PromptText;
+use super::user_commands::UserCommand;
 use super::whole::whole;
 use crate::approve::Question;
 use crate::args::ConversationArgs;
@@ -114,6 +115,8 @@ enum Done {
     Commands(Vec<UserCommand>),
     /// A command was carried out, or why not.
     Called(Result<Vec<Line>, String>),
+    /// A server said what its prompt says, or why not.
+    Prompted { written: String, result: Result<PromptText, String> },
     /// Another session was found, or why not.
     Found(Result<Next, String>),
     /// The tools of servers were looked at again.
@@ -222,6 +225,7 @@ impl<'a> Driver<'a> {
             self.say(said);
         }
         self.find_user_commands();
+        self.conversation.set_prompts(self.surroundings.servers.prompts());
         // The user sees where to type before anything else happens.
         self.draw().await?;
         {
@@ -403,6 +407,7 @@ impl<'a> Driver<'a> {
             }
             Effect::Decide(decided) => self.decide(decided),
             Effect::Call(called) => self.call(&called),
+            Effect::CallPrompt(called) => self.call_prompt(called),
             Effect::Remember(text) => self.remember(&text),
             Effect::Run(command) => self.run_command(command),
             Effect::Memorize(file, line) => self.memorize(file, line),
@@ -436,13 +441,6 @@ impl<'a> Driver<'a> {
             // Once is enough.
             self.surroundings.history = None;
         }
-    }
-
-    fn find_user_commands(&mut self) {
-        let environment = Arc::clone(&self.surroundings.tools);
-        let process_env = self.surroundings.process_env;
-        self.doing
-            .push(Box::pin(async move { Done::Commands(discover(environment.as_ref(), process_env).await) }));
     }
 
     /// Adds a line to a file of instructions.
@@ -517,7 +515,15 @@ impl<'a> Driver<'a> {
             Done::Ran { command, ended, output } => self.conversation.ran(&command, &ended, &output),
             Done::Listed(files) => self.conversation.set_files(files),
             Done::Commands(commands) => self.conversation.set_user_commands(commands),
-            Done::Refreshed => {}
+            Done::Refreshed => self.conversation.set_prompts(self.surroundings.servers.prompts()),
+            Done::Prompted { result: Ok(prompt), .. } => {
+                let said = self.conversation.said_by_prompt(prompt);
+                self.say(said);
+            }
+            Done::Prompted { written, result: Err(problem) } => {
+                self.conversation.restore(&written);
+                self.conversation.note("prompt", &problem);
+            }
             Done::Called(Ok(lines)) => self.conversation.answer(lines),
             Done::Found(found) => {
                 self.is_finding = false;

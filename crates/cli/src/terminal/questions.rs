@@ -11,7 +11,7 @@ const INDENT: usize = 4;
 /// Word before an answer in a conversation in lines.
 const ANSWER: &str = "answer";
 
-/// How a line answers.
+/// Hint at the form of an answer in lines.
 const IN_LINES: &str = "`answer VALUE` answers, `answer !` refuses";
 
 /// Questions that wait, in their order.
@@ -66,36 +66,36 @@ impl Questions {
         self.answer.insert(text);
     }
 
-    /// Takes a key. Enter answers the question that is shown, Escape refuses it. Returns what has become of it, for the
-    /// transcript.
+    /// Takes a key. Enter answers the question that is shown, Escape refuses it. Returns a line about that for the transcript.
     pub(crate) fn key(&mut self, key: Key, columns: usize) -> Option<Line> {
-        match key.code {
-            KeyCode::Escape => {
-                let question = self.remove(self.selected)?;
-                let told = told(&question, "refused");
-                question.refuse();
-                return Some(told);
-            }
-            KeyCode::Enter => {
-                let answer = self.answer.take();
-                let question = self.remove(self.selected)?;
-                let told = told(&question, "answered");
-                question.answer(answer);
-                return Some(told);
-            }
-            KeyCode::Up if self.answer.is_empty() => self.selected = self.selected.saturating_sub(1),
-            KeyCode::Down if self.answer.is_empty() => {
-                self.selected = (self.selected + 1).min(self.pending.len().saturating_sub(1));
-            }
-            _ => match self.answer.key(key, columns) {
+        if key.code == KeyCode::Escape {
+            let question = self.remove(self.selected)?;
+            let told = told(&question, "refused");
+            question.refuse();
+            return Some(told);
+        }
+        if key.code == KeyCode::Enter {
+            let answer = self.answer.take();
+            let question = self.remove(self.selected)?;
+            let told = told(&question, "answered");
+            question.answer(answer);
+            return Some(told);
+        }
+        // With a text, the arrows are for the text.
+        if key.code == KeyCode::Up && self.answer.is_empty() {
+            self.selected = self.selected.saturating_sub(1);
+        } else if key.code == KeyCode::Down && self.answer.is_empty() {
+            self.selected = (self.selected + 1).min(self.pending.len().saturating_sub(1));
+        } else {
+            match self.answer.key(key, columns) {
                 Handled::Yes | Handled::Above | Handled::Below | Handled::No => {}
-            },
+            }
         }
         None
     }
 
-    /// Takes a line of a conversation in lines as an answer to the first question. Returns what has become of it; `None` for
-    /// a line that is none.
+    /// Takes a line of a conversation in lines as an answer to the first question. Returns a line about that for the
+    /// transcript; `None` if it is no answer.
     pub(crate) fn line(&mut self, line: &str) -> Option<Line> {
         let answer = line.trim().strip_prefix(ANSWER)?;
         if !answer.is_empty() && !answer.starts_with(char::is_whitespace) {
@@ -193,7 +193,7 @@ fn details(question: &Question, columns: usize) -> Vec<Line> {
     lines.flat_map(|line| wrap(&Line::plain(expand_tabs(line)), columns, &Margins::blank(INDENT))).collect()
 }
 
-/// Says what has become of a question, without the answer, which may be a secret.
+/// Returns the line about a question for the transcript, without the answer, which may be a secret.
 fn told(question: &Question, what: &str) -> Line {
     let first = question.text.lines().next().unwrap_or_default();
     Line::new(format!("{what}: "), Face::BOLD).and(expand_tabs(first), Face::DIM)
@@ -232,7 +232,6 @@ mod tests {
         questions.key(Key::plain(KeyCode::Down), 40);
         assert_eq!(shown(&questions)[0], "? server `b` asks: Where? [2 of 2]");
         types(&mut questions, "here");
-        // With a text, the arrows are for the text.
         questions.key(Key::plain(KeyCode::Up), 40);
         let told = questions.key(Key::plain(KeyCode::Enter), 40).unwrap();
         assert_eq!(told.text(), "answered: server `b` asks: Where?");

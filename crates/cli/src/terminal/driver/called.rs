@@ -3,6 +3,8 @@
 mod sessions;
 mod settings;
 
+use std::sync::Arc;
+
 use pintle_agent::PolicyRule;
 use pintle_governance::Mode;
 use pintle_llm::ReasoningEffort;
@@ -13,6 +15,8 @@ use crate::render::{Face, Line, sanitize};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 use crate::terminal::images::Said;
 use crate::terminal::next::Next;
+use crate::terminal::prompt_commands::CalledPrompt;
+use crate::terminal::user_commands::discover;
 use crate::{instructions, process_env};
 
 /// Keys and what they do.
@@ -101,6 +105,23 @@ impl Driver<'_> {
             Command::Undo => self.undo(),
         };
         self.done(Done::Called(result));
+    }
+
+    /// Has a server say what its prompt says. It is started if it does not run.
+    pub(super) fn call_prompt(&mut self, called: CalledPrompt) {
+        self.conversation.hint(format!("asking server {}", called.server), self.began.elapsed());
+        let servers = self.surroundings.servers.clone();
+        self.doing.push(Box::pin(async move {
+            let result = servers.prompt(&called).await;
+            Done::Prompted { written: called.written, result }
+        }));
+    }
+
+    pub(super) fn find_user_commands(&mut self) {
+        let environment = Arc::clone(&self.surroundings.tools);
+        let process_env = self.surroundings.process_env;
+        self.doing
+            .push(Box::pin(async move { Done::Commands(discover(environment.as_ref(), process_env).await) }));
     }
 
     fn context(&self) -> Line {

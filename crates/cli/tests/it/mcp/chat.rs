@@ -3,7 +3,7 @@
 use pintle_testkit::Dialect;
 use serde_json::json;
 
-use super::SERVER;
+use super::{Home, SERVER};
 use crate::chat::{begin, leave};
 use crate::harness::Harness;
 use crate::terminal::Terminal;
@@ -67,7 +67,7 @@ fn questions_of_servers_are_answered_and_refused_in_place() {
     let request = newest_request(&harness);
     assert!(request.contains("accept") && request.contains("Ann Lee"), "{request}");
 
-    // What is being written goes on being written.
+    // A line that is being written keeps its keys.
     terminal.type_keys("half a tho");
     terminal.wait_for_text("› half a tho");
     go_on(&harness, "second");
@@ -126,4 +126,32 @@ fn questions_of_servers_are_answered_in_lines() {
     assert!(newest_request(&harness).contains("decline"));
     terminal.type_keys("/quit\r");
     assert_eq!(terminal.finish().0, Some(0));
+}
+
+#[test]
+fn prompts_of_servers_are_commands_and_start_them_when_they_are_called() {
+    let turns = "[[turn]]\ntext = \"Reviewed.\"\n";
+    let (home, harness) = (Home::new(), Harness::new(Dialect::AnthropicMessages, turns));
+    let log = format!("SERVER_LOG={}", harness.path("log").display());
+    let add = ["add", "test", "--env", &log, "--", "python3", SERVER, "offers"];
+    assert_eq!(home.mcp(&harness, &add).code, Some(0));
+    // From here on its prompts are known.
+    assert_eq!(home.mcp(&harness, &["tools"]).code, Some(0));
+    std::fs::remove_file(harness.path("log")).unwrap();
+    let mut command = crate::chat::chat(&harness, &[]);
+    let mut terminal = Terminal::start(home.apply(command.current_dir(harness.path(""))));
+    terminal.wait_for_text("say what to do");
+    terminal.type_keys("/mcp__test__rev");
+    terminal.wait_for_text("/mcp__test__review  file [tone]: Reviews.");
+    terminal.type_keys("\t\r");
+    terminal.wait_for_text("`file` is missing; expected file [tone]");
+    assert!(!harness.path("log").exists(), "it is not started for its list");
+    terminal.type_keys("'src/a b.rs'\r");
+    let screen = terminal.wait_for_text("Reviewed.");
+    assert!(screen.contains("› Review src/a b.rs."), "{screen}");
+    assert!(harness.read("log").contains("prompts/get"));
+    let request = newest_request(&harness);
+    assert!(request.contains("Review src/a b.rs.") && request.contains("Assistant: Gladly."), "{request}");
+    assert!(request.contains("iVBORw0KGgpyZXN0"), "{request}");
+    leave(terminal);
 }

@@ -39,10 +39,10 @@ impl Guarded {
             .unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let origins: Vec<String> = serde_json::from_str(&line).unwrap();
+        let [origin, _issuer, _other]: [String; 3] = serde_json::from_str(&line).unwrap();
         let (home, harness) = (Home::new(), Harness::new(Dialect::AnthropicMessages, turns));
         std::fs::write(home.0.path().join("browser.py"), BROWSER).unwrap();
-        let guarded = Self { home, harness, process, origin: origins[0].clone() };
+        let guarded = Self { home, harness, process, origin };
         guarded.declare("/mcp");
         guarded
     }
