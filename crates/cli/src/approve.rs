@@ -71,7 +71,6 @@ struct Shared {
     /// Whether a conversation shows the requests and decides.
     is_in_conversation: bool,
     /// Takes the questions that a conversation shows.
-    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only servers ask"))]
     questions: Option<UnboundedSender<Question>>,
     /// Who answers.
     principal: Option<Principal>,
