@@ -1,6 +1,7 @@
 //! Asks the user at the terminal: about calls that need approval, and the questions of the model.
 
 mod effect;
+mod question;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,10 +15,14 @@ use pintle_tools::gate::Permission;
 use pintle_tools::{OUTSIDE_SANDBOX, SandboxSide};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::effect::{Detail, effect, title};
+pub(crate) use self::question::Question;
+#[cfg(feature = "mcp")]
+pub(crate) use self::question::REFUSAL;
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -67,6 +72,8 @@ struct Shared {
     is_in_conversation: bool,
     /// What decides in the place of a terminal.
     host: Option<Arc<dyn Approver>>,
+    /// Takes the questions that a conversation shows.
+    questions: Option<UnboundedSender<Question>>,
     /// Who answers.
     principal: Option<Principal>,
 }
@@ -125,6 +132,17 @@ impl Prompter {
         prompter
     }
 
+    /// As [`in_conversation`](Self::in_conversation), for a conversation that shows the other questions as well. Returns what
+    /// receives them.
+    pub(crate) fn with_questions(principal: Option<Principal>) -> (Self, UnboundedReceiver<Question>) {
+        let (sender, questions) = unbounded_channel();
+        let mut prompter = Self::in_conversation(principal);
+        if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
+            shared.questions = Some(sender);
+        }
+        (prompter, questions)
+    }
+
     /// Returns whether this process has a terminal to ask at.
     pub(crate) fn has_terminal() -> bool {
         process_env::stdin_is_terminal() && console::stderr_is_terminal()
@@ -166,6 +184,7 @@ impl Prompter {
             waits: false,
             is_in_conversation: false,
             host: None,
+            questions: None,
             principal: None,
         };
         Self { shared: Arc::new(shared) }
@@ -231,6 +250,19 @@ impl Prompter {
     pub(crate) async fn ask_about(&self, text: &str, sections: &[Section], prompt: &str) -> Option<String> {
         let terminal = self.shared.terminal.as_ref()?;
         terminal.ask(|size| render::question(text, sections, prompt, size, terminal.style)).await
+    }
+
+    /// Asks a question that belongs to no call: at the prompt, or in the conversation. Returns `None` if there is neither, or
+    /// if it has ended. Texts are without control characters.
+    #[cfg(feature = "mcp")]
+    pub(crate) async fn ask_anywhere(&self, text: &str, details: &[String], prompt: &str) -> Option<String> {
+        if let Some(questions) = &self.shared.questions {
+            let (question, answer) = Question::new(text, details.to_vec(), prompt);
+            questions.send(question).ok()?;
+            return answer.await.ok();
+        }
+        let sections: Vec<Section> = details.iter().map(|text| Section::text(text)).collect();
+        self.ask_about(text, &sections, prompt).await
     }
 
     async fn wait_until_shown(&self, key: &str) {

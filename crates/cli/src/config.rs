@@ -146,7 +146,11 @@ impl Scope {
             Command::Mcp(args) => match &args.command {
                 McpCommand::Serve(args) => Self::new(in_environment(&args.environment)?, args.configuration),
                 McpCommand::Tools(args) => Self::new(here(), args.configuration),
-                McpCommand::List(_) | McpCommand::Add(_) | McpCommand::Remove(_) => return Ok(None),
+                McpCommand::List(_)
+                | McpCommand::Add(_)
+                | McpCommand::Remove(_)
+                | McpCommand::Login(_)
+                | McpCommand::Logout(_) => return Ok(None),
             },
             Command::Demo(_)
             | Command::Sessions(_)

@@ -17,6 +17,8 @@ use tempfile::TempDir;
 
 use self::confinement::ConfinedLocal;
 pub(crate) use self::confinement::{HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox};
+#[cfg(feature = "mcp")]
+pub(crate) use self::secrets::SERVER_TOKENS;
 use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
 use crate::env_spec::{EnvSpec, SshHost};
 use crate::failure::{Failure, OrFailure as _};

@@ -54,8 +54,8 @@ pub(crate) unsafe fn hide_secrets(process_env: &ProcessEnv, command: &Command) {
 /// Length in bytes below which the value of a variable may also be an ordinary word.
 const SHORTEST_SECRET: usize = 12;
 
-/// Returns the secrets of this process: the keys of model providers, whether in variables, stored or `in_use`, and the
-/// values of other variables that commands must not see, if they look like keys.
+/// Returns the secrets of this process: the keys of model providers, whether in variables, stored or `in_use`, the tokens of
+/// servers, and the values of other variables that commands must not see, if they look like keys.
 pub(crate) fn secrets(process_env: &ProcessEnv, in_use: Option<&Secret>) -> Redactions {
     let stored = Credentials::for_redaction(process_env);
     let keys = stored.all().chain(in_use).map(|key| key.expose().to_owned());
@@ -67,6 +67,8 @@ pub(crate) fn secrets(process_env: &ProcessEnv, in_use: Option<&Secret>) -> Reda
         let is_secret = is_provider_key(&name) || is_withheld(&name, OsStr::new(value)) && looks_like_key;
         is_secret.then(|| value.to_owned())
     });
+    #[cfg(feature = "mcp")]
+    let secrets = secrets.chain(crate::mcp::secrets_of_tokens(process_env));
     Redactions::new(secrets.chain(keys))
 }
 

@@ -1,12 +1,17 @@
 //! Servers of tools (MCP): those that a session has, and `pintle mcp`.
 
+mod browser;
 mod command;
 mod declarations;
 mod elicitor;
 mod file;
 mod listings;
+mod login;
+mod prompts;
 mod serve;
 mod session;
+mod tokens;
 
 pub(crate) use self::command::command;
 pub(crate) use self::session::{ServerPlace, SessionServers};
+pub(crate) use self::tokens::secrets_of_tokens;

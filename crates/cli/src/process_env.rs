@@ -152,6 +152,56 @@ impl ProcessEnv {
         write().map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
     }
 
+    /// Locks a file that only the user can read, which is created, with its directory; `None` while somebody else has the lock.
+    /// Dropping the file releases it.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn try_lock_private(&self, path: &Path) -> Result<Option<File>, Failure> {
+        use std::fs::TryLockError;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let lock = || {
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+            let file = std::fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(path)?;
+            match file.try_lock() {
+                Ok(()) => Ok(Some(file)),
+                Err(TryLockError::WouldBlock) => Ok(None),
+                Err(TryLockError::Error(error)) => Err(error),
+            }
+        };
+        lock().map_err(|error: io::Error| {
+            Failure::failed(format!("cannot lock {}", path.display())).caused_by(&error)
+        })
+    }
+
+    /// Removes a file. Returns whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn remove_file(&self, path: &Path) -> Result<bool, Failure> {
+        match std::fs::remove_file(path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Failure::failed(format!("cannot remove {}", path.display())).caused_by(&error)),
+        }
+    }
+
+    /// Returns the paths in a directory; none if it cannot be read.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn paths_in(&self, directory: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
+        entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+    }
+
     /// Writes a text file of a project, whole or not at all. One that is there keeps its mode.
     ///
     /// # Errors

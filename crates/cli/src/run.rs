@@ -318,9 +318,14 @@ impl SessionRun<'_> {
         let style = console::style(process_env);
         let environment = env_session.environment();
         let directory = environment.working_directory().to_path_buf();
-        let prompter = match surface {
-            Surface::Transcript => Prompter::from_process(style, process_env.principal(), args.wait_approval),
-            Surface::Conversation => Prompter::in_conversation(process_env.principal()),
+        let (prompter, questions) = match surface {
+            Surface::Transcript => {
+                (Prompter::from_process(style, process_env.principal(), args.wait_approval), None)
+            }
+            Surface::Conversation => {
+                let (prompter, questions) = Prompter::with_questions(process_env.principal());
+                (prompter, Some(questions))
+            }
         };
         let name = args.environment.env.to_string();
         let opening = Opening {
@@ -338,7 +343,7 @@ impl SessionRun<'_> {
         let Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed } = opened;
         let mut session = session;
         let unfinished = session.resumed();
-        if surface == Surface::Conversation {
+        if let Some(questions) = questions {
             let conversed = is_kept
                 .then(|| Conversed::open(session.id().clone(), Arc::clone(&environment), process_env))
                 .transpose()?;
@@ -359,6 +364,7 @@ impl SessionRun<'_> {
                 has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
                 flags: &args.conversation,
                 notices: console::divert_notices(),
+                questions,
             };
             let left = terminal::converse(begun, surroundings, process_env, interrupts).await?;
             servers.close().await;

@@ -48,6 +48,7 @@ mod without_servers {
     use crate::failure::Failure;
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
+    use crate::terminal::{CalledPrompt, PromptCommand, PromptText};
 
     /// There are none.
     #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,14 @@ mod without_servers {
         pub(crate) async fn refresh(self, _handle: SessionHandle) {}
 
         pub(crate) async fn close(self) {}
+
+        pub(crate) fn prompts(&self) -> Vec<PromptCommand> {
+            Vec::new()
+        }
+
+        pub(crate) async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
+            Err(format!("there is no server {}", called.server))
+        }
     }
 
     /// Leaves the profile as it is.

@@ -23,6 +23,8 @@ mod next;
 mod outside;
 mod pager;
 mod painter;
+mod prompt_commands;
+mod questions;
 mod search;
 mod status;
 pub(crate) mod user_commands;
@@ -39,6 +41,9 @@ use self::history::History;
 pub(crate) use self::history_file::HistoryFile;
 pub(crate) use self::next::{Next, Settings};
 use self::painter::Screen;
+#[cfg(feature = "mcp")]
+pub(crate) use self::prompt_commands::Argument;
+pub(crate) use self::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
 use self::status::Status;
 use crate::args::{ConversationArgs, ThemeName};
 use crate::console;

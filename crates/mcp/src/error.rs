@@ -100,7 +100,12 @@ impl ServerError {
             },
             _ => "requires a login".to_owned(),
         };
-        Self::new(&spec.name, ServerErrorKind::LoginRequired, what)
+        let hint = match &spec.transport {
+            ServerTransport::Http(server) => server.login_hint(),
+            ServerTransport::Stdio(_) => None,
+        };
+        let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+        Self::new(&spec.name, ServerErrorKind::LoginRequired, what + &hint)
     }
 
     pub(crate) fn service(spec: &ServerSpec, error: ServiceError, diary: &Diary) -> Self {

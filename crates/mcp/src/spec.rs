@@ -113,6 +113,7 @@ pub struct HttpServer {
     url: Url,
     headers: BTreeMap<String, String>,
     oauth: OAuthSettings,
+    login_hint: Option<String>,
 }
 
 /// Text that is no URL of a server, or no header.
@@ -207,7 +208,7 @@ impl HttpServer {
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() || has_name {
             return Err(InvalidHttpServer::Url);
         }
-        Ok(Self { url, headers: BTreeMap::new(), oauth: OAuthSettings::default() })
+        Ok(Self { url, headers: BTreeMap::new(), oauth: OAuthSettings::default(), login_hint: None })
     }
 
     /// Adds a header to every request.
@@ -241,8 +242,20 @@ impl HttpServer {
         &self.oauth
     }
 
-    /// Returns whether a declared header authorizes requests.
-    pub(crate) fn has_authorization(&self) -> bool {
+    /// Sets what errors add where a login is required, such as the command that logs in. Default: nothing.
+    #[must_use]
+    pub fn with_login_hint(mut self, hint: impl Into<String>) -> Self {
+        self.login_hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn login_hint(&self) -> Option<&str> {
+        self.login_hint.as_deref()
+    }
+
+    /// Returns whether a declared header authorizes requests. It takes the place of tokens.
+    #[must_use]
+    pub fn has_authorization(&self) -> bool {
         self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()))
     }
 

@@ -44,6 +44,10 @@ pub(crate) enum McpCommand {
     Remove(ServerArg),
     /// Start a server and list its tools
     Tools(Box<ServerToolsArgs>),
+    /// Log in to a server behind a URL; its tokens are kept in your state directory
+    Login(LoginToServerArgs),
+    /// Remove the tokens of a server
+    Logout(LoginToServerArgs),
     /// Give a client the tools of a run: files, search and commands, on standard input and output
     Serve(Box<ServeToolsArgs>),
 }
@@ -53,7 +57,12 @@ impl McpCommand {
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Self::Serve(args) => args.environment.env == EnvSpec::Local,
-            Self::List(_) | Self::Add(_) | Self::Remove(_) | Self::Tools(_) => true,
+            Self::List(_)
+            | Self::Add(_)
+            | Self::Remove(_)
+            | Self::Tools(_)
+            | Self::Login(_)
+            | Self::Logout(_) => true,
         }
     }
 }
@@ -78,6 +87,17 @@ pub(crate) struct ServerToolsArgs {
     pub(crate) confinement: ConfinementArgs,
     #[command(flatten)]
     pub(crate) configuration: ConfigurationArgs,
+}
+
+/// `pintle mcp login` and `pintle mcp logout`.
+#[derive(Debug, Args)]
+pub(crate) struct LoginToServerArgs {
+    /// Name of the server
+    #[arg(value_name = "NAME")]
+    pub(crate) name: ServerName,
+    /// Also look for it in this file, in the form of .mcp.json; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
 }
 
 /// A server, and the file that declares it.

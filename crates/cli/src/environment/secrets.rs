@@ -47,6 +47,9 @@ const MOVED: [(&str, &[&str]); 15] = [
     ("PASSWORD_STORE_DIR", &[""]),
 ];
 
+/// Directory below that of the state with the tokens of servers that the user has logged in to.
+pub(crate) const SERVER_TOKENS: &str = "server-tokens";
+
 /// Returns the secret files and directories of the user, and those of the command itself: its sessions hold what others
 /// read.
 pub(super) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
@@ -67,9 +70,10 @@ pub(super) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
         !path.starts_with("/dev") && home.as_ref().is_none_or(|home| !home.starts_with(path))
     };
     let own = process_env.configuration_directory().into_iter();
-    let sessions = process_env.state_directory().ok().map(|state| state.join("sessions"));
-    let trust = process_env.state_directory().ok().map(|state| state.join("trust.json"));
-    below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(sessions).chain(trust).collect()
+    let state = process_env.state_directory().ok().into_iter();
+    let of_state =
+        state.flat_map(|state| ["sessions", "trust.json", SERVER_TOKENS].map(|name| state.join(name)));
+    below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(of_state).collect()
 }
 
 /// Returns the directories outside of a workspace that git changes in it, if it is a worktree of a repository elsewhere: its
@@ -126,6 +130,7 @@ mod tests {
             ("AWS_SHARED_CREDENTIALS_FILE", "/a/keys", &["/a/keys"]),
             ("AWS_CONFIG_FILE", "/a/config", &["/a/config"]),
             ("PINTLE_CONFIG_DIR", "/p", &["/p"]),
+            ("PINTLE_STATE_DIR", "/s", &["/s/sessions", "/s/trust.json", "/s/server-tokens"]),
         ] {
             let paths = hidden_with(&[("HOME", "/u/jan"), (variable, value)]);
             for path in expected.iter().chain(&["/u/jan/.ssh", "/u/jan/.config/gh"]) {

@@ -1,12 +1,18 @@
 //! `pintle mcp`.
 
-use pintle_mcp::{McpServers, ServerName, ToolListing};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pintle_mcp::{McpServers, Nobody, ServerError, ServerName, ServerTransport, ToolListing};
 use serde_json::json;
 
 use super::declarations::{self, Declarations, Declared, shown};
 use super::file;
 use super::listings::Listings;
+use super::login::{login, logout};
+use super::prompts;
 use super::serve::serve;
+use super::tokens::{self, FileTokens};
 use crate::args::{
     AddServerArgs, EnvArgs, ListFormat, McpArgs, McpCommand, PolicyArgs, ServerArg, ServerArgs,
     ServerToolsArgs, ServersArgs,
@@ -38,6 +44,16 @@ pub(crate) async fn command(args: McpArgs, process_env: &ProcessEnv) -> Result<E
             let interrupts = Interrupts::listen()?;
             interrupts.race(tools(&args, process_env)).await?
         }
+        McpCommand::Login(args) => {
+            let interrupts = Interrupts::listen()?;
+            let declarations = declared_in(&args.mcp_config, process_env).await?;
+            interrupts.race(login(&args.name, &declarations, process_env)).await?
+        }
+        McpCommand::Logout(args) => {
+            let interrupts = Interrupts::listen()?;
+            let declarations = declared_in(&args.mcp_config, process_env).await?;
+            interrupts.race(logout(&args.name, &declarations, process_env)).await?
+        }
         McpCommand::Serve(args) => return serve(*args, process_env).await,
     };
     Console::new().write(&text).await?;
@@ -46,12 +62,18 @@ pub(crate) async fn command(args: McpArgs, process_env: &ProcessEnv) -> Result<E
 
 /// Returns the servers that a session in the current directory would have.
 async fn declared(process_env: &ProcessEnv) -> Result<Declarations, Failure> {
+    declared_in(&[], process_env).await
+}
+
+/// As [`declared`], with the servers of further files.
+async fn declared_in(files: &[PathBuf], process_env: &ProcessEnv) -> Result<Declarations, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let loaded = policy::load(&PolicyArgs::default(), &environment, LOCAL, process_env).await?;
     if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {
         untrusted.notice();
     }
-    Declarations::collect(&loaded.server_files, &ServerArgs::default(), process_env)
+    let more = ServerArgs { mcp_config: files.to_vec(), ..ServerArgs::default() };
+    Declarations::collect(&loaded.server_files, &more, process_env)
 }
 
 fn selected(declarations: &Declarations, name: Option<&ServerName>) -> Result<Vec<Declared>, Failure> {
@@ -73,12 +95,14 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
         let listing = listings.as_ref()?.read(&declared.spec)?;
         Some(listing.names().filter(|name| declared.spec.filter.allows(name)).count())
     };
+    let tokens = FileTokens::of(process_env).ok();
+    let logged_in = |declared: &Declared| is_logged_in(declared, tokens.as_ref());
     let servers = selected(&declarations, args.name.as_ref())?;
     if args.output == ListFormat::Json {
         let rows = servers.iter().map(|declared| {
             json!({
                 "name": declared.spec.name.as_str(), "reached": shown(&declared.spec), "source": declared.source,
-                "effect": declared.spec.effect, "tools": known(declared),
+                "effect": declared.spec.effect, "tools": known(declared), "logged_in": logged_in(declared),
             })
         });
         return render::json_line(
@@ -90,7 +114,8 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
         let tools =
             known(declared).map_or_else(|| "not started yet".to_owned(), |tools| format!("{tools} tools"));
         let reached = sanitize(&shown(&declared.spec)).into_owned();
-        text.push_str(&format!("{}  {reached}  ({tools}; {})\n", declared.spec.name, declared.source));
+        let login = if logged_in(declared) == Some(true) { "logged in; " } else { "" };
+        text.push_str(&format!("{}  {reached}  ({tools}; {login}{})\n", declared.spec.name, declared.source));
     }
     for problem in &declarations.problems {
         text.push_str(&format!("left out: {}\n", sanitize(problem)));
@@ -99,6 +124,17 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
         text.push_str("no servers are declared; `pintle mcp add NAME -- COMMAND` declares one\n");
     }
     Ok(text)
+}
+
+/// Returns whether tokens of a server are kept; `None` for one that has no logins.
+fn is_logged_in(declared: &Declared, tokens: Option<&FileTokens>) -> Option<bool> {
+    match &declared.spec.transport {
+        ServerTransport::Http(server) if !server.has_authorization() => {
+            // A file that cannot be used lets nobody in.
+            Some(tokens.is_some_and(|tokens| matches!(tokens.read(server.url()), Ok(Some(_)))))
+        }
+        ServerTransport::Http(_) | ServerTransport::Stdio(_) | _ => None,
+    }
 }
 
 async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
@@ -136,7 +172,7 @@ async fn remove(args: &ServerArg, process_env: &ProcessEnv) -> Result<String, Fa
     Ok(format!("removed server `{}` from {}\n", args.name, path.display()))
 }
 
-async fn file_of(args: &ServerArg, process_env: &ProcessEnv) -> Result<std::path::PathBuf, Failure> {
+async fn file_of(args: &ServerArg, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     if args.project {
         return declarations::project_file(process_env).await;
     }
@@ -170,20 +206,32 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
     let target = EnvTarget::from_args(&here, confinement, process_env)?;
     let environment =
         target.for_use(SandboxUse { keeps_state: true, ..SandboxUse::default() }).connect().await?;
-    let servers =
-        McpServers::new(environment.of_servers(), selected.iter().map(|declared| declared.spec.clone()));
-    let asked =
-        futures_util::future::join_all(selected.iter().map(|declared| servers.list(&declared.spec.name)));
-    let answers = asked.await;
+    let specs = selected.iter().map(|declared| declared.spec.clone());
+    let servers = McpServers::with_tokens(
+        environment.of_servers(),
+        specs,
+        Arc::new(Nobody),
+        tokens::store(process_env),
+    );
+    let asked = selected.iter().map(|declared| async {
+        let listing = servers.list(&declared.spec.name).await?;
+        // A server with tools only works as well.
+        let prompts = prompts::listed(&servers, &declared.spec.name).await.ok();
+        Ok::<_, ServerError>((listing, prompts))
+    });
+    let answers = futures_util::future::join_all(asked).await;
     servers.close().await;
     environment.close().await?;
     let listings = listings(process_env)?;
     let (mut text, mut rows, mut failed) = (String::new(), Vec::new(), None);
     for (declared, answer) in selected.iter().zip(answers) {
         match answer {
-            Ok(listing) => {
+            Ok((listing, prompts)) => {
                 if let Some(listings) = &listings {
                     listings.write(&declared.spec, &listing)?;
+                    if let Some(prompts) = &prompts {
+                        listings.write_prompts(&declared.spec, prompts)?;
+                    }
                 }
                 let names = offered(declared, &listing);
                 text.push_str(&format!("{}  {} tools\n", declared.spec.name, names.len()));

@@ -85,7 +85,7 @@ impl Declarations {
         let declared = declared_servers(text, |name| process_env.variable(name));
         self.problems.extend(declared.problems.into_iter().map(|problem| format!("{source}: {problem}")));
         for spec in declared.servers {
-            self.replace(Declared { spec, source: source.to_owned() });
+            self.replace(Declared { spec: with_hint(spec), source: source.to_owned() });
         }
     }
 
@@ -106,7 +106,7 @@ impl Declarations {
                     file.name, spec.name
                 ));
             }
-            self.replace(Declared { spec, source: file.name.clone() });
+            self.replace(Declared { spec: with_hint(spec), source: file.name.clone() });
         }
     }
 
@@ -122,6 +122,15 @@ impl Declarations {
         self.servers.push(declared);
         self.servers.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
     }
+}
+
+/// Says how the user logs in to a server.
+fn with_hint(mut spec: ServerSpec) -> ServerSpec {
+    if let ServerTransport::Http(server) = &spec.transport {
+        let hint = format!("`pintle mcp login {}` logs in", spec.name);
+        spec.transport = ServerTransport::Http(server.clone().with_login_hint(hint));
+    }
+    spec
 }
 
 /// Returns the path of the user's file; `None` if the command has no place for a configuration.

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use pintle_mcp::{Elicitation, ElicitationAnswer, Elicitor, Wanted};
 use serde_json::{Map, Value};
 
-use crate::approve::Prompter;
-use crate::render::{Section, sanitize};
+use crate::approve::{Prompter, REFUSAL};
+use crate::render::sanitize;
 
 /// Below a question for one value.
 const VALUE_PROMPT: &str = "Value (Enter leaves it out, `!` refuses): ";
@@ -15,9 +15,6 @@ const REQUIRED_PROMPT: &str = "Value (required; `!` refuses): ";
 
 /// Below a URL.
 const URL_PROMPT: &str = "Have you opened it? [y]es, [n]o: ";
-
-/// Answer that refuses the whole question.
-const REFUSAL: &str = "!";
 
 /// Asks the user for each value.
 #[derive(Clone, Debug)]
@@ -44,12 +41,9 @@ impl Asker {
             let prompt = if field.is_required { REQUIRED_PROMPT } else { VALUE_PROMPT };
             let mut problem = None;
             loop {
-                let sections: Vec<Section> = [Some(field.described()), problem.take()]
-                    .into_iter()
-                    .flatten()
-                    .map(|text| Section::text(&text))
-                    .collect();
-                let answer = self.prompter.ask_about(&head(question), &sections, prompt).await;
+                let details: Vec<String> =
+                    [Some(field.described()), problem.take()].into_iter().flatten().collect();
+                let answer = self.prompter.ask_anywhere(&head(question), &details, prompt).await;
                 // Input that has ended is no answer.
                 let Some(answer) = answer else { return ElicitationAnswer::Cancel };
                 match field.parse(answer.trim()) {
@@ -73,14 +67,9 @@ impl Elicitor for Asker {
         match &question.wanted {
             Wanted::Form(schema) => self.values(&question, schema).await,
             Wanted::Url(url) => {
-                let sections = [Section::text(&sanitize(url))];
-                match self
-                    .prompter
-                    .ask_about(&head(&question), &sections, URL_PROMPT)
-                    .await
-                    .as_deref()
-                    .map(str::trim)
-                {
+                let details = [sanitize(url).into_owned()];
+                let answer = self.prompter.ask_anywhere(&head(&question), &details, URL_PROMPT).await;
+                match answer.as_deref().map(str::trim) {
                     Some("y" | "yes") => ElicitationAnswer::Accept(Map::new()),
                     Some(_) => ElicitationAnswer::Decline,
                     None => ElicitationAnswer::Cancel,

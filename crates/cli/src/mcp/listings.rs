@@ -1,12 +1,15 @@
-//! Tools that servers listed in earlier sessions, so that a session need not start them to know these.
+//! Tools and prompts that servers listed in earlier sessions, so that a session need not start them to know these.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pintle_mcp::{ServerSpec, ServerTransport, ToolListing};
 use pintle_store::Hash;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
+use crate::terminal::PromptCommand;
 
 /// Directory below the state directory.
 const DIRECTORY: &str = "servers";
@@ -33,7 +36,17 @@ impl Listings {
 
     /// Returns what the server listed when it was last asked; `None` if that is not known.
     pub(crate) fn read(&self, spec: &ServerSpec) -> Option<ToolListing> {
-        let text = process_env::read_text_if_there("tools of a server", &self.path(spec)?).ok().flatten()?;
+        self.read_from(&self.path(spec, "json")?)
+    }
+
+    /// Returns the prompts that the server listed when it was last asked; none if that is not known.
+    pub(crate) fn read_prompts(&self, spec: &ServerSpec) -> Vec<PromptCommand> {
+        let read = self.path(spec, "prompts.json").and_then(|path| self.read_from(&path));
+        read.unwrap_or_default()
+    }
+
+    fn read_from<T: DeserializeOwned>(&self, path: &Path) -> Option<T> {
+        let text = process_env::read_text_if_there("list of a server", path).ok().flatten()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -43,13 +56,26 @@ impl Listings {
     ///
     /// A failure if it cannot be written.
     pub(crate) fn write(&self, spec: &ServerSpec, listing: &ToolListing) -> Result<(), Failure> {
-        let Some(path) = self.path(spec) else { return Ok(()) };
-        let text = serde_json::to_string(listing).or_failed("cannot keep the tools of a server")?;
+        self.write_to(self.path(spec, "json"), listing)
+    }
+
+    /// Keeps the prompts that the server has listed.
+    ///
+    /// # Errors
+    ///
+    /// A failure if they cannot be written.
+    pub(crate) fn write_prompts(&self, spec: &ServerSpec, prompts: &[PromptCommand]) -> Result<(), Failure> {
+        self.write_to(self.path(spec, "prompts.json"), prompts)
+    }
+
+    fn write_to<T: Serialize + ?Sized>(&self, path: Option<PathBuf>, list: &T) -> Result<(), Failure> {
+        let Some(path) = path else { return Ok(()) };
+        let text = serde_json::to_string(list).or_failed("cannot keep what a server lists")?;
         self.process_env.write_private(&path, &text)
     }
 
     /// Another command or URL is another server, and so is the same one elsewhere.
-    fn path(&self, spec: &ServerSpec) -> Option<PathBuf> {
+    fn path(&self, spec: &ServerSpec, ending: &str) -> Option<PathBuf> {
         let reached = match &spec.transport {
             ServerTransport::Stdio(server) => {
                 let words = std::iter::once(&server.program).chain(&server.arguments);
@@ -60,7 +86,7 @@ impl Listings {
             _ => return None,
         };
         let hash = Hash::of(reached.as_bytes()).to_string();
-        Some(self.directory.join(format!("{}-{}.json", spec.name, hash.get(..16)?)))
+        Some(self.directory.join(format!("{}-{}.{ending}", spec.name, hash.get(..16)?)))
     }
 }
 

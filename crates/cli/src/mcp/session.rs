@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pintle_agent::{ProviderProfile, SessionHandle};
 use pintle_env::ExecutionEnvironment;
@@ -11,12 +12,15 @@ use pintle_tools::ToolRegistry;
 use super::declarations::{Declarations, Declared};
 use super::elicitor::Asker;
 use super::listings::Listings;
+use super::prompts::{self, Prompts};
+use super::tokens;
 use crate::approve::Prompter;
 use crate::args::ServerArgs;
 use crate::console;
 use crate::failure::Failure;
 use crate::policy::ServerFile;
 use crate::process_env::ProcessEnv;
+use crate::terminal::{CalledPrompt, PromptCommand, PromptText};
 
 /// Bytes of a token, about.
 const TOKEN_BYTES: u64 = 4;
@@ -24,6 +28,9 @@ const TOKEN_BYTES: u64 = 4;
 /// Part of the context window that definitions of tools of servers may take, before a search stands for them: one in this
 /// many.
 const WINDOW_PART: u64 = 20;
+
+/// Longest wait of a session that ends for prompts that it has not listed yet.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// Servers of a session, with the tools that it has besides.
 #[derive(Clone, Debug)]
@@ -36,6 +43,8 @@ pub(crate) struct SessionServers {
     listings: Option<Listings>,
     /// Listings of the servers, as they are stored.
     remembered: Arc<Mutex<BTreeMap<String, ToolListing>>>,
+    /// Prompts of the servers, as they are stored.
+    prompts: Arc<Mutex<Prompts>>,
 }
 
 /// Place in which a session starts its servers.
@@ -82,16 +91,16 @@ impl SessionServers {
         }
         let specs = reachable.into_iter().map(|declared| declared.spec);
         let directory = place.environment.working_directory().to_string_lossy().into_owned();
-        let servers =
-            McpServers::with_elicitor(place.environment, specs, Arc::new(Asker::new(prompter.clone())));
+        let asker = Arc::new(Asker::new(prompter.clone()));
+        let servers = McpServers::with_tokens(place.environment, specs, asker, tokens::store(process_env));
         let listings = Listings::of(place.name, &directory, process_env);
-        let mut remembered = BTreeMap::new();
+        let (mut remembered, mut prompts) = (BTreeMap::new(), Prompts::default());
         let names: Vec<ServerName> = servers.specs().map(|spec| spec.name.clone()).collect();
         for name in names {
             let spec = servers.specs().find(|spec| spec.name == name);
-            if let (Some(listings), Some(spec)) = (&listings, spec)
-                && let Some(listing) = listings.read(spec)
-            {
+            let (Some(listings), Some(spec)) = (&listings, spec) else { continue };
+            prompts.known.insert(name.to_string(), listings.read_prompts(spec));
+            if let Some(listing) = listings.read(spec) {
                 servers.remember(&name, listing.clone());
                 remembered.insert(name.to_string(), listing);
             }
@@ -103,6 +112,7 @@ impl SessionServers {
             max_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             listings: listings.filter(|_| place.keeps_state),
             remembered: Arc::new(Mutex::new(remembered)),
+            prompts: Arc::new(Mutex::new(prompts)),
         };
         profile.tool_registry = offered.registry();
         Ok(offered)
@@ -117,12 +127,55 @@ impl SessionServers {
             // Fails only if the session has ended.
             let _ = handle.set_tools(self.registry());
         }
+        // Last, since tools are for the next run.
+        self.keep_prompts().await;
     }
 
     /// Ends the servers, and keeps what they listed.
     pub(crate) async fn close(self) {
+        // A server that hangs is no reason to stay.
+        let _ = tokio::time::timeout(CLOSE_TIME, self.keep_prompts()).await;
         self.keep();
         self.servers.close().await;
+    }
+
+    /// Returns the prompts of the servers that are known.
+    pub(crate) fn prompts(&self) -> Vec<PromptCommand> {
+        self.prompts.lock().unwrap_or_else(PoisonError::into_inner).all()
+    }
+
+    /// Has a server say what its prompt says. It is started if it does not run.
+    ///
+    /// # Errors
+    ///
+    /// The message of the server.
+    pub(crate) async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
+        prompts::fetch(&self.servers, called).await
+    }
+
+    /// Lists the prompts of servers that run, and keeps them for later sessions: of those that this session has not asked
+    /// yet, and of all if one has said that its prompts changed.
+    async fn keep_prompts(&self) {
+        let changes = self.servers.prompt_changes().await;
+        for spec in self.servers.specs() {
+            let is_asked = {
+                let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+                prompts.asked.get(spec.name.as_str()) == Some(&changes)
+            };
+            if is_asked || !self.servers.is_running(&spec.name).await {
+                continue;
+            }
+            // A server that does not answer keeps the prompts that it had.
+            let Ok(listed) = prompts::listed(&self.servers, &spec.name).await else { continue };
+            let mut prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+            prompts.asked.insert(spec.name.to_string(), changes);
+            if prompts.known.get(spec.name.as_str()) != Some(&listed) {
+                if let Some(listings) = &self.listings {
+                    let _ = listings.write_prompts(spec, &listed);
+                }
+                prompts.known.insert(spec.name.to_string(), listed);
+            }
+        }
     }
 
     fn registry(&self) -> ToolRegistry {

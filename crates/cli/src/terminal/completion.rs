@@ -3,7 +3,6 @@
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::commands;
-use super::user_commands::UserCommand;
 use crate::render::{Colour, Face, Line};
 
 /// Most choices that are shown.
@@ -64,15 +63,15 @@ pub(crate) fn names_file(before_cursor: &str) -> bool {
 }
 
 impl Menu {
-    /// Returns the choices for what stands before the cursor; `None` if there are none.
-    pub(crate) fn of(before_cursor: &str, files: &Files, of_user: &[UserCommand]) -> Option<Self> {
+    /// Returns the choices for what stands before the cursor; `None` if there are none. Commands are the built-in ones and
+    /// `more`, by their names with their meanings.
+    pub(crate) fn of(before_cursor: &str, files: &Files, more: &[(String, String)]) -> Option<Self> {
         let word = Word::before(before_cursor)?;
         let choices: Vec<(String, String)> = match (word.kind, files) {
             (Kind::Command, _) => {
-                let own = of_user.iter().filter(|command| command.name.starts_with(word.text));
-                let own = own.map(|command| (command.name.clone(), command.meaning.clone()));
+                let more = more.iter().filter(|(name, _)| name.starts_with(word.text)).cloned();
                 let known = commands::beginning_with(word.text);
-                known.map(|(name, meaning)| (name.to_owned(), meaning.to_owned())).chain(own).collect()
+                known.map(|(name, meaning)| (name.to_owned(), meaning.to_owned())).chain(more).collect()
             }
             (Kind::File, Files::Known(files)) => {
                 best(word.text, files).into_iter().map(|file| (file.to_owned(), String::new())).collect()

@@ -1,5 +1,7 @@
 //! State of the conversation. Pure: keys, events and time go in, lines to print, the live region and effects come out.
 
+mod asked;
+mod more_commands;
 mod plain;
 mod region;
 mod said;
@@ -13,7 +15,7 @@ use pintle_tools::ToolErrorKind;
 use self::plain::Plain;
 use super::approvals::{self, Approvals, Decided};
 use super::attention::Doing;
-use super::commands::{self, Called};
+use super::commands::Called;
 use super::completion::{self, Files, Kind, Menu};
 use super::editor::{Editor, Handled};
 use super::history::History;
@@ -21,6 +23,8 @@ use super::images::{PastedImages, Said, dropped_paths};
 use super::keys::{Input, Key, KeyCode, MAX_PASTE, Paste};
 use super::memory::MemoryFile;
 use super::painter::Region;
+use super::prompt_commands::{CalledPrompt, PromptCommand};
+use super::questions::Questions;
 use super::search::{Search, Searched};
 use super::status::Status;
 use super::user_commands::UserCommand;
@@ -43,6 +47,8 @@ pub(crate) enum Effect {
     Interrupt,
     Decide(Decided),
     Call(Called),
+    /// Have a server say what its prompt says.
+    CallPrompt(CalledPrompt),
     /// Keep this among the inputs of before.
     Remember(String),
     /// List the files that can be named.
@@ -78,6 +84,7 @@ pub(crate) struct Conversation {
     editor: Editor,
     history: History,
     approvals: Approvals,
+    questions: Questions,
     files: Files,
     menu: Option<Menu>,
     search: Option<Search>,
@@ -85,6 +92,10 @@ pub(crate) struct Conversation {
     instructions: Vec<(String, usize)>,
     /// Commands of the user.
     user_commands: Vec<UserCommand>,
+    /// Prompts of servers.
+    prompts: Vec<PromptCommand>,
+    /// Names and meanings of both.
+    more_commands: Vec<(String, String)>,
     /// Line for a file of instructions, until the file is chosen.
     memory: Option<String>,
     /// Images that inputs may name.
@@ -114,11 +125,14 @@ impl Conversation {
             editor: Editor::default(),
             history,
             approvals: Approvals::default(),
+            questions: Questions::default(),
             files: Files::default(),
             menu: None,
             search: None,
             instructions: Vec::new(),
             user_commands: Vec::new(),
+            prompts: Vec::new(),
+            more_commands: Vec::new(),
             memory: None,
             pasted: PastedImages::default(),
             outputs: Vec::new(),
@@ -179,7 +193,11 @@ impl Conversation {
         }
         match &event.kind {
             EventKind::UserInput { .. } => self.is_running = true,
-            EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => self.is_running = false,
+            EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => {
+                self.is_running = false;
+                // No call waits for them any more.
+                self.questions = Questions::default();
+            }
             EventKind::ProjectLoaded(project) => {
                 let documents = project.documents.iter();
                 self.instructions =
@@ -203,7 +221,7 @@ impl Conversation {
     /// Sets the calls that wait for approval. What does not fit the region is printed as a whole: whoever decides must be
     /// able to see it.
     pub(crate) fn set_approvals(&mut self, pending: Vec<Arc<ApprovalRequest>>) {
-        let is_writing = !self.editor.is_empty();
+        let is_writing = !self.editor.is_empty() || self.questions.is_focused();
         let new = self.approvals.set(pending, is_writing);
         if self.is_plain() {
             return self.ask();
@@ -219,18 +237,12 @@ impl Conversation {
     /// Sets the files that can be named.
     pub(crate) fn set_files(&mut self, files: Vec<String>) {
         self.files = Files::Known(files);
-        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.user_commands);
+        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.more_commands);
     }
 
     /// Returns the files of instructions of the project, with their sizes in bytes.
     pub(crate) fn instructions(&self) -> &[(String, usize)] {
         &self.instructions
-    }
-
-    /// Sets the commands of the user.
-    pub(crate) fn set_user_commands(&mut self, commands: Vec<UserCommand>) {
-        self.user_commands = commands;
-        self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.user_commands);
     }
 
     /// Replaces what is being written.
@@ -291,6 +303,10 @@ impl Conversation {
                 self.approvals.paste(&text);
                 Vec::new()
             }
+            Input::Paste(Paste { text, .. }) | Input::Burst(text) if self.questions.is_focused() => {
+                self.questions.paste(&text);
+                Vec::new()
+            }
             Input::Paste(Paste { text, .. }) => match dropped_paths(&text) {
                 Some(paths) => vec![Effect::TakeDropped { paths, paste: text }],
                 None => {
@@ -339,7 +355,7 @@ impl Conversation {
             key if key == Key::ctrl('t') => return vec![Effect::Look],
             key if key == Key::ctrl('g') => return vec![Effect::Edit(self.editor.text())],
             key if key == Key::alt('a') => {
-                self.approvals.focus(!self.approvals.is_focused());
+                self.turn_focus();
                 return Vec::new();
             }
             _ => {}
@@ -353,6 +369,12 @@ impl Conversation {
                 return self.interrupt();
             }
             return self.approvals.key(key, columns).map(Effect::Decide).into_iter().collect();
+        }
+        if self.questions.is_focused() {
+            if let Some(told) = self.questions.key(key, columns) {
+                self.transcript.line(&told);
+            }
+            return Vec::new();
         }
         if key == Key::ctrl('v') {
             return vec![Effect::TakeClipboard];
@@ -407,7 +429,7 @@ impl Conversation {
     /// Shows the choices for what stands before the cursor.
     fn complete(&mut self) -> Vec<Effect> {
         let before = self.editor.before_cursor();
-        self.menu = Menu::of(&before, &self.files, &self.user_commands);
+        self.menu = Menu::of(&before, &self.files, &self.more_commands);
         if !completion::names_file(&before) {
             // The next name is looked for among the files of then.
             if self.files != Files::Asked {
@@ -462,7 +484,7 @@ impl Conversation {
     }
 
     fn clear_or_leave(&mut self, now: Duration) -> Vec<Effect> {
-        if !self.editor.is_empty() && !self.approvals.is_focused() {
+        if !self.editor.is_empty() && !self.approvals.is_focused() && !self.questions.is_focused() {
             self.editor.clear();
             self.menu = None;
             self.hint("cleared; Ctrl+_ brings it back", now);
@@ -508,6 +530,9 @@ impl Conversation {
                     if let Some(effects) = self.user_command(&written) {
                         return effects;
                     }
+                    if let Some(effects) = self.prompt(&written, now) {
+                        return effects;
+                    }
                     // Paths begin with a slash, too.
                     if !written.trim().get(1..).is_some_and(|rest| rest.contains('/')) {
                         self.hint(problem, now);
@@ -535,14 +560,6 @@ impl Conversation {
         vec![Effect::Remember(text), effect]
     }
 
-    /// Returns the effects of a command of the user; `None` if there is none of that name.
-    fn user_command(&mut self, written: &str) -> Option<Vec<Effect>> {
-        let (name, arguments) = commands::split(written);
-        let said = self.user_commands.iter().find(|command| command.name == name)?.say(arguments);
-        let text = self.take()?;
-        Some(vec![Effect::Remember(text), Effect::Say(self.said(&said))])
-    }
-
     fn follow_up(&mut self) -> Vec<Effect> {
         let is_running = self.is_running;
         let Some(text) = self.take() else { return Vec::new() };
@@ -553,7 +570,7 @@ impl Conversation {
 
     /// Returns what the session does.
     pub(crate) fn doing(&self) -> Doing {
-        Doing { is_running: self.is_running, waiting: self.approvals.len() }
+        Doing { is_running: self.is_running, waiting: self.approvals.len() + self.questions.len() }
     }
 
     /// Returns how long it takes until the region changes with time alone; `None` if it does not.
@@ -577,7 +594,7 @@ impl Conversation {
         let text = match &self.hint {
             Some((text, _)) => text.as_str(),
             None if self.memory.is_some() => "add to: p instructions of the project · u yours · Esc back",
-            None if self.approvals.is_focused() => return None,
+            None if self.approvals.is_focused() || self.questions.is_focused() => return None,
             None if self.is_running && !self.editor.is_empty() => {
                 "Enter steers the turn · Tab queues for its end · Esc interrupts"
             }

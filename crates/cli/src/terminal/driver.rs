@@ -35,8 +35,10 @@ use super::next::Next;
 use super::outside;
 use super::pager::Pager;
 use super::painter::{Painter, Screen};
-use super::user_commands::{UserCommand, discover};
+use super::prompt_commands::PromptText;
+use super::user_commands::UserCommand;
 use super::whole::whole;
+use crate::approve::Question;
 use crate::args::ConversationArgs;
 use crate::console::{self, Console, modes};
 use crate::cost::CostTracker;
@@ -93,6 +95,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) has_sandbox: bool,
     /// Notices of other parts of the process.
     pub(crate) notices: mpsc::UnboundedReceiver<String>,
+    /// Questions that belong to no call.
+    pub(crate) questions: mpsc::UnboundedReceiver<Question>,
 }
 
 /// End of something that was begun.
@@ -111,6 +115,8 @@ enum Done {
     Commands(Vec<UserCommand>),
     /// A command was carried out, or why not.
     Called(Result<Vec<Line>, String>),
+    /// A server said what its prompt says, or why not.
+    Prompted { written: String, result: Result<PromptText, String> },
     /// Another session was found, or why not.
     Found(Result<Next, String>),
     /// The tools of servers were looked at again.
@@ -219,6 +225,7 @@ impl<'a> Driver<'a> {
             self.say(said);
         }
         self.find_user_commands();
+        self.conversation.set_prompts(self.surroundings.servers.prompts());
         // The user sees where to type before anything else happens.
         self.draw().await?;
         {
@@ -279,6 +286,10 @@ impl<'a> Driver<'a> {
                 Some(done) = self.doing.next(), if !self.doing.is_empty() => self.done(done),
                 Some(notice) = self.surroundings.notices.recv() => {
                     self.conversation.note("pintle", &notice);
+                    self.draw_soon();
+                }
+                Some(question) = self.surroundings.questions.recv() => {
+                    self.conversation.ask_also(question);
                     self.draw_soon();
                 }
                 event = events.next() => match event {
@@ -396,6 +407,7 @@ impl<'a> Driver<'a> {
             }
             Effect::Decide(decided) => self.decide(decided),
             Effect::Call(called) => self.call(&called),
+            Effect::CallPrompt(called) => self.call_prompt(called),
             Effect::Remember(text) => self.remember(&text),
             Effect::Run(command) => self.run_command(command),
             Effect::Memorize(file, line) => self.memorize(file, line),
@@ -429,13 +441,6 @@ impl<'a> Driver<'a> {
             // Once is enough.
             self.surroundings.history = None;
         }
-    }
-
-    fn find_user_commands(&mut self) {
-        let environment = Arc::clone(&self.surroundings.tools);
-        let process_env = self.surroundings.process_env;
-        self.doing
-            .push(Box::pin(async move { Done::Commands(discover(environment.as_ref(), process_env).await) }));
     }
 
     /// Adds a line to a file of instructions.
@@ -510,7 +515,15 @@ impl<'a> Driver<'a> {
             Done::Ran { command, ended, output } => self.conversation.ran(&command, &ended, &output),
             Done::Listed(files) => self.conversation.set_files(files),
             Done::Commands(commands) => self.conversation.set_user_commands(commands),
-            Done::Refreshed => {}
+            Done::Refreshed => self.conversation.set_prompts(self.surroundings.servers.prompts()),
+            Done::Prompted { result: Ok(prompt), .. } => {
+                let said = self.conversation.said_by_prompt(prompt);
+                self.say(said);
+            }
+            Done::Prompted { written, result: Err(problem) } => {
+                self.conversation.restore(&written);
+                self.conversation.note("prompt", &problem);
+            }
             Done::Called(Ok(lines)) => self.conversation.answer(lines),
             Done::Found(found) => {
                 self.is_finding = false;
@@ -572,6 +585,7 @@ impl<'a> Driver<'a> {
     /// Takes over what is known of the session without an event.
     fn refresh(&mut self) {
         self.conversation.set_approvals(self.handle.approvals());
+        self.conversation.forget_withdrawn();
         let queued = self.handle.queued();
         self.conversation.status.queued = queued.steering.len() + queued.follow_ups.len();
         self.conversation.status.cost = self.cost.total();

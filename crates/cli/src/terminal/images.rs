@@ -116,7 +116,7 @@ fn absolute_path(word: &str) -> Option<String> {
 }
 
 /// Splits a line into words as a shell would; `None` if a quotation does not end.
-fn words(line: &str) -> Option<Vec<String>> {
+pub(super) fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut characters = line.chars();

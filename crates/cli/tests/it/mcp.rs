@@ -1,5 +1,8 @@
 //! Servers of tools: declared, trusted, started on first use, and ended in every way a run can end.
 
+mod chat;
+mod login;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

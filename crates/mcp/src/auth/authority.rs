@@ -17,7 +17,7 @@ use crate::spec::HttpServer;
 pub(crate) struct Authority {
     server: HttpServer,
     store: Arc<dyn TokenStore>,
-    /// Requests of one connection wait for one renewal.
+    /// Requests of one connection wait for one change.
     renewing: Mutex<()>,
 }
 
@@ -105,7 +105,7 @@ impl Authority {
         let challenge = WWWAuthenticateParams::parse(challenge, self.server.parsed_url());
         let Some(scope) = challenge.scope else { return Ok(()) };
         let url = self.server.url();
-        // A renewal that ends meanwhile must not be overwritten.
+        // A renewal between loading and saving would be lost, and with it the only refresh token that is still valid.
         let _renewing = self.renewing.lock().await;
         let _lock = self.store.lock(url).await?;
         let Some(mut tokens) = self.store.load(url).await? else { return Ok(()) };

@@ -109,6 +109,8 @@ pub async fn login(
     let tokens = stored.and_then(|stored| ServerTokens::issued(&stored, secret, issuer(&metadata)));
     let tokens =
         tokens.ok_or_else(|| failed(LoginErrorKind::Exchange, "there is no token in the answer".into()))?;
+    // A renewal that has begun with earlier tokens would write over these otherwise.
+    let _lock = store.lock(server.url()).await.map_err(|error| unusable_store(server, &error))?;
     store.save(server.url(), &tokens).await.map_err(|error| unusable_store(server, &error))
 }
 

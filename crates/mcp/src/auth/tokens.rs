@@ -66,8 +66,8 @@ pub trait TokenStore: Send + Sync + 'static {
     /// The store cannot be written.
     async fn clear(&self, server: &str) -> io::Result<()>;
 
-    /// Locks the tokens of a server while they are renewed, so that no other process uses the same refresh token. Default:
-    /// no lock, which suffices for one process.
+    /// Locks the tokens of a server while they are changed, so that no other process uses the same refresh token. Default: no
+    /// lock, which suffices for one process.
     ///
     /// # Errors
     ///
@@ -116,6 +116,12 @@ impl ServerTokens {
     /// Returns the scopes that were granted.
     pub fn scopes(&self) -> impl Iterator<Item = &str> {
         self.scopes.iter().map(String::as_str)
+    }
+
+    /// Returns the secrets in them, for an application that keeps them out of what it shows.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let others = [self.refresh_token.as_deref(), self.client_secret.as_deref()];
+        std::iter::once(self.access_token.as_str()).chain(others.into_iter().flatten())
     }
 
     /// Returns what an authorization server has issued; `None` if there is no access token in it.
@@ -211,6 +217,7 @@ mod tests {
             serde_json::from_str(&serde_json::to_string(&tokens(3600)).unwrap()).unwrap();
         assert!(!kept.are_due() && !tokens(2).are_due() && tokens(0).are_due());
         assert_eq!(kept.scopes().collect::<Vec<_>>(), ["read"]);
+        assert_eq!(kept.secrets().collect::<Vec<_>>(), ["s3cret", "r3fresh", "cl1ent"]);
         let again = kept.to_stored().unwrap();
         assert_eq!(ServerTokens::issued(&again, None, String::new()).unwrap().access_token, "s3cret");
     }

@@ -63,6 +63,10 @@ impl Conversation {
             Answer::Other if text.trim().is_empty() => return Vec::new(),
             Answer::Other => {}
         }
+        if let Some(told) = self.questions.line(text) {
+            self.transcript.line(&told);
+            return Vec::new();
+        }
         self.editor.set(text);
         let effects = self.enter(now);
         // What could not be done stays on the screen, not here.

@@ -53,20 +53,27 @@ impl Conversation {
         }
         let room = most - below.len();
         let is_deciding = self.approvals.is_focused();
-        let share = if self.approvals.is_empty() { room.div_ceil(2) } else { room.div_ceil(3) };
+        let is_asking = !self.approvals.is_empty() || !self.questions.is_empty();
+        let share = if !is_asking { room.div_ceil(2) } else { room.div_ceil(3) };
         let (editor, editor_cursor) = self.editor_rows(share.max(1));
         let room = room - editor.len();
         let menu = self.menu.as_ref().map(|menu| menu.rows(room)).unwrap_or_default();
         let room = room - menu.len();
         let (approvals, approval_cursor) = self.approvals.rows(columns, room, most_details(size));
-        let approvals: Vec<Line> = approvals.into_iter().take(room).collect();
-        let mut rows = self.activity_rows(now, room - approvals.len());
-        let cursor = match (is_deciding, approval_cursor) {
-            (true, Some((row, column))) => Some((rows.len() + row, column)),
-            (true, None) => None,
-            (false, _) => Some((rows.len() + approvals.len() + editor_cursor.0, editor_cursor.1)),
+        let mut asked: Vec<Line> = approvals.into_iter().take(room).collect();
+        let (questions, answer_cursor) = self.questions.rows(columns, room - asked.len());
+        let before_questions = asked.len();
+        asked.extend(questions.into_iter().take(room - before_questions));
+        let mut rows = self.activity_rows(now, room - asked.len());
+        let above = rows.len();
+        let cursor = if is_deciding {
+            approval_cursor.map(|(row, column)| (above + row, column))
+        } else if let Some((row, column)) = answer_cursor.filter(|_| self.questions.is_focused()) {
+            Some((above + before_questions + row, column))
+        } else {
+            Some((above + asked.len() + editor_cursor.0, editor_cursor.1))
         };
-        rows.extend(approvals);
+        rows.extend(asked);
         rows.extend(editor);
         rows.extend(menu);
         rows.extend(below);

@@ -5,7 +5,8 @@ use pintle_llm::ImageData;
 
 use super::Conversation;
 use crate::render::{Face, Line, expand_tabs, one_line, plural, sanitize};
-use crate::terminal::images::{Said, mention};
+use crate::terminal::images::{NamedImage, Said, mention};
+use crate::terminal::prompt_commands::PromptText;
 
 /// Lines of a command's output that are shown.
 const SHOWN_OUTPUT: usize = 20;
@@ -26,6 +27,13 @@ impl Conversation {
         let name = self.pasted.keep(path, image);
         self.history.leave();
         self.editor.insert_labelled(&mention(&name), label);
+    }
+
+    /// Returns a message of a prompt, with its images.
+    pub(crate) fn said_by_prompt(&mut self, prompt: PromptText) -> Said {
+        let names = prompt.images.into_iter().map(|image| (self.pasted.keep(None, image.clone()), image));
+        let images = names.map(|(name, image)| NamedImage { name, pasted: Some(image) });
+        Said { text: prompt.text, images: images.collect(), instruction: None }
     }
 
     /// Shows what a command of the user printed, and keeps it for the next message.

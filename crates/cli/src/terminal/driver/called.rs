@@ -3,6 +3,8 @@
 mod sessions;
 mod settings;
 
+use std::sync::Arc;
+
 use pintle_governance::Mode;
 use pintle_llm::ReasoningEffort;
 
@@ -12,6 +14,8 @@ use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 use crate::terminal::images::Said;
 use crate::terminal::next::Next;
+use crate::terminal::prompt_commands::CalledPrompt;
+use crate::terminal::user_commands::discover;
 use crate::{instructions, process_env};
 
 /// Keys and what they do.
@@ -29,7 +33,7 @@ const KEYS: [(&str, &str); 18] = [
     ("Ctrl+W, Ctrl+U, Ctrl+K, Ctrl+Y", "cut a word, to the beginning, to the end; put back"),
     ("Ctrl+_", "undo"),
     ("Ctrl+G", "write in your editor"),
-    ("Alt+A", "decide on calls that wait, or write on"),
+    ("Alt+A", "decide on calls that wait, answer a server, or write on"),
     ("Ctrl+T", "look through the whole conversation"),
     ("Ctrl+L", "draw anew"),
     ("Ctrl+Z", "back to the shell; `fg` returns"),
@@ -37,12 +41,13 @@ const KEYS: [(&str, &str); 18] = [
 ];
 
 /// Lines of a conversation in lines, and what they do.
-const LINES: [(&str, &str); 7] = [
+const LINES: [(&str, &str); 8] = [
     ("any line", "send it; while a turn runs, steer it"),
     ("a line that ends with \\", "is continued by the next one"),
     ("@FILE", "name a file; an image goes with the message"),
     ("!COMMAND", "run a command; the model sees it with your next message"),
     ("yes, session, no, no WORDS", "decide on a call that waits"),
+    ("answer VALUE", "answer the question of a server"),
     ("Ctrl+C", "interrupt the turn; twice, leave"),
     ("Ctrl+D", "leave"),
 ];
@@ -89,6 +94,23 @@ impl Driver<'_> {
             Command::Undo => self.undo(),
         };
         self.done(Done::Called(result));
+    }
+
+    /// Has a server say what its prompt says. It is started if it does not run.
+    pub(super) fn call_prompt(&mut self, called: CalledPrompt) {
+        self.conversation.hint(format!("asking server {}", called.server), self.began.elapsed());
+        let servers = self.surroundings.servers.clone();
+        self.doing.push(Box::pin(async move {
+            let result = servers.prompt(&called).await;
+            Done::Prompted { written: called.written, result }
+        }));
+    }
+
+    pub(super) fn find_user_commands(&mut self) {
+        let environment = Arc::clone(&self.surroundings.tools);
+        let process_env = self.surroundings.process_env;
+        self.doing
+            .push(Box::pin(async move { Done::Commands(discover(environment.as_ref(), process_env).await) }));
     }
 
     fn effort(&mut self, effort: &str) -> Result<Vec<Line>, String> {

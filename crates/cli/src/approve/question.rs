@@ -1,0 +1,47 @@
+//! Questions that belong to no call, where a conversation shows them.
+
+use tokio::sync::oneshot;
+
+/// Answer that refuses a question.
+pub(crate) const REFUSAL: &str = "!";
+
+/// Question that waits for an answer.
+#[derive(Debug)]
+pub(crate) struct Question {
+    /// Text without control characters other than line ends.
+    pub(crate) text: String,
+    /// Further lines for the user, in the same form.
+    pub(crate) details: Vec<String>,
+    /// Label of the answer.
+    pub(crate) prompt: String,
+    answer: oneshot::Sender<String>,
+}
+
+impl Question {
+    /// Returns a question, and what receives its answer.
+    #[cfg_attr(not(any(test, feature = "mcp")), expect(dead_code, reason = "only servers ask"))]
+    pub(crate) fn new(
+        text: impl Into<String>,
+        details: Vec<String>,
+        prompt: impl Into<String>,
+    ) -> (Self, oneshot::Receiver<String>) {
+        let (answer, answered) = oneshot::channel();
+        (Self { text: text.into(), details, prompt: prompt.into(), answer }, answered)
+    }
+
+    /// Returns whether nobody waits for the answer any more.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.answer.is_closed()
+    }
+
+    /// Answers it.
+    pub(crate) fn answer(self, text: impl Into<String>) {
+        // Fails only if it was withdrawn.
+        let _ = self.answer.send(text.into());
+    }
+
+    /// Refuses it.
+    pub(crate) fn refuse(self) {
+        self.answer(REFUSAL);
+    }
+}

@@ -1,0 +1,85 @@
+//! `pintle mcp login` and `pintle mcp logout`.
+
+use std::time::Duration;
+
+use pintle_mcp::{HttpServer, LoginError, LoginErrorKind, ServerName, ServerTransport};
+
+use super::browser;
+use super::declarations::{Declarations, shown};
+use super::tokens::FileTokens;
+use crate::console;
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+use crate::render::sanitize;
+
+/// Longest time for a login.
+const LOGIN_TIME: Duration = Duration::from_secs(600);
+
+/// Logs in to a server.
+///
+/// # Errors
+///
+/// A usage failure for a server that knows no logins, otherwise a failure with the cause.
+pub(super) async fn login(
+    name: &ServerName,
+    declarations: &Declarations,
+    process_env: &ProcessEnv,
+) -> Result<String, Failure> {
+    let server = server(name, declarations)?;
+    if server.has_authorization() {
+        return Err(Failure::usage(format!(
+            "server `{name}` declares an `Authorization` header, which takes the place of a login"
+        )));
+    }
+    let tokens = FileTokens::of(process_env)?;
+    let open = |url: &str| {
+        console::notice(&format!("log in to server `{name}` at {url}"));
+        if browser::open(url, process_env) {
+            console::notice("it is opened in the browser that BROWSER names");
+        }
+        console::notice("waiting for the answer of the browser; Ctrl+C ends the login");
+    };
+    pintle_mcp::login(server, &tokens, LOGIN_TIME, open).await.map_err(|error| explained(&error))?;
+    let scopes = tokens.read(server.url())?.map(|tokens| tokens.scopes().collect::<Vec<_>>().join(" "));
+    let scopes = match scopes.filter(|scopes| !scopes.is_empty()) {
+        Some(scopes) => format!(" with the scopes: {}", sanitize(&scopes)),
+        None => String::new(),
+    };
+    Ok(format!("logged in to server `{name}`{scopes}\n"))
+}
+
+/// Removes the tokens of a server.
+///
+/// # Errors
+///
+/// A usage failure for a server that knows no logins, otherwise a failure with the cause.
+pub(super) async fn logout(
+    name: &ServerName,
+    declarations: &Declarations,
+    process_env: &ProcessEnv,
+) -> Result<String, Failure> {
+    let server = server(name, declarations)?;
+    Ok(match FileTokens::of(process_env)?.remove(server.url()).await? {
+        true => format!("removed the tokens of server `{name}`; to make them invalid, revoke them there\n"),
+        false => format!("there are no tokens of server `{name}`\n"),
+    })
+}
+
+fn server<'a>(name: &ServerName, declarations: &'a Declarations) -> Result<&'a HttpServer, Failure> {
+    let declared = declarations.find(name)?;
+    match &declared.spec.transport {
+        ServerTransport::Http(server) => Ok(server),
+        ServerTransport::Stdio(_) | _ => Err(Failure::usage(format!(
+            "server `{name}` is the command `{}`: expected a server behind a URL",
+            sanitize(&shown(&declared.spec))
+        ))),
+    }
+}
+
+fn explained(error: &LoginError) -> Failure {
+    let failure = Failure::failed(sanitize(&error.to_string()));
+    if error.kind() != LoginErrorKind::Registration {
+        return failure;
+    }
+    failure.with_hint("`oauth` in the declaration can name a client that is registered: `clientId`")
+}

@@ -1,0 +1,90 @@
+//! Prompts of servers, as commands of a conversation.
+
+use std::collections::BTreeMap;
+
+use pintle_mcp::{McpServers, PromptMessage, PromptRole, ServerError, ServerName, ServerPrompt};
+
+use crate::render::sanitize;
+use crate::terminal::{Argument, CalledPrompt, PromptCommand, PromptText};
+
+/// Prompts of the servers of a session.
+#[derive(Debug, Default)]
+pub(super) struct Prompts {
+    /// By the names of their servers.
+    pub(super) known: BTreeMap<String, Vec<PromptCommand>>,
+    /// Number of changes before which servers were asked in this session.
+    pub(super) asked: BTreeMap<String, u64>,
+}
+
+impl Prompts {
+    /// Returns the prompts of all servers. Of two with one name, the first one counts.
+    pub(super) fn all(&self) -> Vec<PromptCommand> {
+        let mut all: Vec<PromptCommand> = Vec::new();
+        for prompt in self.known.values().flatten() {
+            if !all.iter().any(|known| known.command == prompt.command) {
+                all.push(prompt.clone());
+            }
+        }
+        all
+    }
+}
+
+/// Lists the prompts of a server, which is started if it does not run.
+///
+/// # Errors
+///
+/// The server cannot be started or does not answer.
+pub(super) async fn listed(
+    servers: &McpServers,
+    server: &ServerName,
+) -> Result<Vec<PromptCommand>, ServerError> {
+    Ok(servers.prompts(server).await?.into_iter().map(command).collect())
+}
+
+fn command(prompt: ServerPrompt) -> PromptCommand {
+    let arguments = prompt
+        .arguments
+        .into_iter()
+        .map(|argument| Argument { name: argument.name, is_required: argument.is_required });
+    PromptCommand {
+        server: prompt.server.to_string(),
+        name: prompt.name,
+        command: prompt.command,
+        description: prompt.description,
+        arguments: arguments.collect(),
+    }
+}
+
+/// Has a server say what its prompt says.
+///
+/// # Errors
+///
+/// The message of the server.
+pub(super) async fn fetch(servers: &McpServers, called: &CalledPrompt) -> Result<PromptText, String> {
+    let failed = |error: &dyn std::error::Error| sanitize(&error.to_string()).into_owned();
+    let server: ServerName = called.server.parse().map_err(|error| failed(&error))?;
+    let fetched = servers.prompt(&server, &called.name, called.arguments.clone()).await;
+    let prompt = flattened(fetched.map_err(|error| failed(&error))?);
+    if prompt.text.trim().is_empty() && prompt.images.is_empty() {
+        return Err(format!("server `{server}` has nothing to say for this prompt"));
+    }
+    Ok(prompt)
+}
+
+/// Returns messages as one of the user. What the model would have said before is quoted.
+fn flattened(messages: Vec<PromptMessage>) -> PromptText {
+    let mut prompt = PromptText::default();
+    for message in messages {
+        let text = match message.role {
+            PromptRole::User => message.text,
+            PromptRole::Assistant => format!("Assistant: {}", message.text),
+        };
+        if !text.trim().is_empty() {
+            let gap = if prompt.text.is_empty() { "" } else { "\n\n" };
+            prompt.text.push_str(gap);
+            prompt.text.push_str(&text);
+        }
+        prompt.images.extend(message.images);
+    }
+    prompt
+}

@@ -1,0 +1,148 @@
+//! Prompts of servers as commands: `/mcp__SERVER__PROMPT` with the arguments of the prompt, in its order.
+
+use std::collections::BTreeMap;
+
+use pintle_llm::ImageData;
+use serde::{Deserialize, Serialize};
+
+use super::commands;
+use super::images::words;
+use crate::render::sanitize;
+
+/// Longest meaning in a list, in characters.
+const MAX_MEANING: usize = 80;
+
+/// Prompt of a server, as it was listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PromptCommand {
+    pub(crate) server: String,
+    /// Name that the server gives it.
+    pub(crate) name: String,
+    /// Name of the command, without the slash.
+    pub(crate) command: String,
+    pub(crate) description: String,
+    pub(crate) arguments: Vec<Argument>,
+}
+
+/// Argument of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Argument {
+    pub(crate) name: String,
+    pub(crate) is_required: bool,
+}
+
+/// Prompt with its arguments, as the user called it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CalledPrompt {
+    pub(crate) server: String,
+    pub(crate) name: String,
+    pub(crate) arguments: BTreeMap<String, String>,
+    /// Line of the user.
+    pub(crate) written: String,
+}
+
+/// Message of the user that a prompt stands for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PromptText {
+    pub(crate) text: String,
+    pub(crate) images: Vec<ImageData>,
+}
+
+impl PromptCommand {
+    /// Returns the meaning for lists, with the arguments before it.
+    pub(crate) fn meaning(&self) -> String {
+        let usage = self.usage();
+        let gap = if usage.is_empty() || self.description.is_empty() { "" } else { ": " };
+        let description = self.description.lines().next().unwrap_or_default();
+        sanitize(&format!("{usage}{gap}{description}")).chars().take(MAX_MEANING).collect()
+    }
+
+    /// Returns the arguments, those in brackets that can be left out.
+    fn usage(&self) -> String {
+        let shown = self.arguments.iter().map(|argument| match argument.is_required {
+            true => argument.name.clone(),
+            false => format!("[{}]", argument.name),
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Reads a line that calls it.
+    ///
+    /// # Errors
+    ///
+    /// A message that says which arguments were expected.
+    pub(crate) fn call(&self, line: &str) -> Result<CalledPrompt, String> {
+        let (_, arguments) = commands::split(line);
+        let problem = |what: &str| {
+            let usage = self.usage();
+            let expected = if usage.is_empty() { "no arguments" } else { usage.as_str() };
+            sanitize(&format!("/{}: {what}; expected {expected}", self.command)).into_owned()
+        };
+        let values = words(arguments).ok_or_else(|| problem("a quotation does not end"))?;
+        if values.len() > self.arguments.len() {
+            return Err(problem("too many arguments (quote a value that has blanks)"));
+        }
+        let missing = self.arguments.iter().skip(values.len()).find(|argument| argument.is_required);
+        if let Some(missing) = missing {
+            return Err(problem(&format!("`{}` is missing", missing.name)));
+        }
+        let names = self.arguments.iter().map(|argument| argument.name.clone());
+        Ok(CalledPrompt {
+            server: self.server.clone(),
+            name: self.name.clone(),
+            arguments: names.zip(values).collect(),
+            written: line.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(arguments: &[(&str, bool)]) -> PromptCommand {
+        let argument = |(name, is_required): &(&str, bool)| Argument {
+            name: (*name).to_owned(),
+            is_required: *is_required,
+        };
+        PromptCommand {
+            server: "s".into(),
+            name: "re view".into(),
+            command: "mcp__s__re_view".into(),
+            description: "Reviews.\nMore.".into(),
+            arguments: arguments.iter().map(argument).collect(),
+        }
+    }
+
+    #[test]
+    fn arguments_are_positional_and_checked() {
+        let review = prompt(&[("file", true), ("tone", false)]);
+        let called = |line: &str| {
+            review.call(line).map(|called| called.arguments.into_values().collect::<Vec<_>>().join("|"))
+        };
+        let command = "/mcp__s__re_view";
+        for (arguments, expected) in [
+            ("a.rs", Ok("a.rs")),
+            (" 'a b.rs'  kind ", Ok("a b.rs|kind")),
+            ("\"say \\\"x\\\"\"", Ok("say \"x\"")),
+            ("", Err("`file` is missing; expected file [tone]")),
+            ("a b c", Err("too many arguments (quote a value that has blanks); expected file [tone]")),
+            ("'a", Err("a quotation does not end; expected file [tone]")),
+        ] {
+            let expected = expected.map(str::to_owned).map_err(|problem| format!("{command}: {problem}"));
+            assert_eq!(called(&format!("{command} {arguments}")), expected, "{arguments}");
+        }
+        let problem = prompt(&[]).call(&format!("{command} x")).unwrap_err();
+        assert!(problem.ends_with("; expected no arguments"), "{problem}");
+    }
+
+    #[test]
+    fn meanings_cannot_steer_the_terminal() {
+        assert_eq!(prompt(&[("file", true), ("tone", false)]).meaning(), "file [tone]: Reviews.");
+        assert_eq!(prompt(&[]).meaning(), "Reviews.");
+        let odd = PromptCommand { description: "a\u{1b}[2J".into(), ..prompt(&[("b\u{9b}c", true)]) };
+        for text in [odd.meaning(), odd.call("/x").unwrap_err()] {
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
+    }
+}
