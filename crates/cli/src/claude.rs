@@ -21,7 +21,6 @@ use tokio::task::JoinSet;
 
 use self::channel::Channel;
 use self::conversation::Conversation;
-pub(crate) use self::permissions::own_mode;
 use crate::args::{RunArgs, SessionArgs};
 use crate::command_line;
 use crate::config;

@@ -17,7 +17,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 #[cfg(feature = "compat")]
-pub(crate) use self::claude::options as stream_options;
+pub(crate) use self::claude::{options as stream_options, own_mode};
 pub(crate) use self::replaced::replaced;
 use crate::args::{Arguments, ErrorFormat};
 use crate::console;

@@ -68,7 +68,7 @@ pub(crate) fn secrets(process_env: &ProcessEnv, in_use: Option<&Secret>) -> Reda
         is_secret.then(|| value.to_owned())
     });
     #[cfg(feature = "mcp")]
-    let secrets = secrets.chain(crate::mcp::secrets_of_tokens(process_env));
+    let secrets = secrets.chain(crate::server_tokens::secrets_of_tokens(process_env));
     Redactions::new(secrets.chain(keys))
 }
 

@@ -48,6 +48,7 @@ mod policy;
 mod process_env;
 mod profile_file;
 mod prompt;
+mod prompt_commands;
 mod prompt_source;
 mod provider;
 mod render;
@@ -56,6 +57,8 @@ mod response_view;
 mod route;
 mod rules;
 mod run;
+#[cfg(feature = "mcp")]
+mod server_tokens;
 mod servers;
 mod sessions;
 mod terminal;

@@ -10,8 +10,6 @@ mod login;
 mod prompts;
 mod serve;
 mod session;
-mod tokens;
 
 pub(crate) use self::command::command;
 pub(crate) use self::session::{ServerPlace, SessionServers};
-pub(crate) use self::tokens::secrets_of_tokens;

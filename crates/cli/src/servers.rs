@@ -48,7 +48,7 @@ mod without_servers {
     use crate::failure::Failure;
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
-    use crate::terminal::{CalledPrompt, PromptCommand, PromptText};
+    use crate::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
 
     /// There are none.
     #[derive(Clone, Copy, Debug)]

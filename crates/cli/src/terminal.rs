@@ -23,7 +23,6 @@ mod next;
 mod outside;
 mod pager;
 mod painter;
-mod prompt_commands;
 mod questions;
 mod search;
 mod status;
@@ -41,9 +40,6 @@ use self::history::History;
 pub(crate) use self::history_file::HistoryFile;
 pub(crate) use self::next::{Next, Settings};
 use self::painter::Screen;
-#[cfg(feature = "mcp")]
-pub(crate) use self::prompt_commands::Argument;
-pub(crate) use self::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
 use self::status::Status;
 use crate::args::{ConversationArgs, ThemeName};
 use crate::console;

@@ -12,20 +12,9 @@ use pintle_tools::gate::Permission;
 
 use super::channel::{Channel, lock};
 use super::rules::own_rules;
+use crate::command_line::own_mode;
 use crate::console;
 use crate::policy::APPROVAL_SOURCE;
-
-/// Returns the mode of a session for one of the host.
-///
-/// `auto` of Claude Code judges each command with a model; here, commands are asked about instead.
-pub(crate) fn own_mode(mode: PermissionMode) -> Mode {
-    match mode {
-        PermissionMode::Plan => Mode::Plan,
-        PermissionMode::Default | PermissionMode::DontAsk => Mode::Ask,
-        PermissionMode::AcceptEdits | PermissionMode::Auto => Mode::Edit,
-        PermissionMode::BypassPermissions => Mode::Auto,
-    }
-}
 
 /// Decides on calls as the host says.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use pintle_compat::claude::{PermissionMode, StreamOptions};
+use pintle_governance::Mode;
 
 use super::exec::Translated;
 use crate::failure::{Failure, OrFailure as _};
@@ -66,6 +67,18 @@ fn parsed(args: &[OsString]) -> Result<(StreamOptions, Vec<String>), Failure> {
     Ok((parsed.options, parsed.warnings))
 }
 
+/// Returns the mode of a session for one of the host.
+///
+/// `auto` of Claude Code judges each command with a model; here, commands are asked about instead.
+pub(crate) fn own_mode(mode: PermissionMode) -> Mode {
+    match mode {
+        PermissionMode::Plan => Mode::Plan,
+        PermissionMode::Default | PermissionMode::DontAsk => Mode::Ask,
+        PermissionMode::AcceptEdits | PermissionMode::Auto => Mode::Edit,
+        PermissionMode::BypassPermissions => Mode::Auto,
+    }
+}
+
 /// Adds the flags that a session remembers, and those that select it. All others are applied when it is opened.
 fn add(translated: &mut Translated, options: &StreamOptions) -> Result<(), Failure> {
     let mode = options.permission_mode.or(options.settings.mode).unwrap_or_default();
@@ -74,7 +87,7 @@ fn add(translated: &mut Translated, options: &StreamOptions) -> Result<(), Failu
             "permission mode bypassPermissions needs --allow-dangerously-skip-permissions",
         ));
     }
-    translated.value("mode", Some(crate::claude::own_mode(mode).as_str()));
+    translated.value("mode", Some(own_mode(mode).as_str()));
     translated.value("model", options.model.as_ref().or(options.settings.model.as_ref()));
     translated.value("reasoning-effort", options.effort.as_ref());
     translated.value("max-turns", options.max_turns.map(|turns| turns.to_string()));

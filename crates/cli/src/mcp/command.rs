@@ -12,7 +12,6 @@ use super::listings::Listings;
 use super::login::{login, logout};
 use super::prompts;
 use super::serve::serve;
-use super::tokens::{self, FileTokens};
 use crate::args::{
     AddServerArgs, EnvArgs, ListFormat, McpArgs, McpCommand, PolicyArgs, ServerArg, ServerArgs,
     ServerToolsArgs, ServersArgs,
@@ -26,6 +25,7 @@ use crate::interrupt::Interrupts;
 use crate::policy;
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
+use crate::server_tokens::{self, FileTokens};
 
 /// Name of the environment in which `pintle mcp tools` starts servers.
 const LOCAL: &str = "local";
@@ -211,7 +211,7 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
         environment.of_servers(),
         specs,
         Arc::new(Nobody),
-        tokens::store(process_env),
+        server_tokens::store(process_env),
     );
     let asked = selected.iter().map(|declared| async {
         let listing = servers.list(&declared.spec.name).await?;

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
-use crate::terminal::PromptCommand;
+use crate::prompt_commands::PromptCommand;
 
 /// Directory below the state directory.
 const DIRECTORY: &str = "servers";

@@ -6,11 +6,11 @@ use pintle_mcp::{HttpServer, LoginError, LoginErrorKind, ServerName, ServerTrans
 
 use super::browser;
 use super::declarations::{Declarations, shown};
-use super::tokens::FileTokens;
 use crate::console;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;
+use crate::server_tokens::FileTokens;
 
 /// Longest time for a login.
 const LOGIN_TIME: Duration = Duration::from_secs(600);

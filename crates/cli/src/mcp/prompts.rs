@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use pintle_mcp::{McpServers, PromptMessage, PromptRole, ServerError, ServerName, ServerPrompt};
 
+use crate::prompt_commands::{Argument, CalledPrompt, PromptCommand, PromptText};
 use crate::render::sanitize;
-use crate::terminal::{Argument, CalledPrompt, PromptCommand, PromptText};
 
 /// Prompts of the servers of a session.
 #[derive(Debug, Default)]

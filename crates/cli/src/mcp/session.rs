@@ -13,14 +13,14 @@ use super::declarations::{Declarations, Declared};
 use super::elicitor::Asker;
 use super::listings::Listings;
 use super::prompts::{self, Prompts};
-use super::tokens;
 use crate::approve::Prompter;
 use crate::args::ServerArgs;
 use crate::console;
 use crate::failure::Failure;
 use crate::policy::ServerFile;
 use crate::process_env::ProcessEnv;
-use crate::terminal::{CalledPrompt, PromptCommand, PromptText};
+use crate::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
+use crate::server_tokens;
 
 /// Bytes of a token, about.
 const TOKEN_BYTES: u64 = 4;
@@ -92,7 +92,8 @@ impl SessionServers {
         let specs = reachable.into_iter().map(|declared| declared.spec);
         let directory = place.environment.working_directory().to_string_lossy().into_owned();
         let asker = Arc::new(Asker::new(prompter.clone()));
-        let servers = McpServers::with_tokens(place.environment, specs, asker, tokens::store(process_env));
+        let servers =
+            McpServers::with_tokens(place.environment, specs, asker, server_tokens::store(process_env));
         let listings = Listings::of(place.name, &directory, process_env);
         let (mut remembered, mut prompts) = (BTreeMap::new(), Prompts::default());
         let names: Vec<ServerName> = servers.specs().map(|spec| spec.name.clone()).collect();

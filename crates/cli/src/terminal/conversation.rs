@@ -23,11 +23,11 @@ use super::images::{PastedImages, Said, dropped_paths};
 use super::keys::{Input, Key, KeyCode, MAX_PASTE, Paste};
 use super::memory::MemoryFile;
 use super::painter::Region;
-use super::prompt_commands::{CalledPrompt, PromptCommand};
 use super::questions::Questions;
 use super::search::{Search, Searched};
 use super::status::Status;
 use super::user_commands::UserCommand;
+use crate::prompt_commands::{CalledPrompt, PromptCommand};
 use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, count, plural};
 
 /// How long a hint is shown, and a first Ctrl+C counts.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::{Conversation, Effect};
+use crate::prompt_commands::PromptCommand;
 use crate::terminal::commands;
 use crate::terminal::completion::Menu;
-use crate::terminal::prompt_commands::PromptCommand;
+use crate::terminal::images::words;
 use crate::terminal::user_commands::UserCommand;
 
 impl Conversation {
@@ -40,8 +41,9 @@ impl Conversation {
 
     /// Returns the effects of a prompt of a server; `None` if there is none of that name.
     pub(super) fn prompt(&mut self, written: &str, now: Duration) -> Option<Vec<Effect>> {
-        let (name, _) = commands::split(written);
-        let called = self.prompts.iter().find(|prompt| prompt.command == name)?.call(written);
+        let (name, arguments) = commands::split(written);
+        let called = self.prompts.iter().find(|prompt| prompt.command == name);
+        let called = called?.call(written, words(arguments));
         match called {
             Ok(called) => {
                 let text = self.take()?;

@@ -4,9 +4,9 @@ use pintle_agent::ImageSummary;
 use pintle_llm::ImageData;
 
 use super::Conversation;
+use crate::prompt_commands::PromptText;
 use crate::render::{Face, Line, expand_tabs, one_line, plural, sanitize};
 use crate::terminal::images::{NamedImage, Said, mention};
-use crate::terminal::prompt_commands::PromptText;
 
 /// Lines of a command's output that are shown.
 const SHOWN_OUTPUT: usize = 20;

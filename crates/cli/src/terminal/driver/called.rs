@@ -9,12 +9,12 @@ use pintle_governance::Mode;
 use pintle_llm::ReasoningEffort;
 
 use super::{Done, Driver};
+use crate::prompt_commands::CalledPrompt;
 use crate::render::{Face, Line};
 use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 use crate::terminal::images::Said;
 use crate::terminal::next::Next;
-use crate::terminal::prompt_commands::CalledPrompt;
 use crate::terminal::user_commands::discover;
 use crate::{instructions, process_env};
 

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use pintle_llm::ImageData;
 use serde::{Deserialize, Serialize};
 
-use super::commands;
-use super::images::words;
 use crate::render::sanitize;
 
 /// Longest meaning in a list, in characters.
@@ -66,19 +64,18 @@ impl PromptCommand {
         shown.collect::<Vec<_>>().join(" ")
     }
 
-    /// Reads a line that calls it.
+    /// Reads a line that calls it, with these values; `None` if a quotation in it does not end.
     ///
     /// # Errors
     ///
     /// A message that says which arguments were expected.
-    pub(crate) fn call(&self, line: &str) -> Result<CalledPrompt, String> {
-        let (_, arguments) = commands::split(line);
+    pub(crate) fn call(&self, line: &str, values: Option<Vec<String>>) -> Result<CalledPrompt, String> {
         let problem = |what: &str| {
             let usage = self.usage();
             let expected = if usage.is_empty() { "no arguments" } else { usage.as_str() };
             sanitize(&format!("/{}: {what}; expected {expected}", self.command)).into_owned()
         };
-        let values = words(arguments).ok_or_else(|| problem("a quotation does not end"))?;
+        let values = values.ok_or_else(|| problem("a quotation does not end"))?;
         if values.len() > self.arguments.len() {
             return Err(problem("too many arguments (quote a value that has blanks)"));
         }
@@ -117,22 +114,27 @@ mod tests {
     #[test]
     fn arguments_are_positional_and_checked() {
         let review = prompt(&[("file", true), ("tone", false)]);
-        let called = |line: &str| {
-            review.call(line).map(|called| called.arguments.into_values().collect::<Vec<_>>().join("|"))
+        let called = |values: Option<Vec<String>>| {
+            review
+                .call("line", values)
+                .map(|called| called.arguments.into_values().collect::<Vec<_>>().join("|"))
         };
         let command = "/mcp__s__re_view";
-        for (arguments, expected) in [
-            ("a.rs", Ok("a.rs")),
-            (" 'a b.rs'  kind ", Ok("a b.rs|kind")),
-            ("\"say \\\"x\\\"\"", Ok("say \"x\"")),
-            ("", Err("`file` is missing; expected file [tone]")),
-            ("a b c", Err("too many arguments (quote a value that has blanks); expected file [tone]")),
-            ("'a", Err("a quotation does not end; expected file [tone]")),
+        for (values, expected) in [
+            (Some(&["a.rs"][..]), Ok("a.rs")),
+            (Some(&["a b.rs", "kind"]), Ok("a b.rs|kind")),
+            (Some(&[]), Err("`file` is missing; expected file [tone]")),
+            (
+                Some(&["a", "b", "c"]),
+                Err("too many arguments (quote a value that has blanks); expected file [tone]"),
+            ),
+            (None, Err("a quotation does not end; expected file [tone]")),
         ] {
             let expected = expected.map(str::to_owned).map_err(|problem| format!("{command}: {problem}"));
-            assert_eq!(called(&format!("{command} {arguments}")), expected, "{arguments}");
+            let given = values.map(|values| values.iter().map(|value| (*value).to_owned()).collect());
+            assert_eq!(called(given), expected, "{values:?}");
         }
-        let problem = prompt(&[]).call(&format!("{command} x")).unwrap_err();
+        let problem = prompt(&[]).call("line", Some(vec!["x".to_owned()])).unwrap_err();
         assert!(problem.ends_with("; expected no arguments"), "{problem}");
     }
 
@@ -141,7 +143,7 @@ mod tests {
         assert_eq!(prompt(&[("file", true), ("tone", false)]).meaning(), "file [tone]: Reviews.");
         assert_eq!(prompt(&[]).meaning(), "Reviews.");
         let odd = PromptCommand { description: "a\u{1b}[2J".into(), ..prompt(&[("b\u{9b}c", true)]) };
-        for text in [odd.meaning(), odd.call("/x").unwrap_err()] {
+        for text in [odd.meaning(), odd.call("/x", Some(Vec::new())).unwrap_err()] {
             assert!(!text.contains(char::is_control), "{text:?}");
         }
     }

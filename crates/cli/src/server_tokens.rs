@@ -23,7 +23,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Directory with the tokens, by the URLs of their servers: another URL is another server, whatever its name.
 #[derive(Clone, Debug)]
-pub(super) struct FileTokens {
+pub(crate) struct FileTokens {
     directory: PathBuf,
     process_env: ProcessEnv,
 }
@@ -41,7 +41,7 @@ impl FileTokens {
     /// # Errors
     ///
     /// A usage failure if the command has no directory for its state.
-    pub(super) fn of(process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub(crate) fn of(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let directory = process_env.state_directory()?.join(SERVER_TOKENS);
         Ok(Self { directory, process_env: process_env.clone() })
     }
@@ -51,7 +51,7 @@ impl FileTokens {
     /// # Errors
     ///
     /// A usage failure for a file that others can read, or that is damaged.
-    pub(super) fn read(&self, url: &str) -> Result<Option<ServerTokens>, Failure> {
+    pub(crate) fn read(&self, url: &str) -> Result<Option<ServerTokens>, Failure> {
         let path = self.path(url, "json");
         let Some(text) = process_env::read_private_if_there("file of tokens", &path)? else {
             return Ok(None);
@@ -64,7 +64,7 @@ impl FileTokens {
     /// # Errors
     ///
     /// A failure if they cannot be removed.
-    pub(super) async fn remove(&self, url: &str) -> Result<bool, Failure> {
+    pub(crate) async fn remove(&self, url: &str) -> Result<bool, Failure> {
         let _lock = self.locked(url).await?;
         self.process_env.remove_file(&self.path(url, "json"))
     }
@@ -126,7 +126,7 @@ fn parse(path: &Path, text: &str) -> Result<Form, Failure> {
 }
 
 /// Returns where the tokens of servers are kept: nowhere if the command has no directory for its state.
-pub(super) fn store(process_env: &ProcessEnv) -> Arc<dyn TokenStore> {
+pub(crate) fn store(process_env: &ProcessEnv) -> Arc<dyn TokenStore> {
     match FileTokens::of(process_env) {
         Ok(tokens) => Arc::new(tokens),
         Err(_no_directory) => Arc::new(MemoryTokens::default()),
