@@ -45,7 +45,7 @@ call = [
 ]
 [[turn]]
 text = "Done\u2028and done."
-`);
+`, { sandboxMode: "workspace-write" });
   const { events } = await thread.runStreamed("Write a.txt");
   const seen = [];
   for await (const event of events) seen.push(event);
@@ -100,6 +100,8 @@ text = "No."
 text = "Still no."
 [[turn]]
 text = "Never."
+[[turn]]
+text = "Not at all."
 `);
   await assert.rejects(thread.run("Summarize", { outputSchema: SCHEMA }), /schema/);
 });
@@ -152,7 +154,7 @@ text = "I cannot."
       approvalPolicy: "never",
       additionalDirectories: ["/tmp"],
     },
-    { config: { show_raw_agent_reasoning: true }, baseUrl: "http://127.0.0.1:9" },
+    { config: { show_raw_agent_reasoning: true } },
   );
   const turn = await thread.run("Write a.txt");
   const change = turn.items.find((item) => item.type === "file_change");

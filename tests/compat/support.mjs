@@ -20,7 +20,8 @@ export function workspace(t, script) {
   mkdirSync(state);
   const file = join(root, "script.toml");
   writeFileSync(file, `name = "compat"\n${script}`);
-  const env = { PATH: process.env.PATH, HOME: root, COMPAT_SCRIPT: file, COMPAT_STATE: state };
+  const { PATH, PINTLE_BINARY } = process.env;
+  const env = { PATH, HOME: root, COMPAT_SCRIPT: file, COMPAT_STATE: state, ...(PINTLE_BINARY && { PINTLE_BINARY }) };
   return { root, directory, env };
 }
 

@@ -51,6 +51,8 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     build.args(["build", "--quiet", "--examples"]);
     build.args(["pintle-mcp", "pintle-acp", "pintle-compat"].map(|package| format!("--package={package}")));
     process::run(&mut build)?;
+    let mut build = process::cargo(&metadata.workspace_root);
+    process::run(build.args(["build", "--quiet", "--package", "pintle-cli", "--features", "full"]))?;
     play(metadata)
 }
 
@@ -74,21 +76,38 @@ fn play(metadata: &Metadata) -> Result<(), Failure> {
     let mut real = Command::new(example("real_servers"));
     real.args([installed.node(), installed.modules().join("@modelcontextprotocol"), installed.python()]);
     process::run(real.arg(installed.sources.join("server.py")))?;
-    let editors = Clients { name: "acp", passed: "ok   " };
-    editors.run(&installed, metadata, |node| {
-        node.arg("suite.mjs").arg(example("acp_agent"));
+    play_clients(metadata, &installed)
+}
+
+/// Has the clients of others drive the examples of the crates, and then the command.
+fn play_clients(metadata: &Metadata, installed: &Installed) -> Result<(), Failure> {
+    let program = |name: &str| metadata.target_directory.join("debug").join(name);
+    let command = program("pintle");
+    let sdks = Clients { passed: "ok ", directory: install::clients(metadata, "compat")? };
+    // Runs the command with a scripted model.
+    let scripted = sdks.directory.join("pintle.mjs");
+    let examples = (program("examples/codex_exec"), program("examples/claude_stream"));
+    for (subject, codex, claude) in
+        [("the examples", &examples.0, &examples.1), ("the command", &scripted, &scripted)]
+    {
+        sdks.run(installed, &format!("the vendors' SDKs with {subject}"), |node| {
+            node.args(["--test", "--test-reporter=tap"]).env("PINTLE_BINARY", &command);
+            node.env("CODEX_BINARY", codex).env("CLAUDE_BINARY", claude);
+        })?;
+    }
+    let editors = Clients { passed: "ok   ", directory: install::clients(metadata, "acp")? };
+    editors.run(installed, "the clients of ACP with the example", |node| {
+        node.arg("suite.mjs").arg(program("examples/acp_agent"));
     })?;
-    let sdks = Clients { name: "compat", passed: "ok " };
-    sdks.run(&installed, metadata, |node| {
-        node.args(["--test", "--test-reporter=tap"]);
-        node.env("CODEX_BINARY", example("codex_exec")).env("CLAUDE_BINARY", example("claude_stream"));
+    editors.run(installed, "the clients of ACP with the command", |node| {
+        node.arg("suite.mjs").arg(&scripted).arg("--pintle").env("PINTLE_BINARY", &command);
     })
 }
 
 /// Clients of others that drive programs of ours.
 struct Clients {
-    /// Directory in `tests`.
-    name: &'static str,
+    /// Where they are installed.
+    directory: PathBuf,
     /// Beginning of a line that says that a case has passed.
     passed: &'static str,
 }
@@ -98,21 +117,19 @@ impl Clients {
     fn run(
         &self,
         installed: &Installed,
-        metadata: &Metadata,
+        name: &str,
         arguments: impl FnOnce(&mut Command),
     ) -> Result<(), Failure> {
-        let Self { name, passed } = self;
-        let directory = install::clients(metadata, name)?;
         let mut node = Command::new(installed.node());
-        arguments(node.current_dir(directory).stdin(Stdio::null()));
-        let output = node.output().with_context(|| format!("the clients of {name} could not be started"))?;
+        arguments(node.current_dir(&self.directory).stdin(Stdio::null()));
+        let output = node.output().with_context(|| format!("{name} could not be started"))?;
         let printed = String::from_utf8_lossy(&output.stdout);
-        let count = printed.lines().filter(|line| line.starts_with(passed)).count();
+        let count = printed.lines().filter(|line| line.starts_with(self.passed)).count();
         if !output.status.success() || count == 0 {
             print!("{}{printed}", String::from_utf8_lossy(&output.stderr));
-            return Err(Failure::new(format!("the clients of {name} ended with {}", output.status)));
+            return Err(Failure::new(format!("{name} ended with {}", output.status)));
         }
-        println!("clients of {name}: {count} cases passed");
+        println!("{name}: {count} cases passed");
         Ok(())
     }
 }
