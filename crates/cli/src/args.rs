@@ -127,6 +127,12 @@ impl Command {
         }
     }
 
+    /// Returns whether the SDK of codex, or a program like it, has started this process.
+    #[cfg(feature = "compat")]
+    pub(crate) fn is_codex_stream(&self) -> bool {
+        matches!(self, Self::Run(args) if args.codex_stream)
+    }
+
     /// As [`session`](Self::session), to change them.
     pub(crate) fn session_mut(&mut self) -> Option<&mut RunArgs> {
         match self {

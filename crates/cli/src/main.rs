@@ -94,6 +94,11 @@ fn main() -> ExitCode {
     unsafe {
         hardening::hide_secrets(&process_env, &arguments.command);
     }
+    #[cfg(feature = "compat")]
+    let process_env = match arguments.command.is_codex_stream() {
+        true => process_env.with_key_of_codex(),
+        false => process_env,
+    };
     let exit = execute(arguments, &process_env).unwrap_or_else(|failure| {
         console::report(&failure);
         failure.exit()

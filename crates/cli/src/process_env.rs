@@ -23,6 +23,12 @@ pub(crate) const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
 /// Variable with the directory of the user's configuration.
 const CONFIG_VARIABLE: &str = "PINTLE_CONFIG_DIR";
 
+/// Variable in which the SDK of codex passes a key of OpenAI, and the variable of that key here.
+#[cfg(feature = "compat")]
+const CODEX_KEY: &str = "CODEX_API_KEY";
+#[cfg(feature = "compat")]
+const OPENAI_KEY: &str = "OPENAI_API_KEY";
+
 /// How long to wait for the first byte of input piped in addition to a prompt.
 pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -43,6 +49,17 @@ impl ProcessEnv {
     /// Reads the environment of this process.
     pub(crate) fn capture() -> Self {
         Self { variables: std::env::vars_os().collect() }
+    }
+
+    /// Takes the key that the SDK of codex passes as that of OpenAI, unless there is one.
+    #[cfg(feature = "compat")]
+    pub(crate) fn with_key_of_codex(mut self) -> Self {
+        if self.variable(OPENAI_KEY).is_none()
+            && let Some(key) = self.variables.get(OsStr::new(CODEX_KEY)).cloned()
+        {
+            self.variables.insert(OPENAI_KEY.into(), key);
+        }
+        self
     }
 
     /// Returns the value of a variable, or `None` if it is unset, empty or not UTF-8.

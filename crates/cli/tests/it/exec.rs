@@ -76,3 +76,19 @@ fn a_run_that_says_nothing_only_reads_and_what_could_restrict_is_refused() {
     assert_eq!(output.code, Some(2), "{output:?}");
     assert!(output.stdout.is_empty() && output.stderr.contains("--disallow-tools"), "{output:?}");
 }
+
+#[test]
+fn the_key_of_the_sdk_is_that_of_openai() {
+    let harness = Harness::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"Hello.\"\n");
+    let ask = |subcommand: &[&str]| {
+        let mut command = pintle(subcommand);
+        command.current_dir(harness.path("")).env("PINTLE_PROVIDER", "openai");
+        command.env("OPENAI_BASE_URL", harness.server.base_url(harness.dialect));
+        command.env("CODEX_API_KEY", crate::harness::KEY).env("PINTLE_STATE_DIR", harness.path(".state"));
+        run_with_input(&mut command, "Hi")
+    };
+    let output = ask(&["exec", "--experimental-json"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    // It is the key of another program, so nothing else uses it.
+    assert_eq!(ask(&["run", "--no-session", "-"]).code, Some(4));
+}
