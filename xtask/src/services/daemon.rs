@@ -112,7 +112,9 @@ mod tests {
         let script = "echo $$ >\"$1\"; while :; do sleep 0.1; done";
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).arg(&marker).arg(&pid_file);
-        start(&mut command, &directory.join("log"), || pid_file.exists()).unwrap();
+        // A file that is there may still be empty.
+        let is_written = || fs::read_to_string(&pid_file).is_ok_and(|id| id.ends_with('\n'));
+        start(&mut command, &directory.join("log"), is_written).unwrap();
         let other = Daemon { pid_file: pid_file.clone(), marker: directory.join("other") };
         assert_eq!(other.id(), None);
         assert!(!other.terminate().unwrap());
