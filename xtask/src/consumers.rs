@@ -17,11 +17,20 @@ use crate::{
     weight::ColdChecks,
 };
 
+/// Checks the consumers as the gate does.
+const CHECK: &str = "--check";
+
 /// The library above all layers. The gate runs its consumer, and checks the others.
 const LIBRARY: &str = "pintle";
 
-/// Packages every library, then builds and runs the consumer of each library, or of those named.
+/// Packages every library, then builds and runs the consumer of each library, or of those named. With `--check`, does what
+/// the gate does.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
+    if let Some((first, names)) = arguments.split_first()
+        && first == CHECK
+    {
+        return check(metadata, &chosen(metadata, names)?);
+    }
     let chosen = chosen(metadata, arguments)?;
     let stage = unpacked(metadata)?;
     for package in &chosen {
@@ -35,10 +44,13 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
 /// Packages every library and checks the consumer of each. Runs that of the library above all layers. The checks use what
 /// `cargo xtask weight` has left: the same features, one layer at a time.
 pub(crate) fn check_all(metadata: &Metadata) -> Result<(), Failure> {
+    check(metadata, &chosen(metadata, &[])?)
+}
+
+fn check(metadata: &Metadata, packages: &[&Package]) -> Result<(), Failure> {
     let stage = unpacked(metadata)?;
     let cold = ColdChecks::of(metadata)?;
-    let mut count = 0;
-    for package in metadata.libraries() {
+    for package in packages {
         let directory = write_consumer(&stage, metadata, package)?;
         println!("-- a check of a consumer of {} alone", package.name);
         let mut check = process::cargo(&directory);
@@ -46,9 +58,8 @@ pub(crate) fn check_all(metadata: &Metadata) -> Result<(), Failure> {
         if package.name == LIBRARY {
             run_alone(metadata, package, &directory)?;
         }
-        count += 1;
     }
-    println!("{count} packaged libraries can be used alone, outside the workspace");
+    println!("{} packaged libraries can be used alone, outside the workspace", packages.len());
     stage.remove()
 }
 

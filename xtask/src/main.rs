@@ -61,7 +61,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "consumers",
-        summary: "each library packaged, unpacked and used outside the workspace; [CRATE..]",
+        summary: "each library packaged, unpacked and used outside the workspace; [--check] [CRATE..]",
         run: consumers::run,
     },
     Command {
