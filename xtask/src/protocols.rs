@@ -1,7 +1,7 @@
 //! `cargo xtask protocols`: suites, clients and servers of others, against ours.
 //!
-//! What they are is pinned in `tests/mcp`, `tests/acp` and `tests/compat`, and installed below the target directory. Nothing leaves this machine but the
-//! installation.
+//! They are pinned in `tests/mcp`, `tests/acp` and `tests/compat`, and installed below the target directory. Only the
+//! installation uses the network.
 
 mod install;
 

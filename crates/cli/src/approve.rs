@@ -70,7 +70,7 @@ struct Shared {
     waits: bool,
     /// Whether a conversation shows the requests and decides.
     is_in_conversation: bool,
-    /// What decides in the place of a terminal.
+    /// Approver that takes the place of the terminal.
     host: Option<Arc<dyn Approver>>,
     /// Takes the questions that a conversation shows.
     questions: Option<UnboundedSender<Question>>,

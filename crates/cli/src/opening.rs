@@ -59,7 +59,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) beside: Beside,
 }
 
-/// What the embedding application of a session adds to it.
+/// Additions of the embedding application to a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
     /// Hooks that run after those of the user.

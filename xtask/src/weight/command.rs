@@ -14,7 +14,7 @@ use crate::{
 /// Bytes of a megabyte, as the sizes of downloads count them.
 const MEGABYTE: f64 = 1e6;
 
-/// What the command may cost.
+/// Limits of the command.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limits {
