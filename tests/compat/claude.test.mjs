@@ -306,7 +306,7 @@ text = '{"name": "pintle", "files": 7}'
 `);
   const end = result(await all(good.ask("Count", { outputFormat })));
   assert.deepEqual([end.subtype, end.structured_output], ["success", { name: "pintle", files: 7 }]);
-  const bad = setUp(t, '[[turn]]\ntext = "a"\n[[turn]]\ntext = "b"\n[[turn]]\ntext = "c"\n');
+  const bad = setUp(t, ["a", "b", "c", "d"].map((text) => `[[turn]]\ntext = "${text}"\n`).join(""));
   const failed = result(await all(bad.ask(prompts({ content: "Count" }), { outputFormat })));
   assert.equal(failed.subtype, "error_max_structured_output_retries");
   assert.match(failed.errors[0], /not JSON/);

@@ -8,7 +8,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env;
 
 /// Times that a model may repair its answer.
-const REPAIRS: u32 = 3;
+pub(crate) const REPAIRS: u32 = 3;
 
 /// Reads the schema for the answers of a run.
 ///

@@ -32,14 +32,12 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
+use crate::output_schema;
 use crate::policy::APPROVAL_SOURCE;
 use crate::process_env::ProcessEnv;
 use crate::run::keep;
 use crate::sessions::Selected;
 use crate::toolset;
-
-/// Times that a model may repair an answer that does not match the schema.
-const REPAIRS: u32 = 2;
 
 /// State of the conversation.
 pub(super) struct Conversation<'a> {
@@ -197,7 +195,7 @@ impl<'a> Conversation<'a> {
     fn schema(&self) -> Result<Option<AnswerSchema>, Failure> {
         let of_handshake = || self.initialize.as_ref().and_then(|initialize| initialize.json_schema.clone());
         let schema = self.options.json_schema.clone().or_else(of_handshake);
-        let schema = schema.map(|schema| AnswerSchema::new(schema, REPAIRS)).transpose();
+        let schema = schema.map(|schema| AnswerSchema::new(schema, output_schema::REPAIRS)).transpose();
         schema.or_usage("the schema of the answer is wrong")
     }
 

@@ -9,7 +9,7 @@ use pintle_compat::claude::{
 };
 
 use super::channel::Channel;
-use crate::cost::CostTracker;
+use crate::cost::Costs;
 use crate::environment::EnvSession;
 use crate::failure::Failure;
 use crate::model::Model;
@@ -24,7 +24,7 @@ pub(super) struct Live<'a> {
     pub(super) events: TreeEvents,
     pub(super) usage: Option<ContextUsage>,
     model: &'a Model,
-    cost: CostTracker<'a>,
+    cost: Costs,
     servers: SessionServers,
     environment: Arc<EnvSession>,
     is_kept: bool,
@@ -69,7 +69,7 @@ impl<'a> Live<'a> {
             events: session.tree_events(),
             usage: None,
             model,
-            cost: CostTracker::new(model.catalog_entry(), model.catalog()),
+            cost: Costs::new(model.catalog_entry()),
             servers,
             environment,
             is_kept,
@@ -95,7 +95,7 @@ impl<'a> Live<'a> {
         if self.is_in_past {
             return;
         }
-        self.cost.add(event);
+        self.cost.add(event, self.model.find(&self.info.model), self.model.catalog());
         if let (0, EventKind::ContextUsage { window, used, system, tools, history }) =
             (event.depth, &event.kind)
         {
@@ -121,8 +121,7 @@ impl<'a> Live<'a> {
     /// Returns the end of a run, with the cost of the session so far in this process.
     pub(super) fn end<'o>(&self, outcome: &'o Outcome) -> RunEnd<'o> {
         let mut end = RunEnd::new(outcome);
-        // Another model than that of the session has another price.
-        end.cost_usd = self.cost.total().filter(|_| self.info.model == self.model.route.model);
+        end.cost_usd = self.cost.total();
         if let Some(known) = self.model.find(&self.info.model) {
             end.context_window = Some(known.context_window);
             end.max_output_tokens = known.max_output;

@@ -128,20 +128,13 @@ fn add(translated: &mut Translated, options: &StreamOptions) -> Result<(), Failu
 
 #[cfg(test)]
 mod tests {
+    use super::super::exec::shown;
     use super::*;
 
     const BASE: &str = "pintle --output-format stream-json --verbose --input-format=stream-json";
 
     fn translate(line: &str) -> Result<String, String> {
-        let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        match translated(&args) {
-            Ok(Some(Translated { arguments, .. })) => {
-                let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
-                Ok(words.join(" "))
-            }
-            Ok(None) => Ok("another command".to_owned()),
-            Err(failure) => Err(failure.message()),
-        }
+        shown(translated, line)
     }
 
     #[test]

@@ -104,20 +104,29 @@ impl Translated {
     }
 }
 
+/// Returns the arguments that a translation makes of a line, or its message.
+#[cfg(test)]
+pub(super) fn shown(
+    translate: fn(&[OsString]) -> Result<Option<Translated>, Failure>,
+    line: &str,
+) -> Result<String, String> {
+    let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    let translated = translate(&args).map_err(|failure| failure.message())?;
+    Ok(translated.map_or_else(
+        || "another command".to_owned(),
+        |translated| {
+            let words = translated.arguments.iter().map(|word| word.to_string_lossy());
+            words.collect::<Vec<_>>().join(" ")
+        },
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn translate(line: &str) -> Result<String, String> {
-        let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        match translated(&args) {
-            Ok(Some(Translated { arguments, .. })) => {
-                let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
-                Ok(words.join(" "))
-            }
-            Ok(None) => Ok("another command".to_owned()),
-            Err(failure) => Err(failure.message()),
-        }
+        shown(translated, line)
     }
 
     #[test]

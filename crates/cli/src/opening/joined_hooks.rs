@@ -74,7 +74,8 @@ impl Hooks for JoinedHooks {
             (second.permission, second.reason) = (first.permission, first.reason);
             second.hook = first.hook.or(second.hook);
         }
-        second.arguments = second.arguments.or(first.arguments);
+        // A change by the user's hooks must not be lost to one of the application's.
+        second.arguments = first.arguments.or(second.arguments);
         second.context = joined(first.context, second.context);
         second
     }

@@ -40,7 +40,7 @@ use super::whole::whole;
 use crate::approve::Question;
 use crate::args::ConversationArgs;
 use crate::console::{self, Console, modes};
-use crate::cost::CostTracker;
+use crate::cost::Costs;
 use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -138,7 +138,7 @@ pub(super) struct Driver<'a> {
     /// Instead of the decoder, in a conversation in lines.
     lines: LineReader,
     doing: FuturesUnordered<Doing<'a>>,
-    cost: CostTracker<'a>,
+    cost: Costs,
     began: Instant,
     /// When the screen may be drawn next, if it has to be.
     draws_at: Option<Instant>,
@@ -182,7 +182,7 @@ impl<'a> Driver<'a> {
             decoder: Decoder::default(),
             lines: LineReader::default(),
             doing: FuturesUnordered::new(),
-            cost: CostTracker::new(model.catalog_entry(), model.catalog()),
+            cost: Costs::new(model.catalog_entry()),
             began: Instant::now(),
             draws_at: Some(Instant::now()),
             surroundings,
@@ -538,7 +538,8 @@ impl<'a> Driver<'a> {
     }
 
     fn event(&mut self, event: &SessionEvent) {
-        self.cost.add(event);
+        let model = self.surroundings.model;
+        self.cost.add(event, model.find(&self.conversation.status.model), model.catalog());
         if event.depth == 0 {
             self.is_caught_up = event.seq >= self.session.first_new_event();
         }
