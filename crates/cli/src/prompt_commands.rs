@@ -56,7 +56,7 @@ impl PromptCommand {
     }
 
     /// Returns the arguments, those in brackets that can be left out.
-    fn usage(&self) -> String {
+    pub(crate) fn usage(&self) -> String {
         let shown = self.arguments.iter().map(|argument| match argument.is_required {
             true => argument.name.clone(),
             false => format!("[{}]", argument.name),
@@ -91,6 +91,32 @@ impl PromptCommand {
             written: line.to_owned(),
         })
     }
+}
+
+/// Splits a line into words as a shell would; `None` if a quotation does not end.
+pub(crate) fn words(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match characters.next()? {
+                        end if end == character => break,
+                        '\\' if character == '"' => word.push(characters.next()?),
+                        other => word.push(other),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().push(characters.next()?),
+            blank if blank.is_whitespace() => words.extend(word.take()),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    Some(words)
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
-//! Slash commands of an editor: those of a terminal that are about the session itself, and those of the user.
+//! Slash commands of an editor: those of a terminal that are about the session itself, those of the user, and the prompts of
+//! servers.
 
 use pintle_acp::{CommandResult, HostError, SlashCommand};
+use pintle_agent::UserMessage;
 use pintle_governance::Mode;
 
 use super::controls::Controls;
+use crate::prompt_commands::{PromptCommand, PromptText, words};
 use crate::render::{Line, plural, sanitize};
 use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
 use crate::terminal::commands::{COMMANDS, Called, Command};
@@ -28,7 +31,7 @@ const OFFERED: [Command; 11] = [
 const DIFF_ROWS: usize = 400;
 
 /// Returns the commands that an editor can offer.
-pub(super) fn offered(of_user: &[UserCommand]) -> Vec<SlashCommand> {
+pub(super) fn offered(of_user: &[UserCommand], prompts: &[PromptCommand]) -> Vec<SlashCommand> {
     let built_in = COMMANDS.iter().filter(|(command, ..)| OFFERED.contains(command));
     let built_in = built_in.map(|(_, name, arguments, meaning)| {
         let command = SlashCommand::new(*name, *meaning);
@@ -37,17 +40,33 @@ pub(super) fn offered(of_user: &[UserCommand]) -> Vec<SlashCommand> {
     let of_user = of_user
         .iter()
         .map(|command| SlashCommand::new(&command.name, &command.meaning).with_input("arguments"));
-    built_in.chain(of_user).collect()
+    let prompts = prompts.iter().map(|prompt| {
+        let command = SlashCommand::new(&prompt.command, prompt.meaning());
+        let usage = prompt.usage();
+        if usage.is_empty() { command } else { command.with_input(usage) }
+    });
+    built_in.chain(of_user).chain(prompts).collect()
 }
 
 impl Controls {
-    /// Carries out a command. One of the user is its text with the arguments.
+    /// Carries out a command. One of the user is its text with the arguments, one of a server what the server says for it.
     pub(super) async fn call(&self, name: &str, arguments: &str) -> Result<CommandResult, HostError> {
         let of_user = self.surroundings.user_commands.iter().find(|command| command.name == name);
         if let Some(command) = of_user {
             return Ok(CommandResult::Prompt(command.say(arguments).into()));
         }
-        let called = Called::parse(&format!("/{name} {arguments}")).map_err(HostError::Invalid)?;
+        let line = format!("/{name} {arguments}");
+        let servers = &self.surroundings.servers;
+        if let Some(prompt) = servers.prompts().iter().find(|prompt| prompt.command == name) {
+            let called = prompt.call(&line, words(arguments)).map_err(HostError::Invalid)?;
+            let PromptText { text, images } = servers
+                .prompt(&called)
+                .await
+                .map_err(|reason| HostError::failed("the prompt cannot be had", reason))?;
+            let message = UserMessage::from(text);
+            return Ok(CommandResult::Prompt(images.into_iter().fold(message, UserMessage::with_image)));
+        }
+        let called = Called::parse(&line).map_err(HostError::Invalid)?;
         self.carry_out(&called).await
     }
 
@@ -143,7 +162,7 @@ mod tests {
 
     #[test]
     fn commands_have_their_names_once() {
-        let commands = offered(&[]);
+        let commands = offered(&[], &[]);
         assert_eq!(commands.len(), OFFERED.len());
         let mode = commands.iter().find(|command| command.name == "mode").unwrap();
         assert_eq!(mode.input.as_deref(), Some("[plan|ask|edit|auto]"));

@@ -13,6 +13,7 @@ use pintle_governance::{Mode, Policy};
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_store::title_of;
 use pintle_tools::gate::Permission;
+use tokio::task::JoinSet;
 
 use super::commands;
 use crate::cost::Costs;
@@ -58,6 +59,8 @@ pub(super) struct Controls {
     /// Model and effort, as they were set last.
     chosen: Mutex<(String, Option<String>)>,
     seen: Mutex<Seen>,
+    /// Lists that are read from servers again, which ends with the session.
+    refreshing: Mutex<JoinSet<()>>,
 }
 
 /// State that the events of the session have told so far.
@@ -75,7 +78,7 @@ impl Controls {
         let model = &surroundings.model;
         let seen = Seen { costs: Costs::new(model.catalog_entry()), context: None, title };
         let chosen = Mutex::new((model.route.model.clone(), effort));
-        let controls = Self { surroundings, chosen, seen: Mutex::new(seen) };
+        let controls = Self { surroundings, chosen, seen: Mutex::new(seen), refreshing: Mutex::default() };
         controls.switch_terminals();
         controls
     }
@@ -156,11 +159,14 @@ impl SessionControls for Controls {
         SessionSettings::default()
             .with_modes(self.modes())
             .with_options(self.options())
-            .with_commands(commands::offered(&self.surroundings.user_commands))
+            .with_commands(commands::offered(
+                &self.surroundings.user_commands,
+                &self.surroundings.servers.prompts(),
+            ))
             .with_title(self.seen().title.clone())
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "three kinds of events are about what is shown")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "four kinds of events are about what is shown")]
     fn observe(&self, event: &SessionEvent) {
         let Surroundings { model, .. } = &self.surroundings;
         let name = self.chosen().0;
@@ -176,6 +182,13 @@ impl SessionControls for Controls {
                 let used = usage.input_tokens.saturating_add(usage.output_tokens);
                 let window = self.context_window().or(seen.context.map(|(_, window)| window));
                 seen.context = window.map(|window| (used, window));
+            }
+            // The next message announces the commands that servers have by then.
+            EventKind::ProcessingEnd { .. } => {
+                let (servers, handle) = (self.surroundings.servers.clone(), self.surroundings.handle.clone());
+                let mut refreshing = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+                while refreshing.try_join_next().is_some() {}
+                refreshing.spawn(servers.refresh(handle));
             }
             _ => {}
         }

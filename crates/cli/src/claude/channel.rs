@@ -11,13 +11,16 @@ use pintle_compat::claude::{
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::console::{self, Console};
 
 /// Bytes that are read at once.
 const READ: usize = 64 << 10;
+
+/// Bytes that may wait for the host to read them. Above it, events of the session and lines of the host wait.
+const UNWRITTEN: usize = 8 << 20;
 
 /// Reason why a request of ours has no answer.
 const GONE: &str = "the host has closed its end";
@@ -27,28 +30,39 @@ const GONE: &str = "the host has closed its end";
 pub(super) struct Channel {
     control: Mutex<Control>,
     waiting: Mutex<BTreeMap<String, oneshot::Sender<Event>>>,
-    /// `None` after the last line.
-    lines: Mutex<Option<UnboundedSender<Line>>>,
+    /// `None` after the last line. Bounded by [`Channel::room`].
+    lines: Mutex<Option<UnboundedSender<String>>>,
+    /// Bytes that wait for the host to read them.
+    unwritten: watch::Sender<usize>,
     /// Cancelled when the host reads no more.
     unread: CancellationToken,
 }
 
 impl Channel {
-    pub(super) fn new(lines: UnboundedSender<Line>) -> Self {
+    pub(super) fn new(lines: UnboundedSender<String>) -> Self {
         Self {
             control: Mutex::new(Control::new(ControlLimits::default())),
             waiting: Mutex::default(),
             lines: Mutex::new(Some(lines)),
+            unwritten: watch::Sender::new(0),
             unread: CancellationToken::new(),
         }
     }
 
-    /// Sends a line.
+    /// Sends a line, whether or not there is [`room`](Self::room).
     pub(super) fn print(&self, line: &Line) {
         if let Some(lines) = lock(&self.lines).as_ref() {
+            let line = format!("{line}\n");
+            self.unwritten.send_modify(|bytes| *bytes += line.len());
             // Without a writer, nothing is read.
-            let _ = lines.send(line.clone());
+            let _ = lines.send(line);
         }
+    }
+
+    /// Completes when the host has read enough of what was sent.
+    pub(super) async fn room(&self) {
+        // The channel holds the sender.
+        let _ = self.unwritten.subscribe().wait_for(|bytes| *bytes < UNWRITTEN).await;
     }
 
     /// Ends the output after the lines that were sent.
@@ -162,6 +176,7 @@ pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) 
     let mut splitter = LineSplitter::new(MAX_LINE);
     let mut buffer = vec![0; READ];
     while let Ok(count @ 1..) = input.read(&mut buffer).await {
+        channel.room().await;
         for line in splitter.feed(buffer.get(..count).unwrap_or_default()) {
             match channel.take(line) {
                 // Without a receiver, the conversation has ended.
@@ -178,17 +193,47 @@ pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) 
 }
 
 /// Writes lines until the last one, or until the host reads no more.
-pub(super) async fn write(channel: Arc<Channel>, mut lines: UnboundedReceiver<Line>) {
+pub(super) async fn write(channel: Arc<Channel>, mut lines: UnboundedReceiver<String>) {
     let mut console = Console::new();
     while let Some(line) = lines.recv().await {
-        if console.write(&format!("{line}\n")).await.is_err() {
+        if console.write(&line).await.is_err() {
             channel.unread.cancel();
             return;
         }
+        channel.unwritten.send_modify(|bytes| *bytes -= line.len());
     }
 }
 
 /// Locks a mutex, whose value is valid after a panic as well.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use serde_json::json;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    #[test]
+    fn lines_that_the_host_does_not_read_are_bounded() {
+        let (sender, mut unwritten) = unbounded_channel();
+        let channel = Channel::new(sender);
+        let text = "x".repeat(UNWRITTEN / 8);
+        let mut sent = 0;
+        while channel.room().now_or_never().is_some() {
+            let request = json!({"type": "control_request", "request_id": sent.to_string(), "request": {"subtype": "interrupt"}});
+            channel.take(Ok(request.to_string())).unwrap();
+            channel.answer(&sent.to_string(), Ok(json!({"text": text})));
+            sent += 1;
+            assert!(sent <= 8, "there is room for more than {UNWRITTEN} bytes");
+        }
+        let mut waiting = 0;
+        while let Ok(line) = unwritten.try_recv() {
+            waiting += line.len();
+        }
+        assert_eq!(*channel.unwritten.borrow(), waiting);
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pintle_agent::{Outcome, OutcomeStatus, Run, SessionId};
+use pintle_agent::{Outcome, OutcomeStatus, Run, SessionEvent, SessionId};
 use pintle_compat::claude::{
     Event, HostRequest, Initialize, InitializeAnswer, McpServerStatus, RewindAnswer, RuleBehavior,
     StreamOptions, ToolRule, UserLine,
@@ -207,7 +207,7 @@ impl<'a> Conversation<'a> {
             tokio::select! {
                 biased;
                 failure = stopped(self.interrupts, &channel) => return Err(failure),
-                Some(event) = live.events.next() => live.show(&event, &channel),
+                Some(event) = next_event(live, &channel) => live.show(&event, &channel),
                 outcome = &mut run => break outcome,
                 event = self.events.recv(), if !self.is_input_at_end => self.take(event, Some(live)).await?,
             }
@@ -442,6 +442,12 @@ impl<'a> Conversation<'a> {
         beside.instructions = Some(appended.collect::<Vec<_>>().join("\n\n")).filter(|text| !text.is_empty());
         (beside, statuses)
     }
+}
+
+/// Returns the next event once the host has read enough of those before.
+async fn next_event(live: &mut Live<'_>, channel: &Channel) -> Option<SessionEvent> {
+    channel.room().await;
+    live.events.next().await
 }
 
 /// Completes when a signal arrives or the host reads no more.

@@ -70,7 +70,9 @@ impl Hooks for JoinedHooks {
         if is_denial(&second) {
             return second;
         }
-        if first.permission == Some(Permission::Ask) || second.permission.is_none() {
+        // What the second allowed is the call as it was.
+        let is_other_call = first.arguments.is_some() && second.permission == Some(Permission::Allow);
+        if first.permission == Some(Permission::Ask) || second.permission.is_none() || is_other_call {
             (second.permission, second.reason) = (first.permission, first.reason);
             second.hook = first.hook.or(second.hook);
         }

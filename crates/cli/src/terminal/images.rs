@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use percent_encoding::percent_decode_str;
 use pintle_llm::ImageData;
 
+use crate::prompt_commands::words;
+
 /// Endings of the names of image files.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
@@ -113,32 +115,6 @@ fn absolute_path(word: &str) -> Option<String> {
         return path.starts_with('/').then(|| path.into_owned());
     }
     (word.starts_with('/') || word.starts_with("~/")).then(|| word.to_owned())
-}
-
-/// Splits a line into words as a shell would; `None` if a quotation does not end.
-pub(super) fn words(line: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut characters = line.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\'' | '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match characters.next()? {
-                        end if end == character => break,
-                        '\\' if character == '"' => word.push(characters.next()?),
-                        other => word.push(other),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().push(characters.next()?),
-            blank if blank.is_whitespace() => words.extend(word.take()),
-            other => word.get_or_insert_default().push(other),
-        }
-    }
-    words.extend(word);
-    Some(words)
 }
 
 /// Returns the names of images behind an `@`, in order.

@@ -253,6 +253,38 @@ fn commands_say_what_a_terminal_would() {
     editor.end();
 }
 
+#[cfg(feature = "mcp")]
+#[test]
+fn prompts_of_servers_are_commands() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let server = crate::mcp::server_in(&harness);
+    for arguments in [&["add", "test", "--", "python3", &server, "offers"][..], &["tools"]] {
+        let mut command = pintle(&["mcp"]);
+        command.args(arguments).current_dir(harness.path(""));
+        command.env("PINTLE_STATE_DIR", harness.path(".state"));
+        command.env("PINTLE_CONFIG_DIR", harness.path(".config"));
+        assert_eq!(run(&mut command).code, Some(0), "{arguments:?}");
+    }
+    let mut editor = Editor::start(&harness, &[]);
+    let id = session_of(&editor.open("session/new", &harness, None));
+    let refused = editor.prompt(&id, "/mcp__test__review");
+    let offered = editor
+        .updates
+        .iter()
+        .filter_map(|update| update.pointer("/params/update/availableCommands")?.as_array())
+        .flatten()
+        .find(|command| command["name"] == "mcp__test__review");
+    assert_eq!(offered.unwrap()["input"]["hint"], "file [tone]");
+    let (code, message) = error_of(&refused);
+    assert_eq!(code, -32602, "{refused}");
+    assert_eq!(message, "/mcp__test__review: `file` is missing; expected file [tone]");
+    editor.prompt(&id, "/mcp__test__review 'src/a b.rs'");
+    let request = harness.server.requests()[0].body.to_string();
+    assert!(request.contains("Review src/a b.rs.") && request.contains("Assistant: Gladly."), "{request}");
+    assert!(request.contains("iVBORw0KGgpyZXN0"), "{request}");
+    editor.end();
+}
+
 #[test]
 fn sessions_are_deleted_unless_another_process_has_them() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);

@@ -45,7 +45,10 @@ fn said(text: &str) -> Value {
 
 impl Host {
     fn start(harness: &Harness, flags: &[&str]) -> Self {
-        let mut command = command(harness, flags);
+        Self::spawn(&mut command(harness, flags))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, output, lines: Vec::new(), number: 0 }
@@ -205,6 +208,51 @@ fn a_hook_of_the_host_denies_and_its_permission_does_not_widen() {
         let end = host.result();
         assert_eq!(end["permission_denials"][0]["tool_name"], "Bash", "{end}");
         assert!(!harness.path("made").exists(), "{decision}");
+        assert_eq!(host.end(), Some(0));
+    }
+}
+
+#[test]
+fn hooks_of_the_user_come_before_those_of_the_host() {
+    let user = tempfile::tempdir().unwrap();
+    let script = user.path().join("change.sh");
+    std::fs::write(
+        user.path().join("hooks.toml"),
+        format!("[[PreToolUse]]\ncommand = \"sh {}\"\n", script.display()),
+    )
+    .unwrap();
+    let changed =
+        |command: &str| json!({"hookEventName": "PreToolUse", "updatedInput": {"command": command}});
+    let denied = json!({"hookEventName": "PreToolUse", "permissionDecision": "deny"});
+    let rows = [
+        (changed("echo user >made"), Some(changed("echo host >made")), Some("user\n")),
+        (changed("echo user >made"), Some(json!({"hookEventName": "PreToolUse"})), Some("user\n")),
+        (changed("echo user >made"), Some(denied.clone()), None),
+        // The host is not asked about a call that is denied already.
+        (denied, None, None),
+    ];
+    for (of_user, of_host, made) in rows {
+        let answer = json!({"hookSpecificOutput": of_user});
+        std::fs::write(&script, format!("cat <<'E'\n{answer}\nE\n")).unwrap();
+        let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+        let mut command = command(&harness, &["--allowedTools", "Bash"]);
+        let mut host = Host::spawn(command.env("PINTLE_CONFIG_DIR", user.path()));
+        let hooks = json!({"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h1"]}]});
+        host.request(&json!({"subtype": "initialize", "hooks": hooks}));
+        host.send(&said("Write it"));
+        if let Some(of_host) = &of_host {
+            let asked = host.asked("hook_callback");
+            host.answer(&asked, &json!({"hookSpecificOutput": of_host}));
+        }
+        let end = host.result();
+        assert_eq!(end["subtype"], "success", "{end}");
+        let is_asked = host.lines.iter().any(|line| line["request"]["subtype"] == "hook_callback");
+        assert_eq!(is_asked, of_host.is_some(), "{of_user}");
+        assert_eq!(
+            std::fs::read_to_string(harness.path("made")).ok().as_deref(),
+            made,
+            "{of_user} {of_host:?}"
+        );
         assert_eq!(host.end(), Some(0));
     }
 }

@@ -42,7 +42,7 @@ const CALLING: &str = r#"
 
 /// Copies the server into the directory of the harness. The sandbox has a temporary directory of its own, which hides a
 /// checkout in the system's.
-fn server_in(harness: &Harness) -> String {
+pub(crate) fn server_in(harness: &Harness) -> String {
     let copy = harness.path("server.py");
     std::fs::copy(SERVER, &copy).unwrap();
     copy.display().to_string()

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use super::{Conversation, Effect};
-use crate::prompt_commands::PromptCommand;
+use crate::prompt_commands::{PromptCommand, words};
 use crate::terminal::commands;
 use crate::terminal::completion::Menu;
-use crate::terminal::images::words;
 use crate::terminal::user_commands::UserCommand;
 
 impl Conversation {
