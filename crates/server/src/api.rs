@@ -1,0 +1,129 @@
+//! The interface over HTTP, version 1.
+
+mod access;
+mod approvals;
+mod events;
+mod input;
+mod list;
+mod messages;
+mod openapi;
+mod record;
+mod sessions;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use serde::Serialize;
+
+pub(crate) use self::access::{Access, Caller};
+pub use self::access::{Scope, Token, TokenError, Tokens};
+use self::openapi::Operation;
+use crate::hub::Hub;
+use crate::problem::{METHOD, NOT_FOUND, Problem};
+
+/// What handlers work with.
+#[derive(Clone, Debug)]
+pub(crate) struct App {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) access: Arc<Access>,
+}
+
+/// Headers of every response: pages get nothing from elsewhere and are in no frame, and nothing is kept.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'self'; \
+         frame-ancestors 'none'",
+    ),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// Returns all operations, from which the router and the description are made.
+fn operations() -> Vec<Operation> {
+    [
+        sessions::operations(),
+        messages::operations(),
+        approvals::operations(),
+        record::operations(),
+        events::operations(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Returns the router of a server.
+pub(crate) fn router(app: App) -> Router {
+    let operations = operations();
+    let description: Arc<str> = openapi::describe(&operations).to_string().into();
+    let body_limit = app.hub.limits.body;
+    let mut router = Router::new();
+    for operation in operations {
+        router = router.route(operation.path, operation.route());
+    }
+    let guarded = router
+        .route("/v1/openapi.json", get(move || std::future::ready(json_text(&description))))
+        .route_layer(from_fn_with_state(app.clone(), access::authorize));
+    let open = Router::new()
+        .route("/v1/health", get(|| async { json(&Health { status: "ok" }) }))
+        .route("/v1/ready", get(ready))
+        .route("/v1/login", axum::routing::post(access::login).delete(access::logout));
+    guarded
+        .merge(open)
+        .fallback(|| async { Problem::new(NOT_FOUND, "there is no such path: /v1/openapi.json lists them") })
+        .method_not_allowed_fallback(|| async { Problem::new(METHOD, "/v1/openapi.json lists the methods") })
+        .layer(DefaultBodyLimit::max(body_limit))
+        .layer(from_fn_with_state(app.clone(), access::check_origin))
+        .layer(from_fn(with_headers))
+        .with_state(app)
+}
+
+async fn with_headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+#[derive(Serialize)]
+struct Health {
+    status: &'static str,
+}
+
+/// A server that shuts down, or whose store does not answer, wants no more requests.
+async fn ready(State(app): State<App>) -> Response {
+    let is_closing = app.hub.closing().is_cancelled();
+    let page = pintle_store::Page::of(1);
+    if is_closing || app.hub.store.list(&pintle_store::Filter::default(), &page).await.is_err() {
+        let status = if is_closing { "closing" } else { "no store" };
+        return (StatusCode::SERVICE_UNAVAILABLE, json(&Health { status })).into_response();
+    }
+    json(&Health { status: "ok" })
+}
+
+/// Returns a response with a value as JSON.
+pub(crate) fn json(value: &impl Serialize) -> Response {
+    json_text(&serde_json::to_string(value).unwrap_or_default())
+}
+
+fn json_text(text: &str) -> Response {
+    let media_type = HeaderValue::from_static("application/json");
+    ([(axum::http::header::CONTENT_TYPE, media_type)], text.to_owned()).into_response()
+}
+
+/// Returns a response to a request that was accepted, and is carried out from here on.
+fn accepted() -> Response {
+    StatusCode::ACCEPTED.into_response()
+}

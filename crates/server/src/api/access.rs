@@ -1,0 +1,372 @@
+//! Who may do what: tokens and their scopes, and the pages that may ask.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use pintle_agent::{Principal, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::App;
+use super::input::Json;
+use crate::problem::{FORBIDDEN, Problem, UNAUTHORIZED};
+
+/// Cookie of a page that has logged in.
+const LOGIN_COOKIE: &str = "pintle_token";
+
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 32;
+
+/// Beginning of every token, by which scanners find one that was published.
+const TOKEN_PREFIX: &str = "pintle_";
+
+/// What a token allows. A later scope does not contain an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Lists and reads sessions.
+    Read,
+    /// Creates sessions, sends messages, and stops work.
+    Run,
+    /// Decides on calls.
+    Approve,
+    /// Deletes sessions.
+    Admin,
+}
+
+impl Scope {
+    /// All scopes.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Run, Self::Approve, Self::Admin];
+
+    /// Returns the name, as it is serialised.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Run => "run",
+            Self::Approve => "approve",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// Token as it is kept: by its hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Token {
+    /// Name of whoever has it. What they say and decide is on record under it.
+    pub name: String,
+    /// BLAKE3 hash of the token, in hexadecimal.
+    pub hash: String,
+    /// What it allows.
+    pub scopes: Vec<Scope>,
+    /// Time from which on it is worth nothing; never if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+    /// Tenant whose sessions it is for; those without a tenant if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+}
+
+/// The operating system has no random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the operating system gives no random numbers")]
+pub struct TokenError;
+
+impl Token {
+    /// Creates a token with these scopes. Returns what is kept, and the token itself, which is shown once.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenError`].
+    pub fn generate(
+        name: impl Into<String>,
+        scopes: impl Into<Vec<Scope>>,
+    ) -> Result<(Self, String), TokenError> {
+        let mut bytes = [0; TOKEN_BYTES];
+        getrandom::fill(&mut bytes).map_err(|_| TokenError)?;
+        let secret = bytes.iter().fold(TOKEN_PREFIX.to_owned(), |text, byte| text + &format!("{byte:02x}"));
+        let token = Self {
+            name: name.into(),
+            hash: hash(&secret),
+            scopes: scopes.into(),
+            expires: None,
+            tenant: None,
+        };
+        Ok((token, secret))
+    }
+
+    /// Sets the time from which on it is worth nothing.
+    #[must_use]
+    pub fn with_expiry(mut self, expires: Timestamp) -> Self {
+        self.expires = Some(expires);
+        self
+    }
+
+    /// Sets the tenant whose sessions it is for.
+    #[must_use]
+    pub fn with_tenant(mut self, tenant: impl Into<String>) -> Self {
+        self.tenant = Some(tenant.into());
+        self
+    }
+}
+
+fn hash(secret: &str) -> String {
+    blake3::hash(secret.as_bytes()).to_hex().to_string()
+}
+
+/// The tokens of a server. Cheap to clone; all clones have the same tokens.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens(Arc<RwLock<Vec<Token>>>);
+
+impl Tokens {
+    /// Creates a set of tokens.
+    #[must_use]
+    pub fn new(tokens: impl Into<Vec<Token>>) -> Self {
+        Self(Arc::new(RwLock::new(tokens.into())))
+    }
+
+    /// Replaces all tokens, from the next request on.
+    pub fn set(&self, tokens: impl Into<Vec<Token>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens.into();
+    }
+
+    /// Returns the token that this is, unless its time is over.
+    fn find(&self, secret: &str, now: Timestamp) -> Option<Token> {
+        // Hashes of random tokens tell nothing to whoever measures how long comparing them takes.
+        let hash = hash(secret);
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let found = tokens.iter().find(|token| token.hash == hash)?;
+        found.expires.is_none_or(|expires| now < expires).then(|| found.clone())
+    }
+}
+
+/// How a server decides who may do what.
+#[derive(Debug)]
+pub(crate) struct Access {
+    /// `None` if everybody who can connect may do everything, as on a socket of one user.
+    pub(crate) tokens: Option<Tokens>,
+    /// Names by which pages may reach the server, without a port; `None` where no name is needed to connect.
+    pub(crate) hosts: Option<Vec<String>>,
+    /// Whether connections are encrypted.
+    pub(crate) is_secure: bool,
+    pub(crate) clock: Arc<dyn pintle_agent::Clock>,
+}
+
+/// Who sent a request.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// `None` without tokens.
+    pub(crate) name: Option<String>,
+    scopes: Vec<Scope>,
+    pub(crate) tenant: Option<String>,
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Caller {
+    pub(crate) fn principal(&self) -> Option<Principal> {
+        self.name.clone().map(Principal::new)
+    }
+
+    /// Returns what tells this caller's keys from those of others.
+    pub(crate) fn namespace(&self) -> String {
+        format!("{}/{}", self.tenant.as_deref().unwrap_or_default(), self.name.as_deref().unwrap_or_default())
+    }
+}
+
+/// Finds out who asks, or refuses the request.
+pub(super) async fn authorize(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    match app.access.caller(request.headers()) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Refuses a request of a caller without the scope.
+pub(super) async fn require(scope: Scope, request: Request, next: Next) -> Response {
+    let caller = request.extensions().get::<Caller>();
+    if caller.is_some_and(|caller| caller.scopes.contains(&scope)) {
+        return next.run(request).await;
+    }
+    Problem::new(FORBIDDEN, format!("this token lacks the scope `{}`", scope.as_str())).into_response()
+}
+
+/// Refuses requests that a page of another origin makes, and those under a name that is not the server's: a name whose
+/// address was changed to this machine's would make that page one of ours.
+pub(super) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
+    match app.access.check(request.method(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+impl Access {
+    fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let Some(tokens) = &self.tokens else {
+            return Ok(Caller { name: None, scopes: Scope::ALL.to_vec(), tenant: None });
+        };
+        let Some(secret) = bearer(headers).or_else(|| cookie(headers)) else {
+            return Err(Problem::new(UNAUTHORIZED, "expected a header `authorization: Bearer TOKEN`"));
+        };
+        let Token { name, scopes, tenant, .. } = tokens
+            .find(secret, self.clock.now())
+            .ok_or_else(|| Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked"))?;
+        Ok(Caller { name: Some(name), scopes, tenant })
+    }
+
+    fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if let Some(hosts) = &self.hosts
+            && !hosts.iter().any(|known| known.eq_ignore_ascii_case(without_port(host)))
+        {
+            return Err(Problem::new(FORBIDDEN, "the server has another name than the header `host` says"));
+        }
+        let is_own = |origin: &HeaderValue| {
+            let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            origin.is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host))
+        };
+        if !headers.get(ORIGIN).is_none_or(is_own) {
+            return Err(Problem::new(FORBIDDEN, "pages of another origin may not ask this server"));
+        }
+        let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+        let is_foreign = site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
+        if is_foreign && method != Method::GET && method != Method::HEAD {
+            return Err(Problem::new(FORBIDDEN, "pages of another site may not change anything here"));
+        }
+        Ok(())
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,
+        _ => host,
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    cookies.flat_map(|value| value.split(';')).find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == LOGIN_COOKIE).then_some(value)
+    })
+}
+
+/// Login of a page.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Login {
+    token: String,
+}
+
+/// Keeps the token of a page where no script reads it.
+pub(super) async fn login(State(app): State<App>, Json(login): Json<Login>) -> Response {
+    let is_known = match &app.access.tokens {
+        None => true,
+        Some(tokens) => tokens.find(&login.token, app.access.clock.now()).is_some(),
+    };
+    // What was found is made of characters that a cookie can have.
+    if !is_known {
+        return Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked").into_response();
+    }
+    set_cookie(&app, if app.access.tokens.is_some() { &login.token } else { "" }, "")
+}
+
+pub(super) async fn logout(State(app): State<App>) -> Response {
+    set_cookie(&app, "", "; Max-Age=0")
+}
+
+fn set_cookie(app: &App, value: &str, more: &str) -> Response {
+    let secure = if app.access.is_secure { "; Secure" } else { "" };
+    let cookie = format!("{LOGIN_COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{more}");
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(hosts: Option<&[&str]>) -> Access {
+        Access {
+            tokens: None,
+            hosts: hosts.map(|hosts| hosts.iter().map(|host| (*host).to_owned()).collect()),
+            is_secure: false,
+            clock: Arc::new(pintle_agent::SystemClock),
+        }
+    }
+
+    #[test]
+    fn pages_elsewhere_and_other_names_are_refused() {
+        let rows: [(&Method, &[(&str, &str)], bool); 12] = [
+            (&Method::GET, &[("host", "127.0.0.1:7468")], true),
+            (&Method::GET, &[("host", "LOCALHOST")], true),
+            (&Method::GET, &[("host", "[::1]:7468")], true),
+            (&Method::GET, &[("host", "evil.example:7468")], false),
+            (&Method::GET, &[], false),
+            (&Method::POST, &[("host", "localhost:1"), ("origin", "http://localhost:1")], true),
+            (&Method::POST, &[("host", "localhost:1"), ("origin", "https://localhost:1")], true),
+            (&Method::POST, &[("host", "localhost:1"), ("origin", "http://localhost:2")], false),
+            (&Method::GET, &[("host", "localhost:1"), ("origin", "null")], false),
+            (&Method::POST, &[("host", "localhost:1"), ("sec-fetch-site", "cross-site")], false),
+            (&Method::POST, &[("host", "localhost:1"), ("sec-fetch-site", "same-origin")], true),
+            // Somebody followed a link to the page.
+            (&Method::GET, &[("host", "localhost:1"), ("sec-fetch-site", "cross-site")], true),
+        ];
+        let access = access(Some(&["localhost", "127.0.0.1", "[::1]"]));
+        for (method, pairs, is_allowed) in rows {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.insert(*name, HeaderValue::from_static(value));
+            }
+            assert_eq!(access.check(method, &headers).is_ok(), is_allowed, "{method} {pairs:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_found_until_they_expire_or_are_revoked() {
+        let (token, secret) = Token::generate("ann", [Scope::Read]).unwrap();
+        assert!(!format!("{token:?}").contains(&secret), "only the hash is kept");
+        let tokens = Tokens::new([token.clone().with_expiry(Timestamp::from_millis(100))]);
+        assert!(tokens.find(&secret, Timestamp::from_millis(99)).is_some());
+        assert!(tokens.find(&secret, Timestamp::from_millis(100)).is_none(), "it has expired");
+        assert!(tokens.find("pintle_00", Timestamp::from_millis(0)).is_none());
+        tokens.set([]);
+        assert!(tokens.find(&secret, Timestamp::from_millis(0)).is_none(), "it was revoked");
+    }
+
+    #[test]
+    fn tokens_come_from_the_header_or_the_cookie() {
+        let headers = |name: &'static str, value: &'static str| {
+            HeaderMap::from_iter([(
+                name.parse::<axum::http::HeaderName>().unwrap(),
+                HeaderValue::from_static(value),
+            )])
+        };
+        assert_eq!(bearer(&headers("authorization", "bearer  t ")), Some("t"));
+        assert_eq!(bearer(&headers("authorization", "Basic t")), None);
+        assert_eq!(cookie(&headers("cookie", "a=b; pintle_token=t")), Some("t"));
+        assert_eq!(cookie(&headers("cookie", "xpintle_token=t")), None);
+    }
+}

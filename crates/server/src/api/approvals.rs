@@ -1,0 +1,220 @@
+//! Calls that wait for a decision.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{get, post};
+use pintle_agent::{ApprovalRequest, Decision, PendingApproval, PostedInput, SessionHandle};
+use pintle_llm::Fingerprint;
+use pintle_store::read_record;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::input::{Json, Key, Path};
+use super::list::Found;
+use super::openapi::Operation;
+use super::{App, Caller, Scope, accepted, json};
+use crate::problem::{CONFLICT, FAILED, INVALID, Problem};
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "get",
+            "/v1/sessions/{id}/approvals",
+            "listApprovals",
+            Scope::Read,
+            "List the calls that wait for a decision",
+            get(list),
+        )
+        .answers::<ApprovalList>(200)
+        .with_problems(&[404]),
+        Operation::new(
+            "post",
+            "/v1/sessions/{id}/approvals/{call_id}",
+            "decide",
+            Scope::Approve,
+            "Decide on a call; only the first decision counts",
+            post(decide),
+        )
+        .with_body::<DecisionBody>()
+        .with_problems(&[404, 409]),
+    ]
+}
+
+/// A call that waits for a decision.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ApprovalView {
+    /// The model's id of the call.
+    call_id: String,
+    /// Fingerprint of the call, which a decision names.
+    fingerprint: String,
+    /// Session that makes the call: a subagent, perhaps.
+    session: String,
+    tool_name: String,
+    arguments: Value,
+    /// Why a decision is needed.
+    reason: String,
+    /// On which side of the sandbox the command would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<String>,
+    /// Absolute paths of the files that it may change.
+    writes: Vec<String>,
+    /// Rules that together name exactly calls like this one.
+    suggested_rules: Vec<String>,
+    /// Changes that it would make now, as a unified diff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ApprovalList {
+    approvals: Vec<ApprovalView>,
+}
+
+/// A decision.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DecisionBody {
+    /// Fingerprint of the call that was seen.
+    fingerprint: String,
+    /// The decision.
+    decision: DecisionName,
+    /// Words to a denial, which the model gets.
+    #[serde(default)]
+    reason: Option<String>,
+    /// Arguments in place of the call's own. They are judged as those of a new call.
+    #[serde(default)]
+    arguments: Option<serde_json::Map<String, Value>>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum DecisionName {
+    /// Let it run, once.
+    Approve,
+    /// Do not run it.
+    Deny,
+    /// Let it run, once, with other arguments.
+    Change,
+}
+
+impl DecisionBody {
+    fn decision(&self) -> Result<Decision, Problem> {
+        match (self.decision, &self.arguments, &self.reason) {
+            (DecisionName::Approve, None, None) => Ok(Decision::Approve),
+            (DecisionName::Deny, None, reason) => Ok(Decision::Deny { reason: reason.clone() }),
+            (DecisionName::Change, Some(arguments), None) => {
+                Ok(Decision::Change { arguments: Value::Object(arguments.clone()) })
+            }
+            _ => Err(Problem::new(INVALID, "`reason` goes with `deny`, and `arguments` go with `change`")),
+        }
+    }
+}
+
+fn text_of(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(text)) => text,
+        Ok(value) => value.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+impl From<&Arc<ApprovalRequest>> for ApprovalView {
+    fn from(request: &Arc<ApprovalRequest>) -> Self {
+        Self {
+            call_id: request.call_id.clone(),
+            fingerprint: text_of(&request.fingerprint),
+            session: request.origin.as_ref().map(|origin| origin.session_id.to_string()).unwrap_or_default(),
+            tool_name: request.tool_name.clone(),
+            arguments: request.arguments.clone(),
+            reason: request.reason.clone(),
+            sandbox: request.sandbox.as_ref().map(text_of),
+            writes: request.writes.iter().map(|path| path.display().to_string()).collect(),
+            suggested_rules: request.suggested_rules.clone(),
+            diff: request
+                .dry_run
+                .as_ref()
+                .map(|run| run.changes.iter().map(|change| change.diff.as_str()).collect()),
+        }
+    }
+}
+
+impl From<PendingApproval> for ApprovalView {
+    fn from(pending: PendingApproval) -> Self {
+        Self {
+            call_id: pending.call_id,
+            fingerprint: text_of(&pending.fingerprint),
+            session: String::new(),
+            tool_name: pending.tool_name,
+            arguments: pending.arguments,
+            reason: pending.reason,
+            sandbox: pending.sandbox.as_ref().map(text_of),
+            writes: Vec::new(),
+            suggested_rules: pending.suggested_rules,
+            diff: None,
+        }
+    }
+}
+
+impl App {
+    fn handle_of(&self, found: &Found) -> Option<SessionHandle> {
+        self.hub.live(&found.root)?.handle.of_session(&found.summary.id)
+    }
+
+    async fn approvals(&self, found: &Found) -> Result<Vec<ApprovalView>, Problem> {
+        let mut approvals: Vec<ApprovalView> = match self.handle_of(found) {
+            Some(handle) => handle.approvals().iter().map(ApprovalView::from).collect(),
+            None => {
+                let record = read_record(self.hub.store.as_ref(), &found.summary.id).await?;
+                let replay = record.replay();
+                let replay = replay
+                    .map_err(|_| Problem::new(FAILED, "the record of the session cannot be replayed"))?;
+                replay.pending_approvals().into_iter().map(ApprovalView::from).collect()
+            }
+        };
+        for approval in &mut approvals {
+            if approval.session.is_empty() {
+                approval.session = found.summary.id.to_string();
+            }
+        }
+        Ok(approvals)
+    }
+}
+
+async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    Ok(json(&ApprovalList { approvals: app.approvals(&found).await? }))
+}
+
+async fn decide(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path((id, call_id)): Path<(String, String)>,
+    key: Key,
+    Json(body): Json<DecisionBody>,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    let decision = body.decision()?;
+    let fingerprint: Fingerprint = serde_json::from_value(Value::String(body.fingerprint.clone()))
+        .map_err(|_| Problem::new(INVALID, "fingerprint: expected that of the list of approvals"))?;
+    let waits =
+        |approval: &ApprovalView| approval.call_id == call_id && approval.fingerprint == body.fingerprint;
+    if !app.approvals(&found).await?.iter().any(waits)
+        || !app.hub.decides_first(&found.summary.id, &call_id, fingerprint, &key.input_id())
+    {
+        let detail = format!(
+            "`{call_id}` waits for no decision with this fingerprint: it was decided on, or it is another call"
+        );
+        return Err(Problem::new(CONFLICT, detail));
+    }
+    let input = PostedInput::Decision { call_id, fingerprint, decision, by: caller.principal() };
+    app.post(&found.summary.id, &found.root, &key, &input).await?;
+    Ok(accepted())
+}

@@ -1,0 +1,149 @@
+//! Parts of requests, each with an error that says what was expected.
+
+use std::convert::Infallible;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Response};
+use pintle_agent::SessionId;
+use serde::de::DeserializeOwned;
+
+use super::App;
+use crate::problem::{INVALID, MEDIA_TYPE, Problem, TOO_LARGE, UNAVAILABLE};
+
+/// Header with a key that the client has made up. The same request with the same key does nothing again.
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Longest such key, in bytes.
+const MAX_KEY: usize = 200;
+
+/// Body of a request: JSON that fits the type.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
+        let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        // A form of another site cannot have this type.
+        if !essence.eq_ignore_ascii_case("application/json") {
+            let problem = Problem::new(MEDIA_TYPE, "expected a body with content-type: application/json");
+            return Err(problem.into_response());
+        }
+        let bytes = tokio::time::timeout(app.hub.limits.body_time, Bytes::from_request(request, app)).await;
+        let bytes = bytes
+            .map_err(|_| Problem::new(UNAVAILABLE, "the body did not arrive in time").into_response())?
+            .map_err(|rejection| {
+                let limit = app.hub.limits.body;
+                let kind = if rejection.status() == TOO_LARGE_STATUS { TOO_LARGE } else { INVALID };
+                Problem::new(kind, format!("the body cannot be read; at most {limit} bytes are taken"))
+                    .into_response()
+            })?;
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(Problem::new(INVALID, format!("the body is wrong: {error}")).into_response()),
+        }
+    }
+}
+
+const TOO_LARGE_STATUS: axum::http::StatusCode = axum::http::StatusCode::PAYLOAD_TOO_LARGE;
+
+/// Parameters of a query.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
+        axum::extract::Query::try_from_uri(&parts.uri)
+            .map(|axum::extract::Query(value)| Self(value))
+            .map_err(|rejection| Problem::new(INVALID, format!("the query is wrong: {rejection}")))
+    }
+}
+
+/// Parameters of the path.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        axum::extract::Path::from_request_parts(parts, app)
+            .await
+            .map(|axum::extract::Path(value)| Self(value))
+            .map_err(|rejection| Problem::new(INVALID, format!("the path is wrong: {rejection}")))
+    }
+}
+
+/// Key of a request that changes something. Without a header it is one that no other request has.
+#[derive(Clone, Debug)]
+pub(crate) struct Key(String);
+
+impl Key {
+    /// Returns the id of the input that the request posts.
+    pub(crate) fn input_id(&self) -> String {
+        format!("http-{}", self.0)
+    }
+
+    /// Returns the id of the session that the request creates for somebody: the same for the same key.
+    pub(crate) fn session_id(&self, of: &str) -> SessionId {
+        let hash = blake3::hash(format!("{of}\n{}", self.0).as_bytes());
+        let hex = hash.to_hex();
+        let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+        // Shaped as a UUID of version 8, whose bits are the application's.
+        SessionId::new(format!(
+            "{}-{}-8{}-a{}-{}",
+            part(0, 8),
+            part(8, 12),
+            part(12, 15),
+            part(15, 18),
+            part(18, 30)
+        ))
+    }
+}
+
+impl FromRequestParts<App> for Key {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
+        let Some(key) = parts.headers.get(IDEMPOTENCY_KEY) else {
+            return Ok(Self(SessionId::generate().to_string()));
+        };
+        match key.to_str() {
+            Ok(key) if (1..=MAX_KEY).contains(&key.len()) => Ok(Self(key.to_owned())),
+            _ => Err(Problem::new(
+                INVALID,
+                format!("idempotency-key: expected 1 to {MAX_KEY} visible characters"),
+            )),
+        }
+    }
+}
+
+/// Request header as text, if there is one.
+pub(crate) struct LastEventId(pub(crate) Option<String>);
+
+impl FromRequestParts<App> for LastEventId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Infallible> {
+        let value = parts.headers.get("last-event-id").and_then(|value| value.to_str().ok());
+        Ok(Self(value.map(str::to_owned)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_key_creates_one_session_for_each_caller() {
+        let key = Key("k".to_owned());
+        let id = key.session_id("ann");
+        assert_eq!(id, key.session_id("ann"));
+        assert_ne!(id, key.session_id("ben"));
+        assert_eq!(id.as_str().len(), 36, "{id}");
+    }
+}

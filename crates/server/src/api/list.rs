@@ -1,0 +1,211 @@
+//! Sessions as clients see them, and lists of them.
+
+use pintle_agent::{SessionId, SessionState, Timestamp};
+use pintle_store::{Filter, Page, StoreError, StoredJournal, Summary};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{App, Caller};
+use crate::host::SessionSettings;
+use crate::problem::{INVALID, NOT_FOUND, Problem};
+
+/// Property of a summary with the tenant whose session it is.
+pub(crate) const TENANT: &str = "tenant";
+
+/// Default and most sessions of a page.
+const PAGE: usize = 50;
+const MAX_PAGE: usize = 500;
+
+/// Sessions that are read at once for a page.
+const CHUNK: usize = 200;
+
+/// Deepest level of subagents that is looked up.
+const MAX_DEPTH: usize = 32;
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct SessionView {
+    /// Id.
+    id: String,
+    /// Beginning of the first message.
+    title: String,
+    /// Time of its creation, in RFC 3339.
+    created_at: String,
+    /// Time of the newest change.
+    updated_at: String,
+    /// Session whose subagent it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    /// Its state.
+    state: SessionState,
+    /// Whether this server has it open.
+    live: bool,
+    /// Number of calls that wait for a decision.
+    pending_approvals: u64,
+    /// Cost so far in US dollars, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    /// Number of tokens so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    /// Settings, if they are known.
+    #[serde(flatten)]
+    settings: SessionSettings,
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SessionList {
+    sessions: Vec<SessionView>,
+    /// Cursor of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Which sessions a list has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ListQuery {
+    limit: Option<usize>,
+    cursor: Option<String>,
+    search: Option<String>,
+    state: Option<SessionState>,
+    parent: Option<String>,
+}
+
+/// Session that a caller may see.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) summary: Summary,
+    /// The session itself, or the one at the root of its tree.
+    pub(crate) root: SessionId,
+}
+
+fn property<T: std::str::FromStr>(summary: &Summary, name: &str) -> Option<T> {
+    summary.properties.get(name)?.parse().ok()
+}
+
+fn is_of(summary: &Summary, caller: &Caller) -> bool {
+    summary.properties.get(TENANT) == caller.tenant.as_ref()
+}
+
+impl App {
+    /// Finds a session. One of another tenant is not there.
+    pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Result<Found, Problem> {
+        let missing = || Problem::new(NOT_FOUND, format!("there is no session `{id}`"));
+        let store = &self.hub.store;
+        let summary = store.summary(&SessionId::new(id)).await?.ok_or_else(missing)?;
+        let mut root = summary.clone();
+        for _ in 0..MAX_DEPTH {
+            let Some(parent) = root.parent.take() else { break };
+            root = store.summary(&parent).await?.ok_or_else(missing)?;
+        }
+        if !is_of(&root, caller) {
+            return Err(missing());
+        }
+        Ok(Found { summary, root: root.id })
+    }
+
+    /// Returns what a client sees of a session now.
+    pub(crate) fn view(&self, summary: &Summary) -> SessionView {
+        let live = self.hub.live(&summary.id);
+        let recorded =
+            || serde_json::from_value(summary.properties.get(StoredJournal::STATE)?.clone().into()).ok();
+        let state = live.as_ref().and_then(|live| live.with(pintle_agent::Session::state)).or_else(recorded);
+        let pending = match &live {
+            Some(live) => live.handle.approvals().len() as u64,
+            None => property(summary, StoredJournal::PENDING_APPROVALS).unwrap_or_default(),
+        };
+        let micros: Option<u64> = property(summary, StoredJournal::COST_MICROS);
+        #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^53 millionths")]
+        let cost_usd = micros.map(|micros| micros as f64 / 1e6);
+        let settings =
+            live.as_ref().map_or_else(|| self.hub.host.settings_of(summary), |live| live.controls.settings());
+        SessionView {
+            id: summary.id.to_string(),
+            title: summary.title.clone(),
+            created_at: summary.created_at.to_string(),
+            updated_at: summary.updated_at.to_string(),
+            parent: summary.parent.as_ref().map(ToString::to_string),
+            state: state.unwrap_or_default(),
+            live: live.is_some(),
+            pending_approvals: pending,
+            cost_usd,
+            tokens: property(summary, StoredJournal::TOKENS),
+            settings,
+        }
+    }
+
+    /// Returns what a client sees of the session with this id, if the caller may see it.
+    pub(crate) async fn view_of(
+        &self,
+        caller: &Caller,
+        id: &SessionId,
+    ) -> Result<Option<SessionView>, StoreError> {
+        let summary = self.hub.store.summary(id).await?.filter(|summary| is_of(summary, caller));
+        Ok(summary.map(|summary| self.view(&summary)))
+    }
+
+    pub(super) async fn list(&self, caller: &Caller, query: ListQuery) -> Result<SessionList, Problem> {
+        let limit = query.limit.unwrap_or(PAGE);
+        if !(1..=MAX_PAGE).contains(&limit) {
+            return Err(Problem::new(INVALID, format!("limit: expected 1 to {MAX_PAGE}")));
+        }
+        let mut filter = Filter::default();
+        if let Some(tenant) = &caller.tenant {
+            filter = filter.with_property(TENANT, tenant);
+        }
+        if let Some(parent) = &query.parent {
+            // Subagents are those of a session that the caller may see.
+            filter = Filter::default().with_parent(self.find(caller, parent).await?.summary.id);
+        }
+        let search = query.search.as_deref().map(str::to_lowercase);
+        let mut after = query.cursor.as_deref().map(parse_cursor).transpose()?;
+        let mut sessions = Vec::new();
+        loop {
+            let mut page = Page::of(CHUNK);
+            page.after = after.take();
+            let summaries = self.hub.store.list(&filter, &page).await?;
+            let is_last = summaries.len() < CHUNK;
+            for summary in summaries {
+                after = Some((summary.updated_at, summary.id.clone()));
+                if query.parent.is_none() && !is_of(&summary, caller) {
+                    continue;
+                }
+                let view = self.view(&summary);
+                let is_wanted = query.state.is_none_or(|state| state == view.state)
+                    && search.as_ref().is_none_or(|search| view.matches(search));
+                if !is_wanted {
+                    continue;
+                }
+                if sessions.len() == limit {
+                    let next = sessions.last().map(SessionView::cursor);
+                    return Ok(SessionList { sessions, next });
+                }
+                sessions.push(view);
+            }
+            if is_last {
+                return Ok(SessionList { sessions, next: None });
+            }
+        }
+    }
+}
+
+impl SessionView {
+    fn matches(&self, search: &str) -> bool {
+        let directory = self.settings.directory.as_deref().unwrap_or_default();
+        [self.title.as_str(), &self.id, directory].iter().any(|text| text.to_lowercase().contains(search))
+    }
+
+    fn cursor(&self) -> String {
+        let updated_at: Timestamp = self.updated_at.parse().unwrap_or_default();
+        format!("{}.{}", updated_at.as_millis(), self.id)
+    }
+}
+
+fn parse_cursor(cursor: &str) -> Result<(Timestamp, SessionId), Problem> {
+    let parsed = cursor.split_once('.').and_then(|(millis, id)| Some((millis.parse().ok()?, id)));
+    let (millis, id) =
+        parsed.ok_or_else(|| Problem::new(INVALID, "cursor: expected `next` of an earlier page"))?;
+    Ok((Timestamp::from_millis(millis), SessionId::new(id)))
+}

@@ -1,0 +1,208 @@
+//! Messages to a session, and its stops. What is posted survives the server, and is taken once.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::post;
+use pintle_agent::{PostedInput, SessionId, UserMessage};
+use pintle_llm::ImageData;
+use pintle_store::{Posting, post_input};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::{Json, Key, Path};
+use super::openapi::Operation;
+use super::{App, Caller, Scope, accepted};
+use crate::problem::{INVALID, Problem};
+
+pub(super) fn operations() -> Vec<Operation> {
+    let operation = |path, id, summary, handler| {
+        Operation::new("post", path, id, Scope::Run, summary, handler).with_problems(&[404, 409])
+    };
+    vec![
+        operation(
+            "/v1/sessions/{id}/submit",
+            "submit",
+            "Send the next message; while a run goes on, it waits for its end",
+            post(submit),
+        )
+        .with_body::<MessageBody>(),
+        operation(
+            "/v1/sessions/{id}/follow-up",
+            "followUp",
+            "Send a message that waits for the end of the run",
+            post(submit),
+        )
+        .with_body::<MessageBody>(),
+        operation(
+            "/v1/sessions/{id}/steer",
+            "steer",
+            "Send a message into the run that goes on",
+            post(steer),
+        )
+        .with_body::<MessageBody>(),
+        operation(
+            "/v1/sessions/{id}/interrupt",
+            "interrupt",
+            "Stop the run and keep the session",
+            post(interrupt),
+        ),
+        operation(
+            "/v1/sessions/{id}/abort",
+            "abort",
+            "Stop everything and end the session for good",
+            post(abort),
+        ),
+        operation(
+            "/v1/sessions/{id}/compact",
+            "compact",
+            "Summarise the older part of the conversation",
+            post(compact),
+        ),
+        operation("/v1/sessions/{id}/rewind", "rewind", "Go back in the conversation", post(rewind))
+            .with_body::<RewindBody>(),
+    ]
+}
+
+/// A message.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MessageBody {
+    /// Text. May be empty if there are images.
+    #[serde(default)]
+    text: String,
+    /// Images.
+    #[serde(default)]
+    images: Vec<ImageBody>,
+}
+
+/// An image, by its bytes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ImageBody {
+    /// Bytes, in base64.
+    data: String,
+    /// Media type, such as `image/png`.
+    media_type: String,
+}
+
+/// How far to go back.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RewindBody {
+    /// Number of entries of the history that stay.
+    turns: usize,
+}
+
+impl TryFrom<MessageBody> for UserMessage {
+    type Error = Problem;
+
+    fn try_from(body: MessageBody) -> Result<Self, Problem> {
+        if body.text.trim().is_empty() && body.images.is_empty() {
+            return Err(Problem::new(INVALID, "the message is empty: expected some text or an image"));
+        }
+        let mut message = Self::from(body.text);
+        for image in body.images {
+            // In the form that records have.
+            let image = serde_json::to_value(&image).and_then(serde_json::from_value::<ImageData>);
+            let image =
+                image.map_err(|error| Problem::new(INVALID, format!("an image is wrong: {error}")))?;
+            message = message.with_image(image);
+        }
+        Ok(message)
+    }
+}
+
+impl App {
+    /// Posts an input to a session, and opens the session unless somebody has it.
+    pub(super) async fn post(
+        &self,
+        id: &SessionId,
+        root: &SessionId,
+        key: &Key,
+        input: &PostedInput,
+    ) -> Result<(), Problem> {
+        let store = self.hub.store.as_ref();
+        let posted = post_input(store, id, &key.input_id(), input).await?;
+        if posted == Posting::Known || self.hub.live(root).is_some() || store.holder(root).await?.is_some() {
+            return Ok(());
+        }
+        self.hub.open(root).await.map(drop)
+    }
+}
+
+async fn submit(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    key: Key,
+    Json(body): Json<MessageBody>,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    let input = PostedInput::Message { message: body.try_into()?, by: caller.principal() };
+    app.post(&found.summary.id, &found.root, &key, &input).await?;
+    Ok(accepted())
+}
+
+async fn steer(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    key: Key,
+    Json(body): Json<MessageBody>,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    let input = PostedInput::Steer { message: body.try_into()?, by: caller.principal() };
+    app.post(&found.summary.id, &found.root, &key, &input).await?;
+    Ok(accepted())
+}
+
+async fn interrupt(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    key: Key,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    match app.hub.live(&found.root).and_then(|live| live.handle.of_session(&found.summary.id)) {
+        Some(handle) => handle.interrupt()?,
+        // One that nobody has open rests.
+        None if app.hub.store.holder(&found.root).await?.is_none() => {}
+        None => {
+            let input = PostedInput::Interrupt;
+            post_input(app.hub.store.as_ref(), &found.summary.id, &key.input_id(), &input).await?;
+        }
+    }
+    Ok(accepted())
+}
+
+async fn abort(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    app.hub.open(&found.root).await?.handle.abort()?;
+    Ok(accepted())
+}
+
+async fn compact(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    app.hub.open(&found.root).await?.handle.compact()?;
+    Ok(accepted())
+}
+
+async fn rewind(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Json(body): Json<RewindBody>,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    app.hub.open(&found.root).await?.handle.rewind(body.turns).await?;
+    Ok(accepted())
+}

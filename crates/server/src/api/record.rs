@@ -1,0 +1,227 @@
+//! What is on record of a session: its history, its journal and its large values.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use pintle_agent::{Turn, TurnKind};
+use pintle_store::{Hash, Reader, StoreError, read_record};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::input::{Path, Query};
+use super::openapi::{Operation, Parameter};
+use super::{App, Caller, Scope, json};
+use crate::problem::{self, FAILED, INVALID, NOT_FOUND, Problem};
+
+const JOURNAL: &[Parameter] = &[
+    Parameter { name: "from", meaning: "Number of the first line, from 1", schema: "integer" },
+    Parameter { name: "to", meaning: "Number of the last line", schema: "integer" },
+];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let operation = |path, id, summary, handler| {
+        Operation::new("get", path, id, Scope::Read, summary, handler).with_problems(&[404])
+    };
+    vec![
+        operation("/v1/sessions/{id}/history", "readHistory", "Read the conversation", get(history))
+            .answers::<History>(200),
+        operation(
+            "/v1/sessions/{id}/journal",
+            "readJournal",
+            "Read the lines of the journal, as JSON lines",
+            get(journal),
+        )
+        .with_query(JOURNAL)
+        .answers_as(200, "application/jsonl"),
+        operation(
+            "/v1/sessions/{id}/blobs/{hash}",
+            "readBlob",
+            "Read a large value of the journal, or a range of its bytes",
+            get(blob),
+        )
+        .answers_as(200, "application/octet-stream")
+        .with_problems(&[404, 416]),
+    ]
+}
+
+/// The conversation.
+#[derive(Debug, Serialize, JsonSchema)]
+struct History {
+    turns: Vec<TurnView>,
+}
+
+/// Entry of the conversation.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TurnView {
+    /// Number of entries before it.
+    index: usize,
+    /// `user`, `assistant`, `tool_results`, `system` or `steering`.
+    kind: String,
+    /// Its text.
+    text: String,
+    /// Time, in RFC 3339.
+    at: String,
+    /// Whether it is the beginning of a response that was stopped.
+    interrupted: bool,
+}
+
+fn view(index: usize, turn: &Turn) -> TurnView {
+    let kind = match serde_json::to_value(turn.kind) {
+        Ok(Value::String(kind)) => kind,
+        Ok(_) | Err(_) => String::new(),
+    };
+    let text = if turn.kind == TurnKind::ToolResults { String::new() } else { turn.item.message().text() };
+    TurnView { index, kind, text, at: turn.timestamp.to_string(), interrupted: turn.interrupted }
+}
+
+async fn history(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let id = app.find(&caller, &id).await?.summary.id;
+    let turns = match app.hub.live(&id).and_then(|live| live.with(pintle_agent::Session::history)) {
+        Some(turns) => turns,
+        None => match read_record(app.hub.store.as_ref(), &id).await {
+            Ok(record) => {
+                let replay = record.replay();
+                replay
+                    .map_err(|_| Problem::new(FAILED, "the record of the session cannot be replayed"))?
+                    .history
+            }
+            // Nothing was recorded yet.
+            Err(StoreError::NotFound(_)) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    Ok(json(&History { turns: turns.iter().enumerate().map(|(index, turn)| view(index, turn)).collect() }))
+}
+
+/// Lines that are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lines {
+    from: Option<u64>,
+    to: Option<u64>,
+}
+
+async fn journal(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    Query(lines): Query<Lines>,
+) -> Result<Response, Problem> {
+    let id = app.find(&caller, &id).await?.summary.id;
+    let from = lines.from.unwrap_or(1);
+    if from == 0 {
+        return Err(Problem::new(INVALID, "from: the first line is 1"));
+    }
+    let reader = app.hub.store.read(&id, from).await?;
+    let to = lines.to.unwrap_or(u64::MAX);
+    let lines = futures_util::stream::try_unfold(reader, move |reader| next_line(reader, to));
+    let media_type = HeaderValue::from_static("application/jsonl");
+    Ok(([(CONTENT_TYPE, media_type)], Body::from_stream(lines)).into_response())
+}
+
+async fn next_line(
+    mut reader: Box<dyn Reader>,
+    to: u64,
+) -> Result<Option<(String, Box<dyn Reader>)>, StoreError> {
+    match reader.next().await? {
+        Some(line) if line.seq <= to => Ok(Some((format!("{}\n", line.object), reader))),
+        _ => Ok(None),
+    }
+}
+
+async fn blob(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path((id, hash)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let id = app.find(&caller, &id).await?.summary.id;
+    let wanted: Hash = hash
+        .parse()
+        .map_err(|_| Problem::new(INVALID, format!("`{hash}` is no hash: expected one of the journal")))?;
+    let bytes = app.hub.store.blobs(&id).get(&wanted).await?;
+    let bytes = bytes.ok_or_else(|| Problem::new(NOT_FOUND, "this session has no such value"))?;
+    let size = bytes.len();
+    let range = headers.get(RANGE).and_then(|range| range.to_str().ok());
+    let mut response = match range.and_then(|range| parse_range(range, size)) {
+        None => bytes.into_response(),
+        Some(None) => {
+            let problem = Problem::new(problem::RANGE, format!("the value has {size} bytes"));
+            let mut response = problem.into_response();
+            set(&mut response, CONTENT_RANGE, &format!("bytes */{size}"));
+            return Ok(response);
+        }
+        Some(Some((first, last))) => {
+            let part = bytes.get(first..=last).unwrap_or_default().to_vec();
+            let mut response = (StatusCode::PARTIAL_CONTENT, part).into_response();
+            set(&mut response, CONTENT_RANGE, &format!("bytes {first}-{last}/{size}"));
+            response
+        }
+    };
+    set(&mut response, CONTENT_TYPE, "application/octet-stream");
+    set(&mut response, ACCEPT_RANGES, "bytes");
+    set(&mut response, ETAG, &format!("\"{hash}\""));
+    Ok(response)
+}
+
+fn set(response: &mut Response, name: axum::http::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// Reads a range of bytes: `None` for a header that is not understood, which asks for everything; `Some(None)` for a range
+/// without a byte.
+fn parse_range(range: &str, size: usize) -> Option<Option<(usize, usize)>> {
+    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let end = size.checked_sub(1);
+    let range = match (first, last) {
+        ("", count) => {
+            let count: usize = count.parse().ok()?;
+            end.filter(|_| count > 0).map(|end| (size.saturating_sub(count), end))
+        }
+        (first, last) => {
+            let first: usize = first.parse().ok()?;
+            let last: usize = if last.is_empty() { usize::MAX } else { last.parse().ok()? };
+            if last < first {
+                return None;
+            }
+            end.filter(|end| first <= *end).map(|end| (first, last.min(end)))
+        }
+    };
+    Some(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_of_http() {
+        for (range, expected) in [
+            ("bytes=0-3", Some(Some((0, 3)))),
+            ("bytes=8-", Some(Some((8, 9)))),
+            ("bytes=8-100", Some(Some((8, 9)))),
+            ("bytes=-3", Some(Some((7, 9)))),
+            ("bytes=-100", Some(Some((0, 9)))),
+            ("bytes=10-", Some(None)),
+            ("bytes=-0", Some(None)),
+            ("bytes=3-2", None),
+            ("bytes=0-1,4-5", None),
+            ("lines=0-3", None),
+            ("bytes=x", None),
+        ] {
+            assert_eq!(parse_range(range, 10), expected, "{range}");
+        }
+        assert_eq!(parse_range("bytes=0-", 0), Some(None));
+    }
+}

@@ -1,0 +1,252 @@
+//! Sessions: created, listed, read, changed and deleted.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{delete, get, patch, post};
+use pintle_agent::{PostedInput, SessionId, UserMessage};
+use pintle_store::post_input;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::{Json, Key, Path, Query};
+use super::list::{ListQuery, SessionList, SessionView, TENANT};
+use super::messages::MessageBody;
+use super::openapi::{Operation, Parameter};
+use super::{App, Caller, Scope, json};
+use crate::host::{ModelSummary, NewSession, SettingsChange};
+use crate::hub::SERVED;
+use crate::problem::{CONFLICT, FAILED, Problem};
+
+const LIST: &[Parameter] = &[
+    Parameter {
+        name: "limit",
+        meaning: "Most sessions of the page, 1 to 500; default 50",
+        schema: "integer",
+    },
+    Parameter { name: "cursor", meaning: "`next` of the page before", schema: "string" },
+    Parameter { name: "search", meaning: "Text in the title, the id or the directory", schema: "string" },
+    Parameter { name: "state", meaning: "IDLE, PROCESSING, AWAITING_INPUT or CLOSED", schema: "string" },
+    Parameter { name: "parent", meaning: "Subagents of this session", schema: "string" },
+];
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "get",
+            "/v1/sessions",
+            "listSessions",
+            Scope::Read,
+            "List sessions, the newest change first",
+            get(list),
+        )
+        .with_query(LIST)
+        .answers::<SessionList>(200)
+        .with_problems(&[404]),
+        Operation::new("post", "/v1/sessions", "createSession", Scope::Run, "Create a session", post(create))
+            .with_body::<CreateBody>()
+            .answers::<SessionView>(201)
+            .with_problems(&[409]),
+        Operation::new("get", "/v1/sessions/{id}", "readSession", Scope::Read, "Read a session", get(read))
+            .answers::<SessionView>(200)
+            .with_problems(&[304, 404]),
+        Operation::new(
+            "patch",
+            "/v1/sessions/{id}",
+            "changeSession",
+            Scope::Run,
+            "Change the settings of a session",
+            patch(change),
+        )
+        .with_body::<SettingsChange>()
+        .answers::<SessionView>(200)
+        .with_problems(&[404, 409, 412]),
+        Operation::new(
+            "delete",
+            "/v1/sessions/{id}",
+            "deleteSession",
+            Scope::Admin,
+            "Delete a session with its record",
+            delete(remove),
+        )
+        .answers_nothing(204)
+        .with_problems(&[404, 409]),
+        Operation::new(
+            "post",
+            "/v1/sessions/{id}/fork",
+            "forkSession",
+            Scope::Run,
+            "Create a session that begins with the history of another",
+            post(fork),
+        )
+        .with_body::<ForkBody>()
+        .answers::<SessionView>(201)
+        .with_problems(&[404, 409]),
+        Operation::new(
+            "get",
+            "/v1/models",
+            "listModels",
+            Scope::Read,
+            "List models that sessions can use",
+            get(models),
+        )
+        .answers::<ModelList>(200),
+    ]
+}
+
+/// A session to create.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CreateBody {
+    /// Working directory of the tools, absolute. Default: that of the server.
+    #[serde(default)]
+    directory: Option<String>,
+    /// Model. Default: that of the server.
+    #[serde(default)]
+    model: Option<String>,
+    /// Mode: what happens to calls that no rule names.
+    #[serde(default)]
+    mode: Option<String>,
+    /// Reasoning effort.
+    #[serde(default)]
+    effort: Option<String>,
+    /// First message.
+    #[serde(default)]
+    message: Option<MessageBody>,
+}
+
+/// Where a fork begins.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ForkBody {
+    /// Number of entries of the history that it takes over.
+    turns: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ModelList {
+    models: Vec<ModelSummary>,
+}
+
+async fn models(State(app): State<App>) -> Response {
+    json(&ModelList { models: app.hub.host.models() })
+}
+
+async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<ListQuery>,
+) -> Result<Response, Problem> {
+    Ok(json(&app.list(&caller, query).await?))
+}
+
+async fn create(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    key: Key,
+    Json(body): Json<CreateBody>,
+) -> Result<Response, Problem> {
+    let CreateBody { directory, model, mode, effort, message } = body;
+    let message = message.map(UserMessage::try_from).transpose()?;
+    let mut request =
+        NewSession { directory, settings: SettingsChange { model, mode, effort }, ..NewSession::default() };
+    request.properties.insert(SERVED.to_owned(), "true".to_owned());
+    request.properties.extend(caller.tenant.clone().map(|tenant| (TENANT.to_owned(), tenant)));
+    let (id, is_new) = app.hub.create(key.session_id(&caller.namespace()), request).await?;
+    if let Some(message) = message {
+        let input = PostedInput::Message { message, by: caller.principal() };
+        post_input(app.hub.store.as_ref(), &id, &key.input_id(), &input).await?;
+        app.hub.open(&id).await?;
+    }
+    created(&app, &caller, &id, is_new).await
+}
+
+async fn fork(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(origin): Path<String>,
+    key: Key,
+    Json(body): Json<ForkBody>,
+) -> Result<Response, Problem> {
+    let origin = app.find(&caller, &origin).await?.summary.id;
+    let fork = key.session_id(&format!("{}/{origin}", caller.namespace()));
+    let (id, is_new) = app.hub.fork(&origin, body.turns, fork).await?;
+    created(&app, &caller, &id, is_new).await
+}
+
+async fn created(app: &App, caller: &Caller, id: &SessionId, is_new: bool) -> Result<Response, Problem> {
+    let view = app.view_of(caller, id).await?;
+    // The id is made from the caller's own name, so that it cannot be that of another one's session.
+    let view = view.ok_or_else(|| Problem::new(FAILED, "the session was deleted meanwhile"))?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let location = HeaderValue::from_str(&format!("/v1/sessions/{id}"));
+    let mut response = (status, json(&view)).into_response();
+    if let Ok(location) = location {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
+}
+
+async fn read(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    let view = app.view(&found.summary);
+    let tag = tag_of(&view);
+    if headers.get(IF_NONE_MATCH).is_some_and(|known| names(known, &tag)) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
+    }
+    Ok(([(ETAG, tag)], json(&view)).into_response())
+}
+
+async fn change(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Json(change): Json<SettingsChange>,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    if let Some(expected) = headers.get(IF_MATCH)
+        && !names(expected, &tag_of(&app.view(&found.summary)))
+    {
+        let mut problem = Problem::new(CONFLICT, "the session has changed since you read it");
+        problem.status = StatusCode::PRECONDITION_FAILED.as_u16();
+        return Err(problem);
+    }
+    let live = app.hub.open(&found.root).await?;
+    live.controls.set(&change).await?;
+    app.hub.changed(&found.root);
+    let view = app.view(&found.summary);
+    Ok(([(ETAG, tag_of(&view))], json(&view)).into_response())
+}
+
+async fn remove(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let found = app.find(&caller, &id).await?;
+    app.hub.release(&found.summary.id).await;
+    app.hub.host.delete(&found.summary.id).await?;
+    app.hub.changed(&found.summary.id);
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Returns the entity tag of a session: another one whenever a client would see something else.
+fn tag_of(view: &SessionView) -> HeaderValue {
+    let hash = blake3::hash(&serde_json::to_vec(view).unwrap_or_default()).to_hex();
+    HeaderValue::from_str(&format!("\"{}\"", hash.get(..16).unwrap_or_default()))
+        .unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// Returns whether the value of `If-Match` or `If-None-Match` names the tag.
+fn names(value: &HeaderValue, tag: &HeaderValue) -> bool {
+    let (Ok(value), Ok(tag)) = (value.to_str(), tag.to_str()) else { return false };
+    value.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
+}

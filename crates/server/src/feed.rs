@@ -1,0 +1,330 @@
+//! The events of one session from any point on: those of the record first, then those of the open session, across every
+//! opening and closing.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
+use pintle_agent::{SessionEvent, SessionId};
+use pintle_store::{Reader, StoreError, read_record};
+use tokio::sync::broadcast;
+
+use crate::hub::{Hub, Live, Watching};
+
+/// Shortest time between two readings of a record that another process writes.
+const READ_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Identifies an event that a client has seen. The number alone could be used again, after the machine died with events that
+/// were not on disk; the time tells these apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EventId {
+    pub(crate) seq: u64,
+    /// Time of the event in milliseconds; `None` if the client named the number only.
+    pub(crate) millis: Option<i64>,
+}
+
+impl EventId {
+    pub(crate) fn of(event: &SessionEvent) -> Self {
+        Self { seq: event.seq, millis: Some(event.timestamp.as_millis()) }
+    }
+
+    fn is_of(self, event: &SessionEvent) -> bool {
+        self.seq == event.seq && self.millis.is_none_or(|millis| millis == event.timestamp.as_millis())
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.millis {
+            Some(millis) => write!(f, "{}-{millis}", self.seq),
+            None => write!(f, "{}", self.seq),
+        }
+    }
+}
+
+impl FromStr for EventId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong =
+            || format!("`{text}` is no id of an event: expected one that was sent, such as 41-1764140000123");
+        let (seq, millis) = match text.split_once('-') {
+            Some((seq, millis)) => (seq, Some(millis.parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        Ok(Self { seq: seq.parse().map_err(|_| wrong())?, millis })
+    }
+}
+
+/// Item of a feed.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// The next event, or a piece of text of an open one.
+    Event(Box<SessionEvent>),
+    /// What the client has is not what happened. The events begin again with the first.
+    Reset(&'static str),
+    /// Everything that was there when the feed began has been sent.
+    Ready,
+}
+
+type EventStream = Pin<Box<dyn Stream<Item = SessionEvent> + Send>>;
+
+/// Events of one session. Reads nothing ahead, so that a slow client costs one event.
+pub(crate) struct Feed {
+    hub: Arc<Hub>,
+    id: SessionId,
+    /// Session that is opened to have it: itself, or the root of its tree.
+    root: SessionId,
+    /// Last event that was returned, or that the client has.
+    last: Option<EventId>,
+    backlog: VecDeque<SessionEvent>,
+    source: Source,
+    changes: broadcast::Receiver<SessionId>,
+    is_ready: bool,
+}
+
+enum Source {
+    /// To be found.
+    None,
+    Live {
+        events: EventStream,
+        live: Arc<Live>,
+        _watching: Watching,
+    },
+    /// Nobody, or another process, has the session.
+    Stored {
+        reader: Box<dyn Reader>,
+    },
+}
+
+impl Feed {
+    /// Creates the feed of a session whose root is `root`, after an event.
+    pub(crate) fn new(hub: Arc<Hub>, id: SessionId, root: SessionId, after: Option<EventId>) -> Self {
+        let changes = hub.changes();
+        Self {
+            hub,
+            id,
+            root,
+            last: after,
+            backlog: VecDeque::new(),
+            source: Source::None,
+            changes,
+            is_ready: false,
+        }
+    }
+
+    /// Returns the next item. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] once the session is deleted, and the errors of reading a record.
+    pub(crate) async fn next(&mut self) -> Result<Item, StoreError> {
+        loop {
+            if let Some(event) = self.backlog.pop_front() {
+                if let Some(event) = self.take(event) {
+                    return Ok(Item::Event(event));
+                }
+                continue;
+            }
+            match &mut self.source {
+                Source::None => {
+                    if let Some(reset) = self.find().await? {
+                        return Ok(reset);
+                    }
+                }
+                Source::Live { events, .. } => {
+                    if !self.is_ready {
+                        match events.next().now_or_never() {
+                            Some(Some(event)) => self.backlog.push_back(event),
+                            Some(None) => self.source = Source::None,
+                            None => {
+                                self.is_ready = true;
+                                return Ok(Item::Ready);
+                            }
+                        }
+                        continue;
+                    }
+                    match events.next().await {
+                        Some(event) => self.backlog.push_back(event),
+                        // The log is closed before the session is.
+                        None => self.leave().await,
+                    }
+                }
+                Source::Stored { .. } if !self.is_ready => {
+                    self.is_ready = true;
+                    return Ok(Item::Ready);
+                }
+                Source::Stored { .. } => self.wait().await?,
+            }
+        }
+    }
+
+    /// Returns the event unless the client has it.
+    fn take(&mut self, event: SessionEvent) -> Option<Box<SessionEvent>> {
+        if event.offset.is_none() {
+            if self.last.is_some_and(|last| event.seq <= last.seq) {
+                return None;
+            }
+            self.last = Some(EventId::of(&event));
+        }
+        Some(Box::new(event))
+    }
+
+    /// Waits for the end of a session whose events have ended.
+    async fn leave(&mut self) {
+        if let Source::Live { live, .. } = &self.source {
+            let live = Arc::clone(live);
+            live.ended().await;
+        }
+        self.source = Source::None;
+    }
+
+    /// Finds out where the next events are, and those that are there.
+    async fn find(&mut self) -> Result<Option<Item>, StoreError> {
+        if let Some(live) = self.hub.live(&self.root)
+            && let Some((events, first)) = self.events_of(&live)
+        {
+            let watching = live.watch();
+            let reset = match first {
+                Some(first) => self.begin_with(first),
+                // It may have events that the log has not any more, or the client is ahead.
+                None => self.read_record().await?,
+            };
+            if reset.is_some() {
+                // Found again, from the first event on.
+                self.backlog.clear();
+            } else {
+                self.source = Source::Live { events, live, _watching: watching };
+            }
+            return Ok(reset);
+        }
+        // Before the record is read, so that nothing is missed.
+        let mut reader = self.hub.store.read(&self.id, 1).await?;
+        while reader.next().await?.is_some() {}
+        let reset = self.read_record().await?;
+        self.source = Source::Stored { reader };
+        Ok(reset)
+    }
+
+    /// Returns the events of an open session, and the event that the client saw last with those before it that are to be
+    /// sent, if the log still has it.
+    fn events_of(&self, live: &Live) -> Option<(EventStream, Option<VecDeque<SessionEvent>>)> {
+        if self.id != self.root {
+            let id = self.id.clone();
+            let events = live.tree_events()?.filter(move |event| std::future::ready(event.session_id == id));
+            return Some((Box::pin(events), None));
+        }
+        let from = self.last.map_or(0, |last| last.seq);
+        let mut events = live.events_from(from)?;
+        let mut read = VecDeque::new();
+        while let Some(Some(event)) = events.next().now_or_never() {
+            let is_durable = event.offset.is_none();
+            let is_first = is_durable && event.seq == from;
+            read.push_back(event);
+            if is_durable {
+                let first = is_first.then(|| read.clone());
+                let events = futures_util::stream::iter(read).chain(events);
+                return Some(match first {
+                    Some(first) => (Box::pin(events.skip(first.len())), Some(first)),
+                    None => (Box::pin(events), None),
+                });
+            }
+        }
+        Some((Box::pin(futures_util::stream::iter(read).chain(events)), None))
+    }
+
+    /// Begins with what the log has, if its first event is the one that the client saw last.
+    fn begin_with(&mut self, first: VecDeque<SessionEvent>) -> Option<Item> {
+        let seen = first.iter().find(|event| event.offset.is_none());
+        if let (Some(last), Some(seen)) = (self.last, seen)
+            && !last.is_of(seen)
+        {
+            self.last = None;
+            return Some(Item::Reset("the last event that you have is not what happened"));
+        }
+        self.backlog = first;
+        None
+    }
+
+    /// Reads the events after the last one from the record.
+    async fn read_record(&mut self) -> Result<Option<Item>, StoreError> {
+        let record = match read_record(self.hub.store.as_ref(), &self.id).await {
+            Ok(record) => record,
+            // It is about to write its first line.
+            Err(StoreError::NotFound(_)) if self.last.is_none() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let events = match record.replay() {
+            Ok(replay) => replay.events,
+            Err(error) => {
+                tracing::warn!(session = %self.id, %error, "the record cannot be replayed");
+                Vec::new()
+            }
+        };
+        let mut reset = None;
+        if let Some(last) = self.last {
+            let index = usize::try_from(last.seq).unwrap_or(usize::MAX);
+            if !events.get(index).is_some_and(|event| last.is_of(event)) {
+                self.last = None;
+                reset = Some(Item::Reset("events that you have were lost, or never were"));
+            }
+        }
+        let next =
+            self.last.map_or(0, |last| usize::try_from(last.seq).unwrap_or(usize::MAX).saturating_add(1));
+        self.backlog = events.into_iter().skip(next).collect();
+        Ok(reset)
+    }
+
+    /// Waits until a session that is not open here may have more events.
+    async fn wait(&mut self) -> Result<(), StoreError> {
+        let Source::Stored { reader } = &mut self.source else { return Ok(()) };
+        loop {
+            tokio::select! {
+                changed = self.changes.recv() => match changed {
+                    Ok(id) if id != self.root => {}
+                    // One of the changes that were missed may be of this session.
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                        if self.hub.live(&self.root).is_some() {
+                            break;
+                        }
+                    }
+                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+                },
+                () = reader.wait() => {
+                    tokio::time::sleep(READ_INTERVAL).await;
+                    break;
+                }
+            }
+        }
+        self.source = Source::None;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_events_are_read_back() {
+        for (text, expected) in [
+            ("0-1764140000123", Some((0, Some(1_764_140_000_123)))),
+            ("41", Some((41, None))),
+            ("", None),
+            ("-1", None),
+            ("1-", None),
+            ("1-x", None),
+            ("18446744073709551616", None),
+        ] {
+            let id = text.parse::<EventId>().ok();
+            assert_eq!(id.map(|id| (id.seq, id.millis)), expected, "{text}");
+            if let Some(id) = id {
+                assert_eq!(id.to_string(), text);
+            }
+        }
+    }
+}

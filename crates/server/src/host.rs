@@ -1,0 +1,207 @@
+//! Traits that an application implements to be served: [`SessionHost`] and [`SessionControls`].
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::{Session, SessionId};
+use pintle_store::Summary;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Opens the sessions of a server. Implemented by embedding applications.
+///
+/// Each session writes its record to the store of the server, so that it outlives the server. Methods may be called for
+/// several sessions at once. Their futures are not dropped when a client goes away.
+#[async_trait]
+pub trait SessionHost: fmt::Debug + Send + Sync {
+    /// Creates a session with this id in the store, and opens it.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Exists`] if there is one with this id, [`HostError::Invalid`] for a request that cannot be met.
+    async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError>;
+
+    /// Opens a session of the store, which goes on where its record ends.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotFound`], and [`HostError::Held`] if another process has it.
+    async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError>;
+
+    /// Creates a session with id `fork` that begins with the first `turns` entries of the history of `origin`, which may be
+    /// in use, and opens it.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotFound`], [`HostError::Exists`] for `fork`, [`HostError::Invalid`] for more entries than there are.
+    async fn fork(&self, origin: &SessionId, turns: usize, fork: SessionId)
+    -> Result<OpenSession, HostError>;
+
+    /// Deletes a session that this server does not have open.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotFound`], and [`HostError::Held`] if another process has it.
+    async fn delete(&self, id: &SessionId) -> Result<(), HostError>;
+
+    /// Returns what the summary of a session that is not open says about its settings. By default nothing.
+    fn settings_of(&self, summary: &Summary) -> SessionSettings {
+        let _ = summary;
+        SessionSettings::default()
+    }
+
+    /// Lists the models that a session can use. By default none are known.
+    fn models(&self) -> Vec<ModelSummary> {
+        Vec::new()
+    }
+}
+
+const _: fn(&dyn SessionHost) = |_| {};
+
+/// Sets what a client can set of one session, and closes it. Implemented by embedding applications.
+#[async_trait]
+pub trait SessionControls: fmt::Debug + Send + Sync {
+    /// Returns the present settings.
+    fn settings(&self) -> SessionSettings {
+        SessionSettings::default()
+    }
+
+    /// Changes settings. Those that are `None` stay.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Invalid`] for a setting that does not exist here. Nothing is changed then.
+    async fn set(&self, change: &SettingsChange) -> Result<(), HostError>;
+
+    /// Ends the session in this process, and everything that it uses here. By default it is suspended, so that it goes on
+    /// where it was when it is opened again.
+    async fn close(&self, session: Session) {
+        session.suspend().await;
+    }
+}
+
+const _: fn(&dyn SessionControls) = |_| {};
+
+/// Session that a host has opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct OpenSession {
+    /// The session.
+    pub session: Session,
+    /// Sets what a client can set, and closes the session.
+    pub controls: Arc<dyn SessionControls>,
+}
+
+impl OpenSession {
+    /// Creates an open session.
+    #[must_use]
+    pub fn new(session: Session, controls: Arc<dyn SessionControls>) -> Self {
+        Self { session, controls }
+    }
+}
+
+/// Request for a new session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NewSession {
+    /// Working directory of the tools, absolute. Default: that of the server.
+    pub directory: Option<String>,
+    /// Settings at the beginning.
+    #[serde(flatten)]
+    pub settings: SettingsChange,
+    /// Properties in the store, which the server sets.
+    #[serde(skip)]
+    pub properties: BTreeMap<String, String>,
+}
+
+/// Settings to change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct SettingsChange {
+    /// Model, from the next request on.
+    pub model: Option<String>,
+    /// Mode: what happens to calls that no rule names.
+    pub mode: Option<String>,
+    /// Reasoning effort, from the next request on.
+    pub effort: Option<String>,
+}
+
+/// Settings of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SessionSettings {
+    /// Working directory of the tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Mode: what happens to calls that no rule names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Reasoning effort.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+}
+
+/// Model that a session can use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ModelSummary {
+    /// Id.
+    pub id: String,
+    /// Context window in tokens.
+    pub context_window: u64,
+}
+
+impl ModelSummary {
+    /// Creates a summary.
+    #[must_use]
+    pub fn new(id: impl Into<String>, context_window: u64) -> Self {
+        Self { id: id.into(), context_window }
+    }
+}
+
+/// Reason why a host did not do what a client asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// There is no session with this id.
+    #[error("there is no session `{0}`")]
+    NotFound(SessionId),
+    /// There is a session with this id already.
+    #[error("there is a session `{0}` already")]
+    Exists(SessionId),
+    /// Another process has the session.
+    #[error("session `{id}` is in use by {holder}")]
+    Held {
+        /// Id of the session.
+        id: SessionId,
+        /// Holder, for people.
+        holder: String,
+    },
+    /// The request cannot be met as it is.
+    #[error("{0}")]
+    Invalid(String),
+    /// Anything else.
+    #[error("{what}")]
+    Failed {
+        /// Description of the failure, for people. A client gets it.
+        what: String,
+        /// The cause. Only the operator gets it.
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+}
+
+impl HostError {
+    /// Creates [`Failed`](Self::Failed) with a cause.
+    #[must_use]
+    pub fn failed(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Failed { what: what.into(), source: Some(source.into()) }
+    }
+}

@@ -1,0 +1,393 @@
+//! The sessions that a server has open.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use pintle_agent::{
+    EventKind, Events, Session, SessionEvent, SessionHandle, SessionId, SessionState, TreeEvents,
+};
+use pintle_llm::Fingerprint;
+use pintle_store::{Filter, Page, SessionStore, StoreError, StoredJournal, Summary};
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::host::{HostError, NewSession, OpenSession, SessionControls, SessionHost};
+use crate::limits::ServerLimits;
+use crate::problem::{FULL, Problem, UNAVAILABLE};
+
+/// Property of the summaries of sessions that a server takes up again.
+pub(crate) const SERVED: &str = "served";
+
+/// Changes that wait for a slow subscriber, who looks at everything again when there are more.
+const CHANGES: usize = 1_024;
+
+/// Sessions that are read at once when the server starts.
+const START_PAGE: usize = 100;
+
+/// Time between two looks at a run that is to end.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Open sessions, and the store with all others.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    pub(crate) host: Arc<dyn SessionHost>,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) limits: ServerLimits,
+    live: Mutex<BTreeMap<SessionId, Arc<Live>>>,
+    /// Held while a session is opened, so that it is opened once.
+    opening: tokio::sync::Mutex<()>,
+    changes: broadcast::Sender<SessionId>,
+    tasks: Mutex<JoinSet<()>>,
+    closing: CancellationToken,
+    /// Decisions on calls of open sessions, with the requests that made them.
+    decided: Mutex<HashMap<(SessionId, String, Fingerprint), String>>,
+}
+
+/// An open session.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) id: SessionId,
+    pub(crate) handle: SessionHandle,
+    pub(crate) controls: Arc<dyn SessionControls>,
+    /// `None` once it is being closed.
+    session: RwLock<Option<Session>>,
+    /// Cloned by everybody who watches.
+    watched: Arc<()>,
+    leaving: CancellationToken,
+    ended: CancellationToken,
+}
+
+/// Marks a session as watched until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Watching(#[expect(dead_code, reason = "its count is what matters")] Arc<()>);
+
+impl Live {
+    fn new(opened: OpenSession) -> Self {
+        let OpenSession { mut session, controls } = opened;
+        // Dropping it would interrupt what goes on.
+        if let Some(run) = session.resumed() {
+            run.detach();
+        }
+        // Who wants what was before reads it from the record.
+        session.forget_events(session.first_new_event());
+        Self {
+            id: session.id().clone(),
+            handle: session.handle(),
+            controls,
+            session: RwLock::new(Some(session)),
+            watched: Arc::default(),
+            leaving: CancellationToken::new(),
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// Reads from the session; `None` once it is being closed.
+    pub(crate) fn with<T>(&self, read: impl FnOnce(&Session) -> T) -> Option<T> {
+        self.session.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(read)
+    }
+
+    /// Returns the events of the session from `seq` on.
+    pub(crate) fn events_from(&self, seq: u64) -> Option<Events> {
+        self.with(|session| session.events_from(seq))
+    }
+
+    /// Returns the events of the session and of its subagents.
+    pub(crate) fn tree_events(&self) -> Option<TreeEvents> {
+        self.with(Session::tree_events)
+    }
+
+    pub(crate) fn watch(&self) -> Watching {
+        Watching(Arc::clone(&self.watched))
+    }
+
+    /// Completes when the session is not open any more.
+    pub(crate) async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+
+    fn is_idle(&self) -> bool {
+        let is_resting = self.with(|session| {
+            session.state() != SessionState::Processing && session.background_commands().is_empty()
+        });
+        is_resting.unwrap_or(true) && self.handle.queued().is_empty() && Arc::strong_count(&self.watched) == 1
+    }
+}
+
+impl Hub {
+    pub(crate) fn new(
+        host: Arc<dyn SessionHost>,
+        store: Arc<dyn SessionStore>,
+        limits: ServerLimits,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            host,
+            store,
+            limits,
+            live: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
+            changes: broadcast::Sender::new(CHANGES),
+            tasks: Mutex::default(),
+            closing: CancellationToken::new(),
+            decided: Mutex::default(),
+        })
+    }
+
+    /// Takes up the sessions of an earlier server whose work is under way, and those that something was posted to.
+    pub(crate) async fn take_up(self: &Arc<Self>) -> Result<usize, StoreError> {
+        let filter = Filter::default().with_property(SERVED, "true");
+        let mut page = Page::of(START_PAGE);
+        let mut taken = 0;
+        loop {
+            let summaries = self.store.list(&filter, &page).await?;
+            let Some(last) = summaries.last() else { return Ok(taken) };
+            page = Page::of(START_PAGE).after(last);
+            for summary in summaries.iter().filter(|summary| is_under_way(summary)) {
+                match self.open(&summary.id).await {
+                    Ok(_) => taken += 1,
+                    Err(problem) => {
+                        tracing::warn!(session = %summary.id, problem = problem.detail, "the session is not taken up");
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<Live>> {
+        lock(&self.live).get(id).cloned()
+    }
+
+    pub(crate) fn all_live(&self) -> Vec<Arc<Live>> {
+        lock(&self.live).values().cloned().collect()
+    }
+
+    /// Returns the ids of sessions as they change.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<SessionId> {
+        self.changes.subscribe()
+    }
+
+    /// Returns the token that is cancelled when the server shuts down.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.closing
+    }
+
+    pub(crate) fn changed(&self, id: &SessionId) {
+        // Without a subscriber, nobody needs to know.
+        let _ = self.changes.send(id.clone());
+    }
+
+    /// Opens a session of the store, unless it is open.
+    pub(crate) async fn open(self: &Arc<Self>, id: &SessionId) -> Result<Arc<Live>, Problem> {
+        if let Some(live) = self.live(id) {
+            return Ok(live);
+        }
+        let _opening = self.opening.lock().await;
+        if let Some(live) = self.live(id) {
+            return Ok(live);
+        }
+        self.has_room()?;
+        let opened = self.host.open(id).await?;
+        Ok(self.add(opened))
+    }
+
+    /// Creates a session, unless an earlier request has created it. Returns whether it did not exist.
+    pub(crate) async fn create(
+        self: &Arc<Self>,
+        id: SessionId,
+        request: NewSession,
+    ) -> Result<(SessionId, bool), Problem> {
+        let _opening = self.opening.lock().await;
+        self.has_room()?;
+        let created = self.host.create(id.clone(), request).await;
+        self.added(id, created)
+    }
+
+    /// Creates a fork, unless an earlier request has created it.
+    pub(crate) async fn fork(
+        self: &Arc<Self>,
+        origin: &SessionId,
+        turns: usize,
+        fork: SessionId,
+    ) -> Result<(SessionId, bool), Problem> {
+        let _opening = self.opening.lock().await;
+        self.has_room()?;
+        let forked = self.host.fork(origin, turns, fork.clone()).await;
+        self.added(fork, forked)
+    }
+
+    fn added(
+        self: &Arc<Self>,
+        id: SessionId,
+        opened: Result<OpenSession, HostError>,
+    ) -> Result<(SessionId, bool), Problem> {
+        match opened {
+            Ok(opened) => {
+                self.add(opened);
+                Ok((id, true))
+            }
+            // The id comes from the key of the request, so this is the same request again.
+            Err(HostError::Exists(_)) => Ok((id, false)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn has_room(&self) -> Result<(), Problem> {
+        if self.closing.is_cancelled() {
+            return Err(Problem::new(UNAVAILABLE, "the server is shutting down"));
+        }
+        let open = lock(&self.live).len();
+        if open >= self.limits.sessions {
+            return Err(Problem::new(FULL, format!("{open} sessions are open, which is the limit")));
+        }
+        Ok(())
+    }
+
+    fn add(self: &Arc<Self>, opened: OpenSession) -> Arc<Live> {
+        let live = Arc::new(Live::new(opened));
+        lock(&self.live).insert(live.id.clone(), Arc::clone(&live));
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(Arc::clone(self).keep(Arc::clone(&live)));
+        drop(tasks);
+        self.changed(&live.id);
+        live
+    }
+
+    /// Follows a session until it ends, does nothing any more, or the server shuts down.
+    async fn keep(self: Arc<Self>, live: Arc<Live>) {
+        if let Some(events) = live.with(|session| session.events_from(session.first_new_event())) {
+            self.follow(&live, events).await;
+        }
+        self.close(&live).await;
+    }
+
+    async fn follow(&self, live: &Live, mut events: Events) {
+        let mut active = Instant::now();
+        let mut look = tokio::time::interval(look_interval(self.limits.idle));
+        loop {
+            tokio::select! {
+                event = events.next() => {
+                    let Some(event) = event else { return };
+                    active = Instant::now();
+                    self.observe(live, &event);
+                }
+                () = self.closing.cancelled() => return,
+                () = live.leaving.cancelled() => return,
+                _ = look.tick() => {
+                    if !live.is_idle() {
+                        active = Instant::now();
+                    } else if active.elapsed() >= self.limits.idle {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn observe(&self, live: &Live, event: &SessionEvent) {
+        if is_change(&event.kind) {
+            self.changed(&live.id);
+        }
+        if matches!(event.kind, EventKind::ProcessingEnd { .. }) {
+            // Who comes later reads them from the record.
+            live.with(|session| session.forget_events(event.seq));
+        }
+    }
+
+    async fn close(&self, live: &Live) {
+        let session = live.session.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(session) = session {
+            if self.closing.is_cancelled() {
+                drain(&session, self.limits.drain).await;
+            }
+            live.controls.close(session).await;
+        }
+        lock(&self.live).remove(&live.id);
+        lock(&self.decided).retain(|(session, ..), _| *session != live.id);
+        live.ended.cancel();
+        self.changed(&live.id);
+    }
+
+    /// Returns whether a request is the first here that decides on a call, or the same as the first.
+    pub(crate) fn decides_first(
+        &self,
+        id: &SessionId,
+        call: &str,
+        ticket: Fingerprint,
+        request: &str,
+    ) -> bool {
+        let mut decided = lock(&self.decided);
+        let first =
+            decided.entry((id.clone(), call.to_owned(), ticket)).or_insert_with(|| request.to_owned());
+        first == request
+    }
+
+    /// Ends a session in this process, so that somebody else can have it.
+    pub(crate) async fn release(&self, id: &SessionId) {
+        if let Some(live) = self.live(id) {
+            live.leaving.cancel();
+            live.ended().await;
+        }
+    }
+
+    /// Closes all sessions. What is under way after the time to drain is left for the next server.
+    pub(crate) async fn shut_down(&self) {
+        self.closing.cancel();
+        loop {
+            let next = std::mem::take(&mut *lock(&self.tasks));
+            if next.is_empty() {
+                return;
+            }
+            next.join_all().await;
+        }
+    }
+}
+
+/// Waits for the end of a run. One that goes on, or waits for a decision, is left as it is, for whoever opens the session
+/// next.
+async fn drain(session: &Session, time: Duration) {
+    let handle = session.handle();
+    let rests = async {
+        while session.state() == SessionState::Processing && handle.approvals().is_empty() {
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+        }
+    };
+    let _ = tokio::time::timeout(time, rests).await;
+    if session.state() == SessionState::Processing {
+        // Fails only if it has ended.
+        let _ = handle.abandon();
+    }
+}
+
+/// Returns how often to look whether a session is idle.
+fn look_interval(idle: Duration) -> Duration {
+    (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(30))
+}
+
+/// Returns whether a list shows something else after this event.
+fn is_change(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::UserInput { .. }
+            | EventKind::ApprovalRequested { .. }
+            | EventKind::ApprovalDecided { .. }
+            | EventKind::ModelResponse { .. }
+            | EventKind::PolicyChanged(_)
+            | EventKind::ProcessingEnd { .. }
+            | EventKind::SessionEnd { .. }
+            | EventKind::SessionResumed { .. }
+    )
+}
+
+fn is_under_way(summary: &Summary) -> bool {
+    let has = |name: &str, value: &str| summary.properties.get(name).is_some_and(|found| found == value);
+    has(StoredJournal::STATE, "PROCESSING")
+        || summary.properties.contains_key(StoredJournal::PENDING_APPROVALS)
+}
+
+/// Locks a mutex, whose value is valid after a panic as well.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,77 @@
+//! Limits of a server.
+
+use std::time::Duration;
+
+/// Limits of a server. Every one can be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerLimits {
+    /// Most sessions that are open at once. Default 1,000.
+    pub sessions: usize,
+    /// Largest body of a request, in bytes. Default 32 MiB.
+    pub body: usize,
+    /// Time within which the head of a request has to arrive. Default 10 s.
+    pub head_time: Duration,
+    /// Time within which the body of a request has to arrive. Default 60 s.
+    pub body_time: Duration,
+    /// Most connections at once. Default 4,096.
+    pub connections: usize,
+    /// Time after which a session is closed that does nothing, waits for nothing and that nobody watches. Default 10 min.
+    pub idle: Duration,
+    /// Time between two signs of life on a stream of events. Default 15 s.
+    pub heartbeat: Duration,
+    /// Time that runs have to end when the server shuts down. What goes on then is taken up by the next server. Default 10 s.
+    pub drain: Duration,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            sessions: 1_000,
+            body: 32 << 20,
+            head_time: Duration::from_secs(10),
+            body_time: Duration::from_secs(60),
+            connections: 4_096,
+            idle: Duration::from_secs(600),
+            heartbeat: Duration::from_secs(15),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+impl ServerLimits {
+    /// Sets the most sessions that are open at once.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: usize) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Sets the time after which a session is closed that does nothing.
+    #[must_use]
+    pub fn with_idle(mut self, idle: Duration) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// Sets the time between two signs of life on a stream of events.
+    #[must_use]
+    pub fn with_heartbeat(mut self, heartbeat: Duration) -> Self {
+        self.heartbeat = heartbeat;
+        self
+    }
+
+    /// Sets the time that runs have to end when the server shuts down.
+    #[must_use]
+    pub fn with_drain(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        self
+    }
+
+    /// Sets the time within which the head of a request has to arrive.
+    #[must_use]
+    pub fn with_head_time(mut self, time: Duration) -> Self {
+        self.head_time = time;
+        self
+    }
+}

@@ -1,0 +1,143 @@
+//! Errors as clients get them: problem details (RFC 9457).
+
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use pintle_agent::SessionError;
+use pintle_store::StoreError;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::host::HostError;
+
+/// Reason why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Problem {
+    /// Kind of the problem, the same for all of its kind.
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    /// The kind, in words.
+    pub(crate) title: &'static str,
+    /// HTTP status.
+    pub(crate) status: u16,
+    /// What was wrong with this request, and what was expected.
+    pub(crate) detail: String,
+}
+
+/// Kind of a problem: its name and status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    name: &'static str,
+    status: StatusCode,
+    title: &'static str,
+}
+
+const fn kind(name: &'static str, status: StatusCode, title: &'static str) -> Kind {
+    Kind { name, status, title }
+}
+
+pub(crate) const INVALID: Kind = kind("invalid", StatusCode::BAD_REQUEST, "The request is wrong");
+pub(crate) const UNAUTHORIZED: Kind = kind("unauthorized", StatusCode::UNAUTHORIZED, "A token is needed");
+pub(crate) const FORBIDDEN: Kind = kind("forbidden", StatusCode::FORBIDDEN, "The request is not allowed");
+pub(crate) const NOT_FOUND: Kind = kind("not_found", StatusCode::NOT_FOUND, "There is nothing here");
+pub(crate) const METHOD: Kind =
+    kind("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not supported here");
+pub(crate) const CONFLICT: Kind = kind("conflict", StatusCode::CONFLICT, "Somebody else was first");
+pub(crate) const HELD: Kind = kind("held", StatusCode::CONFLICT, "Another process has the session");
+pub(crate) const TOO_LARGE: Kind =
+    kind("too_large", StatusCode::PAYLOAD_TOO_LARGE, "The request is too large");
+pub(crate) const MEDIA_TYPE: Kind =
+    kind("media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The media type is not supported");
+pub(crate) const RANGE: Kind =
+    kind("range", StatusCode::RANGE_NOT_SATISFIABLE, "There is nothing in this range");
+pub(crate) const FULL: Kind = kind("full", StatusCode::TOO_MANY_REQUESTS, "Too much is under way");
+pub(crate) const FAILED: Kind = kind("failed", StatusCode::INTERNAL_SERVER_ERROR, "The request failed");
+pub(crate) const UNAVAILABLE: Kind =
+    kind("unavailable", StatusCode::SERVICE_UNAVAILABLE, "The server cannot do this now");
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("/problems/{}", kind.name),
+            title: kind.title,
+            status: kind.status.as_u16(),
+            detail: detail.into(),
+        }
+    }
+
+    /// Returns a problem whose cause is for the operator.
+    fn internal(kind: Kind, detail: &str, error: &dyn std::error::Error) -> Self {
+        tracing::warn!(error = %chain(error), "{detail}");
+        Self::new(kind, detail)
+    }
+}
+
+/// Returns an error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let media_type = HeaderValue::from_static("application/problem+json");
+        let mut response = (status, [(CONTENT_TYPE, media_type)], body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert("www-authenticate", HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<HostError> for Problem {
+    fn from(error: HostError) -> Self {
+        let detail = error.to_string();
+        match error {
+            HostError::NotFound(_) => Self::new(NOT_FOUND, detail),
+            HostError::Exists(_) => Self::new(CONFLICT, detail),
+            HostError::Held { .. } => Self::new(HELD, detail),
+            HostError::Invalid(_) => Self::new(INVALID, detail),
+            HostError::Failed { .. } => Self::internal(FAILED, &detail, &error),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the others are the server's own problems")]
+        match &error {
+            // An id that cannot be stored is one that no session has.
+            StoreError::NotFound(id) | StoreError::InvalidId(id) => {
+                Self::new(NOT_FOUND, format!("there is no session `{id}`"))
+            }
+            StoreError::MissingBlob(_) => Self::new(NOT_FOUND, error.to_string()),
+            StoreError::InUse { .. } => Self::new(HELD, error.to_string()),
+            StoreError::NoSuchLine { .. } => Self::new(RANGE, error.to_string()),
+            StoreError::Exists(_) => Self::new(CONFLICT, error.to_string()),
+            _ => Self::internal(UNAVAILABLE, "the store of the sessions failed", &error),
+        }
+    }
+}
+
+impl From<SessionError> for Problem {
+    fn from(error: SessionError) -> Self {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the others are the server's own problems")]
+        match &error {
+            SessionError::NoSuchApproval(_) => Self::new(CONFLICT, error.to_string()),
+            SessionError::Refused(_) | SessionError::NotRewound(_) | SessionError::NoSuchTurn { .. } => {
+                Self::new(INVALID, error.to_string())
+            }
+            SessionError::Full(_) => Self::new(FULL, error.to_string()),
+            SessionError::Closed => Self::new(UNAVAILABLE, error.to_string()),
+            _ => Self::internal(FAILED, "the session failed", &error),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A server: its connections, from the first to the last.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use pintle_agent::{Clock, SystemClock};
+use pintle_store::SessionStore;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{self, Access, App, Tokens};
+use crate::host::SessionHost;
+use crate::hub::Hub;
+use crate::limits::ServerLimits;
+
+/// Wait after a connection that could not be accepted, such as for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Most bytes of the head of a request.
+const MAX_HEAD: usize = 64 << 10;
+
+/// Most headers of a request.
+const MAX_HEADERS: usize = 100;
+
+/// Time that connections have to end after the sessions have.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Server of sessions over HTTP.
+#[derive(Clone)]
+pub struct Server {
+    hub: Arc<Hub>,
+    tokens: Option<Tokens>,
+    hosts: Vec<String>,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Creates a server of the sessions of a store, which `host` opens.
+    #[must_use]
+    pub fn new(host: Arc<dyn SessionHost>, store: Arc<dyn SessionStore>, limits: ServerLimits) -> Self {
+        let hosts = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
+        Self { hub: Hub::new(host, store, limits), tokens: None, hosts, clock: Arc::new(SystemClock) }
+    }
+
+    /// Requires one of these tokens from everybody. Without it, whoever can connect may do everything.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Adds names by which clients reach the server, without a port. Default: those of the loopback interface.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = String>) -> Self {
+        self.hosts.extend(hosts);
+        self
+    }
+
+    /// Takes up the sessions that an earlier server left under way. Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`](pintle_store::StoreError) if the store cannot be read. A session that cannot be opened is logged and
+    /// left.
+    pub async fn take_up(&self) -> Result<usize, pintle_store::StoreError> {
+        self.hub.take_up().await
+    }
+
+    /// Serves the connections of a TCP socket until `stop` completes, then ends the sessions. What is under way after
+    /// [`ServerLimits::drain`] is left to the next server.
+    ///
+    /// # Errors
+    ///
+    /// If the address of the socket cannot be read, or it is not on the loopback interface and there are no tokens.
+    pub async fn serve_tcp(&self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
+        if self.tokens.is_none() && !listener.local_addr()?.ip().is_loopback() {
+            let problem = "a server that is not on the loopback interface needs tokens";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+        }
+        let router = api::router(self.app(Some(self.hosts.clone())));
+        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        self.serve(router, accept, stop).await;
+        Ok(())
+    }
+
+    /// Serves the connections of a unix socket, like [`serve_tcp`](Self::serve_tcp). The permissions of the socket say who
+    /// can connect.
+    pub async fn serve_unix(&self, listener: UnixListener, stop: impl Future<Output = ()>) {
+        let router = api::router(self.app(None));
+        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        self.serve(router, accept, stop).await;
+    }
+
+    fn app(&self, hosts: Option<Vec<String>>) -> App {
+        let access =
+            Access { tokens: self.tokens.clone(), hosts, is_secure: false, clock: Arc::clone(&self.clock) };
+        App { hub: Arc::clone(&self.hub), access: Arc::new(access) }
+    }
+
+    async fn serve<S, A, F>(&self, router: axum::Router, accept: A, stop: impl Future<Output = ()>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        A: Fn() -> F,
+        F: Future<Output = io::Result<S>>,
+    {
+        let room = Arc::new(Semaphore::new(self.hub.limits.connections));
+        let closing = CancellationToken::new();
+        let mut connections = JoinSet::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            while connections.try_join_next().is_some() {}
+            let next = async {
+                // The semaphore is never closed.
+                let permit = Arc::clone(&room).acquire_owned().await.ok();
+                (accept().await, permit)
+            };
+            tokio::select! {
+                () = &mut stop => break,
+                (accepted, permit) = next => match accepted {
+                    Ok(stream) => {
+                        let (router, closing) = (router.clone(), closing.clone());
+                        let head_time = self.hub.limits.head_time;
+                        connections.spawn(async move {
+                            connection(stream, router, head_time, closing).await;
+                            drop(permit);
+                        });
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+        self.hub.shut_down().await;
+        closing.cancel();
+        let _ = tokio::time::timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} })
+            .await;
+    }
+}
+
+/// Serves one connection until its client goes, or the server closes and the request under way is answered.
+async fn connection<S>(stream: S, router: axum::Router, head_time: Duration, closing: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = TowerToHyperService::new(router);
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_time)
+        .max_buf_size(MAX_HEAD)
+        .max_headers(MAX_HEADERS);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = closing.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
