@@ -123,6 +123,17 @@ impl Feed {
     ///
     /// [`StoreError::NotFound`] once the session is deleted, and the errors of reading a record.
     pub(crate) async fn next(&mut self) -> Result<Item, StoreError> {
+        match self.advance().await {
+            // Files of a session that is being deleted go one by one.
+            Err(error) if matches!(self.hub.store.summary(&self.id).await, Ok(None)) => {
+                tracing::debug!(%error, "the session was deleted");
+                Err(StoreError::NotFound(self.id.clone()))
+            }
+            result => result,
+        }
+    }
+
+    async fn advance(&mut self) -> Result<Item, StoreError> {
         loop {
             if let Some(event) = self.backlog.pop_front() {
                 if let Some(event) = self.take(event) {

@@ -199,6 +199,9 @@ impl Hub {
         request: NewSession,
     ) -> Result<(SessionId, bool), Problem> {
         let _opening = self.opening.lock().await;
+        if self.store.summary(&id).await?.is_some() {
+            return Ok((id, false));
+        }
         self.has_room()?;
         let created = self.host.create(id.clone(), request).await;
         self.added(id, created)
@@ -212,6 +215,9 @@ impl Hub {
         fork: SessionId,
     ) -> Result<(SessionId, bool), Problem> {
         let _opening = self.opening.lock().await;
+        if self.store.summary(&fork).await?.is_some() {
+            return Ok((fork, false));
+        }
         self.has_room()?;
         let forked = self.host.fork(origin, turns, fork.clone()).await;
         self.added(fork, forked)
@@ -227,7 +233,7 @@ impl Hub {
                 self.add(opened);
                 Ok((id, true))
             }
-            // The id comes from the key of the request, so this is the same request again.
+            // Another server was asked the same: the id comes from the key of the request.
             Err(HostError::Exists(_)) => Ok((id, false)),
             Err(error) => Err(error.into()),
         }

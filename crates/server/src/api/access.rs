@@ -319,7 +319,8 @@ mod tests {
 
     #[test]
     fn pages_elsewhere_and_other_names_are_refused() {
-        let rows: [(&Method, &[(&str, &str)], bool); 12] = [
+        type Row<'a> = (&'a Method, &'a [(&'a str, &'a str)], bool);
+        let rows: [Row<'_>; 12] = [
             (&Method::GET, &[("host", "127.0.0.1:7468")], true),
             (&Method::GET, &[("host", "LOCALHOST")], true),
             (&Method::GET, &[("host", "[::1]:7468")], true),

@@ -1,0 +1,243 @@
+//! Requests that are wrong, hostile, or somebody else's.
+
+use pintle_agent::Timestamp;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::harness::{PATIENCE, Request, Setup, scripted};
+use crate::{Scope, ServerLimits, Token, Tokens};
+
+#[tokio::test]
+async fn wrong_requests_are_problems_that_say_what_was_expected() {
+    let fixture = Setup::new(scripted()).start().await;
+    let id = fixture.create().await;
+    let submit = format!("/v1/sessions/{id}/submit");
+    let nested = "[".repeat(10_000);
+    let rows = [
+        (Request::new("GET", "/v1/nothing"), 404, "/v1/openapi.json"),
+        (Request::new("PUT", "/v1/sessions"), 405, "/v1/openapi.json"),
+        (Request::new("GET", "/v1/sessions/none"), 404, "there is no session `none`"),
+        (Request::new("GET", "/v1/sessions/..%2f..%2fetc"), 404, "there is no session"),
+        (Request::new("GET", "/v1/sessions/%ff"), 400, "the path is wrong"),
+        (Request::new("GET", "/v1/sessions?limit=0"), 400, "1 to 500"),
+        (Request::new("GET", "/v1/sessions?limit=many"), 400, "the query is wrong"),
+        (Request::new("GET", "/v1/sessions?sort=up"), 400, "unknown field `sort`"),
+        (Request::new("GET", "/v1/sessions?cursor=x"), 400, "`next` of an earlier page"),
+        (Request::new("POST", &submit).body("text=hello"), 415, "application/json"),
+        (
+            Request::new("POST", &submit).header("content-type", "application/json").body("{"),
+            400,
+            "the body is wrong",
+        ),
+        (
+            Request::new("POST", &submit).header("content-type", "application/json").body(nested),
+            400,
+            "the body is wrong",
+        ),
+        (Request::new("POST", &submit).json(&json!({"text": 1})), 400, "expected a string"),
+        (Request::new("POST", &submit).json(&json!({"text": " "})), 400, "is empty"),
+        (Request::new("POST", &submit).json(&json!({"txt": "x"})), 400, "unknown field `txt`"),
+        (
+            Request::new("POST", &submit)
+                .json(&json!({"images": [{"data": "?", "media_type": "image/png"}]})),
+            400,
+            "an image is wrong",
+        ),
+        (
+            Request::new("POST", &submit)
+                .json(&json!({"images": [{"path": "/etc/passwd", "media_type": "image/png"}]})),
+            400,
+            "unknown field `path`",
+        ),
+        (
+            Request::new("POST", "/v1/sessions").json(&json!({"directory": "/nowhere"})),
+            400,
+            "there is no directory",
+        ),
+        (
+            Request::new("POST", &submit).json(&json!({"text": "x"})).header("idempotency-key", ""),
+            400,
+            "1 to 200",
+        ),
+        (Request::new("GET", &format!("/v1/sessions/{id}/blobs/..%2fsecret")), 400, "is no hash"),
+        (Request::new("GET", &format!("/v1/sessions/{id}/blobs/{}", "0".repeat(64))), 404, "no such value"),
+    ];
+    for (request, status, words) in rows {
+        let answer = fixture.send(request.clone()).await;
+        assert_eq!(answer.status, status, "{request:?}: {answer:?}");
+        assert_eq!(answer.header("content-type"), "application/problem+json", "{request:?}");
+        let problem = answer.json();
+        assert_eq!(problem["status"], status, "{request:?}");
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{request:?}: {problem}");
+    }
+    assert_eq!(
+        fixture.get(&format!("/v1/sessions/{id}/history")).await.json(),
+        json!({"turns": []}),
+        "nothing was said"
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let limits = ServerLimits { body: 1_000, ..ServerLimits::default() };
+    let fixture = Setup::new(scripted()).with_limits(limits).start().await;
+    let answer = fixture.post("/v1/sessions", &json!({"message": {"text": "x".repeat(1_001)}})).await;
+    assert_eq!(answer.status, 413, "{answer:?}");
+    assert!(answer.text().contains("at most 1000 bytes"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn pages_elsewhere_cannot_ask() {
+    let fixture = Setup::new(scripted()).start().await;
+    let port = fixture.address.port();
+    let create = || Request::new("POST", "/v1/sessions").json(&json!({}));
+    for request in [
+        create().header("origin", "http://evil.example"),
+        create().header("origin", "null"),
+        create().header("sec-fetch-site", "cross-site"),
+        Request::new("GET", "/v1/sessions").header("host", &format!("evil.example:{port}")),
+        Request::new("GET", "/v1/events").header("origin", "http://evil.example"),
+        // What a form of another site can send without asking.
+    ] {
+        let answer = fixture.send(request.clone()).await;
+        assert_eq!(answer.status, 403, "{request:?}: {answer:?}");
+    }
+    let form = Request::new("POST", "/v1/sessions").header("content-type", "text/plain").body("{}");
+    assert_eq!(fixture.send(form).await.status, 415);
+    let own = create().header("origin", &format!("http://127.0.0.1:{port}"));
+    assert_eq!(fixture.send(own).await.status, 201);
+    let page = fixture.get("/v1/sessions").await;
+    assert!(page.header("content-security-policy").starts_with("default-src 'self'"));
+    assert_eq!(
+        (page.header("x-content-type-options"), page.header("cache-control")),
+        ("nosniff", "no-store")
+    );
+}
+
+#[tokio::test]
+async fn tokens_say_who_may_do_what() {
+    let (reader, read) = Token::generate("ann", [Scope::Read]).unwrap();
+    let (runner, run) = Token::generate("ben", [Scope::Read, Scope::Run]).unwrap();
+    let (expired, old) = Token::generate("old", Scope::ALL).unwrap();
+    let tokens = Tokens::new([reader, runner.clone(), expired.with_expiry(Timestamp::from_millis(1))]);
+    let fixture = Setup::new(scripted().answer("Hello.")).with_tokens(tokens.clone()).start().await;
+    let with = |request: Request, token: &str| request.header("authorization", &format!("Bearer {token}"));
+    let list = || Request::new("GET", "/v1/sessions");
+    let create = || Request::new("POST", "/v1/sessions").json(&json!({"message": {"text": "Hello"}}));
+    for (request, status) in [
+        (list(), 401),
+        (with(list(), "pintle_0"), 401),
+        (with(list(), &old), 401),
+        (with(list(), &read), 200),
+        (with(create(), &read), 403),
+        (with(create(), &run), 201),
+        (with(Request::new("DELETE", "/v1/sessions/x"), &run), 403),
+        (Request::new("GET", "/v1/health"), 200),
+        (Request::new("GET", "/v1/openapi.json"), 401),
+    ] {
+        let answer = fixture.send(request.clone()).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(!answer.text().contains(&read) && !answer.text().contains(&run), "{answer:?}");
+    }
+    let id = fixture.send(with(list(), &read)).await.json()["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let follow = with(Request::new("GET", &format!("/v1/sessions/{id}/events")), &read);
+    fixture.stream_of(follow).await.until_kind("PROCESSING_END").await;
+    let journal =
+        fixture.send(with(Request::new("GET", &format!("/v1/sessions/{id}/journal")), &read)).await.text();
+    let is_signed = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["input"] == "submit" && line["author"] == "ben"
+    };
+    assert!(journal.lines().any(is_signed), "{journal}");
+
+    let login = fixture.post("/v1/login", &json!({"token": read})).await;
+    assert_eq!(login.status, 204, "{login:?}");
+    let cookie = login.header("set-cookie").to_owned();
+    assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    assert_eq!(fixture.send(list().header("cookie", &cookie)).await.status, 200);
+    assert_eq!(fixture.post("/v1/login", &json!({"token": "x\r\ny"})).await.status, 401);
+    tokens.set([runner]);
+    assert_eq!(fixture.send(list().header("cookie", &cookie)).await.status, 401, "it was revoked");
+}
+
+#[tokio::test]
+async fn tenants_do_not_see_each_other() {
+    let (a, of_a) = Token::generate("ann", Scope::ALL).unwrap();
+    let (b, of_b) = Token::generate("ben", Scope::ALL).unwrap();
+    let tokens = Tokens::new([a.with_tenant("a"), b.with_tenant("b")]);
+    let fixture = Setup::new(scripted()).with_tokens(tokens).start().await;
+    let with = |request: Request, token: &str| request.header("authorization", &format!("Bearer {token}"));
+    let create = || Request::new("POST", "/v1/sessions").json(&json!({})).header("idempotency-key", "same");
+    let id = fixture.send(with(create(), &of_a)).await.json()["id"].as_str().unwrap().to_owned();
+    let other = fixture.send(with(create(), &of_b)).await;
+    assert_eq!(other.status, 201, "the key of another tenant is another key: {other:?}");
+    assert_ne!(other.json()["id"], json!(id));
+    let missing = fixture.send(with(Request::new("GET", "/v1/sessions/none"), &of_b)).await.json();
+    let not_found = |path: &str| {
+        let mut problem = missing.clone();
+        problem["detail"] = json!(format!("there is no session `{path}`"));
+        problem
+    };
+    for (method, path) in [
+        ("GET", ""),
+        ("DELETE", ""),
+        ("GET", "/events"),
+        ("GET", "/journal"),
+        ("GET", "/approvals"),
+        ("GET", "/history"),
+        ("POST", "/interrupt"),
+        ("POST", "/abort"),
+    ] {
+        let request = with(Request::new(method, &format!("/v1/sessions/{id}{path}")), &of_b);
+        let answer = fixture.send(request).await;
+        assert_eq!((answer.status, answer.json()), (404, not_found(&id)), "{method} {path}");
+    }
+    let listed = fixture.send(with(Request::new("GET", "/v1/sessions"), &of_b)).await.json();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_given_up() {
+    let limits = ServerLimits::default().with_head_time(std::time::Duration::from_millis(100));
+    let fixture = Setup::new(scripted()).with_limits(limits).start().await;
+    let mut slow = tokio::net::TcpStream::connect(fixture.address).await.unwrap();
+    slow.write_all(b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: ").await.unwrap();
+    let mut rest = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, slow.read_to_end(&mut rest)).await;
+    assert!(read.is_ok(), "the server closes the connection");
+    let mut flood = tokio::net::TcpStream::connect(fixture.address).await.unwrap();
+    let head: String = (0..200).map(|number| format!("x-{number}: y\r\n")).collect();
+    flood
+        .write_all(format!("GET /v1/health HTTP/1.1\r\nhost: localhost\r\n{head}\r\n").as_bytes())
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    let _ = tokio::time::timeout(PATIENCE, flood.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+    assert_eq!(fixture.get("/v1/health").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_description_names_every_operation() {
+    let fixture = Setup::new(scripted()).start().await;
+    let description = fixture.get("/v1/openapi.json").await.json();
+    assert_eq!(description["openapi"], "3.1.0");
+    let mut ids: Vec<&str> = description["paths"]
+        .as_object()
+        .unwrap()
+        .values()
+        .flat_map(|path| path.as_object().unwrap().values())
+        .map(|operation| operation["operationId"].as_str().unwrap())
+        .collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "ids are used once");
+    assert!(count >= 20, "{ids:?}");
+    let text = description.to_string();
+    for reference in text.split("\"$ref\":\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(description.pointer(pointer).is_some(), "{reference}");
+    }
+}

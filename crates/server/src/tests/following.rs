@@ -1,0 +1,128 @@
+//! Streams of events: from any point, across openings and restarts.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::harness::{Frame, Setup, runs, scripted};
+use crate::ServerLimits;
+
+/// Returns the durable events, by number and kind.
+fn durable(frames: &[Frame]) -> Vec<(u64, String)> {
+    let events = frames.iter().filter(|frame| frame.id.is_some());
+    events.map(|frame| (frame.data["seq"].as_u64().unwrap(), frame.data["kind"].to_string())).collect()
+}
+
+#[tokio::test]
+async fn a_stream_from_any_id_has_the_rest() {
+    let adapter = scripted().message(runs("c1", "make")).answer("Made.");
+    let fixture = Setup::new(adapter).start().await;
+    let id = fixture.create_with("Make it").await;
+    let mut stream = fixture.follow(&id, None).await;
+    let frames = stream.until_kind("PROCESSING_END").await;
+    let all = durable(&frames);
+    let numbers: Vec<u64> = all.iter().map(|(seq, _)| *seq).collect();
+    assert_eq!(numbers, (0..all.len() as u64).collect::<Vec<_>>(), "each event once, in order");
+    let ids: Vec<&str> = frames.iter().filter_map(|frame| frame.id.as_deref()).collect();
+    for (index, after) in ids.iter().enumerate() {
+        let mut stream = fixture.follow(&id, Some(after)).await;
+        let frames = stream.until(|frame| frame.name.as_deref() == Some("ready")).await;
+        assert_eq!(durable(&frames), all[index + 1..], "after {after}");
+        assert!(frames.iter().all(|frame| frame.name.as_deref() != Some("reset")), "after {after}");
+    }
+}
+
+#[tokio::test]
+async fn deltas_after_a_reconnect_are_the_text_so_far() {
+    let adapter = scripted().message(runs("c1", "sleep 1")).answer("Done.");
+    let fixture = Setup::new(adapter).start().await;
+    let id = fixture.create_with("Sleep").await;
+    let mut stream = fixture.follow(&id, None).await;
+    let frames = stream.until_kind("TOOL_CALL_START").await;
+    let last = frames.iter().rev().find_map(|frame| frame.id.clone()).unwrap();
+    let mut again = fixture.follow(&id, Some(&last)).await;
+    let frames = again.until(|frame| frame.name.as_deref() == Some("ready")).await;
+    assert_eq!(durable(&frames), [], "nothing twice");
+    for frame in frames.iter().filter(|frame| frame.name.is_none()) {
+        assert_eq!(frame.data["offset"], 0, "a delta begins with the first byte: {frame:?}");
+    }
+}
+
+#[tokio::test]
+async fn ids_that_were_never_sent_reset_the_client() {
+    let adapter = scripted().answer("Hello.");
+    let fixture = Setup::new(adapter).start().await;
+    let id = fixture.create_with("Hello").await;
+    let all = fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    let of_other_time = format!("{}-1", durable(&all)[2].0);
+    for after in ["4000-1764140000123", "4000", of_other_time.as_str()] {
+        let mut stream = fixture.follow(&id, Some(after)).await;
+        let first = stream.next().await.unwrap();
+        assert_eq!(first.name.as_deref(), Some("reset"), "{after}: {first:?}");
+        let frames = stream.until(|frame| frame.name.as_deref() == Some("ready")).await;
+        assert_eq!(durable(&frames), durable(&all), "{after}: from the beginning");
+    }
+    for wrong in ["x", "-1", "1-"] {
+        let answer = fixture.get(&format!("/v1/sessions/{id}/events?after={wrong}")).await;
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(answer.json()["detail"].as_str().unwrap().contains("no id of an event"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn streams_go_on_when_a_session_is_closed_and_opened_again() {
+    let adapter = scripted().answer("One.").answer("Two.");
+    let limits = ServerLimits::default().with_idle(Duration::from_millis(50));
+    let fixture = Setup::new(adapter).with_limits(limits).start().await;
+    let id = fixture.create_with("First").await;
+    let before = fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    let last = before.iter().rev().find_map(|frame| frame.id.clone()).unwrap();
+    loop {
+        if fixture.get(&format!("/v1/sessions/{id}")).await.json()["live"] == json!(false) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // It begins while nobody has the session open.
+    let mut stream = fixture.follow(&id, Some(&last)).await;
+    let ready = stream.until(|frame| frame.name.as_deref() == Some("ready")).await;
+    assert_eq!(ready.len(), 1, "{ready:?}");
+    let answer = fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "Second"})).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let after = stream.until_kind("PROCESSING_END").await;
+    let numbers: Vec<u64> = durable(&after).into_iter().map(|(seq, _)| seq).collect();
+    let first = before.iter().filter(|frame| frame.id.is_some()).count() as u64;
+    assert_eq!(numbers, (first..first + numbers.len() as u64).collect::<Vec<_>>());
+    assert!(after.iter().any(|frame| frame.data.to_string().contains("Two.")));
+}
+
+#[tokio::test]
+async fn the_stream_of_all_sessions_tells_what_changes() {
+    let adapter = scripted().answer("Hello.");
+    let fixture = Setup::new(adapter).start().await;
+    let open = fixture.create().await;
+    let mut stream = fixture.stream("/v1/events").await;
+    let first = stream.until(|frame| frame.name.as_deref() == Some("ready")).await;
+    assert_eq!(first[0].data["id"], json!(open));
+    let other = fixture.create_with("Say hello").await;
+    let frames = stream
+        .until(|frame| {
+            frame.data["id"] == json!(other)
+                && frame.data["title"] == "Say hello"
+                && frame.data["state"] == "IDLE"
+        })
+        .await;
+    assert!(frames.iter().all(|frame| frame.name.as_deref() == Some("session")), "{frames:?}");
+}
+
+#[tokio::test]
+async fn silent_streams_show_that_they_live() {
+    let limits = ServerLimits::default().with_heartbeat(Duration::from_millis(20));
+    let fixture = Setup::new(scripted()).with_limits(limits).start().await;
+    let id = fixture.create().await;
+    for path in [format!("/v1/sessions/{id}/events"), "/v1/events".to_owned()] {
+        let mut stream = fixture.stream(&path).await;
+        let frames = stream.until(|frame| frame.name.as_deref() == Some("heartbeat")).await;
+        assert!(frames.last().unwrap().id.is_none(), "the last id stays that of an event");
+    }
+}

@@ -1,0 +1,146 @@
+//! Sessions, from their creation to their deletion.
+
+use serde_json::json;
+
+use super::harness::{Request, Setup, runs, scripted};
+
+#[tokio::test]
+async fn a_session_is_created_once_for_each_key() {
+    let fixture = Setup::new(scripted().answer("Hello.")).start().await;
+    let request = Request::new("POST", "/v1/sessions")
+        .json(&json!({"message": {"text": "Hello"}}))
+        .header("idempotency-key", "first");
+    let created = fixture.send(request.clone()).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    let id = created.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(created.header("location"), format!("/v1/sessions/{id}"));
+    fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    let again = fixture.send(request).await;
+    assert_eq!((again.status, again.json()["id"].as_str()), (200, Some(id.as_str())));
+    assert_eq!(fixture.host.adapter.requests().len(), 1, "the message counts once");
+    let listed = fixture.get("/v1/sessions").await.json();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed["sessions"][0]["title"], "Hello");
+}
+
+#[tokio::test]
+async fn messages_are_taken_once_and_in_order() {
+    let adapter = scripted().answer("One.").answer("Two.");
+    let fixture = Setup::new(adapter).start().await;
+    let id = fixture.create().await;
+    let path = format!("/v1/sessions/{id}/submit");
+    let request =
+        |text: &str| Request::new("POST", &path).json(&json!({"text": text})).header("idempotency-key", text);
+    for text in ["first", "first", "second", "first"] {
+        let answer = fixture.send(request(text)).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+    }
+    let mut stream = fixture.follow(&id, None).await;
+    stream
+        .until(|frame| frame.data.to_string().contains("Two.") && frame.data["kind"] == "ASSISTANT_TEXT_END")
+        .await;
+    let history = fixture.get(&format!("/v1/sessions/{id}/history")).await.json();
+    let texts: Vec<&str> =
+        history["turns"].as_array().unwrap().iter().filter_map(|turn| turn["text"].as_str()).collect();
+    assert_eq!(texts, ["first", "One.", "second", "Two."]);
+}
+
+#[tokio::test]
+async fn a_run_is_interrupted_and_the_session_goes_on() {
+    let adapter = scripted().message(runs("c1", "sleep 100")).answer("Still here.");
+    let fixture = Setup::new(adapter).start().await;
+    let id = fixture.create_with("Sleep").await;
+    let mut stream = fixture.follow(&id, None).await;
+    stream.until_kind("TOOL_CALL_START").await;
+    let answer = fixture.post(&format!("/v1/sessions/{id}/interrupt"), &json!({})).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    stream.until_kind("PROCESSING_END").await;
+    fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "Hello?"})).await;
+    let frames = stream.until_kind("PROCESSING_END").await;
+    assert!(frames.iter().any(|frame| frame.data.to_string().contains("Still here.")), "{frames:#?}");
+}
+
+#[tokio::test]
+async fn lists_are_searched_filtered_and_paged() {
+    let fixture = Setup::new(scripted().answer("a").answer("b").answer("c")).start().await;
+    for text in ["Mend the pump", "Paint the door", "Mend the roof"] {
+        let id = fixture.create_with(text).await;
+        fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    }
+    let titles = |answer: &super::harness::Answer| -> Vec<String> {
+        let list = answer.json();
+        let sessions = list["sessions"].as_array().unwrap().clone();
+        sessions.iter().map(|session| session["title"].as_str().unwrap().to_owned()).collect()
+    };
+    let found = fixture.get("/v1/sessions?search=MEND").await;
+    assert_eq!(titles(&found), ["Mend the roof", "Mend the pump"]);
+    let mut all = Vec::new();
+    let mut path = "/v1/sessions?limit=1".to_owned();
+    loop {
+        let page = fixture.get(&path).await;
+        all.extend(titles(&page));
+        let Some(next) = page.json()["next"].as_str().map(str::to_owned) else { break };
+        path = format!("/v1/sessions?limit=1&cursor={next}");
+    }
+    assert_eq!(all, ["Mend the roof", "Paint the door", "Mend the pump"]);
+    assert_eq!(titles(&fixture.get("/v1/sessions?state=PROCESSING").await), [""; 0]);
+    assert_eq!(titles(&fixture.get("/v1/sessions?state=IDLE").await).len(), 3);
+}
+
+#[tokio::test]
+async fn settings_change_unless_somebody_else_was_first() {
+    let fixture = Setup::new(scripted()).start().await;
+    let id = fixture.create().await;
+    let path = format!("/v1/sessions/{id}");
+    let read = fixture.get(&path).await;
+    let tag = read.header("etag").to_owned();
+    let unchanged = fixture.send(Request::new("GET", &path).header("if-none-match", &tag)).await;
+    assert_eq!((unchanged.status, unchanged.body.len()), (304, 0));
+    let patch =
+        |mode: &str| Request::new("PATCH", &path).json(&json!({"mode": mode})).header("if-match", &tag);
+    let changed = fixture.send(patch("auto")).await;
+    assert_eq!((changed.status, &changed.json()["mode"]), (200, &json!("auto")));
+    assert_eq!(fixture.send(patch("ask")).await.status, 412);
+    let wrong = fixture.send(Request::new("PATCH", &path).json(&json!({"mode": "fast"}))).await;
+    assert_eq!((wrong.status, &wrong.json()["detail"]), (400, &json!("there is no mode `fast`")));
+}
+
+#[tokio::test]
+async fn forks_have_the_beginning_and_deleted_sessions_are_gone() {
+    let fixture = Setup::new(scripted().answer("One.").answer("Other.")).start().await;
+    let id = fixture.create_with("First").await;
+    fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    let forked = fixture.post(&format!("/v1/sessions/{id}/fork"), &json!({"turns": 1})).await;
+    assert_eq!(forked.status, 201, "{forked:?}");
+    let fork = forked.json()["id"].as_str().unwrap().to_owned();
+    let history = fixture.get(&format!("/v1/sessions/{fork}/history")).await.json();
+    assert_eq!(history["turns"].as_array().unwrap().len(), 1, "{history}");
+    let many = fixture.post(&format!("/v1/sessions/{id}/fork"), &json!({"turns": 9})).await;
+    assert_eq!(many.status, 400, "{many:?}");
+
+    let path = format!("/v1/sessions/{id}");
+    let mut stream = fixture.follow(&id, None).await;
+    stream.until(|frame| frame.name.as_deref() == Some("ready")).await;
+    assert_eq!(fixture.send(Request::new("DELETE", &path)).await.status, 204);
+    let last = stream.until(|frame| frame.name.as_deref() == Some("problem")).await;
+    assert_eq!(last.last().unwrap().data["status"], 404, "the stream says so and ends");
+    assert!(stream.next().await.is_none());
+    assert_eq!(fixture.get(&path).await.status, 404);
+    assert_eq!(fixture.send(Request::new("DELETE", &path)).await.status, 404);
+    assert_eq!(fixture.get(&format!("/v1/sessions/{fork}")).await.status, 200, "the fork stays");
+}
+
+#[tokio::test]
+async fn the_journal_is_read_by_lines() {
+    let fixture = Setup::new(scripted().answer("One.")).start().await;
+    let id = fixture.create_with("First").await;
+    fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    let all = fixture.get(&format!("/v1/sessions/{id}/journal")).await.text();
+    let lines: Vec<&str> = all.lines().collect();
+    assert!(
+        lines.len() > 4 && lines.iter().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
+    );
+    let some = fixture.get(&format!("/v1/sessions/{id}/journal?from=2&to=3")).await.text();
+    assert_eq!(some.lines().collect::<Vec<_>>(), lines[1..3]);
+    assert_eq!(fixture.get(&format!("/v1/sessions/{id}/journal?from=0")).await.status, 400);
+}
