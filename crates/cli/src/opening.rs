@@ -64,6 +64,8 @@ pub(crate) struct Opening<'a> {
 pub(crate) struct Beside {
     /// Hooks that run after those of the user.
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
+    /// Names of the built-in tools that are offered; all by default. Those for subagents are not among them.
+    pub(crate) only: Option<Vec<String>>,
     /// More tools.
     pub(crate) tools: Vec<Arc<RegisteredTool>>,
     /// System prompt in place of the one of the model's family.
@@ -127,6 +129,12 @@ impl Opening<'_> {
         let mut profile = instructions::with_skills(profile, &args.environment.env, process_env);
         if let Some(text) = self.beside.base_instructions.take() {
             profile = profile.with_base_instructions(text);
+        }
+        if let Some(only) = self.beside.only.take() {
+            let names: Vec<String> = profile.tool_registry.names().map(str::to_owned).collect();
+            for name in names.iter().filter(|name| !only.contains(name)) {
+                profile.tool_registry.unregister(name);
+            }
         }
         for tool in std::mem::take(&mut self.beside.tools) {
             profile.tool_registry.insert(tool);

@@ -403,18 +403,22 @@ impl<'a> Conversation<'a> {
                 Err(failure) => console::notice(&failure.message()),
             }
         }
-        if let Some(names) = &self.options.tools {
-            let listed = names.iter().flat_map(|name| pintle_compat::claude::own_tool_names(name));
-            let listed: Vec<String> = listed.collect();
+        if let Some(listed) = self.listed() {
             let others = toolset::all_names()?.into_iter().filter(|name| !listed.contains(name));
             args.policy.deny.extend(others);
         }
         Ok(())
     }
 
+    /// Returns the built-in tools that the host has chosen; `None` for all.
+    fn listed(&self) -> Option<Vec<String>> {
+        let names = self.options.tools.as_ref()?;
+        Some(names.iter().flat_map(|name| pintle_compat::claude::own_tool_names(name)).collect())
+    }
+
     /// Returns what the host adds to the session, and the status of its servers.
     async fn beside(&self, initialize: &Initialize) -> (Beside, Vec<McpServerStatus>) {
-        let mut beside = Beside::default();
+        let mut beside = Beside { only: self.listed(), ..Beside::default() };
         let mut statuses = Vec::new();
         for server in &initialize.sdk_mcp_servers {
             let status = match HostTool::list(&self.channel, server).await {

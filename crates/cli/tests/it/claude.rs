@@ -167,6 +167,26 @@ fn calls_are_denied_when_nobody_can_be_asked_or_a_rule_denies() {
 }
 
 #[test]
+fn tools_that_the_host_leaves_out_are_not_offered() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let flags = [
+        "--tools",
+        "Read,Grep",
+        "--permission-mode",
+        "bypassPermissions",
+        "--allow-dangerously-skip-permissions",
+    ];
+    let output = run_with_input(&mut command(&harness, &flags), &format!("{}\n", said("Write it")));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(!harness.path("made").exists(), "{output:?}");
+    let request = &harness.server.requests()[0].body;
+    let names: Vec<&str> =
+        request["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(names.contains(&"read_file") && names.contains(&"grep"), "{names:?}");
+    assert!(!names.iter().any(|name| ["shell", "write_file", "edit_file"].contains(name)), "{names:?}");
+}
+
+#[test]
 fn an_interrupt_stops_the_run_and_the_session_goes_on() {
     let turns = r#"
         [[turn]]
