@@ -11,6 +11,8 @@ mod first_contact;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod policy;
+#[cfg(feature = "server")]
+mod serve;
 mod session;
 
 use std::net::SocketAddr;
@@ -35,6 +37,8 @@ pub(crate) use self::mcp::{
     AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,
 };
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
+#[cfg(feature = "server")]
+pub(crate) use self::serve::ServeSessionsArgs;
 pub(crate) use self::session::{
     DeleteArgs, DiffArgs, ExportArgs, ExportFormat, Flags, ListSessionsArgs, PruneArgs, RewindArgs,
     SessionArg, SessionArgs, SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeBase,
@@ -111,6 +115,10 @@ pub(crate) enum Command {
     #[cfg(feature = "acp")]
     #[command(after_help = exit::TABLE)]
     Acp(Box<RunArgs>),
+    /// Serve sessions over HTTP, for browsers and programs
+    #[cfg(feature = "server")]
+    #[command(after_help = exit::TABLE)]
+    Serve(Box<ServeSessionsArgs>),
     /// List, declare and try servers of tools (MCP), or be one
     #[cfg(feature = "mcp")]
     Mcp(McpArgs),
@@ -123,6 +131,8 @@ impl Command {
             Self::Chat(args) | Self::Run(args) => Some(args),
             #[cfg(feature = "acp")]
             Self::Acp(args) => Some(args),
+            #[cfg(feature = "server")]
+            Self::Serve(args) => Some(&args.run),
             _ => None,
         }
     }
@@ -139,6 +149,8 @@ impl Command {
             Self::Chat(args) | Self::Run(args) => Some(args),
             #[cfg(feature = "acp")]
             Self::Acp(args) => Some(args),
+            #[cfg(feature = "server")]
+            Self::Serve(args) => Some(&mut args.run),
             _ => None,
         }
     }
@@ -149,6 +161,8 @@ impl Command {
             Self::Chat(args) | Self::Run(args) => Some(*args),
             #[cfg(feature = "acp")]
             Self::Acp(args) => Some(*args),
+            #[cfg(feature = "server")]
+            Self::Serve(args) => Some(args.run),
             _ => None,
         }
     }

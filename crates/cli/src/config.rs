@@ -142,6 +142,9 @@ impl Scope {
             Command::Acp(args) => {
                 Self::new(in_environment(&args.environment)?, args.configuration).with_model(&args.model)
             }
+            #[cfg(feature = "server")]
+            Command::Serve(args) => Self::new(in_environment(&args.run.environment)?, args.run.configuration)
+                .with_model(&args.run.model),
             #[cfg(feature = "mcp")]
             Command::Mcp(args) => match &args.command {
                 McpCommand::Serve(args) => Self::new(in_environment(&args.environment)?, args.configuration),

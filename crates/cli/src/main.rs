@@ -57,6 +57,8 @@ mod response_view;
 mod route;
 mod rules;
 mod run;
+#[cfg(feature = "server")]
+mod serve;
 #[cfg(feature = "mcp")]
 mod server_tokens;
 mod servers;
@@ -165,6 +167,8 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Doctor(args) => doctor::doctor(&args, process_env).await,
         #[cfg(feature = "acp")]
         Command::Acp(args) => acp::acp(*args, process_env).await,
+        #[cfg(feature = "server")]
+        Command::Serve(args) => serve::serve(*args, process_env).await,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::command(args, process_env).await,
     }

@@ -264,10 +264,17 @@ impl Selected {
     /// # Errors
     ///
     /// A failure if it cannot be read.
-    #[cfg(feature = "acp")]
+    #[cfg(any(feature = "acp", feature = "server"))]
     pub(crate) async fn of(sessions: Sessions, summary: Summary) -> Result<Self, Failure> {
         let record = sessions.record(&summary.id).await?;
         Ok(Self { sessions, summary, record, fork: None })
+    }
+
+    /// Has a new session begin with the first entries of the history.
+    #[cfg(feature = "server")]
+    pub(crate) fn forked(mut self, turns: usize) -> Self {
+        self.fork = Some(Some(turns));
+        self
     }
 
     /// Returns the title of the session; empty if it has none yet.
@@ -364,6 +371,7 @@ fn describe(args: &RunArgs, model: &Model, place: &Place, worktree: Option<&Work
     let chosen = args.session.id.as_ref().map(SessionId::new);
     let id = worktree.map(|worktree| worktree.session.clone()).or(chosen).unwrap_or_else(SessionId::generate);
     let mut summary = place.describe(Summary::new(id, now()));
+    summary.properties.extend(args.session.properties.clone());
     if let Some(worktree) = worktree {
         summary = worktree.describe(summary);
     }

@@ -44,6 +44,11 @@ const ARROWS: &[Arrows] = &[
         to: &["pintle-agent", "pintle-env", "pintle-llm", "pintle-tools"],
         to_in_tests: &[],
     },
+    Arrows {
+        from: "pintle-server",
+        to: &["pintle-agent", "pintle-llm", "pintle-store"],
+        to_in_tests: &["pintle-env", "pintle-tools"],
+    },
     Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &["pintle-postgres"] },
@@ -75,6 +80,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-middleware",
     "pintle-patch",
     "pintle-providers",
+    "pintle-server",
     "pintle-store",
     "pintle-testkit",
     "pintle-tools",
@@ -89,7 +95,7 @@ struct Fence {
 
 const FENCES: &[Fence] = &[
     Fence { dependency: "reqwest", owners: &["pintle-mcp", "pintle-providers", "pintle-web"] },
-    Fence { dependency: "hyper", owners: &["pintle-benches", "pintle-examples"] },
+    Fence { dependency: "hyper", owners: &["pintle-benches", "pintle-examples", "pintle-server"] },
     Fence { dependency: "rustls", owners: &["pintle-mcp", "pintle-providers", "pintle-web"] },
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
     Fence { dependency: "html5gum", owners: &["pintle-web"] },

@@ -41,6 +41,9 @@ pub(crate) struct SessionArgs {
     /// Id of a new session; a generated one by default.
     #[arg(skip)]
     pub(crate) id: Option<String>,
+    /// More properties of a new session in the store.
+    #[arg(skip)]
+    pub(crate) properties: BTreeMap<String, String>,
     /// Flags of the run that a session remembers, by name, with their values.
     #[arg(skip)]
     pub(crate) given: Flags,

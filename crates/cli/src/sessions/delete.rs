@@ -44,7 +44,7 @@ pub(super) async fn delete(
 /// # Errors
 ///
 /// A usage failure if it has a worktree, and a failure if another process has it.
-#[cfg(feature = "acp")]
+#[cfg(any(feature = "acp", feature = "server"))]
 pub(crate) async fn delete_one(
     sessions: &Sessions,
     summary: &Summary,

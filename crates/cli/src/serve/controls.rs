@@ -1,0 +1,93 @@
+//! Settings of a session that clients can change.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use pintle_agent::{Session, SessionHandle};
+use pintle_governance::{Mode, Policy};
+use pintle_llm::ReasoningEffort;
+use pintle_server::{HostError, SessionControls, SessionSettings, SettingsChange};
+
+use crate::environment::{EnvSession, SandboxState};
+use crate::model::Model;
+use crate::servers::SessionServers;
+
+/// Controls of one session.
+#[derive(Debug)]
+pub(super) struct ServeControls {
+    handle: SessionHandle,
+    policy: Policy,
+    servers: SessionServers,
+    env_session: EnvSession,
+    directory: String,
+    /// Model and effort, as they were set last.
+    chosen: Mutex<(String, Option<String>)>,
+}
+
+impl ServeControls {
+    pub(super) fn new(
+        session: &Session,
+        policy: Policy,
+        servers: SessionServers,
+        model: &Model,
+        effort: Option<String>,
+        env_session: EnvSession,
+    ) -> Self {
+        let directory = env_session.environment().working_directory().display().to_string();
+        let chosen = Mutex::new((model.route.model.clone(), effort));
+        Self { handle: session.handle(), policy, servers, env_session, directory, chosen }
+    }
+
+    fn chosen(&self) -> MutexGuard<'_, (String, Option<String>)> {
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mode(&self, name: &str) -> Result<Mode, HostError> {
+        let mode: Mode = name.parse().map_err(|_| {
+            HostError::Invalid(format!("there is no mode `{name}`: expected plan, ask, edit or auto"))
+        })?;
+        if mode == Mode::Auto && matches!(self.env_session.sandbox(), SandboxState::Unavailable { .. }) {
+            return Err(HostError::Invalid("mode auto needs a sandbox, and there is none".to_owned()));
+        }
+        Ok(mode)
+    }
+}
+
+#[async_trait]
+impl SessionControls for ServeControls {
+    fn settings(&self) -> SessionSettings {
+        let (model, effort) = self.chosen().clone();
+        let mut settings = SessionSettings::default();
+        settings.directory = Some(self.directory.clone());
+        settings.model = Some(model);
+        settings.mode = Some(self.policy.mode().to_string());
+        settings.effort = effort;
+        settings
+    }
+
+    async fn set(&self, change: &SettingsChange) -> Result<(), HostError> {
+        let failed = |error| HostError::failed("the setting cannot be changed", error);
+        // Everything is checked before anything changes.
+        let mode = change.mode.as_deref().map(|mode| self.mode(mode)).transpose()?;
+        if let Some(model) = &change.model {
+            self.handle.set_model(model).map_err(failed)?;
+            self.chosen().0.clone_from(model);
+        }
+        if let Some(effort) = &change.effort {
+            self.handle.set_reasoning_effort(Some(ReasoningEffort::from(effort.clone()))).map_err(failed)?;
+            self.chosen().1 = Some(effort.clone());
+        }
+        if let Some(mode) = mode {
+            let set = self.policy.set_mode(mode).await;
+            set.map_err(|error| HostError::failed("the mode cannot be changed", error))?;
+        }
+        Ok(())
+    }
+
+    async fn close(&self, session: Session) {
+        session.suspend().await;
+        self.servers.clone().close().await;
+        // The environment logs what it cannot end.
+        let _ = self.env_session.close().await;
+    }
+}

@@ -1,0 +1,217 @@
+//! Opens the sessions of a server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::SessionId;
+use pintle_env::WriteSwitch;
+use pintle_governance::Mode;
+use pintle_server::{
+    HostError, ModelSummary, NewSession, OpenSession, SessionHost, SessionSettings, SettingsChange,
+};
+use pintle_store::{SessionStore as _, Summary};
+
+use super::controls::ServeControls;
+use crate::approve::Prompter;
+use crate::args::{Flags, RunArgs, SessionArgs};
+use crate::config;
+use crate::environment::{EnvTarget, SandboxUse};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::model::Model;
+use crate::opening::{Beside, Opened, Opening};
+use crate::process_env::ProcessEnv;
+use crate::run::keep;
+use crate::sessions::delete::delete_one;
+use crate::sessions::{Place, Selected, Sessions};
+
+/// Opens the sessions of the user's store.
+#[derive(Clone, Debug)]
+pub(super) struct ServeHost {
+    process_env: ProcessEnv,
+    /// Flags of this process, which come before those that a session remembers.
+    given: Flags,
+    models: Vec<ModelSummary>,
+}
+
+/// What a session is to have that its flags do not say.
+#[derive(Debug, Default)]
+struct Wanted {
+    id: Option<SessionId>,
+    directory: Option<PathBuf>,
+    settings: SettingsChange,
+    properties: std::collections::BTreeMap<String, String>,
+}
+
+impl ServeHost {
+    /// Creates a host whose sessions have the flags of this process.
+    ///
+    /// # Errors
+    ///
+    /// A failure without a model, such as for want of a key.
+    pub(super) async fn new(args: &RunArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let model = Model::from_args(&args.model, process_env).await?;
+        let provider = model.route.provider.name();
+        let models = model.catalog().list(Some(provider));
+        let models = models.map(|known| ModelSummary::new(&known.id, known.context_window)).collect();
+        Ok(Self { process_env: process_env.clone(), given: args.session.given.clone(), models })
+    }
+
+    /// Opens a new session, or one of the store. `words` are flags that the session remembers.
+    async fn open_with(
+        &self,
+        words: &[String],
+        selected: Option<Selected>,
+        wanted: Wanted,
+    ) -> Result<OpenSession, Failure> {
+        let process_env = &self.process_env;
+        let is_new = selected.is_none();
+        let completed = config::complete_run(words, process_env).await?;
+        let Wanted { id, directory, settings, properties } = wanted;
+        let session = SessionArgs {
+            given: completed.session.given.clone(),
+            id: id.as_ref().map(ToString::to_string),
+            properties,
+            ..SessionArgs::default()
+        };
+        let mut args = RunArgs { session, ..completed };
+        args.environment.dir = directory.or(args.environment.dir);
+        args.model.model = settings.model.or(args.model.model);
+        args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort);
+        if let Some(mode) = &settings.mode {
+            args.policy.mode = Some(mode.parse().map_err(|_| {
+                Failure::usage(format!("there is no mode `{mode}`: expected plan, ask, edit or auto"))
+            })?);
+        }
+        // A person can be asked.
+        let mode = *args.policy.mode.get_or_insert(Mode::Edit);
+        let model = Model::from_args(&args.model, process_env).await?;
+        let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
+        let target = target.for_use(SandboxUse {
+            writes: WriteSwitch::new(mode != Mode::Plan),
+            can_be_left: true,
+            keeps_state: true,
+            may_recall: true,
+        });
+        let kept = keep(&args, selected, &model, None, process_env).await?;
+        let env_session = target.connect().await?;
+        let prompter = Prompter::in_conversation(process_env.principal());
+        let opening = Opening {
+            args: &args,
+            is_mode_given: is_new,
+            is_effort_given: is_new && args.model.reasoning_effort.is_some(),
+            can_turn_to_plan: true,
+            id,
+            servers: Vec::new(),
+            kept,
+            model: &model,
+            beside: Beside::default(),
+        };
+        let opened = match opening.open(&env_session, &prompter, process_env).await {
+            Ok(opened) => opened,
+            Err(failure) => {
+                // The first failure is the one to tell.
+                let _ = env_session.close().await;
+                return Err(failure);
+            }
+        };
+        let Opened { session, policy, servers, effort, .. } = opened;
+        let controls = ServeControls::new(&session, policy, servers, &model, effort, env_session);
+        Ok(OpenSession::new(session, Arc::new(controls)))
+    }
+
+    fn sessions(&self) -> Result<Sessions, HostError> {
+        Sessions::open(&self.process_env).map_err(|failure| host_error(&failure))
+    }
+
+    /// Selects a session that nobody has open, unless it is only read.
+    async fn select(&self, id: &SessionId, only_reads: bool) -> Result<Selected, HostError> {
+        let (sessions, summary) = self.find(id).await?;
+        if !only_reads && let Ok(Some(holder)) = sessions.store().holder(id).await {
+            let holder = format!("pintle with process id {} on {}", holder.pid, holder.host);
+            return Err(HostError::Held { id: id.clone(), holder });
+        }
+        Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))
+    }
+
+    async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
+        let sessions = self.sessions()?;
+        let summary = sessions.store().summary(id).await;
+        let summary = summary.map_err(|error| HostError::failed("the session cannot be read", error))?;
+        let summary = summary.ok_or_else(|| HostError::NotFound(id.clone()))?;
+        Ok((sessions, summary))
+    }
+}
+
+#[async_trait]
+impl SessionHost for ServeHost {
+    async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError> {
+        let NewSession { directory, settings, properties, .. } = request;
+        let directory = directory.map(PathBuf::from);
+        if let Some(directory) = &directory
+            && !(directory.is_absolute() && directory.is_dir())
+        {
+            let shown = directory.display();
+            return Err(HostError::Invalid(format!(
+                "directory: expected an absolute path of one, not `{shown}`"
+            )));
+        }
+        let wanted = Wanted { id: Some(id), directory, settings, properties };
+        self.open_with(&[], None, wanted).await.map_err(|failure| host_error(&failure))
+    }
+
+    async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
+        let selected = self.select(id, false).await?;
+        let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
+        let opened = self.open_with(&words, Some(selected), Wanted::default()).await;
+        opened.map_err(|failure| host_error(&failure))
+    }
+
+    async fn fork(
+        &self,
+        origin: &SessionId,
+        turns: usize,
+        fork: SessionId,
+    ) -> Result<OpenSession, HostError> {
+        let (_, summary) = self.find(origin).await?;
+        let selected = self.select(origin, true).await?;
+        let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
+        let own = ["served", "tenant"];
+        let properties = summary.properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
+        let wanted = Wanted { id: Some(fork), properties: properties.collect(), ..Wanted::default() };
+        let opened = self.open_with(&words, Some(selected.forked(turns)), wanted).await;
+        opened.map_err(|failure| host_error(&failure))
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
+        let (sessions, summary) = self.find(id).await?;
+        let deleted = delete_one(&sessions, &summary, &self.process_env).await;
+        deleted.map_err(|failure| host_error(&failure))
+    }
+
+    fn settings_of(&self, summary: &Summary) -> SessionSettings {
+        let place = Place::of_summary(summary);
+        let mut settings = SessionSettings::default();
+        settings.directory = Some(place.directory().to_owned()).filter(|directory| !directory.is_empty());
+        settings.model = summary.properties.get("model").cloned();
+        settings
+    }
+
+    fn models(&self) -> Vec<ModelSummary> {
+        self.models.clone()
+    }
+}
+
+fn host_error(failure: &Failure) -> HostError {
+    match failure.exit() {
+        Exit::Usage => HostError::Invalid(failure.message()),
+        Exit::Done
+        | Exit::Authentication
+        | Exit::Failed
+        | Exit::LimitReached
+        | Exit::Denied
+        | Exit::Unmatched
+        | Exit::Interrupted => HostError::failed("the session cannot be opened", failure.message()),
+    }
+}
