@@ -115,7 +115,7 @@ class Card {
     if (reason) fact("Why", reason);
     if (sandbox) fact("Runs", `${sandbox} the sandbox`);
     if (writes.length > 0) fact("Writes", writes.join(", "));
-    if (rules.length > 0) fact("Rule for such calls", h("code", null, rules.join(", ")));
+    if (rules.length > 0) fact("Rule", h("code", null, rules.join(", ")));
     return [title, facts, this.subject()];
   }
 

@@ -37,7 +37,7 @@ export class Composer {
     this.stop = button("Interrupt", () => void this.control("interrupt"), { title: "Ctrl+.", class: "danger" });
     this.file = h("input", { type: "file", accept: "image/*", multiple: true, class: "hidden-text", tabindex: "-1", "aria-label": "Images" });
     this.attach = button("Image", () => this.file.click(), { class: "quiet" });
-    this.waiting = h("ul", { class: "pending", "aria-label": "Messages that wait" });
+    this.waiting = h("ul", { class: "outbox", "aria-label": "Messages that wait" });
     this.attached = h("ul", { class: "attached", "aria-label": "Images of the message" });
     this.settings = h("div", { class: "settings" });
     this.hint = h("span", { class: "dim keys" });

@@ -175,5 +175,5 @@ export function drawContext(state) {
     bar.append(part);
   }
   const legend = h("ul", { class: "legend" }, ...Object.entries(parts).map(([name, value]) => h("li", null, h("span", { class: `swatch ${name}` }), `${name} ${tokens(value)}`)));
-  return h("div", { class: "context" }, h("div", { class: "line" }, h("span", null, "Context"), h("span", { class: "dim" }, `${tokens(used)} of ${tokens(window)}, ${percent(used, window)}`)), bar, legend);
+  return h("div", { class: "context-use" }, h("div", { class: "line" }, h("span", null, "Context"), h("span", { class: "dim" }, `${tokens(used)} of ${tokens(window)}, ${percent(used, window)}`)), bar, legend);
 }

@@ -21,7 +21,7 @@ export class ReplayBar {
     this.speed = 1;
     this.timer = 0;
     this.frame = 0;
-    this.label = h("span", { class: "position" });
+    this.label = h("div", { class: "position cut" });
     this.range = h("input", { type: "range", min: 0, max: this.replay.length, step: 1, "aria-label": "Position in the session" });
     this.range.addEventListener("input", () => this.seek(Number(this.range.value)));
     this.play = button("Play", () => this.toggle(), { class: "primary" });
@@ -29,6 +29,7 @@ export class ReplayBar {
     this.element = h(
       "section",
       { class: "replay", "aria-label": "Replay" },
+      this.label,
       this.range,
       h(
         "div",
@@ -39,7 +40,6 @@ export class ReplayBar {
         button("Forward", () => this.step(1), { "aria-label": "One event forward" }),
         button("Next turn", () => this.turn(1)),
         select(speeds, "1", (value) => (this.speed = Number(value)), { "aria-label": "Speed" }),
-        this.label,
         h("span", { class: "space" }),
         button("Leave the replay", leave),
       ),

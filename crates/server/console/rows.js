@@ -45,7 +45,7 @@ export function subject(call) {
   if (args === undefined) return firstLine(call.argumentText);
   if (typeof args === "string") return patchSubject(args);
   if (call.plan) return planSubject(call);
-  for (const name of ["command", "cmd", "file_path", "path", "pattern", "query", "url", "question", "task", "prompt", "id"]) {
+  for (const name of ["command", "cmd", "file_path", "pattern", "query", "path", "url", "question", "task", "prompt", "id"]) {
     const value = args?.[name];
     if (typeof value === "string" && value) return firstLine(name === "pattern" && args.path ? `${value} in ${args.path}` : value);
     if (Array.isArray(value) && value.every((item) => typeof item === "string")) return firstLine(value.join(" "));

@@ -156,7 +156,7 @@ export class SessionList {
       this.items.delete(id);
     }
     const waiting = choose(this.sessions.values(), "waiting", "").length;
-    fill(this.count, `${counted(sessions.length, "session")}${this.next ? ", more to load" : ""}${waiting > 0 ? ` · ${waiting} ${waiting === 1 ? "waits" : "wait"} for you` : ""}`);
+    fill(this.count, `${this.next ? `first ${counted(sessions.length, "session")}` : counted(sessions.length, "session")}${waiting > 0 ? ` · ${waiting} ${waiting === 1 ? "waits" : "wait"} for you` : ""}`);
     this.more.hidden = !this.next;
   }
 

@@ -67,8 +67,9 @@ export class Timeline {
 
   scrolled() {
     const { scrollTop, clientHeight, scrollHeight } = this.element;
-    if (scrollTop + clientHeight >= scrollHeight - 12) this.follow = true;
-    else if (scrollTop < this.lastTop - 1) this.follow = false;
+    const atEnd = scrollTop + clientHeight >= scrollHeight - 12;
+    if (atEnd && scrollTop > this.lastTop) this.follow = true;
+    else if (!atEnd && scrollTop < this.lastTop - 1) this.follow = false;
     this.lastTop = scrollTop;
     this.render();
   }
@@ -223,6 +224,7 @@ export class Timeline {
     const at = Math.max(0, Math.min(index, this.entries.length - 1));
     const entry = this.entries[at];
     if (!entry) return;
+    if (at < this.entries.length - 1) this.follow = false;
     this.mark(entry.seq);
     this.reveal(at);
     const row = this.shown.get(entry.seq)?.row.element;
