@@ -36,12 +36,14 @@ export function stateText(session) {
  * @param {Iterable<Session>} sessions
  * @param {Filter} filter
  * @param {string} search
+ * @param {Set<string>} [hits] ids that the server has found for the search
  */
-export function choose(sessions, filter, search) {
+export function choose(sessions, filter, search, hits = new Set()) {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = [...sessions].filter((session) => {
     if (session.parent) return false;
     if (filter === "waiting" ? !waits(session) : filter !== "all" && session.state !== filter) return false;
+    if (hits.has(session.id)) return true;
     const text = `${session.title} ${session.directory ?? ""} ${session.model ?? ""} ${session.id}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });

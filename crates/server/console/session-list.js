@@ -37,6 +37,8 @@ export class SessionList {
     /** @type {string|undefined} */
     this.next = undefined;
     this.loads = 0;
+    /** @type {Set<string>} ids that the server has found for the search */
+    this.hits = new Set();
     this.timer = 0;
     this.frame = 0;
     this.search = h("input", { type: "search", "aria-label": "Search sessions", placeholder: "Search sessions" });
@@ -75,6 +77,7 @@ export class SessionList {
 
   typed() {
     clearTimeout(this.timer);
+    this.hits.clear();
     this.timer = window.setTimeout(() => void this.load(true), 200);
     this.draw();
   }
@@ -86,11 +89,15 @@ export class SessionList {
   async load(fresh) {
     this.loads += 1;
     const load = this.loads;
+    const search = this.search.value.trim();
     const state = this.filter === "all" || this.filter === "waiting" ? undefined : this.filter;
     try {
-      const page = await api.sessions({ cursor: fresh ? undefined : this.next, search: this.search.value.trim(), state });
+      const page = await api.sessions({ cursor: fresh ? undefined : this.next, search, state });
       for (const session of page.sessions) this.keep(session);
-      if (load === this.loads) this.next = page.next;
+      if (load === this.loads) {
+        this.next = page.next;
+        if (search) for (const session of page.sessions) this.hits.add(session.id);
+      }
     } catch (error) {
       if (!(error instanceof api.ApiError && error.status === 401)) toast(`Sessions: ${error instanceof Error ? error.message : error}`, "error");
     }
@@ -140,7 +147,7 @@ export class SessionList {
 
   draw() {
     this.frame = 0;
-    const sessions = choose(this.sessions.values(), this.filter, this.search.value);
+    const sessions = choose(this.sessions.values(), this.filter, this.search.value, this.hits);
     const now = Date.now();
     const keep = new Set();
     let next = this.list.firstChild;
