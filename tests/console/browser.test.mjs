@@ -336,6 +336,9 @@ test("a rewind shows first what it removes", async () => {
   await until(() => posts("rewind").length === 1, "rewind");
   assert.deepEqual(posts("rewind")[0].body, { turns: 3 });
   await page.locator(".row.notice", { hasText: "Rewound" }).waitFor();
+  await page.locator(".row.text.dropped", { hasText: "All three tests pass." }).waitFor();
+  await page.keyboard.press("Home");
+  assert.ok(await page.locator(".row.text:not(.dropped)", { hasText: "I look at the test first" }).isVisible());
 });
 
 test("the changes of the workspace are shown", async () => {

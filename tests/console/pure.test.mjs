@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { activity, stateOf } from "../../crates/server/console/activity.js";
 import { parseTerminal } from "../../crates/server/console/ansi.js";
 import { diffOfArguments, fromHunks, parseDiff, replacement } from "../../crates/server/console/diff.js";
 import { choose, stateText, waits } from "../../crates/server/console/filter.js";
@@ -15,7 +16,7 @@ import { changedLines, findEntry, outcome, subject, visibleEntries } from "../..
 import { initialState } from "../../crates/server/console/state.js";
 import { highlight, languageOf } from "../../crates/server/console/syntax.js";
 import { dropBytes, endOfPage, firstLine, startOfPage, utf8Length, visible } from "../../crates/server/console/text.js";
-import { rewindPreview, turnsBefore, turnsThrough } from "../../crates/server/console/turns.js";
+import { droppedRanges, rewindPreview, turnsBefore, turnsThrough } from "../../crates/server/console/turns.js";
 import { Script } from "./events.mjs";
 
 function session() {
@@ -251,6 +252,28 @@ test("the preview of a rewind lists turns and files", () => {
   const turns = [{ index: 0, kind: "user", text: "x", event: 0 }, { index: 1, kind: "tool", text: "", event: 2 }];
   assert.deepEqual(rewindPreview(turns, state, 1), { removed: [turns[1]], files: [{ path: "a.rs", changes: 1 }] });
   assert.deepEqual(rewindPreview(turns, state, 2), { removed: [], files: [] });
+});
+
+test("rewinds remove what followed the entries that are left", () => {
+  const turn = (event) => ({ index: 0, kind: "", text: "", event });
+  assert.deepEqual(droppedRanges([turn(1), turn(7)], [20]), [{ from: 7, to: 20 }]);
+  assert.deepEqual(droppedRanges([], [20]), [{ from: -1, to: 20 }]);
+  assert.deepEqual(droppedRanges([turn(1), turn(25)], [10, 20]), [{ from: 1, to: 10 }, { from: 1, to: 20 }]);
+});
+
+test("the activity of a session in words", () => {
+  const script = new Script("s-1");
+  script.input("x");
+  script.request(2);
+  const at = script.now;
+  assert.equal(activity(fold("s-1", script.events), at + 3500), "Waiting for the model · 3 s");
+  script.call("c", "shell", "command", {});
+  assert.equal(activity(fold("s-1", script.events), at), "shell runs");
+  script.result("c", "shell", "");
+  script.end();
+  const state = fold("s-1", script.events);
+  assert.equal(activity(state, at), "");
+  assert.equal(stateOf(null, state), "idle");
 });
 
 test("heights give offsets, rows and ranges", () => {

@@ -93,7 +93,7 @@ class App {
       this.setTitle();
       return;
     }
-    this.view = new SessionView(id, this.models, { go: (next) => this.go(next), removed: (gone) => this.removed(gone) });
+    this.view = new SessionView(id, this.models, { go: (next) => this.go(next), removed: (gone) => this.removed(gone), titled: () => this.setTitle() });
     fill(this.slot, this.view.element ?? null);
     const known = this.list.sessions.get(id);
     if (known) this.view.update(known);
@@ -125,7 +125,7 @@ class App {
   }
 
   setTitle() {
-    const title = this.view ? this.list.sessions.get(this.view.id)?.title : "";
+    const title = this.view?.session?.title ?? "";
     document.title = `${this.waiting ? `(${this.waiting}) ` : ""}${title ? `${title} – ` : ""}Pintle`;
   }
 

@@ -7,7 +7,7 @@ import { MarkdownView, drawOutput } from "./text-view.js";
 import { firstLine } from "./text.js";
 
 /**
- * @import { AgentEntry, CallEntry, EndEntry, Entry, Image, InputEntry, NoticeEntry, RoundEntry, TextEntry } from "./types.js"
+ * @import { AgentEntry, EndEntry, Entry, Image, InputEntry, NoticeEntry, RoundEntry, TextEntry } from "./types.js"
  * @import { Row } from "./timeline.js"
  *
  * @typedef {object} Actions what the rows need from the session
@@ -240,9 +240,4 @@ function drawEnd(entry) {
   if (entry.startedAt !== null) parts.push(duration(entry.at - entry.startedAt));
   parts.push(counted(entry.calls, "call"), `${tokens(entry.usage.input + entry.usage.output)} tokens`);
   return h("div", { class: `meta ending ${entry.state === "AWAITING_INPUT" ? "asks" : ""}` }, parts.join(" · "));
-}
-
-/** @param {CallEntry} entry */
-export function isRunning(entry) {
-  return entry.status === "running" || entry.status === "writing";
 }

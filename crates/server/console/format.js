@@ -35,7 +35,7 @@ export function duration(ms) {
   if (ms < 0) return "0 ms";
   if (ms < 950) return `${Math.round(ms)} ms`;
   const seconds = ms / 1000;
-  if (seconds < 59.5) return `${seconds < 9.95 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  if (seconds < 59.5) return `${seconds < 9.95 ? Number(seconds.toFixed(1)) : Math.round(seconds)} s`;
   const whole = Math.round(seconds);
   if (whole < 3600) return pair(Math.floor(whole / 60), "min", whole % 60, "s");
   const minutes = Math.round(seconds / 60);

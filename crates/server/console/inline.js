@@ -11,6 +11,8 @@
 
 const MAX_TEXT = 20_000;
 const MAX_DEPTH = 8;
+// Emphasis does not reach further, so that many open marks take no quadratic time.
+const MAX_EMPHASIS = 2000;
 const SPECIAL = /[`*_~[<\\\n!]|https?:\/\//g;
 const AUTOLINK = /^https?:\/\/[^\s<>"'`⟨⟩]+/;
 
@@ -142,12 +144,12 @@ function parseEmphasis(text, at, depth) {
   if (start >= text.length || /\s/.test(text[start])) return null;
   if (mark === "_" && /\w/.test(text[at - 1] ?? "")) return null;
   let end = text.indexOf(token, start + 1);
-  while (end >= 0) {
+  while (end >= 0 && end - start < MAX_EMPHASIS) {
     const closes = !/\s/.test(text[end - 1]) && (double || (text[end + 1] !== mark && text[end - 1] !== mark));
     if (closes && !(mark === "_" && /\w/.test(text[end + token.length] ?? ""))) break;
     end = text.indexOf(token, end + 1);
   }
-  if (end < 0) return null;
+  if (end < 0 || end - start >= MAX_EMPHASIS) return null;
   const type = mark === "~" ? "del" : double ? "strong" : "em";
   return { nodes: [{ type, content: parseInline(text.slice(start, end), depth + 1) }], end: end + token.length };
 }

@@ -115,6 +115,7 @@ export class Panel {
     fact("Output", `${tokens(usage.output)} tokens`);
     fact("Model calls", `${state.rounds}${state.misses > 0 ? `, ${counted(state.misses, "cache miss", "cache misses")}` : ""}`);
     if (state.startedAt > 0) fact("Time", duration(state.lastAt - state.startedAt));
+    if (session?.parent) facts.append(h("div", null, h("dt", null, "Parent"), h("dd", null, h("a", { href: `#/s/${encodeURIComponent(session.parent)}` }, session.parent))));
     if (state.forkedFrom) fact("Fork of", `${state.forkedFrom.session}, first ${counted(state.forkedFrom.turns, "entry", "entries")}`);
     const nodes = [drawContext(state), facts];
     if (state.plan) nodes.push(h("h2", null, "Plan"), drawPlan(state.plan));

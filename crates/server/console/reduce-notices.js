@@ -72,6 +72,7 @@ function checkpointTaken(state, event) {
 /** @type {Handler} */
 function rewound(state, event) {
   const turns = event.data.turns ?? 0;
+  state.rewinds.push(event.seq);
   notice(state, event, "info", "Rewound", `The conversation continues after its first ${counted(turns, "entry", "entries")}.`);
 }
 

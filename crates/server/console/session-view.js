@@ -1,5 +1,6 @@
 // One session: its stream, its timeline, and everything around them.
 
+import { activity, stateOf } from "./activity.js";
 import * as api from "./api.js";
 import { Approvals } from "./approvals.js";
 import { Composer } from "./composer.js";
@@ -7,8 +8,7 @@ import { confirm, editInput, previewRewind } from "./dialogs.js";
 import { announce, button, fill, h, select, toast } from "./dom.js";
 import { drawEntry } from "./entry-view.js";
 import { exportSession } from "./export.js";
-import { stateText } from "./filter.js";
-import { cost, counted, duration, percent, tokens } from "./format.js";
+import { cost, percent, tokens } from "./format.js";
 import { Lanes } from "./lanes.js";
 import { Panel } from "./panel.js";
 import { isDelta } from "./reducer.js";
@@ -17,7 +17,7 @@ import { ReplayBar } from "./replay-bar.js";
 import { findEntry, visibleEntries } from "./rows.js";
 import { Stream } from "./stream.js";
 import { Timeline } from "./timeline.js";
-import { rewindPreview, turnsBefore, turnsThrough } from "./turns.js";
+import { droppedRanges, rewindPreview, turnsBefore, turnsThrough } from "./turns.js";
 
 /**
  * @import { Entry, Event, HistoryTurn, Image, InputEntry, Model, Session, SessionState } from "./types.js"
@@ -38,7 +38,7 @@ export class SessionView {
   /**
    * @param {string} id
    * @param {Model[]} models
-   * @param {{go: (id: string|null) => void, removed: (id: string) => void}} app
+   * @param {{go: (id: string|null) => void, removed: (id: string) => void, titled: () => void}} app
    */
   constructor(id, models, app) {
     this.id = id;
@@ -49,6 +49,7 @@ export class SessionView {
     /** @type {Event[]} */
     this.inbox = [];
     this.ready = false;
+    this.rewinds = 0;
     this.frame = 0;
     this.connection = "connecting";
     /** @type {View} */
@@ -148,6 +149,7 @@ export class SessionView {
     this.session = session;
     if (before && before.pending_approvals !== session.pending_approvals) void this.approvals.load();
     fill(/** @type {Element} */ (this.title), session.title || "Untitled");
+    this.app.titled();
     this.composer.update(session);
     this.drawStatus();
     if (!this.replay) this.panel.update(session, this.log.state);
@@ -162,9 +164,10 @@ export class SessionView {
       this.log = new Log(this.id);
       this.inbox = [];
       this.ready = false;
+      this.rewinds = 0;
       this.leaveReplay();
     } else if (name === "ready") this.ready = true;
-    else this.inbox.push(data);
+    else if (name === "message") this.inbox.push(data);
     this.schedule();
   }
 
@@ -187,6 +190,18 @@ export class SessionView {
     this.inbox.splice(0, done);
     if (!this.replay) this.draw();
     if (this.inbox.length > 0) this.schedule();
+    else if (this.ready && this.log.state.rewinds.length !== this.rewinds) void this.markDropped();
+  }
+
+  /** Asks for the history after a rewind, and marks the entries that are no part of it any more. */
+  async markDropped() {
+    const { rewinds } = this.log.state;
+    this.rewinds = rewinds.length;
+    const turns = await api.history(this.id).catch(() => null);
+    if (!turns || this.destroyed) return;
+    const ranges = droppedRanges(turns, rewinds);
+    this.timeline.dropped = (entry) => ranges.some(({ from, to }) => entry.seq > from && entry.seq < to);
+    this.timeline.render();
   }
 
   /**
@@ -396,32 +411,4 @@ export class SessionView {
     if (this.destroyed || (error instanceof api.ApiError && error.status === 401)) return;
     toast(error instanceof Error ? error.message : String(error), "error");
   }
-}
-
-/**
- * @param {Session|null} session
- * @param {SessionState} state
- */
-function stateOf(session, state) {
-  if (session) return stateText({ ...session, state: state.lastSeq >= 0 ? state.phase : session.state, pending_approvals: state.asking.size });
-  return state.phase.toLowerCase();
-}
-
-/**
- * Returns what the session does right now, or an empty text.
- * @param {SessionState} state
- * @param {number} now
- */
-function activity(state, now) {
-  if (state.phase !== "PROCESSING") return "";
-  if (state.asking.size > 0) return `${counted(state.asking.size, "call waits", "calls wait")} for approval`;
-  const since = (/** @type {number} */ at) => (now - at >= 1000 ? ` · ${duration(Math.floor((now - at) / 1000) * 1000)}` : "");
-  for (const segment of state.segments.values()) {
-    const { entry } = segment;
-    if (entry.type === "call") return `${entry.tool} ${entry.status === "writing" ? "is being written" : "runs"}${since(entry.startedAt ?? entry.at)}`;
-    if (entry.type === "reasoning") return `Reasoning${since(entry.at)}`;
-    if (entry.type === "text") return `Writing${since(entry.at)}`;
-  }
-  if (state.round) return `Waiting for the model${since(state.round.at)}`;
-  return "Working";
 }

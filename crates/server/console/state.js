@@ -60,6 +60,7 @@ export function initialState(sessionId) {
     asking: new Set(),
     round: null,
     plan: null,
+    rewinds: [],
     usage: noUsage(),
     rounds: 0,
     misses: 0,

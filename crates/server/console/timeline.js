@@ -30,6 +30,8 @@ export class Timeline {
     this.follow = true;
     this.lastTop = 0;
     this.selected = -1;
+    /** Tells whether an entry is no part of the conversation any more. */
+    this.dropped = (/** @type {Entry} */ _entry) => false;
     this.window = h("div", { class: "window" });
     this.canvas = h("div", { class: "canvas" }, this.window);
     this.element = h("div", { class: "timeline", tabindex: "0", role: "region", "aria-label": "Timeline" }, this.canvas);
@@ -139,6 +141,9 @@ export class Timeline {
     shown.row.element.setAttribute("aria-posinset", String(index + 1));
     shown.row.element.setAttribute("aria-setsize", String(this.entries.length));
     shown.row.element.classList.toggle("selected", entry.seq === this.selected);
+    const dropped = this.dropped(entry);
+    shown.row.element.classList.toggle("dropped", dropped);
+    shown.row.element.title = dropped ? "A rewind has removed this from the conversation" : "";
     return shown;
   }
 

@@ -23,6 +23,16 @@ export function turnsThrough(turns, entry) {
 }
 
 /**
+ * Returns the ranges of events, without their ends, that rewinds have removed from the conversation. The history has what
+ * is left; what a later rewind brought back is in it again.
+ * @param {HistoryTurn[]} turns
+ * @param {number[]} rewinds numbers of the events of the rewinds
+ */
+export function droppedRanges(turns, rewinds) {
+  return rewinds.map((to) => ({ from: Math.max(-1, ...turns.filter((turn) => turn.event < to).map((turn) => turn.event)), to }));
+}
+
+/**
  * Returns what a rewind would remove: the turns after the first `count`, and the files that calls changed since then.
  * @param {HistoryTurn[]} turns
  * @param {SessionState} state

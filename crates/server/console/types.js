@@ -138,6 +138,7 @@
  * @property {Set<string>} asking ids of the calls that wait for a decision
  * @property {RoundEntry|null} round
  * @property {PlanStep[]|null} plan
+ * @property {number[]} rewinds numbers of the rewinds
  * @property {Usage} usage
  * @property {number} rounds
  * @property {number} misses
