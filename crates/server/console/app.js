@@ -1,0 +1,271 @@
+// The page: login, routes, keys.
+
+import * as api from "./api.js";
+import { loginForm, showKeys } from "./dialogs.js";
+import { announce, button, dialog, fill, h, toast } from "./dom.js";
+import { waits } from "./filter.js";
+import { bindingOf, keyName } from "./keys.js";
+import { newSessionForm, SessionList } from "./session-list.js";
+import { SessionView } from "./session-view.js";
+import { nextTheme, startTheme, themeName } from "./theme.js";
+
+/** @import { Model, Session } from "./types.js" */
+
+class App {
+  constructor() {
+    this.root = /** @type {HTMLElement} */ (document.getElementById("app"));
+    /** @type {SessionView|null} */
+    this.view = null;
+    /** @type {Model[]} */
+    this.models = [];
+    this.started = false;
+    this.list = new SessionList((session, all) => this.sessionChanged(session, all), () => this.create());
+    this.empty = h("main", { id: "main", class: "empty", tabindex: "-1" }, h("p", null, "Choose a session, or start one."), h("p", { class: "dim" }, h("kbd", null, "?"), " shows the keys"));
+    this.slot = h("div", { class: "slot" }, this.empty);
+    this.theme = button(themeName(), () => this.switchTheme(), { class: "quiet", title: "t" });
+    this.list.element.append(h("footer", null, this.theme, button("Keys", () => showKeys(), { class: "quiet", title: "?" })));
+  }
+
+  async start() {
+    api.onUnauthorized(() => this.showLogin());
+    addEventListener("hashchange", () => void this.route());
+    addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("visibilitychange", () => this.visibility());
+    if (await this.takeToken()) return;
+    await this.enter();
+  }
+
+  /** Signs in with a token in the address, and removes it from there. Returns whether that failed. */
+  async takeToken() {
+    const match = /^#token=(.+)$/.exec(location.hash);
+    if (!match) return false;
+    history.replaceState(null, "", location.pathname + location.search);
+    try {
+      await api.login(decodeURIComponent(match[1]));
+      return false;
+    } catch {
+      this.showLogin();
+      return true;
+    }
+  }
+
+  async enter() {
+    try {
+      this.models = await api.models();
+    } catch (error) {
+      if (error instanceof api.ApiError && error.status === 401) return;
+    }
+    this.started = true;
+    fill(this.root, this.list.element, this.slot);
+    await this.list.start();
+    await this.route();
+  }
+
+  showLogin() {
+    if (this.root.querySelector("form.alone")) return;
+    this.leave();
+    this.list.stream.stop();
+    const form = loginForm(async (token) => {
+      await api.login(token);
+      await this.enter();
+    });
+    fill(this.root, h("main", { id: "main" }, form));
+    form.querySelector("input")?.focus();
+  }
+
+  leave() {
+    this.view?.destroy();
+    this.view = null;
+  }
+
+  /** Shows what the address names: a session, or the list. */
+  async route() {
+    if (!this.started) return;
+    if (await this.takeToken()) return;
+    const match = /^#\/s\/([^/]+)$/.exec(location.hash);
+    const id = match ? decodeURIComponent(match[1]) : "";
+    if (this.view?.id === id) return;
+    this.leave();
+    this.list.select(id);
+    this.root.classList.toggle("in-session", id !== "");
+    if (!id) {
+      fill(this.slot, this.empty);
+      this.setTitle();
+      return;
+    }
+    this.view = new SessionView(id, this.models, { go: (next) => this.go(next), removed: (gone) => this.removed(gone), titled: () => this.setTitle() });
+    fill(this.slot, this.view.element ?? null);
+    const known = this.list.sessions.get(id);
+    if (known) this.view.update(known);
+    this.view.start();
+    this.setTitle();
+  }
+
+  /** @param {string|null} id */
+  go(id) {
+    location.hash = id ? `#/s/${encodeURIComponent(id)}` : "#/";
+  }
+
+  /** @param {string} id */
+  removed(id) {
+    this.list.forget(id);
+    this.go(null);
+  }
+
+  /**
+   * @param {Session|null} session
+   * @param {Map<string, Session>} all
+   */
+  sessionChanged(session, all) {
+    if (session && this.view?.id === session.id) this.view.update(session);
+    const waiting = [...all.values()].filter((item) => !item.parent && waits(item)).length;
+    if (this.waiting !== undefined && waiting > this.waiting && !(session && this.view?.id === session.id)) announce("A session waits for you. Press w to open it.", true);
+    this.waiting = waiting;
+    this.setTitle();
+  }
+
+  setTitle() {
+    const title = this.view?.session?.title ?? "";
+    document.title = `${this.waiting ? `(${this.waiting}) ` : ""}${title ? `${title} – ` : ""}Pintle`;
+  }
+
+  create() {
+    const form = newSessionForm(this.models, async (options) => {
+      const session = await api.create(options);
+      element.close();
+      this.list.keep(session);
+      this.go(session.id);
+    });
+    const element = dialog("New session", [form], "wide-dialog");
+  }
+
+  switchTheme() {
+    const name = nextTheme();
+    this.theme.textContent = name;
+    announce(name);
+  }
+
+  /** A hidden page keeps one connection, for the list. Browsers open only six for all pages together. */
+  visibility() {
+    if (!this.view) return;
+    if (document.hidden) this.view.stream.stop();
+    else {
+      this.view.stream.start();
+      void this.view.approvals.load();
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.defaultPrevented || event.isComposing || !this.started) return;
+    const target = event.target instanceof Element ? event.target : document.body;
+    if (document.querySelector("dialog[open]")) return;
+    const name = keyName(event);
+    if (name === "Escape") {
+      this.escape(target);
+      return;
+    }
+    if (name === "Ctrl+." && this.view) {
+      event.preventDefault();
+      void this.view.composer.control("interrupt");
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input:not([type=checkbox]):not([type=range]), textarea, select")) return;
+    if ((name === "Enter" || name === " ") && target.closest("button, a, summary")) return;
+    if (target.closest("[role=tablist], input[type=range]") && name.startsWith("Arrow")) return;
+    if (this.run(name, target)) event.preventDefault();
+  }
+
+  /** @param {Element} target */
+  escape(target) {
+    if (target.closest("input, textarea, select") && target instanceof HTMLElement && !target.closest(".replay")) target.blur();
+    else if (this.view?.more?.open) this.view.more.open = false;
+    else if (this.view?.replay) this.view.leaveReplay();
+    this.view?.timeline.element.focus({ preventScroll: true });
+  }
+
+  /**
+   * Runs the action of a key. Returns whether there is one.
+   * @param {string} name
+   * @param {Element} target
+   */
+  run(name, target) {
+    const { view } = this;
+    const card = view?.approvals.current();
+    const inText = target.closest("pre, .wide, .panel-body, .sessions") && /^(Arrow|Home|End)/.test(name);
+    if (inText) return false;
+    const general = ACTIONS[bindingOf(name, card ? ["Approvals", "Everywhere", "Sessions"] : ["Everywhere", "Sessions", "Approvals"]) ?? ""];
+    if (general?.(this)) return true;
+    if (!view) return false;
+    const id = bindingOf(name, ["Timeline", "Replay"]);
+    const action = id ? VIEW_ACTIONS[id] : undefined;
+    if (!action) return false;
+    action(view);
+    return true;
+  }
+}
+
+/** @type {Record<string, (app: App) => boolean>} */
+const ACTIONS = {
+  help: () => (showKeys(), true),
+  search: (app) => (focus(app.view?.search ?? app.list.search), true),
+  compose: (app) => (app.view ? focus(app.view.composer.text) : false),
+  new: (app) => (app.create(), true),
+  theme: (app) => (app.switchTheme(), true),
+  sessions: (app) => {
+    if (!matchMedia("(min-width: 800px)").matches) app.go(null);
+    return focus(app.list.element.querySelector("[aria-current]") ?? app.list.element.querySelector(".sessions a") ?? app.list.search);
+  },
+  waiting: (app) => {
+    const next = app.list.nextWaiting();
+    if (next) app.go(next.id);
+    else toast("Nothing waits for you");
+    return true;
+  },
+  approvals: (app) => app.view?.approvals.focusNext() ?? false,
+  approve: (app) => (app.view?.approvals.current()?.approve(), app.view !== null),
+  deny: (app) => (app.view?.approvals.current()?.showDeny(), app.view !== null),
+};
+
+/** @type {Record<string, (view: SessionView) => void>} */
+const VIEW_ACTIONS = {
+  next: (view) => view.timeline.step(1),
+  previous: (view) => view.timeline.step(-1),
+  nextTurn: (view) => view.timeline.step(1, (entry) => entry.type === "input"),
+  previousTurn: (view) => view.timeline.step(-1, (entry) => entry.type === "input"),
+  first: (view) => view.timeline.select(0),
+  last: (view) => {
+    view.timeline.select(view.timeline.entries.length - 1);
+    view.timeline.toEnd();
+  },
+  unfold: (view) => {
+    const row = view.timeline.shown.get(view.timeline.selected)?.row.element;
+    const details = row?.querySelector("details");
+    if (details) details.open = !details.open;
+  },
+  edit: (view) => {
+    const entry = view.timeline.current();
+    if (entry?.type === "input" && !entry.steering) view.edit(entry);
+  },
+  fork: (view) => {
+    const entry = view.timeline.current();
+    if (entry?.type === "input" || entry?.type === "text") void view.forkAfter(entry);
+  },
+  inspect: (view) => view.togglePanel(),
+  diff: (view) => view.showDiff(),
+  export: (view) => void view.export(),
+  replay: (view) => view.toggleReplay(),
+  stepBack: (view) => view.replay?.step(-1),
+  step: (view) => view.replay?.step(1),
+  play: (view) => view.replay?.toggle(),
+};
+
+/** @param {Element|null|undefined} element */
+function focus(element) {
+  if (!(element instanceof HTMLElement)) return false;
+  element.focus();
+  return true;
+}
+
+startTheme();
+void new App().start();

@@ -1,0 +1,205 @@
+// Shows the calls that wait for a decision, each as a card with its diff.
+
+import * as api from "./api.js";
+import { drawValue } from "./call-view.js";
+import { diffOfArguments, parseDiff } from "./diff.js";
+import { drawDiffs } from "./diff-view.js";
+import { announce, button, h, labelled, toast } from "./dom.js";
+import { counted } from "./format.js";
+
+/** @import { Approval, Decision } from "./types.js" */
+
+export class Approvals {
+  /** @param {string} session */
+  constructor(session) {
+    this.session = session;
+    this.element = h("section", { class: "approvals", "aria-label": "Approvals", hidden: true });
+    /** @type {Map<string, Card>} */
+    this.cards = new Map();
+    this.loading = false;
+    this.again = false;
+    this.destroyed = false;
+  }
+
+  /** Asks the server which calls wait. Requests that come meanwhile lead to one more. */
+  async load() {
+    if (this.loading) {
+      this.again = true;
+      return;
+    }
+    this.loading = true;
+    try {
+      do {
+        this.again = false;
+        this.show(await api.approvals(this.session));
+      } while (this.again && !this.destroyed);
+    } catch (error) {
+      if (!this.destroyed) toast(`Approvals: ${messageOf(error)}`, "error");
+    } finally {
+      this.loading = false;
+    }
+  }
+
+  /** @param {Approval[]} approvals */
+  show(approvals) {
+    const keys = new Set();
+    let fresh = 0;
+    for (const approval of approvals) {
+      const key = `${approval.session} ${approval.call_id} ${approval.fingerprint}`;
+      keys.add(key);
+      if (this.cards.has(key)) continue;
+      const card = new Card(approval, () => this.load());
+      this.cards.set(key, card);
+      this.element.append(card.element);
+      fresh += 1;
+    }
+    for (const [key, card] of this.cards) {
+      if (keys.has(key)) continue;
+      const focused = card.element.contains(document.activeElement);
+      card.element.remove();
+      this.cards.delete(key);
+      if (focused) this.focusNext();
+    }
+    this.element.hidden = this.cards.size === 0;
+    if (fresh > 0) announce(`${counted(this.cards.size, "call waits", "calls wait")} for your approval. Press a to go there.`, true);
+  }
+
+  /** Focuses the next card. Returns whether there is one. */
+  focusNext() {
+    const cards = [...this.cards.values()];
+    if (cards.length === 0) return false;
+    const at = cards.findIndex((card) => card.element.contains(document.activeElement));
+    cards[(at + 1) % cards.length].element.focus();
+    return true;
+  }
+
+  /** Returns the card that has the focus. */
+  current() {
+    return [...this.cards.values()].find((card) => card.element.contains(document.activeElement)) ?? null;
+  }
+}
+
+/** @param {unknown} error */
+function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
+class Card {
+  /**
+   * @param {Approval} approval
+   * @param {() => void} done
+   */
+  constructor(approval, done) {
+    this.approval = approval;
+    this.done = done;
+    this.busy = false;
+    this.error = h("p", { class: "bad", role: "alert" });
+    this.form = h("div", { class: "form" });
+    this.buttons = h(
+      "div",
+      { class: "buttons" },
+      button("Approve", () => this.approve(), { class: "primary" }),
+      button("Deny …", () => this.showDeny(), { class: "danger" }),
+      button("Change …", () => this.showChange()),
+      h("span", { class: "dim keys" }, h("kbd", null, "y"), " approves, ", h("kbd", null, "n"), " denies"),
+    );
+    this.element = h("article", { class: "card", tabindex: "-1", "aria-label": `Approval of ${approval.tool_name}` }, ...this.content(), this.error, this.form, this.buttons);
+  }
+
+  content() {
+    const { tool_name: tool, reason, sandbox, writes = [], suggested_rules: rules = [] } = this.approval;
+    const title = h("h2", null, h("span", { class: "dot asks" }), h("span", { class: "name" }, tool), h("span", null, " needs your approval"));
+    const facts = h("dl", { class: "facts" });
+    /** @param {string} name @param {Node|string} value */
+    const fact = (name, value) => facts.append(h("div", null, h("dt", null, name), h("dd", null, value)));
+    if (reason) fact("Why", reason);
+    if (sandbox) fact("Runs", `${sandbox} the sandbox`);
+    if (writes.length > 0) fact("Writes", writes.join(", "));
+    if (rules.length > 0) fact("Rule", h("code", null, rules.join(", ")));
+    return [title, facts, this.subject()];
+  }
+
+  /** Draws what would happen: the diff if there is one, otherwise the arguments. */
+  subject() {
+    const { diff, arguments: args } = this.approval;
+    const files = diff ? parseDiff(diff) : diffOfArguments(args);
+    if (files.length === 0) return h("div", { class: "subject-box" }, drawValue(args));
+    const raw = h("details", null, h("summary", null, "Arguments"), drawValue(args));
+    return h("div", { class: "subject-box" }, drawDiffs(files), raw);
+  }
+
+  approve() {
+    void this.decide({ decision: "approve" });
+  }
+
+  showDeny() {
+    const words = h("textarea", { rows: 2, placeholder: "What should the model do instead? (optional)" });
+    const send = () => void this.decide({ decision: "deny", ...(words.value.trim() ? { reason: words.value.trim() } : {}) });
+    this.showForm(labelled("Reason, which the model reads", words), "Deny", send, words);
+  }
+
+  showChange() {
+    const text = h("textarea", { rows: 8, class: "code", spellcheck: "false" });
+    text.value = JSON.stringify(this.approval.arguments, null, 2);
+    const send = () => {
+      try {
+        void this.decide({ decision: "change", arguments: JSON.parse(text.value) });
+      } catch (error) {
+        this.error.textContent = `The arguments are no JSON: ${messageOf(error)}`;
+      }
+    };
+    this.showForm(labelled("Arguments that the call runs with instead", text), "Run with these arguments", send, text);
+  }
+
+  /**
+   * @param {HTMLElement} field
+   * @param {string} name
+   * @param {() => void} send
+   * @param {HTMLTextAreaElement} input
+   */
+  showForm(field, name, send, input) {
+    const cancel = () => {
+      this.form.replaceChildren();
+      this.buttons.hidden = false;
+      this.element.focus();
+    };
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+      if (event.key === "Escape") cancel();
+      event.stopPropagation();
+    });
+    this.buttons.hidden = true;
+    this.form.replaceChildren(field, h("div", { class: "buttons" }, button(name, send, { class: name === "Deny" ? "danger" : "primary" }), button("Cancel", cancel), h("span", { class: "dim keys" }, h("kbd", null, "Ctrl+Enter"), " sends")));
+    input.focus();
+  }
+
+  /** @param {Decision} decision */
+  async decide(decision) {
+    if (this.busy) return;
+    this.busy = true;
+    this.setDisabled(true);
+    this.error.textContent = "";
+    try {
+      await api.decide(this.approval, decision);
+      announce({ approve: "Approved", deny: "Denied", change: "Changed and approved" }[decision.decision]);
+      this.done();
+    } catch (error) {
+      if (error instanceof api.ApiError && (error.status === 409 || error.status === 404)) {
+        toast(`Somebody else was first: ${error.message}`);
+        this.done();
+      } else {
+        this.busy = false;
+        this.setDisabled(false);
+        this.error.textContent = `The decision was not taken: ${messageOf(error)}`;
+      }
+    }
+  }
+
+  /** @param {boolean} disabled */
+  setDisabled(disabled) {
+    for (const element of this.element.querySelectorAll("button, textarea")) {
+      if (element.closest(".subject-box")) continue;
+      element.toggleAttribute("disabled", disabled);
+    }
+  }
+}

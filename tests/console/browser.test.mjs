@@ -1,0 +1,636 @@
+// Tests of the console in a browser, against the double of the server.
+//
+// They need the packages of package.json and a Chromium. CHROMIUM names its executable, and SCREENSHOTS a directory
+// that gets pictures.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+
+import { fold } from "../../crates/server/console/reducer.js";
+import { startDouble } from "./double.mjs";
+import { HOSTILE_HTML } from "./scripts.mjs";
+
+const require = createRequire(import.meta.url);
+const { chromium } = require("playwright-core");
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const SCREENSHOTS = process.env.SCREENSHOTS ?? "";
+
+let browser;
+let double;
+let page;
+let faults;
+let origins;
+
+before(async () => {
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+});
+
+after(async () => {
+  await browser?.close();
+});
+
+beforeEach(async () => {
+  double = await startDouble();
+  faults = [];
+  origins = new Set();
+  page = await newPage();
+});
+
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+  await double.close();
+  assert.deepEqual(faults, [], "the page reported faults");
+  assert.deepEqual([...origins], [new URL(double.url).origin], "a request left the origin");
+});
+
+async function newPage(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, acceptDownloads: true, ...options });
+  const made = await context.newPage();
+  made.setDefaultTimeout(8_000);
+  made.on("pageerror", (error) => faults.push(error.message));
+  made.on("console", (message) => {
+    if (message.type() === "error" && !/409|401|ERR_INCOMPLETE|ERR_CONNECTION|ERR_EMPTY/.test(message.text())) faults.push(message.text());
+  });
+  made.on("request", (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (protocol.startsWith("http")) origins.add(origin);
+  });
+  return made;
+}
+
+async function open(id, where = page) {
+  await where.goto(`${double.url}/${id ? `#/s/${id}` : ""}`);
+  await where.waitForSelector(".sessions a", { state: "attached" });
+  if (id) await where.waitForSelector(id === "s-stream" ? "main .composer" : "main .row");
+}
+
+async function shot(name, where = page) {
+  if (SCREENSHOTS) await where.screenshot({ path: `${SCREENSHOTS}/${name}.png` });
+}
+
+/** Runs axe-core with the rules of WCAG 2.2 AA and its own good practices. */
+async function violations(where = page) {
+  await where.evaluate(AXE);
+  const { violations: found } = await where.evaluate(() =>
+    globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
+  );
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
+}
+
+const posts = (part) => double.log.filter((entry) => entry.path.includes(part));
+
+async function until(condition, what) {
+  for (let i = 0; i < 160; i += 1) {
+    if (await condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.fail(`timed out: ${what}`);
+}
+
+test("the list shows what waits first, and searches and filters", async () => {
+  await open("");
+  const titles = () => page.locator(".sessions .title").allTextContents();
+  assert.deepEqual((await titles()).slice(0, 2), ["Wants to change a file", "Asks for the version"]);
+  await page.getByLabel("Search sessions").fill("other-3");
+  await until(async () => (await titles()).length === 14, "the search finds sessions beyond the first page");
+  await page.getByLabel("Search sessions").fill("");
+  await page.getByLabel("Filter by state").selectOption("waiting");
+  await until(async () => (await titles()).length === 2, "two sessions wait");
+  await page.getByLabel("Filter by state").selectOption("CLOSED");
+  await until(async () => (await titles()).length === 35, "closed sessions");
+  assert.equal(await page.title(), "(2) Pintle");
+});
+
+test("more sessions are loaded on request", async () => {
+  await open("");
+  assert.equal(await page.locator(".sessions li").count(), 50);
+  await page.getByRole("button", { name: "Load more" }).click();
+  await until(async () => (await page.locator(".sessions li").count()) === 77, "all sessions");
+});
+
+test("a session that changes moves in the list", async () => {
+  await open("");
+  double.sessions.get("s-old-3").add("USER_INPUT", { content: "again" });
+  await until(async () => (await page.locator(".sessions .title").nth(2).textContent()) === "Earlier task 3", "the session moves up");
+});
+
+test("the timeline shows calls that unfold, diffs, output, plans and cache misses", async () => {
+  await open("s-roman");
+  await page.getByText("All three tests pass.").waitFor();
+  await page.locator("summary", { hasText: "edit_file" }).click();
+  await page.locator("tr.add", { hasText: '(9, "IX")' }).waitFor();
+  assert.ok((await page.locator("tr.add .k-string").count()) > 0, "syntax colours");
+  await page.getByText("cache missed: message 4 changed").waitFor();
+  await page.keyboard.press("Home");
+  await page.locator("summary", { hasText: "cargo test" }).first().click();
+  await page.locator(".t-red", { hasText: "FAILED" }).first().waitFor();
+  assert.ok(await page.locator(".plan .in_progress", { hasText: "Run the tests" }).first().isVisible());
+  assert.ok(await page.locator(".row.input img").evaluate((image) => image.decode().then(() => image.naturalWidth > 0)), "the image is loaded");
+  assert.equal(await page.getByRole("meter").getAttribute("aria-valuenow"), "64120");
+  await shot("timeline-light");
+});
+
+test("5,000 events keep few rows in the document and scroll quickly", async () => {
+  await open("s-long");
+  await page.locator(".row.end").last().waitFor();
+  assert.ok((await page.locator("main .row").count()) < 120, "windowed");
+  const result = await page.evaluate(async () => {
+    const timeline = document.querySelector(".timeline");
+    const times = [];
+    let most = 0;
+    let last = performance.now();
+    for (let i = 0; i < 90; i += 1) {
+      timeline.scrollTop = (timeline.scrollHeight * ((i * 37) % 90)) / 90;
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      const now = performance.now();
+      times.push(now - last);
+      last = now;
+      most = Math.max(most, document.querySelectorAll("main .row").length);
+    }
+    times.sort((a, b) => a - b);
+    return { median: times[45], worst: times.at(-1), most };
+  });
+  assert.ok(result.most < 150, `${result.most} rows`);
+  assert.ok(result.median < 50, `median frame ${result.median} ms`);
+  await page.keyboard.press("Home");
+  await page.getByText("Step 1: rename the next module.").waitFor();
+  await page.keyboard.press("End");
+  await page.locator(".row.end").last().waitFor();
+});
+
+test("the reader's position stays while new entries arrive, and the end is followed on request", async () => {
+  await open("s-long");
+  await page.keyboard.press("Home");
+  await page.getByText("Step 1: rename the next module.").waitFor();
+  const session = double.sessions.get("s-long");
+  for (let i = 0; i < 20; i += 1) session.add("WARNING", { message: `warning ${i}` });
+  await page.waitForTimeout(300);
+  assert.ok(await page.getByText("Step 1: rename the next module.").isVisible());
+  await page.getByRole("button", { name: "Newest" }).click();
+  await page.getByText("warning 19").waitFor();
+  session.add("WARNING", { message: "one more" });
+  await until(() => page.getByText("one more").isVisible(), "the end is followed");
+});
+
+test("views and the search choose entries", async () => {
+  await open("s-roman");
+  await page.getByLabel("Entries that are shown").selectOption("problems");
+  await until(async () => (await page.locator("main .row").count()) === 4, "problems only");
+  await page.getByLabel("Entries that are shown").selectOption("all");
+  await page.getByLabel("Search the timeline").fill("subtractive");
+  await page.keyboard.press("Enter");
+  await page.locator(".row.selected", { hasText: "subtractive pairs" }).waitFor();
+});
+
+test("text streams in deltas, and steering and queued messages are sent", async () => {
+  await open("s-stream");
+  await page.getByLabel("Message", { exact: true }).fill("Explain it");
+  await page.keyboard.press("Enter");
+  await page.locator(".row.text.open", { hasText: "The test expects" }).waitFor();
+  await page.getByLabel("Message", { exact: true }).fill("Be brief");
+  await page.keyboard.press("Enter");
+  await page.locator(".row.input", { hasText: "Be brief" }).waitFor();
+  await page.getByLabel("Message", { exact: true }).fill("And then release");
+  await page.keyboard.press("Alt+Enter");
+  await page.locator(".outbox", { hasText: "And then release" }).waitFor();
+  await page.locator(".row.input", { hasText: "And then release" }).waitFor();
+  assert.ok(await page.locator(".outbox").isHidden());
+  assert.deepEqual(double.log.map((entry) => entry.path.split("/").at(-1)), ["submit", "steer", "follow-up"]);
+  await page.keyboard.press("Control+.");
+  await page.locator("p:visible", { hasText: "The response was cut off here." }).waitFor();
+});
+
+test("images are attached to a message", async () => {
+  await open("s-stream");
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Image", exact: true }).click()]);
+  await chooser.setFiles({ name: "a.png", mimeType: "image/png", buffer: Buffer.from(double.sessions.get("s-roman").blob, "base64") });
+  await page.locator(".attached img").waitFor();
+  await page.getByLabel("Message", { exact: true }).fill("Look");
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByText("Image 1: image/png").waitFor();
+  assert.equal(posts("submit")[0].body.images[0].media_type, "image/png");
+});
+
+test("mode, model and effort are changed", async () => {
+  await open("s-stream");
+  await page.getByLabel("Mode", { exact: true }).selectOption("plan");
+  await until(() => double.log.some((entry) => entry.method === "PATCH"), "PATCH");
+  assert.deepEqual(double.log[0].body, { mode: "plan" });
+});
+
+test("an approval by double click posts exactly one decision", async () => {
+  await open("s-approval");
+  const card = page.locator(".card");
+  await card.locator("tr.add", { hasText: '(9, "IX")' }).waitFor();
+  assert.match(await page.locator("#alarm").textContent(), /1 call waits for your approval/);
+  await shot("approval-light");
+  await card.getByRole("button", { name: "Approve" }).dblclick();
+  await card.waitFor({ state: "detached" });
+  await page.waitForTimeout(200);
+  assert.equal(posts("approvals").length, 1);
+  assert.deepEqual(posts("approvals")[0].body, { fingerprint: "00112233445566778899aabbccddeeff", decision: "approve" });
+});
+
+test("a denial has words", async () => {
+  await open("s-approval");
+  await page.getByRole("button", { name: "Deny …" }).click();
+  await page.getByLabel("Reason, which the model reads").fill("Use the test database");
+  await page.getByRole("button", { name: "Deny", exact: true }).click();
+  await page.locator(".card").waitFor({ state: "detached" });
+  assert.deepEqual(posts("approvals").map((entry) => entry.body.reason), ["Use the test database"]);
+  await page.locator("summary.bad", { hasText: "edit_file" }).waitFor();
+});
+
+test("arguments are changed before the call runs", async () => {
+  await open("s-approval");
+  await page.getByRole("button", { name: "Change …" }).click();
+  const field = page.getByLabel("Arguments that the call runs with instead");
+  await field.fill("{");
+  await page.getByRole("button", { name: "Run with these arguments" }).click();
+  await page.getByText("The arguments are no JSON").waitFor();
+  await field.fill('{"file_path": "b"}');
+  await page.keyboard.press("Control+Enter");
+  await page.locator(".card").waitFor({ state: "detached" });
+  assert.deepEqual(posts("approvals")[0].body.arguments, { file_path: "b" });
+});
+
+test("a decision that comes second is reported", async () => {
+  await open("s-approval");
+  await page.locator(".card").waitFor();
+  const session = double.sessions.get("s-approval");
+  session.taken = true;
+  session.approvals = [];
+  await page.getByRole("button", { name: "Approve" }).click();
+  await page.locator(".toast", { hasText: "Somebody else was first" }).waitFor();
+  await page.locator(".card").waitFor({ state: "detached" });
+});
+
+test("a new approval is announced and shown", async () => {
+  await open("s-stream");
+  const session = double.sessions.get("s-stream");
+  session.add("USER_INPUT", { content: "x" });
+  const args = { command: "rm -r build" };
+  const fingerprint = "11112233445566778899aabbccddeeff";
+  session.approvals.push({ call_id: "c9", fingerprint, session: "s-stream", tool_name: "shell", arguments: args, reason: "it removes files", writes: [], suggested_rules: [] });
+  session.add("APPROVAL_REQUESTED", { call_id: "c9", tool_name: "shell", call_kind: "command", arguments: args, reason: "it removes files", fingerprint });
+  await page.locator(".card", { hasText: "rm -r build" }).waitFor();
+  assert.match(await page.locator("#alarm").textContent(), /waits? for/);
+});
+
+test("the scrubber shows the session at each event", async () => {
+  await open("s-roman");
+  await page.getByRole("button", { name: "Replay" }).click();
+  const slider = page.getByRole("slider", { name: "Position in the session" });
+  await slider.fill("2");
+  await page.getByText("Event 2 of 40").waitFor();
+  await until(async () => (await page.locator("main .row").count()) === 1, "only the input is there");
+  await page.keyboard.press(".");
+  await page.keyboard.press(".");
+  await page.getByText("Event 4 of 40").waitFor();
+  await page.getByText("Waiting for the model").first().waitFor();
+  await page.keyboard.press(",");
+  await page.getByText("Event 3 of 40").waitFor();
+  await page.getByLabel("Speed").selectOption("64");
+  await page.getByRole("button", { name: "Play", exact: true }).click();
+  await page.getByText("Event 40 of 40").waitFor();
+  await shot("replay-light");
+  await page.keyboard.press("Escape");
+  await page.getByLabel("Message", { exact: true }).waitFor();
+  await page.getByText("All three tests pass.").waitFor();
+});
+
+test("a fork after a response, and an input that is edited and sent again", async () => {
+  await open("s-roman");
+  const row = page.locator(".row.text", { hasText: "Now the tests again." });
+  await row.hover();
+  await row.getByRole("button", { name: "Fork after this" }).click();
+  await page.getByRole("heading", { name: /^Fork of/ }).waitFor();
+  const seq = double.sessions.get("s-roman").history().findIndex((turn) => turn.text === "Now the tests again.");
+  assert.deepEqual(posts("fork")[0].body, { turns: seq + 1 });
+  await page.goBack();
+  await page.getByText("All three tests pass.").waitFor();
+  await page.keyboard.press("Home");
+  await page.locator(".row.input.selected").waitFor();
+  await page.keyboard.press("e");
+  await page.getByLabel("Input", { exact: true }).fill("Mend it differently");
+  await page.getByRole("button", { name: "Send in a fork" }).click();
+  await page.locator(".row.input", { hasText: "Mend it differently" }).waitFor();
+  assert.deepEqual(posts("fork")[1].body, { turns: 0 });
+  assert.equal(posts("submit")[0].body.text, "Mend it differently");
+});
+
+test("a rewind shows first what it removes", async () => {
+  await open("s-roman");
+  await page.getByRole("tab", { name: "History" }).click();
+  await page.getByRole("button", { name: "Rewind to after entry 3", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("src/lib.rs").waitFor();
+  assert.equal(posts("rewind").length, 0);
+  await shot("rewind-light");
+  await dialog.getByRole("button", { name: "Rewind", exact: true }).click();
+  await until(() => posts("rewind").length === 1, "rewind");
+  assert.deepEqual(posts("rewind")[0].body, { turns: 3 });
+  await page.locator(".row.notice", { hasText: "Rewound" }).waitFor();
+  await page.locator(".row.text.dropped", { hasText: "All three tests pass." }).waitFor();
+  await page.keyboard.press("Home");
+  assert.ok(await page.locator(".row.text:not(.dropped)", { hasText: "I look at the test first" }).isVisible());
+});
+
+test("the changes of the workspace are shown", async () => {
+  await open("s-roman");
+  await page.keyboard.press("d");
+  await page.getByText("2 changed files").waitFor();
+  await page.locator("#panel .file", { hasText: "notes.md" }).waitFor();
+  await page.getByText("before call").waitFor();
+});
+
+test("subagents are lanes with their own events", async () => {
+  await open("s-agents");
+  for (const name of ["agent_1", "agent_2"]) await page.locator(".row.agent summary", { hasText: name }).click();
+  await page.locator(".lane", { hasText: "Only `src/main.rs` calls it." }).waitFor();
+  await page.locator(".lane .call", { hasText: "read_file" }).waitFor();
+  await page.getByRole("tab", { name: "Subagents" }).click();
+  assert.equal(await page.locator(".bars .bar").count(), 2);
+  await shot("agents-light");
+  await page.locator(".lane a").first().click();
+  await page.waitForURL(/s-agents-1/);
+  await page.locator(".row.text", { hasText: "Only src/main.rs calls it." }).waitFor();
+});
+
+test("the exported file is complete and needs no server", async () => {
+  await open("s-roman");
+  await page.getByText("All three tests pass.").waitFor();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("x")]);
+  assert.equal(download.suggestedFilename(), "mend-the-failing-test-of-to-roman.html");
+  const html = readFileSync(await download.path(), "utf8");
+  assert.ok(!html.includes("<script"), "no script");
+  const context = await browser.newContext({ offline: true });
+  const file = await context.newPage();
+  await file.setContent(html);
+  assert.equal(await file.locator(".row").count(), fold("s-roman", double.sessions.get("s-roman").script.events).entries.length);
+  await file.locator("summary", { hasText: "cargo test" }).first().click();
+  await file.getByText("test nine ... FAILED").first().waitFor();
+  assert.ok(await file.locator("img").evaluate((image) => image.src.startsWith("data:image/png")));
+  await shot("export-light", file);
+  await context.close();
+});
+
+test("hostile text is shown as text, also in the exported file", async () => {
+  await open("s-hostile");
+  await page.locator(".row.end").waitFor();
+  await page.keyboard.press("Home");
+  await page.locator(".row.input", { hasText: HOSTILE_HTML }).waitFor();
+  for (let i = 0; i < 12; i += 1) {
+    await page.keyboard.press("j");
+    await page.keyboard.press("o");
+    await page.waitForTimeout(60);
+    await check(page);
+  }
+  await page.keyboard.press("Home");
+  await page.getByText("user⟨U+202E⟩nimda⟨U+202C⟩ and zero⟨U+200B⟩width").waitFor();
+  await page.getByText("[click me](javascript:window.hacked=1)").waitFor();
+  await shot("hostile-light");
+  const [download] = await Promise.all([page.waitForEvent("download", { timeout: 60_000 }), page.keyboard.press("x")]);
+  const context = await browser.newContext({ offline: true });
+  const file = await context.newPage();
+  await file.goto(`file://${await download.path()}`, { timeout: 60_000 }).catch(() => file.setContent(readFileSync(download.path(), "utf8")));
+  await check(file);
+  await context.close();
+
+  async function check(where) {
+    const found = await where.evaluate(() => ({
+      hacked: globalThis.hacked,
+      bad: [...document.querySelectorAll("main *")].filter((element) => element.matches("script, svg, iframe, object, embed, [onerror], [onload]") || /^\s*javascript:/i.test(element.getAttribute("href") ?? "")).length,
+      foreign: [...document.querySelectorAll("main img")].filter((image) => !image.src.startsWith("data:") && new URL(image.src).origin !== location.origin).length,
+      links: [...document.querySelectorAll("main .markdown a")].every((link) => link.rel === "noopener noreferrer"),
+    }));
+    assert.deepEqual(found, { hacked: undefined, bad: 0, foreign: 0, links: true });
+  }
+});
+
+test("a line of 10 MB is cut and can be read on", async () => {
+  await open("s-hostile");
+  const start = Date.now();
+  const summary = page.locator("summary", { hasText: "head -c 10000000" });
+  await page.locator(".row.end").waitFor();
+  await page.keyboard.press("Home");
+  for (let i = 0; i < 5; i += 1) await page.keyboard.press("j");
+  await summary.click();
+  await page.getByRole("button", { name: /Show earlier output/ }).waitFor();
+  assert.ok(Date.now() - start < 5_000, "it takes too long");
+  const length = () => page.locator(".row.call pre").last().evaluate((pre) => pre.textContent.length);
+  const before = await length();
+  assert.ok(before <= 20_100);
+  await page.getByRole("button", { name: /Show earlier output/ }).click();
+  assert.ok((await length()) > before);
+});
+
+test("everything works by keyboard alone", async () => {
+  await open("");
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").getByText("Show these keys").waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("w");
+  await page.locator(".card").waitFor();
+  await page.keyboard.press("a");
+  assert.ok(await page.locator(".card").evaluate((card) => card === document.activeElement));
+  await page.keyboard.press("n");
+  await page.keyboard.type("not now");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("y");
+  await page.locator(".card").waitFor({ state: "detached" });
+  assert.equal(posts("approvals")[0].body.decision, "approve");
+  await page.keyboard.press("c");
+  await page.keyboard.type("thanks");
+  await page.keyboard.press("Enter");
+  await page.locator(".row.input", { hasText: "thanks" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("i");
+  assert.ok(await page.locator("#panel").isHidden());
+  await page.keyboard.press("k");
+  assert.ok(await page.evaluate(() => document.activeElement.matches("article.row")));
+  await page.keyboard.press("[");
+  assert.ok(await page.evaluate(() => document.activeElement.matches("article.row.input")));
+  await page.keyboard.press("s");
+  assert.ok(await page.evaluate(() => document.activeElement.closest("#sessions") !== null));
+  await page.keyboard.press("n");
+  await page.getByRole("dialog").getByLabel("Message").waitFor();
+  await page.keyboard.type("A new task");
+  await page.keyboard.press("Control+Enter");
+  await page.locator(".row.input", { hasText: "A new task" }).waitFor();
+});
+
+test("every control is reached by Tab with visible focus", async () => {
+  await open("s-approval");
+  await page.locator(".card").waitFor();
+  const seen = new Set();
+  for (let i = 0; i < 130; i += 1) {
+    await page.keyboard.press("Tab");
+    const name = await page.evaluate(() => {
+      const element = document.activeElement;
+      const style = getComputedStyle(element);
+      const visible = element === document.body || style.outlineStyle !== "none" || element.classList.contains("skip");
+      return `${visible ? "" : "no outline: "}${element.getAttribute("aria-label") || element.textContent.trim().slice(0, 30)}`;
+    });
+    seen.add(name);
+  }
+  assert.deepEqual([...seen].filter((name) => name.startsWith("no outline")), []);
+  for (const name of ["Search sessions", "Filter by state", "Replay", "Approve", "Deny …", "Message", "Mode", "Steer", "Overview"]) assert.ok(seen.has(name), `${name} in ${[...seen].join(", ")}`);
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`axe-core finds nothing, ${colorScheme}`, async () => {
+    for (const viewport of [{ width: 1440, height: 900 }, { width: 390, height: 844 }]) {
+      const other = await newPage({ colorScheme, viewport, reducedMotion: "reduce" });
+      for (const id of ["", "s-roman", "s-approval", "s-agents", "s-stream", "s-long"]) {
+        await other.goto(`${double.url}/#/`);
+        await other.waitForSelector(".sessions a");
+        if (id) {
+          await other.goto(`${double.url}/#/s/${id}`);
+          await other.waitForSelector(id === "s-stream" ? ".composer" : "main .row");
+          await other.waitForTimeout(150);
+          for (const summary of await other.locator(".row.call > details > summary:visible").all()) await summary.click().catch(() => {});
+          await other.waitForTimeout(150);
+        }
+        assert.deepEqual(await violations(other), [], `${id} at ${viewport.width}`);
+        await shot(`${id || "list"}-${viewport.width}-${colorScheme}`, other);
+      }
+      await other.keyboard.press("?");
+      assert.deepEqual(await violations(other), [], `keys at ${viewport.width}`);
+      await other.keyboard.press("Escape");
+      await other.keyboard.press("r");
+      assert.deepEqual(await violations(other), [], `replay at ${viewport.width}`);
+      await other.context().close();
+    }
+  });
+}
+
+test("a width of 390 pixels has no sideways scrolling, and all it needs", async () => {
+  const phone = await newPage({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const wide = () => phone.evaluate(() => document.documentElement.scrollWidth);
+  await open("", phone);
+  assert.equal(await wide(), 390);
+  await phone.getByText("Wants to change a file").tap();
+  await phone.locator(".card").waitFor();
+  assert.equal(await wide(), 390);
+  for (const name of ["Approve", "Deny …", "Steer", "Queue", "Interrupt", "Replay", "Panel"]) {
+    const box = await phone.getByRole("button", { name, exact: true }).boundingBox();
+    assert.ok(box && box.x >= 0 && box.x + box.width <= 390 && box.height >= 24, `${name} ${JSON.stringify(box)}`);
+  }
+  await phone.getByRole("button", { name: "Panel" }).tap();
+  await phone.getByRole("tab", { name: "Overview" }).waitFor();
+  assert.equal(await wide(), 390);
+  await phone.getByRole("button", { name: "Close" }).tap();
+  await phone.getByRole("link", { name: "Sessions" }).tap();
+  await phone.getByLabel("Search sessions").waitFor();
+  await phone.context().close();
+});
+
+test("dark and light follow the system until the user chooses", async () => {
+  await open("s-roman");
+  const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = await back();
+  await page.emulateMedia({ colorScheme: "light" });
+  const light = await back();
+  assert.notEqual(dark, light);
+  await page.keyboard.press("t");
+  await page.keyboard.press("t");
+  assert.equal(await back(), dark);
+  await page.reload();
+  await page.waitForSelector("main .row");
+  assert.equal(await back(), dark);
+});
+
+test("a cut stream continues without loss or doubling", async () => {
+  await open("s-stream");
+  const session = double.sessions.get("s-stream");
+  session.speed = 60;
+  await page.getByLabel("Message", { exact: true }).fill("Explain it");
+  await page.keyboard.press("Enter");
+  await page.locator(".row.text.open", { hasText: "The test expects" }).waitFor();
+  for (let i = 0; i < 3; i += 1) {
+    double.cut();
+    await page.waitForTimeout(700);
+  }
+  await until(() => session.state() === "IDLE", "the run ends");
+  await page.locator(".row.end").waitFor();
+  const shown = await page.locator(".row.text .markdown").innerText();
+  const said = session.script.events.find((event) => event.kind === "ASSISTANT_TEXT_END").data.text;
+  const letters = (text) => text.replace(/[^\p{L}\p{N}]/gu, "").replace(/rust(?=const)/, "");
+  assert.equal(letters(shown), letters(said));
+  assert.equal(await page.locator("main .row").count(), 4);
+});
+
+test("a text that is open when the stream is cut is whole again while it is open", async () => {
+  await open("s-stream");
+  const session = double.sessions.get("s-stream");
+  session.speed = 100;
+  session.submit({ text: "x" });
+  await page.locator(".row.text.open", { hasText: "nine" }).waitFor();
+  double.cut();
+  await page.waitForTimeout(900);
+  const [shown, said] = [await page.locator(".row.text .markdown").innerText(), session.streaming.text];
+  assert.ok(said.replaceAll(/\s+/g, " ").startsWith(shown.trim().replaceAll(/\s+/g, " ").slice(0, -1)), `${shown} / ${said}`);
+  assert.ok(shown.length > 60);
+});
+
+test("a reset starts the session from its beginning", async () => {
+  await open("s-roman");
+  await page.getByText("All three tests pass.").waitFor();
+  for (const stream of double.streams) stream.write('event: reset\ndata: {"reason":"rewritten"}\n\n');
+  await page.waitForTimeout(500);
+  await page.getByText("All three tests pass.").waitFor();
+  assert.equal(double.paths.filter((path) => path.includes("/events") && path.includes("after")).length, 0);
+  assert.equal(double.paths.filter((path) => path === "GET /v1/sessions/s-roman/events").length, 2);
+});
+
+test("the token of the address signs in and disappears; without it there is a form", async () => {
+  await double.close();
+  double = await startDouble({ token: "secret" });
+  origins.clear();
+  await page.goto(`${double.url}/#token=secret`);
+  await page.waitForSelector(".sessions a");
+  assert.equal(new URL(page.url()).hash, "");
+  const other = await newPage();
+  await other.goto(double.url);
+  await other.getByLabel("Token").fill("wrong");
+  await other.getByRole("button", { name: "Sign in" }).click();
+  await other.getByText("the token is wrong").waitFor();
+  assert.deepEqual(await violations(other), []);
+  await other.getByLabel("Token").fill("secret");
+  await other.keyboard.press("Enter");
+  await other.waitForSelector(".sessions a");
+  await other.context().close();
+});
+
+test("a session is deleted after a question", async () => {
+  await open("s-question");
+  await page.getByText("More", { exact: true }).click();
+  await page.getByRole("button", { name: "Delete the session …" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByText("Choose a session").waitFor();
+  assert.deepEqual(double.log.map((entry) => entry.method), ["DELETE"]);
+});
+
+test("a request that fails on the way is repeated with the same key", async () => {
+  await open("s-stream");
+  let failed = 0;
+  const keys = [];
+  await page.route("**/submit", (route) => {
+    keys.push(route.request().headers()["idempotency-key"]);
+    failed += 1;
+    return failed === 1 ? route.abort("connectionreset") : route.continue();
+  });
+  await page.getByLabel("Message", { exact: true }).fill("Once");
+  await page.keyboard.press("Enter");
+  await page.locator(".row.input", { hasText: "Once" }).waitFor();
+  assert.equal(keys.length, 2);
+  assert.equal(keys[0], keys[1]);
+  assert.equal(await page.locator(".row.input").count(), 1);
+});
