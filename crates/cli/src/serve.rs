@@ -54,7 +54,7 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.conversation.refuse()?;
     let session = &args.session;
     let flags = [
-        ("a prompt", !args.prompt.is_absent()),
+        ("prompt", !args.prompt.is_absent()),
         ("--continue, --resume and --fork", session.goes_on() || session.fork.is_some()),
         ("--no-session", session.no_session),
         ("--worktree", session.worktree.is_some()),

@@ -76,6 +76,8 @@ pub(crate) fn router(app: App) -> Router {
     let open = Router::new()
         .route("/v1/health", get(|| async { json(&Health { status: "ok" }) }))
         .route("/v1/ready", get(ready))
+        .route("/", get(crate::console::page))
+        .route("/console/{name}", get(crate::console::file))
         .route("/v1/login", axum::routing::post(access::login).delete(access::logout));
     guarded
         .merge(open)

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod console;
 mod feed;
 mod host;
 mod hub;

@@ -48,6 +48,8 @@ mod questions;
 mod rendering;
 mod rewind;
 mod rules;
+#[cfg(feature = "server")]
+mod serve;
 mod sessions;
 mod signals;
 mod stress;

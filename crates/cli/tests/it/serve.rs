@@ -1,0 +1,184 @@
+//! `pintle serve`: sessions for clients elsewhere, which outlive the server.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pintle_testkit::Dialect;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::harness::{Harness, pintle, run};
+
+/// How long a test waits for a state.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a command that has to be asked about, and ends.
+const TURNS: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "shell"
+    arguments = { command = "echo made >made" }
+    [[turn]]
+    text = "It is made."
+    "#;
+
+fn command(harness: &Harness, flags: &[&str]) -> Command {
+    let mut command = pintle(&["serve", "--provider", "anthropic", "--toolset", "spec"]);
+    command.args(["--base-url", &harness.server.base_url(harness.dialect)]).args(flags);
+    command.current_dir(harness.path("")).env("ANTHROPIC_API_KEY", crate::harness::KEY);
+    command.env("PINTLE_STATE_DIR", harness.path(".state")).env("PINTLE_CONFIG_DIR", harness.path(".config"));
+    command
+}
+
+/// A server on an address.
+struct Served {
+    child: Child,
+    authority: String,
+    token: String,
+}
+
+impl Served {
+    fn start(harness: &Harness) -> Self {
+        let mut command = command(harness, &["--listen", "127.0.0.1:0"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let (authority, token) = line
+            .trim()
+            .strip_prefix("http://")
+            .unwrap()
+            .split_once("/#token=")
+            .unwrap_or_else(|| panic!("{line}"));
+        Self { child, authority: authority.to_owned(), token: token.to_owned() }
+    }
+
+    fn request(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, String) {
+        let stream = TcpStream::connect(&self.authority).unwrap();
+        let bearer = format!("authorization: Bearer {}\r\n", self.token);
+        exchange(stream, &self.authority, method, path, &bearer, body)
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body) = self.request("GET", path, None);
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Waits until the session says so.
+    fn wait(&self, id: &str, is_reached: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let session = self.get(&format!("/v1/sessions/{id}"));
+            if is_reached(&session) {
+                return session;
+            }
+            assert!(Instant::now() < end, "{session}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) -> Option<i32> {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn exchange(
+    mut stream: impl std::io::Read + std::io::Write,
+    host: &str,
+    method: &str,
+    path: &str,
+    more: &str,
+    body: Option<&Value>,
+) -> (u16, String) {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{more}content-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
+}
+
+#[test]
+fn a_killed_server_leaves_its_sessions_to_the_next_one() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let mut served = Served::start(&harness);
+    let wanted = json!({"message": {"text": "Make it"}, "mode": "ask"});
+    let (status, body) = served.request("POST", "/v1/sessions", Some(&wanted));
+    assert_eq!(status, 201, "{body}");
+    let id = serde_json::from_str::<Value>(&body).unwrap()["id"].as_str().unwrap().to_owned();
+    let waiting = served.wait(&id, |session| session["pending_approvals"] == json!(1));
+    assert_eq!((&waiting["mode"], &waiting["live"]), (&json!("ask"), &json!(true)), "{waiting}");
+    served.signal(Signal::KILL);
+
+    let mut served = Served::start(&harness);
+    served.wait(&id, |session| session["pending_approvals"] == json!(1) && session["live"] == json!(true));
+    let approvals = served.get(&format!("/v1/sessions/{id}/approvals"));
+    let approval = &approvals["approvals"][0];
+    assert_eq!(approval["tool_name"], "shell", "{approval}");
+    let call = approval["call_id"].as_str().unwrap();
+    let decision = json!({"fingerprint": approval["fingerprint"], "decision": "approve"});
+    let (status, body) =
+        served.request("POST", &format!("/v1/sessions/{id}/approvals/{call}"), Some(&decision));
+    assert_eq!(status, 202, "{body}");
+    served.wait(&id, |session| session["state"] == "IDLE" && session["pending_approvals"] == json!(0));
+    assert_eq!(harness.read("made"), "made\n");
+    assert_eq!(served.signal(Signal::TERM), Some(0));
+
+    // It is a session like others.
+    let mut shown = pintle(&["sessions", "show", &id]);
+    shown.env("PINTLE_STATE_DIR", harness.path(".state"));
+    let output = run(&mut shown);
+    assert!(output.stdout.contains("It is made."), "{output:?}");
+}
+
+#[test]
+fn a_socket_serves_its_user_without_a_token() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let path = harness.path("server.sock");
+    let flags = ["--socket", path.to_str().unwrap()];
+    let mut child = command(&harness, &flags).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening on "), "{line}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let stream = UnixStream::connect(&path).unwrap();
+    let (status, body) = exchange(stream, "pintle", "GET", "/v1/models", "", None);
+    assert!(status == 200 && body.contains("claude"), "{body}");
+    let page = exchange(UnixStream::connect(&path).unwrap(), "pintle", "GET", "/", "", None);
+    assert!(page.0 == 200 && page.1.contains("<!doctype html>"), "{page:?}");
+    let second = run(&mut command(&harness, &flags));
+    assert!(second.code == Some(2) && second.stderr.contains("another server listens there"), "{second:?}");
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(!path.exists(), "the socket is removed");
+}
+
+#[test]
+fn what_cannot_be_served_is_said() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    for (flags, words) in [
+        (&["--listen", "0.0.0.0:0"][..], "only the loopback interface is served"),
+        (&["--no-session"], "`pintle serve` takes no --no-session"),
+        (&["--socket", "made.txt"], "there is a file, and it is no socket"),
+        (&["Make", "it"], "`pintle serve` takes no prompt"),
+    ] {
+        std::fs::write(harness.path("made.txt"), "mine").unwrap();
+        let output = run(&mut command(&harness, flags));
+        assert!(output.code == Some(2) && output.stderr.contains(words), "{flags:?}: {output:?}");
+    }
+    assert_eq!(harness.read("made.txt"), "mine");
+}
