@@ -174,7 +174,7 @@ fn what_cannot_be_served_is_said() {
         (&["--listen", "0.0.0.0:0"][..], "only the loopback interface is served"),
         (&["--no-session"], "`pintle serve` takes no --no-session"),
         (&["--socket", "made.txt"], "there is a file, and it is no socket"),
-        (&["Make", "it"], "`pintle serve` takes no prompt"),
+        (&["Make it"], "`pintle serve` takes no prompt"),
     ] {
         std::fs::write(harness.path("made.txt"), "mine").unwrap();
         let output = run(&mut command(&harness, flags));
