@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { activity, stateOf } from "../../crates/server/console/activity.js";
-import { parseTerminal } from "../../crates/server/console/ansi.js";
+import { parseTerminal, plainLine } from "../../crates/server/console/ansi.js";
 import { diffOfArguments, fromHunks, parseDiff, replacement } from "../../crates/server/console/diff.js";
 import { choose, stateText, waits } from "../../crates/server/console/filter.js";
 import { ago, bytes, cost, counted, duration, percent, tokens } from "../../crates/server/console/format.js";
@@ -355,6 +355,10 @@ test("terminal colours become styles, other sequences are dropped", () => {
   ]);
   assert.deepEqual(parseTerminal("10%\r50%\r100%\nend\r\n"), [{ text: "100%\nend\n", style: "" }]);
   assert.deepEqual(parseTerminal("\u001b]0;title\u0007x\u001b[38;2;1;2;3my"), [{ text: "xy", style: "" }]);
+});
+
+test("a line without control sequences", () => {
+  assert.equal(plainLine("\u001b[32m  Compiling\u001b[0m roman\nnext", 40), "Compiling roman …");
 });
 
 test("invisible marks are made visible", () => {

@@ -1,5 +1,6 @@
 // The side panel: meters, plan, subagents, changes of the workspace, history.
 
+import { plainLine } from "./ansi.js";
 import * as api from "./api.js";
 import { drawPlan } from "./call-view.js";
 import { fromHunks } from "./diff.js";
@@ -7,7 +8,6 @@ import { drawDiffs } from "./diff-view.js";
 import { button, fill, h } from "./dom.js";
 import { cost, counted, duration, percent, tokens } from "./format.js";
 import { drawBars } from "./lanes.js";
-import { firstLine } from "./text.js";
 
 /**
  * @import { AgentEntry, HistoryTurn, Session, SessionState } from "./types.js"
@@ -143,7 +143,7 @@ export class Panel {
       if (this.tab !== "history") return;
       const items = turns.map((turn, index) => {
         const count = index + 1;
-        const jump = h("button", { type: "button", class: "quiet jump", on: { click: () => this.actions.jump(turn.event) } }, h("span", { class: "name" }, turn.kind), " ", h("span", { class: "cut" }, firstLine(turn.text, 90)));
+        const jump = h("button", { type: "button", class: "quiet jump", on: { click: () => this.actions.jump(turn.event) } }, h("span", { class: "name" }, turn.kind.replaceAll("_", " ")), " ", h("span", { class: "cut" }, plainLine(turn.text, 90)));
         const label = `after entry ${count}`;
         return h("li", null, jump, h("div", { class: "tools" }, button("Fork", () => this.actions.fork(count), { class: "quiet", "aria-label": `Fork ${label}` }), button("Rewind", () => this.actions.rewind(count, turns), { class: "quiet", "aria-label": `Rewind to ${label}` })));
       });
