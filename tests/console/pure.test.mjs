@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { activity, stateOf } from "../../crates/server/console/activity.js";
+import { activity, contextOf, stateOf } from "../../crates/server/console/activity.js";
 import { parseTerminal, plainLine } from "../../crates/server/console/ansi.js";
 import { diffOfArguments, fromHunks, parseDiff, replacement } from "../../crates/server/console/diff.js";
 import { choose, stateText, waits } from "../../crates/server/console/filter.js";
@@ -274,6 +274,14 @@ test("the activity of a session in words", () => {
   const state = fold("s-1", script.events);
   assert.equal(activity(state, at), "");
   assert.equal(stateOf(null, state), "idle");
+});
+
+test("the use of the context is that of the last request until it is reported", () => {
+  const script = session();
+  assert.equal(contextOf(fold("s-1", script.events), 0), null);
+  assert.equal(contextOf(fold("s-1", script.events), 200000).used, 1220);
+  script.add("CONTEXT_USAGE", { window: 200000, used: 64120, system: 1520, tools: 4100, history: 58500 });
+  assert.equal(contextOf(fold("s-1", script.events), 1000).window, 200000);
 });
 
 test("heights give offsets, rows and ranges", () => {
