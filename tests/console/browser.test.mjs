@@ -161,7 +161,7 @@ test("5,000 events keep few rows in the document and scroll quickly", async () =
     return { median: times[50], worst: times.at(-1), most };
   });
   assert.ok(result.most < 150, `${result.most} rows`);
-  assert.ok(result.median < 50, `median frame ${result.median} ms`);
+  assert.ok(result.median < 100, `median frame ${result.median} ms`);
   await page.keyboard.press("Home");
   await page.getByText("Step 1: rename the next module.").waitFor();
   await page.keyboard.press("End");
@@ -194,6 +194,7 @@ test("views and the search choose entries", async () => {
 
 test("text streams in deltas, and steering and queued messages are sent", async () => {
   await open("s-stream");
+  double.sessions.get("s-stream").speed = 150;
   await page.getByLabel("Message", { exact: true }).fill("Explain it");
   await page.keyboard.press("Enter");
   await page.locator(".row.text.open", { hasText: "The test expects" }).waitFor();

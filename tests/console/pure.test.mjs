@@ -13,9 +13,10 @@ import { BINDINGS, bindingOf, keyName } from "../../crates/server/console/keys.j
 import { apply, fold } from "../../crates/server/console/reducer.js";
 import { Log, pause, Replay } from "../../crates/server/console/replay.js";
 import { changedLines, findEntry, outcome, subject, visibleEntries } from "../../crates/server/console/rows.js";
+import { htmlDocument, serialize } from "../../crates/server/console/serialize.js";
 import { initialState } from "../../crates/server/console/state.js";
 import { highlight, languageOf } from "../../crates/server/console/syntax.js";
-import { dropBytes, endOfPage, firstLine, startOfPage, utf8Length, visible } from "../../crates/server/console/text.js";
+import { dropBytes, endOfPage, escapedJson, firstLine, startOfPage, utf8Length, visible } from "../../crates/server/console/text.js";
 import { droppedRanges, rewindPreview, turnsBefore, turnsThrough } from "../../crates/server/console/turns.js";
 import { Script } from "./events.mjs";
 
@@ -374,6 +375,22 @@ test("invisible marks are made visible", () => {
   assert.equal(visible("tab\tline\nend"), "tab\tline\nend");
   assert.equal(visible("\u{e0041}"), "⟨U+E0041⟩");
   assert.equal(visible("a\r\nb\u0000"), "a\nb⟨U+0000⟩");
+});
+
+test("JSON for an editor shows hidden characters, and means the same", () => {
+  const value = { text: "a\u202eb\u200b\u{e0041}\n" };
+  assert.ok(escapedJson(value).includes("a\\u202eb\\u200b\\udb40\\udc41\\n"));
+  assert.deepEqual(JSON.parse(escapedJson(value)), value);
+});
+
+test("exported HTML is escaped", () => {
+  const text = (nodeValue) => ({ nodeType: 3, nodeName: "#text", nodeValue });
+  const element = (nodeName, attributes, ...childNodes) => ({ nodeType: 1, nodeName, nodeValue: null, attributes, childNodes });
+  const tree = element("P", [{ name: "title", value: '"><script>' }, { name: "onclick", value: "x" }], text("<b>&"), element("BR", []), element("SCRIPT", [], text("x")), element("BUTTON", [], text("x")));
+  assert.equal(serialize(tree), '<p title="&quot;&gt;&lt;script&gt;">&lt;b&gt;&amp;<br></p>');
+  assert.equal(serialize(element("PRE", [], text("\nx"))), "<pre>\n\nx</pre>");
+  const html = htmlDocument("</title><script>", "a{content:'</style>'}", "<p></p>", "dark");
+  assert.ok(!html.includes("<script>") && html.split("</style>").length === 2);
 });
 
 test("UTF-8 lengths and cuts", () => {

@@ -1,7 +1,7 @@
 // The dialogs of the page: keys, confirmations, the preview of a rewind, a changed input.
 
 import { plainLine } from "./ansi.js";
-import { button, dialog, h, labelled } from "./dom.js";
+import { button, dialog, fill, h, labelled } from "./dom.js";
 import { counted } from "./format.js";
 import { BINDINGS } from "./keys.js";
 import { drawOutput } from "./text-view.js";
@@ -83,7 +83,7 @@ export function editInput(before, send) {
       await send(text.value, how);
       element.close();
     } catch (problem) {
-      error.textContent = problem instanceof Error ? problem.message : String(problem);
+      fill(error, problem instanceof Error ? problem.message : String(problem));
     }
   };
   const element = dialog("Edit and resend", [
@@ -110,7 +110,7 @@ export function loginForm(login) {
     try {
       await login(token.value.trim());
     } catch (problem) {
-      error.textContent = problem instanceof Error ? problem.message : String(problem);
+      fill(error, problem instanceof Error ? problem.message : String(problem));
       token.focus();
     }
   });

@@ -233,7 +233,7 @@ export function newSessionForm(models, create) {
     try {
       await create({ directory: directory.value || undefined, model: model.value || undefined, mode: mode.value || undefined, effort: effort.value || undefined, message: text ? { text } : undefined });
     } catch (problem) {
-      error.textContent = problem instanceof Error ? problem.message : String(problem);
+      fill(error, problem instanceof Error ? problem.message : String(problem));
       submit.disabled = false;
     }
   });

@@ -120,6 +120,10 @@ export class SessionView {
       button("Abort the run", () => void this.attempt(async () => void (await api.control(this.id, "abort")), "Aborted")),
       button("Delete the session …", () => this.remove(), { class: "danger" }),
     ));
+    const { more } = this;
+    more.addEventListener("focusout", (event) => {
+      if (!(event.relatedTarget instanceof Node && more.contains(event.relatedTarget))) more.open = false;
+    });
     this.back = h("a", { href: "#/", class: "back" }, "Sessions");
     const tools = h("div", { class: "head-tools" }, this.search, this.found, views, button("Replay", () => this.toggleReplay(), { title: "r" }), button("Panel", () => this.togglePanel(), { title: "i", class: "panel-toggle" }), this.more);
     this.head = h("header", { class: "session-head" }, this.back, h("div", { class: "titles" }, this.title, this.subtitle), tools);
