@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { activity, stateOf } from "../../crates/server/console/activity.js";
-import { parseTerminal } from "../../crates/server/console/ansi.js";
+import { activity, contextOf, stateOf } from "../../crates/server/console/activity.js";
+import { parseTerminal, plainLine } from "../../crates/server/console/ansi.js";
 import { diffOfArguments, fromHunks, parseDiff, replacement } from "../../crates/server/console/diff.js";
 import { choose, stateText, waits } from "../../crates/server/console/filter.js";
 import { ago, bytes, cost, counted, duration, percent, tokens } from "../../crates/server/console/format.js";
@@ -13,9 +13,10 @@ import { BINDINGS, bindingOf, keyName } from "../../crates/server/console/keys.j
 import { apply, fold } from "../../crates/server/console/reducer.js";
 import { Log, pause, Replay } from "../../crates/server/console/replay.js";
 import { changedLines, findEntry, outcome, subject, visibleEntries } from "../../crates/server/console/rows.js";
+import { htmlDocument, serialize } from "../../crates/server/console/serialize.js";
 import { initialState } from "../../crates/server/console/state.js";
 import { highlight, languageOf } from "../../crates/server/console/syntax.js";
-import { dropBytes, endOfPage, firstLine, startOfPage, utf8Length, visible } from "../../crates/server/console/text.js";
+import { dropBytes, endOfPage, escapedJson, firstLine, startOfPage, utf8Length, visible } from "../../crates/server/console/text.js";
 import { droppedRanges, rewindPreview, turnsBefore, turnsThrough } from "../../crates/server/console/turns.js";
 import { Script } from "./events.mjs";
 
@@ -276,6 +277,14 @@ test("the activity of a session in words", () => {
   assert.equal(stateOf(null, state), "idle");
 });
 
+test("the use of the context is that of the last request until it is reported", () => {
+  const script = session();
+  assert.equal(contextOf(fold("s-1", script.events), 0), null);
+  assert.equal(contextOf(fold("s-1", script.events), 200000).used, 1220);
+  script.add("CONTEXT_USAGE", { window: 200000, used: 64120, system: 1520, tools: 4100, history: 58500 });
+  assert.equal(contextOf(fold("s-1", script.events), 1000).window, 200000);
+});
+
 test("heights give offsets, rows and ranges", () => {
   const heights = new Heights();
   const plain = [];
@@ -357,11 +366,31 @@ test("terminal colours become styles, other sequences are dropped", () => {
   assert.deepEqual(parseTerminal("\u001b]0;title\u0007x\u001b[38;2;1;2;3my"), [{ text: "xy", style: "" }]);
 });
 
+test("a line without control sequences", () => {
+  assert.equal(plainLine("\u001b[32m  Compiling\u001b[0m roman\nnext", 40), "Compiling roman …");
+});
+
 test("invisible marks are made visible", () => {
   assert.equal(visible("a\u202eb\u2066c\u200bd"), "a⟨U+202E⟩b⟨U+2066⟩c⟨U+200B⟩d");
   assert.equal(visible("tab\tline\nend"), "tab\tline\nend");
   assert.equal(visible("\u{e0041}"), "⟨U+E0041⟩");
   assert.equal(visible("a\r\nb\u0000"), "a\nb⟨U+0000⟩");
+});
+
+test("JSON for an editor shows hidden characters, and means the same", () => {
+  const value = { text: "a\u202eb\u200b\u{e0041}\n" };
+  assert.ok(escapedJson(value).includes("a\\u202eb\\u200b\\udb40\\udc41\\n"));
+  assert.deepEqual(JSON.parse(escapedJson(value)), value);
+});
+
+test("exported HTML is escaped", () => {
+  const text = (nodeValue) => ({ nodeType: 3, nodeName: "#text", nodeValue });
+  const element = (nodeName, attributes, ...childNodes) => ({ nodeType: 1, nodeName, nodeValue: null, attributes, childNodes });
+  const tree = element("P", [{ name: "title", value: '"><script>' }, { name: "onclick", value: "x" }], text("<b>&"), element("BR", []), element("SCRIPT", [], text("x")), element("BUTTON", [], text("x")));
+  assert.equal(serialize(tree), '<p title="&quot;&gt;&lt;script&gt;">&lt;b&gt;&amp;<br></p>');
+  assert.equal(serialize(element("PRE", [], text("\nx"))), "<pre>\n\nx</pre>");
+  const html = htmlDocument("</title><script>", "a{content:'</style>'}", "<p></p>", "dark");
+  assert.ok(!html.includes("<script>") && html.split("</style>").length === 2);
 });
 
 test("UTF-8 lengths and cuts", () => {

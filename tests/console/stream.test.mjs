@@ -103,14 +103,15 @@ test("attempts are further apart each time, and a message resets that", async ()
   assert.equal(delayOf(50), 15_000);
 });
 
-test("a reset forgets the last id and starts at the beginning", () => {
-  const { stream, sources, received } = setUp();
+test("a reset forgets the last id and starts at the beginning", async () => {
+  const { stream, sources, received, fire } = setUp();
   stream.start();
   sources[0].send("message", { seq: 3 }, "3");
   sources[0].send("reset", { reason: "rewritten" });
   assert.deepEqual(received.at(-1), ["reset", { reason: "rewritten" }]);
-  assert.equal(sources[1].url, "/v1/sessions/s/events");
   assert.equal(sources[0].readyState, 2);
+  await fire((ms) => ms === 500);
+  assert.equal(sources[1].url, "/v1/sessions/s/events");
 });
 
 test("what an old source still sends is ignored", async () => {

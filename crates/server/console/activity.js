@@ -6,6 +6,18 @@ import { counted, duration } from "./format.js";
 /** @import { Session, SessionState } from "./types.js" */
 
 /**
+ * Returns the use of the context: as reported, or otherwise the size of the last request, if the model's window is known.
+ * @param {SessionState} state
+ * @param {number} window of the model, or 0
+ * @returns {SessionState["context"]}
+ */
+export function contextOf(state, window) {
+  if (state.context) return state.context;
+  if (window <= 0 || state.lastUsed === 0) return null;
+  return { window, used: state.lastUsed, system: 0, tools: 0, history: state.lastUsed };
+}
+
+/**
  * Returns the state of a session in words. Its events are newer than what the list knows.
  * @param {Session|null} session
  * @param {SessionState} state

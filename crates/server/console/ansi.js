@@ -1,5 +1,7 @@
 // Reads terminal output: colours become spans, other control sequences are dropped, an overwritten line shows its last state.
 
+import { firstLine } from "./text.js";
+
 /**
  * @typedef {{text: string, style: string}} Span `style` is a list of class names
  */
@@ -27,6 +29,15 @@ export function parseTerminal(text) {
   }
   add(spans, clean.slice(end), styleOf(pen));
   return spans;
+}
+
+/**
+ * Returns the first line of terminal output without control sequences.
+ * @param {string} text
+ * @param {number} max
+ */
+export function plainLine(text, max) {
+  return firstLine(text.slice(0, max * 20).replace(ESCAPE, ""), max);
 }
 
 /**

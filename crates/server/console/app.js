@@ -7,6 +7,7 @@ import { waits } from "./filter.js";
 import { bindingOf, keyName } from "./keys.js";
 import { newSessionForm, SessionList } from "./session-list.js";
 import { SessionView } from "./session-view.js";
+import { visible } from "./text.js";
 import { nextTheme, startTheme, themeName } from "./theme.js";
 
 /** @import { Model, Session } from "./types.js" */
@@ -126,7 +127,7 @@ class App {
 
   setTitle() {
     const title = this.view?.session?.title ?? "";
-    document.title = `${this.waiting ? `(${this.waiting}) ` : ""}${title ? `${title} – ` : ""}Pintle`;
+    document.title = visible(`${this.waiting ? `(${this.waiting}) ` : ""}${title ? `${title} – ` : ""}Pintle`);
   }
 
   create() {

@@ -4,8 +4,9 @@ import * as api from "./api.js";
 import { drawValue } from "./call-view.js";
 import { diffOfArguments, parseDiff } from "./diff.js";
 import { drawDiffs } from "./diff-view.js";
-import { announce, button, h, labelled, toast } from "./dom.js";
+import { announce, button, fill, h, labelled, toast } from "./dom.js";
 import { counted } from "./format.js";
+import { escapedJson } from "./text.js";
 
 /** @import { Approval, Decision } from "./types.js" */
 
@@ -140,12 +141,12 @@ class Card {
 
   showChange() {
     const text = h("textarea", { rows: 8, class: "code", spellcheck: "false" });
-    text.value = JSON.stringify(this.approval.arguments, null, 2);
+    text.value = escapedJson(this.approval.arguments);
     const send = () => {
       try {
         void this.decide({ decision: "change", arguments: JSON.parse(text.value) });
       } catch (error) {
-        this.error.textContent = `The arguments are no JSON: ${messageOf(error)}`;
+        fill(this.error, `The arguments are no JSON: ${messageOf(error)}`);
       }
     };
     this.showForm(labelled("Arguments that the call runs with instead", text), "Run with these arguments", send, text);
@@ -178,7 +179,7 @@ class Card {
     if (this.busy) return;
     this.busy = true;
     this.setDisabled(true);
-    this.error.textContent = "";
+    fill(this.error, "");
     try {
       await api.decide(this.approval, decision);
       announce({ approve: "Approved", deny: "Denied", change: "Changed and approved" }[decision.decision]);
@@ -190,7 +191,7 @@ class Card {
       } else {
         this.busy = false;
         this.setDisabled(false);
-        this.error.textContent = `The decision was not taken: ${messageOf(error)}`;
+        fill(this.error, `The decision was not taken: ${messageOf(error)}`);
       }
     }
   }

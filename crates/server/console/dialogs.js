@@ -1,10 +1,10 @@
 // The dialogs of the page: keys, confirmations, the preview of a rewind, a changed input.
 
-import { button, dialog, h, labelled } from "./dom.js";
+import { plainLine } from "./ansi.js";
+import { button, dialog, fill, h, labelled } from "./dom.js";
 import { counted } from "./format.js";
 import { BINDINGS } from "./keys.js";
 import { drawOutput } from "./text-view.js";
-import { firstLine } from "./text.js";
 
 /** @import { HistoryTurn } from "./types.js" */
 
@@ -49,7 +49,7 @@ export function previewRewind(count, preview, run) {
     element.close();
     run();
   }, { class: "danger" });
-  const turns = h("ol", { class: "preview", start: count + 1 }, ...removed.slice(0, 50).map((turn) => h("li", null, h("span", { class: "name" }, turn.kind), " ", firstLine(turn.text, 100))));
+  const turns = h("ol", { class: "preview", start: count + 1 }, ...removed.slice(0, 50).map((turn) => h("li", null, h("span", { class: "name" }, turn.kind.replaceAll("_", " ")), " ", plainLine(turn.text, 100))));
   const more = removed.length > 50 ? h("p", { class: "dim" }, `and ${removed.length - 50} more`) : null;
   const changed = files.length === 0
     ? h("p", { class: "dim" }, "The calls after this point have changed no files.")
@@ -83,7 +83,7 @@ export function editInput(before, send) {
       await send(text.value, how);
       element.close();
     } catch (problem) {
-      error.textContent = problem instanceof Error ? problem.message : String(problem);
+      fill(error, problem instanceof Error ? problem.message : String(problem));
     }
   };
   const element = dialog("Edit and resend", [
@@ -110,7 +110,7 @@ export function loginForm(login) {
     try {
       await login(token.value.trim());
     } catch (problem) {
-      error.textContent = problem instanceof Error ? problem.message : String(problem);
+      fill(error, problem instanceof Error ? problem.message : String(problem));
       token.focus();
     }
   });

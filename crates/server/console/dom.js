@@ -7,6 +7,9 @@ import { visible } from "./text.js";
  * @typedef {Record<string, any>} Properties `class`, `on` (listeners), `data` (data attributes), and attributes
  */
 
+/** Attributes that people read or hear. */
+const SPOKEN = new Set(["alt", "aria-label", "placeholder", "title"]);
+
 /**
  * Creates an element.
  * @template {keyof HTMLElementTagNameMap} K
@@ -23,7 +26,7 @@ export function h(tag, properties, ...children) {
       for (const [type, listener] of Object.entries(value)) element.addEventListener(type, listener);
     } else if (name === "data") {
       for (const [key, item] of Object.entries(value)) element.dataset[key] = String(item);
-    } else element.setAttribute(name, value === true ? "" : String(value));
+    } else element.setAttribute(name, value === true ? "" : SPOKEN.has(name) ? visible(String(value)) : String(value));
   }
   for (const child of children) add(element, child);
   return element;

@@ -4,7 +4,7 @@ import { button, fill, h } from "./dom.js";
 import { bytes, clock, counted, duration, percent, tokens } from "./format.js";
 import { drawCall } from "./call-view.js";
 import { MarkdownView, drawOutput } from "./text-view.js";
-import { firstLine } from "./text.js";
+import { firstLine, visible } from "./text.js";
 
 /**
  * @import { AgentEntry, EndEntry, Entry, Image, InputEntry, NoticeEntry, RoundEntry, TextEntry } from "./types.js"
@@ -30,7 +30,7 @@ export function drawEntry(entry, actions) {
   const element = h("article", null);
   const update = (/** @type {Entry} */ next) => {
     element.className = `row ${next.type}`;
-    element.setAttribute("aria-label", labelOf(next));
+    element.setAttribute("aria-label", visible(labelOf(next)));
     fill(element, ...contentOf(next, actions));
   };
   update(entry);

@@ -47,5 +47,5 @@ export function choose(sessions, filter, search, hits = new Set()) {
     const text = `${session.title} ${session.directory ?? ""} ${session.model ?? ""} ${session.id}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
-  return fits.sort((a, b) => Number(waits(b)) - Number(waits(a)) || b.updated_at.localeCompare(a.updated_at) || a.id.localeCompare(b.id));
+  return fits.sort((a, b) => Number(waits(b)) - Number(waits(a)) || Date.parse(b.updated_at) - Date.parse(a.updated_at) || a.id.localeCompare(b.id));
 }

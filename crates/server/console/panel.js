@@ -1,5 +1,6 @@
 // The side panel: meters, plan, subagents, changes of the workspace, history.
 
+import { plainLine } from "./ansi.js";
 import * as api from "./api.js";
 import { drawPlan } from "./call-view.js";
 import { fromHunks } from "./diff.js";
@@ -7,7 +8,6 @@ import { drawDiffs } from "./diff-view.js";
 import { button, fill, h } from "./dom.js";
 import { cost, counted, duration, percent, tokens } from "./format.js";
 import { drawBars } from "./lanes.js";
-import { firstLine } from "./text.js";
 
 /**
  * @import { AgentEntry, HistoryTurn, Session, SessionState } from "./types.js"
@@ -19,6 +19,7 @@ import { firstLine } from "./text.js";
  * @property {() => void} compact
  * @property {() => void} close
  * @property {(seq: number) => void} jump
+ * @property {(state: SessionState) => SessionState["context"]} context
  */
 
 const TABS = [
@@ -117,7 +118,7 @@ export class Panel {
     if (state.startedAt > 0) fact("Time", duration(state.lastAt - state.startedAt));
     if (session?.parent) facts.append(h("div", null, h("dt", null, "Parent"), h("dd", null, h("a", { href: `#/s/${encodeURIComponent(session.parent)}` }, session.parent))));
     if (state.forkedFrom) fact("Fork of", `${state.forkedFrom.session}, first ${counted(state.forkedFrom.turns, "entry", "entries")}`);
-    const nodes = [drawContext(state), facts];
+    const nodes = [drawContext(this.actions.context(state)), facts];
     if (state.plan) nodes.push(h("h2", null, "Plan"), drawPlan(state.plan));
     if (state.phase !== "CLOSED") nodes.push(h("div", { class: "buttons" }, button("Compact the context", () => this.actions.compact())));
     return nodes;
@@ -143,7 +144,7 @@ export class Panel {
       if (this.tab !== "history") return;
       const items = turns.map((turn, index) => {
         const count = index + 1;
-        const jump = h("button", { type: "button", class: "quiet jump", on: { click: () => this.actions.jump(turn.event) } }, h("span", { class: "name" }, turn.kind), " ", h("span", { class: "cut" }, firstLine(turn.text, 90)));
+        const jump = h("button", { type: "button", class: "quiet jump", on: { click: () => this.actions.jump(turn.event) } }, h("span", { class: "name" }, turn.kind.replaceAll("_", " ")), " ", h("span", { class: "cut" }, plainLine(turn.text, 90)));
         const label = `after entry ${count}`;
         return h("li", null, jump, h("div", { class: "tools" }, button("Fork", () => this.actions.fork(count), { class: "quiet", "aria-label": `Fork ${label}` }), button("Rewind", () => this.actions.rewind(count, turns), { class: "quiet", "aria-label": `Rewind to ${label}` })));
       });
@@ -162,14 +163,13 @@ function drawCheckpoints(checkpoints) {
 
 /**
  * Draws how full the context is, and with what.
- * @param {SessionState} state
+ * @param {SessionState["context"]} context
  */
-export function drawContext(state) {
-  const { context } = state;
+export function drawContext(context) {
   if (!context || context.window <= 0) return h("p", { class: "dim" }, "The use of the context is not known yet.");
   const { window, used, system, tools, history } = context;
   const bar = h("div", { class: "meter", role: "meter", "aria-label": "Context", "aria-valuemin": 0, "aria-valuemax": window, "aria-valuenow": Math.min(used, window), "aria-valuetext": `${tokens(used)} of ${tokens(window)} tokens` });
-  const parts = { system, tools, history };
+  const parts = system + tools > 0 ? { system, tools, history } : { history };
   for (const [name, value] of Object.entries(parts)) {
     const part = h("span", { class: `part ${name}` });
     part.style.width = `${Math.min(100, (value / window) * 100)}%`;

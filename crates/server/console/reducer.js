@@ -199,6 +199,7 @@ function respond(state, event) {
   addUsage(state.usage, usage);
   if (state.run) addUsage(state.run.usage, usage);
   state.rounds += 1;
+  state.lastUsed = usage.input + usage.output;
   if (!round) return;
   round.model = event.data.model ?? null;
   round.finish = event.data.finish_reason?.reason ?? null;

@@ -40,7 +40,7 @@ export class Replay {
   }
 
   /**
-   * Moves to the state after the first `position` events. Steps forward continue from here, steps back begin anew.
+   * Moves to the state after the first `position` events. Steps forward continue from here, steps back start over.
    * @param {number} position
    */
   seek(position) {

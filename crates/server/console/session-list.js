@@ -122,7 +122,7 @@ export class SessionList {
    */
   keep(session) {
     const known = this.sessions.get(session.id);
-    if (known && known.updated_at > session.updated_at) return;
+    if (known && Date.parse(known.updated_at) > Date.parse(session.updated_at)) return;
     this.sessions.set(session.id, session);
   }
 
@@ -212,13 +212,14 @@ export function newSessionForm(models, create) {
   const directory = h("input", { type: "text", placeholder: "the server's directory", spellcheck: "false" });
   const model = select([{ value: "", text: "default" }, ...models.map(({ id }) => ({ value: id, text: id }))], "", () => {});
   const mode = select(["", "plan", "ask", "edit", "auto"].map((value) => ({ value, text: value || "default" })), "", () => {});
+  const effort = select(["", "low", "medium", "high"].map((value) => ({ value, text: value || "default" })), "", () => {});
   const error = h("p", { class: "bad", role: "alert" });
   const submit = h("button", { type: "submit", class: "primary" }, "Start");
   const form = h(
     "form",
     { class: "stack" },
     labelled("Message", message),
-    h("div", { class: "columns" }, labelled("Directory", directory), labelled("Model", model), labelled("Mode", mode)),
+    h("div", { class: "columns" }, labelled("Directory", directory), labelled("Model", model), labelled("Mode", mode), labelled("Effort", effort)),
     error,
     h("div", { class: "buttons" }, submit),
   );
@@ -230,9 +231,9 @@ export function newSessionForm(models, create) {
     submit.disabled = true;
     const text = message.value.trim();
     try {
-      await create({ directory: directory.value || undefined, model: model.value || undefined, mode: mode.value || undefined, message: text ? { text } : undefined });
+      await create({ directory: directory.value || undefined, model: model.value || undefined, mode: mode.value || undefined, effort: effort.value || undefined, message: text ? { text } : undefined });
     } catch (problem) {
-      error.textContent = problem instanceof Error ? problem.message : String(problem);
+      fill(error, problem instanceof Error ? problem.message : String(problem));
       submit.disabled = false;
     }
   });

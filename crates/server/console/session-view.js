@@ -1,6 +1,6 @@
 // One session: its stream, its timeline, and everything around them.
 
-import { activity, stateOf } from "./activity.js";
+import { activity, contextOf, stateOf } from "./activity.js";
 import * as api from "./api.js";
 import { Approvals } from "./approvals.js";
 import { Composer } from "./composer.js";
@@ -43,6 +43,7 @@ export class SessionView {
   constructor(id, models, app) {
     this.id = id;
     this.app = app;
+    this.models = models;
     /** @type {Session|null} */
     this.session = null;
     this.log = new Log(id);
@@ -50,6 +51,7 @@ export class SessionView {
     this.inbox = [];
     this.ready = false;
     this.rewinds = 0;
+    this.drawnAt = 0;
     this.frame = 0;
     this.connection = "connecting";
     /** @type {View} */
@@ -70,6 +72,7 @@ export class SessionView {
       compact: () => void this.attempt(async () => void (await api.control(id, "compact")), "A summary is requested"),
       close: () => this.togglePanel(),
       jump: (seq) => this.jump(seq),
+      context: (state) => this.context(state),
     });
     this.panel.element.hidden = !matchMedia("(min-width: 1200px)").matches;
     this.actions = this.makeActions();
@@ -117,6 +120,10 @@ export class SessionView {
       button("Abort the run", () => void this.attempt(async () => void (await api.control(this.id, "abort")), "Aborted")),
       button("Delete the session …", () => this.remove(), { class: "danger" }),
     ));
+    const { more } = this;
+    more.addEventListener("focusout", (event) => {
+      if (!(event.relatedTarget instanceof Node && more.contains(event.relatedTarget))) more.open = false;
+    });
     this.back = h("a", { href: "#/", class: "back" }, "Sessions");
     const tools = h("div", { class: "head-tools" }, this.search, this.found, views, button("Replay", () => this.toggleReplay(), { title: "r" }), button("Panel", () => this.togglePanel(), { title: "i", class: "panel-toggle" }), this.more);
     this.head = h("header", { class: "session-head" }, this.back, h("div", { class: "titles" }, this.title, this.subtitle), tools);
@@ -188,7 +195,12 @@ export class SessionView {
       if (this.log.add(event) && !isDelta(event)) this.noticed(event);
     }
     this.inbox.splice(0, done);
-    if (!this.replay) this.draw();
+    // While the past arrives, most of what would be drawn is out of view soon.
+    const due = this.ready || performance.now() - this.drawnAt > 500;
+    if (!this.replay && due) {
+      this.draw();
+      this.drawnAt = performance.now();
+    }
     if (this.inbox.length > 0) this.schedule();
     else if (this.ready && this.log.state.rewinds.length !== this.rewinds) void this.markDropped();
   }
@@ -228,9 +240,16 @@ export class SessionView {
     this.drawStatus();
   }
 
+  /** @param {SessionState} state */
+  context(state) {
+    const model = this.session?.model ?? state.model;
+    return contextOf(state, this.models.find(({ id }) => id === model)?.context_window ?? 0);
+  }
+
   drawStatus() {
     const state = this.state();
-    const { context, usage } = state;
+    const { usage } = state;
+    const context = this.context(state);
     const parts = [];
     if (context && context.window > 0) parts.push(`context ${percent(context.used, context.window)}`);
     parts.push(`${tokens(usage.input + usage.output)} tokens`, `${percent(usage.cacheRead, usage.input)} cached`);

@@ -64,6 +64,7 @@ export function initialState(sessionId) {
     usage: noUsage(),
     rounds: 0,
     misses: 0,
+    lastUsed: 0,
     context: null,
     run: null,
     startedAt: 0,

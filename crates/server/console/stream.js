@@ -111,7 +111,7 @@ export class Stream {
     if (name === "reset") {
       this.lastId = "";
       this.options.receive(name, parsed(event.data));
-      this.connect();
+      this.replace();
       return;
     }
     const data = parsed(event.data);

@@ -22,6 +22,15 @@ export function visible(text) {
 }
 
 /**
+ * Returns a value as JSON for an editor. Hidden characters are escaped, so that they are seen and stay what they are.
+ * @param {unknown} value
+ */
+export function escapedJson(value) {
+  const text = JSON.stringify(value, null, 2) ?? "null";
+  return text.replace(HIDDEN, (mark) => mark.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""));
+}
+
+/**
  * Returns the length of a text in UTF-8. A lone surrogate counts like its replacement character.
  * @param {string} text
  */

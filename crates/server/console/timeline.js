@@ -30,7 +30,7 @@ export class Timeline {
     this.follow = true;
     this.lastTop = 0;
     this.selected = -1;
-    /** Tells whether an entry is no part of the conversation any more. */
+    /** Returns whether a rewind has removed an entry from the conversation. */
     this.dropped = (/** @type {Entry} */ _entry) => false;
     this.window = h("div", { class: "window" });
     this.canvas = h("div", { class: "canvas" }, this.window);
@@ -154,7 +154,7 @@ export class Timeline {
   }
 
   /**
-   * Takes the real heights of rows. What the reader looks at stays where it is.
+   * Stores the measured heights of rows. The first row in view keeps its position.
    * @param {ResizeObserverEntry[]} changes
    */
   measured(changes) {

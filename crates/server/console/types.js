@@ -142,6 +142,7 @@
  * @property {Usage} usage
  * @property {number} rounds
  * @property {number} misses
+ * @property {number} lastUsed tokens of the last request and its response
  * @property {{window: number, used: number, system: number, tools: number, history: number}|null} context
  * @property {{at: number, calls: number, usage: Usage}|null} run
  * @property {number} startedAt
