@@ -16,7 +16,7 @@ use pintle_tools::{OUTSIDE_SANDBOX, SandboxSide};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::effect::{Detail, effect, title};
@@ -72,6 +72,9 @@ struct Shared {
     is_in_conversation: bool,
     /// Approver that takes the place of the terminal.
     host: Option<Arc<dyn Approver>>,
+    /// Held by whoever writes to the terminal: by a question that belongs to no call for as long as it is open, since what
+    /// moves on the screen would erase it.
+    screen: Mutex<()>,
     /// Takes the questions that a conversation shows.
     questions: Option<UnboundedSender<Question>>,
     /// Who answers.
@@ -179,6 +182,7 @@ impl Prompter {
             policy: OnceLock::new(),
             allows_auto: AtomicBool::new(true),
             asking: AtomicUsize::new(0),
+            screen: Mutex::default(),
             keeps_requests: AtomicBool::new(false),
             gone: CancellationToken::new(),
             waits: false,
@@ -225,6 +229,11 @@ impl Prompter {
         self.shared.shown.send_modify(|shown| shown.push(key.to_owned()));
     }
 
+    /// Waits until no question that belongs to no call is on the screen, and keeps others away from it.
+    pub(crate) async fn screen(&self) -> MutexGuard<'_, ()> {
+        self.shared.screen.lock().await
+    }
+
     /// Returns whether there is somebody to ask.
     pub(crate) fn is_attended(&self) -> bool {
         self.shared.terminal.is_some() || self.shared.is_in_conversation
@@ -249,6 +258,7 @@ impl Prompter {
     /// As [`ask_now`](Self::ask_now), with sections below the text.
     pub(crate) async fn ask_about(&self, text: &str, sections: &[Section], prompt: &str) -> Option<String> {
         let terminal = self.shared.terminal.as_ref()?;
+        let _screen = self.screen().await;
         terminal.ask(|size| render::question(text, sections, prompt, size, terminal.style)).await
     }
 

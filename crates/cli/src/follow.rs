@@ -11,6 +11,7 @@ use pintle_agent::{
 };
 use pintle_llm::{AnswerSchema, UnmatchedAnswer, Verdict};
 use serde_json::Value;
+use tokio::sync::MutexGuard;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -351,6 +352,7 @@ impl EventPrinter<'_, '_> {
     }
 
     async fn tick(&mut self) -> Result<(), Failure> {
+        let _screen = screen(self.prompter).await;
         let text = self.view.tick(self.frame());
         self.console.write(&text).await
     }
@@ -361,10 +363,13 @@ impl EventPrinter<'_, '_> {
         }
         self.cost.add(event);
         self.subagents.add(event);
-        let update = self.view.event(event, self.frame())?;
-        self.console.write(&update.text).await?;
-        if let (Some(prompter), Some(key)) = (self.prompter, &update.approval) {
-            prompter.mark_shown(key);
+        {
+            let _screen = screen(self.prompter).await;
+            let update = self.view.event(event, self.frame())?;
+            self.console.write(&update.text).await?;
+            if let (Some(prompter), Some(key)) = (self.prompter, &update.approval) {
+                prompter.mark_shown(key);
+            }
         }
         if let EventKind::ProcessingEnd { .. } = &event.kind
             && event.depth == 0
@@ -389,6 +394,14 @@ impl EventPrinter<'_, '_> {
 
     fn frame(&self) -> Frame {
         Frame { now: self.started.elapsed(), size: console::size() }
+    }
+}
+
+/// Waits for the screen, if somebody is asked on it.
+async fn screen(prompter: Option<&Prompter>) -> Option<MutexGuard<'_, ()>> {
+    match prompter {
+        Some(prompter) => Some(prompter.screen().await),
+        None => None,
     }
 }
 

@@ -183,6 +183,10 @@ fn unknown_price_is_asked_about_at_the_terminal() {
         let mut terminal = Terminal::start(&fixture.command(&["--model", "claude-of-tomorrow"]));
         let screen = terminal.wait_for_text("without that limit? [y]es, [n]o: ");
         assert!(screen.contains("the price of claude-of-tomorrow is unknown"), "{screen}");
+        // Nothing that moves on the screen erases it.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let screen = terminal.wait_for_text("without that limit? [y]es, [n]o: ");
+        assert!(!screen.contains("waiting for the model"), "{screen}");
         terminal.type_keys(answer);
         let (found, screen, _) = terminal.finish();
         assert_eq!(found, code, "{screen}");
