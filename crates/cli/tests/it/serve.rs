@@ -1,6 +1,6 @@
 //! `pintle serve`: sessions for clients elsewhere, which outlive the server.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
