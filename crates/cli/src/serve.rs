@@ -118,7 +118,7 @@ async fn bind(path: &Path) -> Result<UnixListener, Failure> {
         }
         std::fs::remove_file(path).or_failed(&format!("cannot replace {shown}"))?;
     }
-    // Nobody else may connect between the two steps.
+    // Otherwise another user could connect between `bind` and `chmod`.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let bound = UnixListener::bind(path);
     rustix::process::umask(before);

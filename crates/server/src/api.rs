@@ -27,7 +27,7 @@ use self::openapi::Operation;
 use crate::hub::Hub;
 use crate::problem::{METHOD, NOT_FOUND, Problem};
 
-/// What handlers work with.
+/// State shared by all handlers.
 #[derive(Clone, Debug)]
 pub(crate) struct App {
     pub(crate) hub: Arc<Hub>,

@@ -65,7 +65,7 @@ impl FromStr for EventId {
 pub(crate) enum Item {
     /// The next event, or a piece of text of an open one.
     Event(Box<SessionEvent>),
-    /// What the client has is not what happened. The events begin again with the first.
+    /// The client's last event is not in the log. The stream restarts from the first event.
     Reset(&'static str),
     /// Everything that was there when the feed began has been sent.
     Ready,
@@ -95,7 +95,7 @@ enum Source {
         live: Arc<Live>,
         _watching: Watching,
     },
-    /// Nobody, or another process, has the session.
+    /// The session is not open in this process.
     Stored {
         reader: Box<dyn Reader>,
     },

@@ -71,7 +71,7 @@ impl Live {
         if let Some(run) = session.resumed() {
             run.detach();
         }
-        // Who wants what was before reads it from the record.
+        // Earlier events are read from the record.
         session.forget_events(session.first_new_event());
         Self {
             id: session.id().clone(),
@@ -297,7 +297,7 @@ impl Hub {
             self.changed(&live.id);
         }
         if matches!(event.kind, EventKind::ProcessingEnd { .. }) {
-            // Who comes later reads them from the record.
+            // Later subscribers read them from the record.
             live.with(|session| session.forget_events(event.seq));
         }
     }

@@ -20,7 +20,7 @@ pub(crate) struct Problem {
     pub(crate) title: &'static str,
     /// HTTP status.
     pub(crate) status: u16,
-    /// What was wrong with this request, and what was expected.
+    /// Explanation for this request, with the expected value.
     pub(crate) detail: String,
 }
 

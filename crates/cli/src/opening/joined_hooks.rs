@@ -70,7 +70,7 @@ impl Hooks for JoinedHooks {
         if is_denial(&second) {
             return second;
         }
-        // What the second allowed is the call as it was.
+        // The second hook allowed the original call, not the changed one.
         let is_other_call = first.arguments.is_some() && second.permission == Some(Permission::Allow);
         if first.permission == Some(Permission::Ask) || second.permission.is_none() || is_other_call {
             (second.permission, second.reason) = (first.permission, first.reason);

@@ -35,7 +35,7 @@ pub(super) struct ServeHost {
     models: Vec<ModelSummary>,
 }
 
-/// What a session is to have that its flags do not say.
+/// Settings of a session besides its flags.
 #[derive(Debug, Default)]
 struct Wanted {
     id: Option<SessionId>,

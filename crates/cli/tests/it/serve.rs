@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Harness, pintle, run};
 
-/// How long a test waits for a state.
+/// Time limit for a session to reach a state.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a command that has to be asked about, and ends.

@@ -1,4 +1,4 @@
-//! Who may do what: tokens and their scopes, and the pages that may ask.
+//! Authentication and authorization: tokens, scopes, and checks of `Host` and `Origin`.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,7 +25,7 @@ const TOKEN_BYTES: usize = 32;
 /// Beginning of every token, by which scanners find one that was published.
 const TOKEN_PREFIX: &str = "pintle_";
 
-/// What a token allows. A later scope does not contain an earlier one.
+/// Permission of a token. Scopes do not include one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -63,7 +63,7 @@ pub struct Token {
     pub name: String,
     /// BLAKE3 hash of the token, in hexadecimal.
     pub hash: String,
-    /// What it allows.
+    /// Its permissions.
     pub scopes: Vec<Scope>,
     /// Time from which on it is worth nothing; never if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ impl Tokens {
     }
 }
 
-/// How a server decides who may do what.
+/// Access control of a listener.
 #[derive(Debug)]
 pub(crate) struct Access {
     /// `None` if everybody who can connect may do everything, as on a socket of one user.
@@ -158,7 +158,7 @@ pub(crate) struct Access {
     pub(crate) clock: Arc<dyn pintle_agent::Clock>,
 }
 
-/// Who sent a request.
+/// Authenticated sender of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// `None` without tokens.
@@ -283,7 +283,7 @@ pub(super) async fn login(State(app): State<App>, Json(login): Json<Login>) -> R
         None => true,
         Some(tokens) => tokens.find(&login.token, app.access.clock.now()).is_some(),
     };
-    // What was found is made of characters that a cookie can have.
+    // A token that is known has no characters that a cookie cannot have.
     if !is_known {
         return Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked").into_response();
     }
@@ -332,7 +332,7 @@ mod tests {
             (&Method::GET, &[("host", "localhost:1"), ("origin", "null")], false),
             (&Method::POST, &[("host", "localhost:1"), ("sec-fetch-site", "cross-site")], false),
             (&Method::POST, &[("host", "localhost:1"), ("sec-fetch-site", "same-origin")], true),
-            // Somebody followed a link to the page.
+            // A followed link.
             (&Method::GET, &[("host", "localhost:1"), ("sec-fetch-site", "cross-site")], true),
         ];
         let access = access(Some(&["localhost", "127.0.0.1", "[::1]"]));

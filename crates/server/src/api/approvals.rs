@@ -55,7 +55,7 @@ struct ApprovalView {
     session: String,
     tool_name: String,
     arguments: Value,
-    /// Why a decision is needed.
+    /// Reason why a decision is needed.
     reason: String,
     /// On which side of the sandbox the command would run.
     #[serde(skip_serializing_if = "Option::is_none")]

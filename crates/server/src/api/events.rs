@@ -22,7 +22,7 @@ use super::{App, Caller, Scope};
 use crate::feed::{EventId, Feed, Item};
 use crate::problem::{INVALID, Problem};
 
-/// How soon a client comes back after a cut, in milliseconds.
+/// Reconnection time of clients, in milliseconds.
 const RETRY: &str = "retry: 500\n\n";
 
 const AFTER: &[Parameter] = &[Parameter {

@@ -86,7 +86,7 @@ struct ImageBody {
     media_type: String,
 }
 
-/// How far to go back.
+/// Target of a rewind.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RewindBody {

@@ -1,4 +1,4 @@
-//! What is on record of a session: its history, its journal and its large values.
+//! History, journal and large values of a session.
 
 use axum::Extension;
 use axum::body::Body;

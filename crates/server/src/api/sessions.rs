@@ -117,7 +117,7 @@ struct CreateBody {
     message: Option<MessageBody>,
 }
 
-/// Where a fork begins.
+/// Starting point of a fork.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForkBody {

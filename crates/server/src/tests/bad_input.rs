@@ -97,7 +97,6 @@ async fn pages_elsewhere_cannot_ask() {
         create().header("sec-fetch-site", "cross-site"),
         Request::new("GET", "/v1/sessions").header("host", &format!("evil.example:{port}")),
         Request::new("GET", "/v1/events").header("origin", "http://evil.example"),
-        // What a form of another site can send without asking.
     ] {
         let answer = fixture.send(request.clone()).await;
         assert_eq!(answer.status, 403, "{request:?}: {answer:?}");

@@ -23,7 +23,7 @@ use crate::{
     SessionSettings, SettingsChange, Tokens,
 };
 
-/// How long a test waits for anything.
+/// Time limit of each wait in a test.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Host of scripted sessions.
