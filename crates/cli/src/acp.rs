@@ -13,7 +13,6 @@ use pintle_acp::{
     NewSession, OpenSession, SessionPage, SessionSummary, TerminalSwitch,
 };
 use pintle_agent::SessionId;
-use pintle_env::WriteSwitch;
 use pintle_governance::Mode;
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
 use pintle_store::{Page, SessionStore as _, Summary};
@@ -23,7 +22,7 @@ use crate::approve::Prompter;
 use crate::args::{Flags, RunArgs, SessionArgs};
 use crate::config;
 use crate::env_spec::EnvSpec;
-use crate::environment::{EnvTarget, SandboxUse};
+use crate::environment::EnvTarget;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -68,24 +67,9 @@ pub(crate) async fn acp(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
 
 /// Rejects flags that are about one task: an editor says what to do, and where.
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
-    args.conversation.refuse()?;
-    let session = &args.session;
-    let flags = [
-        ("a prompt", !args.prompt.is_absent()),
-        ("--continue, --resume and --fork", session.goes_on() || session.fork.is_some()),
-        ("--no-session", session.no_session),
-        ("--worktree", session.worktree.is_some()),
-        ("--dir", args.environment.dir.is_some()),
-        ("--env", args.environment.env != EnvSpec::Local),
-        ("--output-schema", args.output_schema.is_some()),
-        ("--image", !args.image.is_empty()),
-    ];
-    match flags.into_iter().find(|(_, is_given)| *is_given) {
-        None => Ok(()),
-        Some((flag, _)) => {
-            Err(Failure::usage(format!("`pintle acp` takes no {flag}: the editor decides on that")))
-        }
-    }
+    let place =
+        [("--dir", args.environment.dir.is_some()), ("--env", args.environment.env != EnvSpec::Local)];
+    args.refuse_hosted(&place, |flag| format!("`pintle acp` takes no {flag}: the editor decides on that"))
 }
 
 /// Opens the sessions of an editor.
@@ -115,13 +99,7 @@ impl EditorHost {
         // A person can be asked.
         let mode = *args.policy.mode.get_or_insert(Mode::Edit);
         let model = Model::from_args(&args.model, process_env).await?;
-        let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
-        let target = target.for_use(SandboxUse {
-            writes: WriteSwitch::new(mode != Mode::Plan),
-            can_be_left: true,
-            keeps_state: true,
-            may_recall: true,
-        });
+        let target = EnvTarget::of_hosted(&args, mode, process_env)?;
         let kept = keep(&args, selected, &model, None, process_env).await?;
         let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
         let terminals = TerminalSwitch::new(false);

@@ -8,6 +8,8 @@ mod confinement;
 mod conversation;
 mod error_format;
 mod first_contact;
+#[cfg(any(feature = "acp", feature = "server"))]
+mod hosted;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod policy;

@@ -13,12 +13,16 @@ use pintle_env::{
     DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, SshEnvironment, SshError, SshErrorKind,
     WriteSwitch,
 };
+#[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
+use pintle_governance::Mode;
 use tempfile::TempDir;
 
 use self::confinement::ConfinedLocal;
 pub(crate) use self::confinement::{HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox};
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
+#[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
+use crate::args::RunArgs;
 use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
 use crate::env_spec::{EnvSpec, SshHost};
 use crate::failure::{Failure, OrFailure as _};
@@ -77,6 +81,26 @@ impl<'a> EnvTarget<'a> {
             process_env.directory(directory)?;
         }
         Ok(Self { spec, directory, confinement, use_of: SandboxUse::default(), process_env })
+    }
+
+    /// Selects the environment of a session whose program can ask a person about its calls.
+    ///
+    /// # Errors
+    ///
+    /// As for [`from_args`](Self::from_args).
+    #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
+    pub(crate) fn of_hosted(
+        args: &'a RunArgs,
+        mode: Mode,
+        process_env: &'a ProcessEnv,
+    ) -> Result<Self, Failure> {
+        let target = Self::from_args(&args.environment, args.confinement, process_env)?;
+        Ok(target.for_use(SandboxUse {
+            writes: WriteSwitch::new(mode != Mode::Plan),
+            can_be_left: true,
+            keeps_state: !args.session.no_session,
+            may_recall: true,
+        }))
     }
 
     /// Sets what a run needs of the sandbox.

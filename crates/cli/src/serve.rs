@@ -51,22 +51,7 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
 
 /// Rejects flags that are about one task: clients say what to do, and where.
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
-    args.conversation.refuse()?;
-    let session = &args.session;
-    let flags = [
-        ("prompt", !args.prompt.is_absent()),
-        ("--continue, --resume and --fork", session.goes_on() || session.fork.is_some()),
-        ("--no-session", session.no_session),
-        ("--worktree", session.worktree.is_some()),
-        ("--output-schema", args.output_schema.is_some()),
-        ("--image", !args.image.is_empty()),
-    ];
-    match flags.into_iter().find(|(_, is_given)| *is_given) {
-        None => Ok(()),
-        Some((flag, _)) => {
-            Err(Failure::usage(format!("`pintle serve` takes no {flag}: clients decide on that")))
-        }
-    }
+    args.refuse_hosted(&[], |flag| format!("`pintle serve` takes no {flag}: clients decide on that"))
 }
 
 /// Serves on an address, for whoever has the token that is printed.
@@ -137,7 +122,7 @@ fn remove(path: &Path) {
 async fn take_up(server: &Server) -> Result<(), Failure> {
     let taken = server.take_up().await.or_failed("cannot read the sessions")?;
     if taken > 0 {
-        console::notice(&format!("{taken} sessions that were under way go on"));
+        console::notice(&format!("sessions taken up that were under way: {taken}"));
     }
     Ok(())
 }

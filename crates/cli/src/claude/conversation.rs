@@ -8,8 +8,6 @@ use pintle_compat::claude::{
     Event, HostRequest, Initialize, InitializeAnswer, McpServerStatus, RewindAnswer, RuleBehavior,
     StreamOptions, ToolRule, UserLine,
 };
-use pintle_env::WriteSwitch;
-use pintle_governance::Mode;
 use pintle_llm::{AnswerSchema, Verdict};
 use pintle_tools::gate::Permission;
 use serde_json::{Value, json};
@@ -26,7 +24,7 @@ use crate::approve::Prompter;
 use crate::args::RunArgs;
 use crate::command_line::own_mode;
 use crate::console;
-use crate::environment::{EnvSession, EnvTarget, SandboxUse};
+use crate::environment::{EnvSession, EnvTarget};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -320,13 +318,7 @@ impl<'a> Conversation<'a> {
         let mode = own_mode(self.permissions.mode());
         args.policy.mode = Some(mode);
         let (beside, statuses) = self.beside(&initialize).await;
-        let target = EnvTarget::from_args(&args.environment, args.confinement, self.process_env)?;
-        let target = target.for_use(SandboxUse {
-            writes: WriteSwitch::new(mode != Mode::Plan),
-            can_be_left: true,
-            keeps_state: !args.session.no_session,
-            may_recall: true,
-        });
+        let target = EnvTarget::of_hosted(&args, mode, self.process_env)?;
         let kept = keep(&args, self.selected.take(), self.model, None, self.process_env).await?;
         let environment = self.interrupts.race(target.connect()).await?;
         environment.kill_on_second_signal(self.interrupts);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
-use pintle_env::WriteSwitch;
 use pintle_governance::Mode;
 use pintle_server::{
     HostError, ModelSummary, NewSession, OpenSession, SessionHost, SessionSettings, SettingsChange,
@@ -16,7 +15,7 @@ use super::controls::ServeControls;
 use crate::approve::Prompter;
 use crate::args::{Flags, RunArgs, SessionArgs};
 use crate::config;
-use crate::environment::{EnvTarget, SandboxUse};
+use crate::environment::EnvTarget;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::model::Model;
@@ -87,13 +86,7 @@ impl ServeHost {
         // A person can be asked.
         let mode = *args.policy.mode.get_or_insert(Mode::Edit);
         let model = Model::from_args(&args.model, process_env).await?;
-        let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
-        let target = target.for_use(SandboxUse {
-            writes: WriteSwitch::new(mode != Mode::Plan),
-            can_be_left: true,
-            keeps_state: true,
-            may_recall: true,
-        });
+        let target = EnvTarget::of_hosted(&args, mode, process_env)?;
         let kept = keep(&args, selected, &model, None, process_env).await?;
         let env_session = target.connect().await?;
         let prompter = Prompter::in_conversation(process_env.principal());

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use pintle_testkit::Dialect;
 use serde_json::Value;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::harness::{Harness, pintle, run};
 
@@ -159,7 +159,10 @@ fn bash_completions_work() {
     let script = run(&mut pintle(&["completions", "bash"])).stdout;
     let ask = "COMP_WORDS=(pintle mo); COMP_CWORD=1; _pintle pintle mo pintle; echo \"${COMPREPLY[@]}\"\n\
                COMP_WORDS=(pintle models --out); COMP_CWORD=2; _pintle pintle --out models; echo \"${COMPREPLY[@]}\"\n";
-    let output = Command::new("bash").args(["--norc", "-c", &format!("{script}\n{ask}")]).output().unwrap();
+    // As users source it; an argument of a command has at most 128 KiB.
+    let file = NamedTempFile::new().unwrap();
+    std::fs::write(&file, format!("{script}\n{ask}")).unwrap();
+    let output = Command::new("bash").arg("--norc").arg(file.path()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "models mock\n--output\n");
 }
