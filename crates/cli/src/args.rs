@@ -16,6 +16,8 @@ mod policy;
 #[cfg(feature = "server")]
 mod serve;
 mod session;
+#[cfg(feature = "server")]
+mod tokens;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -46,6 +48,8 @@ pub(crate) use self::session::{
     SessionArg, SessionArgs, SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeBase,
     WorktreeCommand,
 };
+#[cfg(feature = "server")]
+pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
 use crate::env_spec::EnvSpec;
 use crate::exit;
 use crate::provider::Provider;
@@ -121,6 +125,9 @@ pub(crate) enum Command {
     #[cfg(feature = "server")]
     #[command(after_help = exit::TABLE)]
     Serve(Box<ServeSessionsArgs>),
+    /// Make, list and revoke tokens for `pintle serve`
+    #[cfg(feature = "server")]
+    Tokens(TokensArgs),
     /// List, declare and try servers of tools (MCP), or be one
     #[cfg(feature = "mcp")]
     Mcp(McpArgs),

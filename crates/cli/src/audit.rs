@@ -74,6 +74,28 @@ pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<E
     Ok(if report.is_intact() { Exit::Done } else { Exit::Failed })
 }
 
+/// Returns the audit of a session as text, without secrets.
+///
+/// # Errors
+///
+/// A failure if the store cannot be read.
+#[cfg(feature = "server")]
+pub(crate) async fn text(
+    sessions: &Sessions,
+    prefix: &str,
+    format: AuditFormat,
+    process_env: &ProcessEnv,
+) -> Result<String, Failure> {
+    let report = reading::report(sessions, sessions.find(prefix).await?.id, None).await?;
+    let report =
+        report.redacted(&hardening::secrets(process_env, None)).or_failed("the audit cannot be redacted")?;
+    Ok(match format {
+        AuditFormat::Json => render::json_line(&report)?,
+        AuditFormat::Text => text::render(&document(&report, None, Detail::Decisive)),
+        AuditFormat::Html => html::render(&document(&report, None, Detail::Complete)),
+    })
+}
+
 fn document(report: &AuditReport, call: Option<&CallHistory>, detail: Detail) -> Document {
     match call {
         Some(call) => calls::document(report, call),

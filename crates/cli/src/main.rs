@@ -65,6 +65,8 @@ mod servers;
 mod sessions;
 mod terminal;
 mod timeout;
+#[cfg(feature = "server")]
+mod tokens;
 mod tools;
 mod toolset;
 mod trust;
@@ -169,6 +171,8 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Acp(args) => acp::acp(*args, process_env).await,
         #[cfg(feature = "server")]
         Command::Serve(args) => serve::serve(*args, process_env).await,
+        #[cfg(feature = "server")]
+        Command::Tokens(args) => tokens::tokens(args, process_env).await,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::command(args, process_env).await,
     }

@@ -1,17 +1,19 @@
 //! `pintle serve`: sessions for people and programs that are not at this terminal.
 
+mod access;
 mod controls;
 mod host;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use pintle_server::{Scope, Server, ServerLimits, Token, Tokens};
+use pintle_server::{Scope, Server, ServerLimits, Token};
 use pintle_store::SessionStore;
 use tokio::net::{TcpListener, UnixListener};
 
+use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
 use crate::args::{RunArgs, ServeSessionsArgs};
 use crate::console::{self, Console};
@@ -20,6 +22,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 use crate::sessions::Sessions;
+use crate::tokens::TokenFile;
 
 /// Port by default.
 const PORT: u16 = 7468;
@@ -38,13 +41,14 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
     let sessions = Sessions::open(process_env)?;
     let store: Arc<dyn SessionStore> = Arc::new(sessions.store().clone());
     let host = ServeHost::new(&args.run, process_env).await?;
-    let server = Server::new(Arc::new(host), store, ServerLimits::default()).with_hosts(args.host.clone());
+    let limits = ServerLimits::default()
+        .with_sessions(usize::try_from(args.max_sessions).unwrap_or(usize::MAX))
+        .with_rate(args.max_rate);
+    let audit = AuditFile::new(args.audit_log.as_deref(), process_env)?;
+    let server = Server::new(Arc::new(host), store, limits).with_audit(Arc::new(audit));
     let served = match &args.socket {
         Some(path) => serve_socket(&server, path, &interrupts).await,
-        None => {
-            let address = args.listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
-            serve_address(server, address, &interrupts, process_env).await
-        }
+        None => serve_address(server, &args, &interrupts, process_env).await,
     };
     served.map(|()| Exit::Done)
 }
@@ -54,28 +58,77 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.refuse_hosted(&[], |flag| format!("`pintle serve` takes no {flag}: clients decide on that"))
 }
 
-/// Serves on an address, for whoever has the token that is printed.
+/// Serves on an address, for whoever has a token.
 async fn serve_address(
     server: Server,
-    address: SocketAddr,
+    args: &ServeSessionsArgs,
     interrupts: &Interrupts,
     process_env: &ProcessEnv,
 ) -> Result<(), Failure> {
+    let address = args.listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
+    let tls = TlsFiles::from_args(args)?;
+    let file = TokenFile::new(args.tokens.as_deref(), process_env)?;
+    let is_local = address.ip().is_loopback();
+    // On this machine, whoever reads the output may do everything.
+    let (own, secret) = if is_local {
+        let name = process_env.principal().map_or_else(|| "owner".to_owned(), |name| name.to_string());
+        let (token, secret) = Token::generate(name, Scope::ALL).or_failed("cannot make a token")?;
+        (Some(token), Some(secret))
+    } else {
+        (None, None)
+    };
+    let tokens = ServedTokens::new(file, own)?;
+    if !is_local {
+        check_reach(args, address, tls.is_some(), tokens.has_any()?)?;
+    }
     let listener = TcpListener::bind(address).await.or_failed(&format!("cannot listen on {address}"))?;
     let address = listener.local_addr().or_failed("cannot listen")?;
-    if !address.ip().is_loopback() {
-        return Err(Failure::usage(format!(
-            "--listen {address}: connections are not encrypted, so only the loopback interface is served"
-        ))
-        .with_hint("put a proxy with TLS before it, or use --socket"));
-    }
-    let name = process_env.principal().map_or_else(|| "owner".to_owned(), |principal| principal.to_string());
-    let (token, secret) = Token::generate(name, Scope::ALL).or_failed("cannot make a token")?;
-    let server = server.with_tokens(Tokens::new([token]));
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    let server = server.with_tokens(tokens.tokens.clone()).with_hosts(args.host.iter().cloned().chain([ip]));
     take_up(&server).await?;
-    // The fragment is sent to nobody.
-    Console::new().write(&format!("http://{address}/#token={secret}\n")).await?;
-    server.serve_tcp(listener, interrupts.first_signal()).await.or_failed("cannot serve")
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let line = match secret {
+        // The fragment is sent to nobody.
+        Some(secret) => format!("{scheme}://{address}/#token={secret}\n"),
+        None => format!("listening on {scheme}://{address}/\n"),
+    };
+    Console::new().write(&line).await?;
+    let stop = interrupts.first_signal();
+    let serving = async {
+        match &tls {
+            Some(tls) => server.serve_tls(listener, &tls.identity, stop).await,
+            None => server.serve_tcp(listener, stop).await,
+        }
+    };
+    tokio::select! {
+        served = serving => served.or_failed("cannot serve"),
+        () = keep_reading(&tokens, tls.as_ref()) => Ok(()),
+    }
+}
+
+/// Checks that clients on other machines can reach the server, with tokens that others on the way do not see.
+fn check_reach(
+    args: &ServeSessionsArgs,
+    address: SocketAddr,
+    has_tls: bool,
+    has_tokens: bool,
+) -> Result<(), Failure> {
+    let refused = |problem: &str| Failure::usage(format!("--listen {address}: {problem}"));
+    if !has_tls && !args.no_tls {
+        return Err(refused("beyond this machine, connections have to be encrypted")
+            .with_hint("give --tls-cert and --tls-key, or --no-tls behind a proxy that has TLS"));
+    }
+    if !has_tokens {
+        return Err(refused("beyond this machine, clients need tokens, and there are none")
+            .with_hint("make one: `pintle tokens add NAME --scope read,run,approve`"));
+    }
+    if address.ip().is_unspecified() && args.host.is_empty() {
+        return Err(refused("expected --host with the name by which clients reach the server"));
+    }
+    Ok(())
 }
 
 async fn serve_socket(server: &Server, path: &Path, interrupts: &Interrupts) -> Result<(), Failure> {
@@ -121,8 +174,11 @@ fn remove(path: &Path) {
 
 async fn take_up(server: &Server) -> Result<(), Failure> {
     let taken = server.take_up().await.or_failed("cannot read the sessions")?;
-    if taken > 0 {
-        console::notice(&format!("sessions taken up that were under way: {taken}"));
+    if taken.sessions > 0 {
+        console::notice(&format!("sessions taken up that were under way: {}", taken.sessions));
+    }
+    for (id, problem) in &taken.left {
+        console::notice(&format!("session {id} is not taken up: {problem}"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 pub(crate) mod conversed;
 pub(crate) mod delete;
 pub(crate) mod export;
-mod files;
+pub(crate) mod files;
 mod flags;
 mod list;
 mod place;

@@ -40,6 +40,9 @@ const POST: &str = "WITH owner AS (SELECT key FROM sessions WHERE id = $1 FOR KE
          ON CONFLICT DO NOTHING RETURNING session) \
      SELECT EXISTS (SELECT FROM posted), pg_notify($4 || ':' || key, '') FROM owner";
 
+const HAS_POSTED: &str = "SELECT EXISTS (SELECT FROM inbox WHERE session = key AND input IS NOT NULL) \
+     FROM sessions WHERE id = $1";
+
 /// All parts of a statement see the tables as they were before it, so the references of the session are still there. They
 /// go with it, and are checked when the statement is committed.
 const DELETE: &str = "WITH gone AS (DELETE FROM sessions WHERE id = $1 \
@@ -334,6 +337,14 @@ impl SessionStore for PostgresStore {
         let row = rows.first().ok_or_else(|| StoreError::NotFound(id.clone()))?;
         let is_new: bool = row.try_get(0).map_err(|error| unreadable(ACTION, &error))?;
         Ok(if is_new { Posting::Accepted } else { Posting::Known })
+    }
+
+    async fn has_posted(&self, id: &SessionId) -> Result<bool, StoreError> {
+        const ACTION: &str = "look into an inbox";
+        check_id(id)?;
+        let rows = self.database.main.query_repeatable(ACTION, HAS_POSTED, parameters![id.as_str()]).await?;
+        let row = rows.first().ok_or_else(|| StoreError::NotFound(id.clone()))?;
+        row.try_get(0).map_err(|error| unreadable(ACTION, &error))
     }
 
     async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {

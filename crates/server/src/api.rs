@@ -2,11 +2,16 @@
 
 mod access;
 mod approvals;
+mod documents;
 mod events;
+mod files;
 mod input;
 mod list;
 mod messages;
+mod metrics;
+mod once;
 mod openapi;
+mod rate;
 mod record;
 mod sessions;
 
@@ -23,7 +28,9 @@ use serde::Serialize;
 
 pub(crate) use self::access::{Access, Caller};
 pub use self::access::{Scope, Token, TokenError, Tokens};
+pub(crate) use self::once::Answered;
 use self::openapi::Operation;
+pub(crate) use self::rate::Rates;
 use crate::hub::Hub;
 use crate::problem::{METHOD, NOT_FOUND, Problem};
 
@@ -32,6 +39,7 @@ use crate::problem::{METHOD, NOT_FOUND, Problem};
 pub(crate) struct App {
     pub(crate) hub: Arc<Hub>,
     pub(crate) access: Arc<Access>,
+    pub(crate) answered: Arc<Answered>,
 }
 
 /// Headers of every response: pages get nothing from elsewhere and are in no frame, and nothing is kept.
@@ -54,6 +62,9 @@ fn operations() -> Vec<Operation> {
         messages::operations(),
         approvals::operations(),
         record::operations(),
+        files::operations(),
+        documents::operations(),
+        metrics::operations(),
         events::operations(),
     ]
     .into_iter()
@@ -72,6 +83,7 @@ pub(crate) fn router(app: App) -> Router {
     }
     let guarded = router
         .route("/v1/openapi.json", get(move || std::future::ready(json_text(&description))))
+        .route_layer(from_fn_with_state(app.clone(), once::carry_out))
         .route_layer(from_fn_with_state(app.clone(), access::authorize));
     let open = Router::new()
         .route("/v1/health", get(|| async { json(&Health { status: "ok" }) }))

@@ -13,7 +13,7 @@ use pintle_agent::{SessionEvent, SessionId};
 use pintle_store::{Reader, StoreError, read_record};
 use tokio::sync::broadcast;
 
-use crate::hub::{Hub, Live, Watching};
+use crate::hub::{Change, Hub, Live, Watching};
 
 /// Shortest time between two readings of a record that another process writes.
 const READ_INTERVAL: Duration = Duration::from_millis(500);
@@ -83,7 +83,7 @@ pub(crate) struct Feed {
     last: Option<EventId>,
     backlog: VecDeque<SessionEvent>,
     source: Source,
-    changes: broadcast::Receiver<SessionId>,
+    changes: broadcast::Receiver<Change>,
     is_ready: bool,
 }
 
@@ -296,7 +296,7 @@ impl Feed {
         loop {
             tokio::select! {
                 changed = self.changes.recv() => match changed {
-                    Ok(id) if id != self.root => {}
+                    Ok(change) if *change.id() != self.root => {}
                     // One of the changes that were missed may be of this session.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
                         if self.hub.live(&self.root).is_some() {

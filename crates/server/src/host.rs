@@ -11,6 +11,8 @@ use pintle_store::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::files::{FileChanges, FilePoint, RestoreReport, RestoreRequest};
+
 /// Opens the sessions of a server. Implemented by embedding applications.
 ///
 /// Each session writes its record to the store of the server, so that it outlives the server. Methods may be called for
@@ -46,6 +48,37 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
     ///
     /// [`HostError::NotFound`], and [`HostError::Held`] if another process has it.
     async fn delete(&self, id: &SessionId) -> Result<(), HostError>;
+
+    /// Compares the files of a session with what they were. By default no files are known.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotFound`], and [`HostError::Invalid`] for a point that there is not.
+    async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
+        let _ = (id, since);
+        Err(HostError::Invalid("the files of sessions are not known here".to_owned()))
+    }
+
+    /// Restores files of a session that this server does not have open, and takes its conversation back if that is asked
+    /// for. By default no files are known.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotFound`], [`HostError::Held`], and [`HostError::Invalid`] for a point that there is not.
+    async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
+        let _ = (id, request);
+        Err(HostError::Invalid("the files of sessions are not known here".to_owned()))
+    }
+
+    /// Returns a session as one document. By default there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotFound`], and [`HostError::Invalid`] for a kind that there is not.
+    async fn document(&self, id: &SessionId, kind: DocumentKind) -> Result<String, HostError> {
+        let _ = (id, kind);
+        Err(HostError::Invalid("there are no such documents here".to_owned()))
+    }
 
     /// Returns what the summary of a session that is not open says about its settings. By default nothing.
     fn settings_of(&self, summary: &Summary) -> SessionSettings {
@@ -84,6 +117,23 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
 }
 
 const _: fn(&dyn SessionControls) = |_| {};
+
+/// Kind of a document about a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentKind {
+    /// The record, as JSON lines from which it can be read back.
+    Record,
+    /// The conversation as Markdown.
+    Markdown,
+    /// The conversation as one page of HTML that needs nothing else.
+    Html,
+    /// The audit of its calls as JSON.
+    Audit,
+    /// The audit as text.
+    AuditText,
+    /// The audit as one page of HTML that needs nothing else.
+    AuditHtml,
+}
 
 /// Session that a host has opened.
 #[derive(Debug)]

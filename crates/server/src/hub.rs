@@ -9,14 +9,16 @@ use pintle_agent::{
 };
 use pintle_llm::Fingerprint;
 use pintle_store::{Filter, Page, SessionStore, StoreError, StoredJournal, Summary};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::counters::Counters;
+use crate::files::{RestoreReport, RestoreRequest};
 use crate::host::{HostError, NewSession, OpenSession, SessionControls, SessionHost};
 use crate::limits::ServerLimits;
-use crate::problem::{FULL, Problem, UNAVAILABLE};
+use crate::problem::{CONFLICT, FULL, Problem, UNAVAILABLE};
 
 /// Property of the summaries of sessions that a server takes up again.
 pub(crate) const SERVED: &str = "served";
@@ -27,8 +29,21 @@ const CHANGES: usize = 1_024;
 /// Sessions that are read at once when the server starts.
 const START_PAGE: usize = 100;
 
+/// Time after which a change is told again, with what was written meanwhile.
+const AGAIN_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Time between two looks at a run that is to end.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Sessions of an earlier server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TakenUp {
+    /// Number of sessions that go on.
+    pub sessions: usize,
+    /// Sessions that are under way and could not be opened, with the reasons.
+    pub left: Vec<(SessionId, String)>,
+}
 
 /// Open sessions, and the store with all others.
 #[derive(Debug)]
@@ -36,14 +51,33 @@ pub(crate) struct Hub {
     pub(crate) host: Arc<dyn SessionHost>,
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) limits: ServerLimits,
+    pub(crate) counters: Arc<Counters>,
     live: Mutex<BTreeMap<SessionId, Arc<Live>>>,
     /// Held while a session is opened, so that it is opened once.
     opening: tokio::sync::Mutex<()>,
-    changes: broadcast::Sender<SessionId>,
+    changes: broadcast::Sender<Change>,
     tasks: Mutex<JoinSet<()>>,
     closing: CancellationToken,
     /// Decisions on calls of open sessions, with the requests that made them.
     decided: Mutex<HashMap<(SessionId, String, Fingerprint), String>>,
+}
+
+/// Something that lists of sessions show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A session changed.
+    Of(SessionId),
+    /// A session of this tenant was deleted.
+    Deleted { id: SessionId, tenant: Option<String> },
+}
+
+impl Change {
+    /// Returns the id of the session.
+    pub(crate) fn id(&self) -> &SessionId {
+        match self {
+            Self::Of(id) | Self::Deleted { id, .. } => id,
+        }
+    }
 }
 
 /// An open session.
@@ -108,11 +142,16 @@ impl Live {
         self.ended.cancelled().await;
     }
 
-    fn is_idle(&self) -> bool {
+    /// Returns whether nothing goes on, and nothing waits to.
+    fn is_resting(&self) -> bool {
         let is_resting = self.with(|session| {
             session.state() != SessionState::Processing && session.background_commands().is_empty()
         });
-        is_resting.unwrap_or(true) && self.handle.queued().is_empty() && Arc::strong_count(&self.watched) == 1
+        is_resting.unwrap_or(true) && self.handle.queued().is_empty()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_resting() && Arc::strong_count(&self.watched) == 1
     }
 }
 
@@ -126,6 +165,7 @@ impl Hub {
             host,
             store,
             limits,
+            counters: Arc::default(),
             live: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
             changes: broadcast::Sender::new(CHANGES),
@@ -136,20 +176,21 @@ impl Hub {
     }
 
     /// Takes up the sessions of an earlier server whose work is under way, and those that something was posted to.
-    pub(crate) async fn take_up(self: &Arc<Self>) -> Result<usize, StoreError> {
+    pub(crate) async fn take_up(self: &Arc<Self>) -> Result<TakenUp, StoreError> {
         let filter = Filter::default().with_property(SERVED, "true");
         let mut page = Page::of(START_PAGE);
-        let mut taken = 0;
+        let mut taken = TakenUp::default();
         loop {
             let summaries = self.store.list(&filter, &page).await?;
             let Some(last) = summaries.last() else { return Ok(taken) };
             page = Page::of(START_PAGE).after(last);
-            for summary in summaries.iter().filter(|summary| is_under_way(summary)) {
+            for summary in &summaries {
+                if !is_under_way(summary) && !self.store.has_posted(&summary.id).await? {
+                    continue;
+                }
                 match self.open(&summary.id).await {
-                    Ok(_) => taken += 1,
-                    Err(problem) => {
-                        tracing::warn!(session = %summary.id, problem = problem.detail, "the session is not taken up");
-                    }
+                    Ok(_) => taken.sessions += 1,
+                    Err(problem) => taken.left.push((summary.id.clone(), problem.detail)),
                 }
             }
         }
@@ -163,8 +204,8 @@ impl Hub {
         lock(&self.live).values().cloned().collect()
     }
 
-    /// Returns the ids of sessions as they change.
-    pub(crate) fn changes(&self) -> broadcast::Receiver<SessionId> {
+    /// Returns the changes of sessions as they happen.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
 
@@ -175,7 +216,7 @@ impl Hub {
 
     pub(crate) fn changed(&self, id: &SessionId) {
         // Without a subscriber, nobody needs to know.
-        let _ = self.changes.send(id.clone());
+        let _ = self.changes.send(Change::Of(id.clone()));
     }
 
     /// Opens a session of the store, unless it is open.
@@ -223,6 +264,52 @@ impl Hub {
         self.added(fork, forked)
     }
 
+    /// Restores files of a session, which is closed for that unless nothing is to be done.
+    pub(crate) async fn restore(
+        self: &Arc<Self>,
+        id: &SessionId,
+        request: RestoreRequest,
+    ) -> Result<RestoreReport, Problem> {
+        let is_busy = || self.live(id).is_some_and(|live| !live.is_resting());
+        let busy = || Problem::new(CONFLICT, "the session works: interrupt it first");
+        if is_busy() {
+            return Err(busy());
+        }
+        let plan = self.host.restore(id, &RestoreRequest { dry_run: true, ..request.clone() }).await?;
+        if request.dry_run {
+            return Ok(plan);
+        }
+        if !plan.changed_by_others.is_empty() && !request.force {
+            let detail = format!(
+                "somebody else may have changed {}: nothing was restored, and `force` restores these as well",
+                plan.changed_by_others.join(", ")
+            );
+            return Err(Problem::new(CONFLICT, detail));
+        }
+        // Nobody opens it meanwhile.
+        let _opening = self.opening.lock().await;
+        if is_busy() {
+            return Err(busy());
+        }
+        self.release(id).await;
+        let restored = self.host.restore(id, &request).await;
+        if self.store.has_posted(id).await? {
+            self.open_again(id.clone());
+        }
+        Ok(restored?)
+    }
+
+    /// Deletes a session of a tenant, which is closed for that.
+    pub(crate) async fn delete(&self, id: &SessionId, tenant: Option<String>) -> Result<(), Problem> {
+        // Nobody opens it meanwhile.
+        let _opening = self.opening.lock().await;
+        self.release(id).await;
+        self.host.delete(id).await?;
+        // Without a subscriber, nobody needs to know.
+        let _ = self.changes.send(Change::Deleted { id: id.clone(), tenant });
+        Ok(())
+    }
+
     fn added(
         self: &Arc<Self>,
         id: SessionId,
@@ -253,10 +340,7 @@ impl Hub {
     fn add(self: &Arc<Self>, opened: OpenSession) -> Arc<Live> {
         let live = Arc::new(Live::new(opened));
         lock(&self.live).insert(live.id.clone(), Arc::clone(&live));
-        let mut tasks = lock(&self.tasks);
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(Arc::clone(self).keep(Arc::clone(&live)));
-        drop(tasks);
+        self.spawn(Arc::clone(self).keep(Arc::clone(&live)));
         self.changed(&live.id);
         live
     }
@@ -271,6 +355,9 @@ impl Hub {
 
     async fn follow(&self, live: &Live, mut events: Events) {
         let mut active = Instant::now();
+        let mut waiting = 0;
+        let mut again = tokio::time::interval(AGAIN_INTERVAL);
+        let mut is_stale = false;
         let mut look = tokio::time::interval(look_interval(self.limits.idle));
         loop {
             tokio::select! {
@@ -278,6 +365,15 @@ impl Hub {
                     let Some(event) = event else { return };
                     active = Instant::now();
                     self.observe(live, &event);
+                    is_stale |= is_change(&event.kind);
+                }
+                _ = again.tick() => {
+                    // The summary is written after the event, and calls of subagents are no events of the session.
+                    let approvals = live.handle.tree_approvals().len();
+                    if std::mem::take(&mut is_stale) || approvals != waiting {
+                        waiting = approvals;
+                        self.changed(&live.id);
+                    }
                 }
                 () = self.closing.cancelled() => return,
                 () = live.leaving.cancelled() => return,
@@ -293,6 +389,10 @@ impl Hub {
     }
 
     fn observe(&self, live: &Live, event: &SessionEvent) {
+        // Pieces of text are no events of the record.
+        if event.offset.is_none() {
+            self.counters.count_event(&event.kind);
+        }
         if is_change(&event.kind) {
             self.changed(&live.id);
         }
@@ -302,7 +402,7 @@ impl Hub {
         }
     }
 
-    async fn close(&self, live: &Live) {
+    async fn close(self: &Arc<Self>, live: &Live) {
         let session = live.session.write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(session) = session {
             if self.closing.is_cancelled() {
@@ -314,6 +414,20 @@ impl Hub {
         lock(&self.decided).retain(|(session, ..), _| *session != live.id);
         live.ended.cancel();
         self.changed(&live.id);
+        // Somebody may have posted to it while it was being closed.
+        let is_to_rest = self.closing.is_cancelled() || live.leaving.is_cancelled();
+        if !is_to_rest && self.store.has_posted(&live.id).await.unwrap_or(false) {
+            self.open_again(live.id.clone());
+        }
+    }
+
+    fn open_again(self: &Arc<Self>, id: SessionId) {
+        let hub = Arc::clone(self);
+        self.spawn(async move {
+            if let Err(problem) = hub.open(&id).await {
+                tracing::warn!(session = %id, problem = problem.detail, "the session cannot be opened again");
+            }
+        });
     }
 
     /// Returns whether a request is the first here that decides on a call, or the same as the first.
@@ -331,11 +445,30 @@ impl Hub {
     }
 
     /// Ends a session in this process, so that somebody else can have it.
-    pub(crate) async fn release(&self, id: &SessionId) {
+    async fn release(&self, id: &SessionId) {
         if let Some(live) = self.live(id) {
             live.leaving.cancel();
             live.ended().await;
         }
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Carries out a request to its end, also when its client goes away. `None` if it panics.
+    pub(crate) async fn carry_out<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (done, answer) = oneshot::channel();
+        self.spawn(async move {
+            // Fails if the client has gone.
+            let _ = done.send(request.await);
+        });
+        answer.await.ok()
     }
 
     /// Closes all sessions. What is under way after the time to drain is left for the next server.

@@ -2,8 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod audit;
 mod console;
+mod counters;
 mod feed;
+mod files;
 mod host;
 mod hub;
 mod limits;
@@ -11,11 +14,18 @@ mod problem;
 mod serve;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use api::{Scope, Token, TokenError, Tokens};
+pub use audit::{AuditLine, AuditLog};
+pub use files::{FileChanges, FileLeft, FilePoint, FileStep, RestoreReport, RestoreRequest};
 pub use host::{
-    HostError, ModelSummary, NewSession, OpenSession, SessionControls, SessionHost, SessionSettings,
-    SettingsChange,
+    DocumentKind, HostError, ModelSummary, NewSession, OpenSession, SessionControls, SessionHost,
+    SessionSettings, SettingsChange,
 };
+pub use hub::TakenUp;
 pub use limits::ServerLimits;
 pub use serve::Server;
+#[cfg(feature = "tls")]
+pub use tls::{TlsError, TlsIdentity};

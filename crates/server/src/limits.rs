@@ -14,6 +14,9 @@ pub struct ServerLimits {
     pub head_time: Duration,
     /// Time within which the body of a request has to arrive. Default 60 s.
     pub body_time: Duration,
+    /// Most requests of one caller in a second, which may be exceeded fourfold for a moment. Default 100. Those without a
+    /// valid token are one caller together.
+    pub rate: u32,
     /// Most connections at once. Default 4,096.
     pub connections: usize,
     /// Time after which a session is closed that does nothing, waits for nothing and that nobody watches. Default 10 min.
@@ -31,6 +34,7 @@ impl Default for ServerLimits {
             body: 32 << 20,
             head_time: Duration::from_secs(10),
             body_time: Duration::from_secs(60),
+            rate: 100,
             connections: 4_096,
             idle: Duration::from_secs(600),
             heartbeat: Duration::from_secs(15),
@@ -44,6 +48,13 @@ impl ServerLimits {
     #[must_use]
     pub fn with_sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;
+        self
+    }
+
+    /// Sets the most requests of one caller in a second.
+    #[must_use]
+    pub fn with_rate(mut self, rate: u32) -> Self {
+        self.rate = rate;
         self
     }
 

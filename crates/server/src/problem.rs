@@ -44,6 +44,7 @@ pub(crate) const METHOD: Kind =
     kind("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not supported here");
 pub(crate) const CONFLICT: Kind = kind("conflict", StatusCode::CONFLICT, "Somebody else was first");
 pub(crate) const HELD: Kind = kind("held", StatusCode::CONFLICT, "Another process has the session");
+pub(crate) const ENDED: Kind = kind("ended", StatusCode::CONFLICT, "The session has ended");
 pub(crate) const TOO_LARGE: Kind =
     kind("too_large", StatusCode::PAYLOAD_TOO_LARGE, "The request is too large");
 pub(crate) const MEDIA_TYPE: Kind =
@@ -51,6 +52,7 @@ pub(crate) const MEDIA_TYPE: Kind =
 pub(crate) const RANGE: Kind =
     kind("range", StatusCode::RANGE_NOT_SATISFIABLE, "There is nothing in this range");
 pub(crate) const FULL: Kind = kind("full", StatusCode::TOO_MANY_REQUESTS, "Too much is under way");
+pub(crate) const RATE: Kind = kind("rate", StatusCode::TOO_MANY_REQUESTS, "Requests come too often");
 pub(crate) const FAILED: Kind = kind("failed", StatusCode::INTERNAL_SERVER_ERROR, "The request failed");
 pub(crate) const UNAVAILABLE: Kind =
     kind("unavailable", StatusCode::SERVICE_UNAVAILABLE, "The server cannot do this now");
@@ -136,7 +138,7 @@ impl From<SessionError> for Problem {
                 Self::new(INVALID, error.to_string())
             }
             SessionError::Full(_) => Self::new(FULL, error.to_string()),
-            SessionError::Closed => Self::new(UNAVAILABLE, error.to_string()),
+            SessionError::Closed => Self::new(ENDED, "the session has ended, or is being closed"),
             _ => Self::internal(FAILED, "the session failed", &error),
         }
     }

@@ -16,9 +16,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{self, Access, App, Tokens};
+use crate::api::{self, Access, App, Rates, Tokens};
+use crate::audit::AuditLog;
 use crate::host::SessionHost;
-use crate::hub::Hub;
+use crate::hub::{Hub, TakenUp};
 use crate::limits::ServerLimits;
 
 /// Wait after a connection that could not be accepted, such as for want of descriptors.
@@ -40,6 +41,7 @@ pub struct Server {
     tokens: Option<Tokens>,
     hosts: Vec<String>,
     clock: Arc<dyn Clock>,
+    audit: Option<Arc<dyn AuditLog>>,
 }
 
 impl fmt::Debug for Server {
@@ -53,7 +55,8 @@ impl Server {
     #[must_use]
     pub fn new(host: Arc<dyn SessionHost>, store: Arc<dyn SessionStore>, limits: ServerLimits) -> Self {
         let hosts = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
-        Self { hub: Hub::new(host, store, limits), tokens: None, hosts, clock: Arc::new(SystemClock) }
+        let hub = Hub::new(host, store, limits);
+        Self { hub, tokens: None, hosts, clock: Arc::new(SystemClock), audit: None }
     }
 
     /// Requires one of these tokens from everybody. Without it, whoever can connect may do everything.
@@ -70,13 +73,19 @@ impl Server {
         self
     }
 
-    /// Takes up the sessions that an earlier server left under way. Returns their number.
+    /// Keeps a line about each request that changes something, and about each without a valid token. Default: none.
+    #[must_use]
+    pub fn with_audit(mut self, log: Arc<dyn AuditLog>) -> Self {
+        self.audit = Some(log);
+        self
+    }
+
+    /// Takes up the sessions that an earlier server left under way, and those that something was posted to.
     ///
     /// # Errors
     ///
-    /// [`StoreError`](pintle_store::StoreError) if the store cannot be read. A session that cannot be opened is logged and
-    /// left.
-    pub async fn take_up(&self) -> Result<usize, pintle_store::StoreError> {
+    /// [`StoreError`](pintle_store::StoreError) if the store cannot be read. A session that cannot be opened is left.
+    pub async fn take_up(&self) -> Result<TakenUp, pintle_store::StoreError> {
         self.hub.take_up().await
     }
 
@@ -87,40 +96,92 @@ impl Server {
     ///
     /// If the address of the socket cannot be read, or it is not on the loopback interface and there are no tokens.
     pub async fn serve_tcp(&self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
+        self.require_tokens(&listener)?;
+        let router = api::router(self.app(Some(self.hosts.clone()), false));
+        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        self.serve(router, accept, |stream| std::future::ready(Ok(stream)), stop).await;
+        Ok(())
+    }
+
+    /// Serves the connections of a TCP socket with TLS, like [`serve_tcp`](Self::serve_tcp). A handshake has to end within
+    /// [`ServerLimits::head_time`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`serve_tcp`](Self::serve_tcp).
+    #[cfg(feature = "tls")]
+    pub async fn serve_tls(
+        &self,
+        listener: TcpListener,
+        identity: &crate::TlsIdentity,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        self.require_tokens(&listener)?;
+        let router = api::router(self.app(Some(self.hosts.clone()), true));
+        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        let acceptor = tokio_rustls::TlsAcceptor::from(identity.config().map_err(io::Error::other)?);
+        let head_time = self.hub.limits.head_time;
+        let secure = |stream| {
+            let accepted = acceptor.accept(stream);
+            async move {
+                let secured = tokio::time::timeout(head_time, accepted).await;
+                secured.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            }
+        };
+        self.serve(router, accept, secure, stop).await;
+        Ok(())
+    }
+
+    fn require_tokens(&self, listener: &TcpListener) -> io::Result<()> {
         if self.tokens.is_none() && !listener.local_addr()?.ip().is_loopback() {
             let problem = "a server that is not on the loopback interface needs tokens";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
         }
-        let router = api::router(self.app(Some(self.hosts.clone())));
-        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
-        self.serve(router, accept, stop).await;
         Ok(())
     }
 
     /// Serves the connections of a unix socket, like [`serve_tcp`](Self::serve_tcp). The permissions of the socket say who
     /// can connect.
     pub async fn serve_unix(&self, listener: UnixListener, stop: impl Future<Output = ()>) {
-        let router = api::router(self.app(None));
+        let router = api::router(self.app(None, false));
         let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
-        self.serve(router, accept, stop).await;
+        self.serve(router, accept, |stream| std::future::ready(Ok(stream)), stop).await;
     }
 
-    fn app(&self, hosts: Option<Vec<String>>) -> App {
-        let access =
-            Access { tokens: self.tokens.clone(), hosts, is_secure: false, clock: Arc::clone(&self.clock) };
-        App { hub: Arc::clone(&self.hub), access: Arc::new(access) }
+    fn app(&self, hosts: Option<Vec<String>>, is_secure: bool) -> App {
+        let access = Access {
+            tokens: self.tokens.clone(),
+            hosts,
+            is_secure,
+            clock: Arc::clone(&self.clock),
+            rates: Rates::new(self.hub.limits.rate),
+            audit: self.audit.clone(),
+        };
+        App { hub: Arc::clone(&self.hub), access: Arc::new(access), answered: Arc::default() }
     }
 
-    async fn serve<S, A, F>(&self, router: axum::Router, accept: A, stop: impl Future<Output = ()>)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    /// Accepts connections until `stop` completes and the sessions have ended. `secure` makes a stream of an accepted one.
+    async fn serve<S, T, A, F, P, Q>(
+        &self,
+        router: axum::Router,
+        accept: A,
+        secure: P,
+        stop: impl Future<Output = ()>,
+    ) where
         A: Fn() -> F,
         F: Future<Output = io::Result<S>>,
+        P: Fn(S) -> Q,
+        Q: Future<Output = io::Result<T>> + Send + 'static,
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let room = Arc::new(Semaphore::new(self.hub.limits.connections));
         let closing = CancellationToken::new();
         let mut connections = JoinSet::new();
-        let mut stop = std::pin::pin!(stop);
+        // Requests are answered until the end, such as by a probe that asks whether the server is ready.
+        let mut ended = std::pin::pin!(async {
+            stop.await;
+            self.hub.shut_down().await;
+        });
         loop {
             while connections.try_join_next().is_some() {}
             let next = async {
@@ -129,13 +190,16 @@ impl Server {
                 (accept().await, permit)
             };
             tokio::select! {
-                () = &mut stop => break,
+                () = &mut ended => break,
                 (accepted, permit) = next => match accepted {
                     Ok(stream) => {
-                        let (router, closing) = (router.clone(), closing.clone());
+                        let (secured, router, closing) = (secure(stream), router.clone(), closing.clone());
                         let head_time = self.hub.limits.head_time;
                         connections.spawn(async move {
-                            connection(stream, router, head_time, closing).await;
+                            match secured.await {
+                                Ok(stream) => connection(stream, router, head_time, closing).await,
+                                Err(error) => tracing::debug!(%error, "a connection could not be secured"),
+                            }
                             drop(permit);
                         });
                     }
@@ -146,7 +210,6 @@ impl Server {
                 },
             }
         }
-        self.hub.shut_down().await;
         closing.cancel();
         let _ = tokio::time::timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} })
             .await;

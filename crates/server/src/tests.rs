@@ -1,6 +1,8 @@
 mod bad_input;
+mod cuts;
 mod decisions;
 mod following;
 mod harness;
 mod lifecycle;
 mod restarts;
+mod watching;

@@ -4,7 +4,8 @@
 //! which is a blob itself; the id of a checkpoint is the hash of it. A file whose identity has not changed since the
 //! manifest before is not read again.
 //!
-//! [`Manifest::compare`] finds what differs between two manifests, [`unified_diff`] shows it. [`observe`] lists the
+//! [`Manifest::compare`] finds what differs between two manifests, [`unified_diff`] and
+//! [`file_diffs`] show it. [`observe`] lists the
 //! workspace without keeping anything, to compare it with a checkpoint.
 //!
 //! A restore has two steps: [`plan_restore`] says what would be done, [`restore`] does it. A restore is undone by
@@ -28,7 +29,7 @@ mod tests;
 mod verify;
 
 pub use compare::{Change, ChangeKind, Comparison};
-pub use diff::{Diff, DiffLimits, unified_diff};
+pub use diff::{Diff, DiffLimits, DiffLine, FileDiff, FileDiffs, Hunk, NotShown, file_diffs, unified_diff};
 pub use error::CheckpointError;
 pub use manifest::{Entry, Gap, Manifest, Presence, State, Unlisted};
 pub use plan::{Action, LeftAlone, LeftReason, RestorePlan, Step, plan_restore};

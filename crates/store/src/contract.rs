@@ -355,6 +355,7 @@ pub async fn deleting_takes_nothing_from_others(store: &dyn SessionStore) {
 pub async fn the_inbox_keeps_order_and_ids(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let mut writer = create(store, "a").await;
+    assert!(!store.has_posted(&id).await.expect("it is looked up"));
     let ids = ["z", "a", "m/../", "", "ü"];
     for (index, input_id) in ids.iter().enumerate() {
         let input = format!("{{\"n\":{index}}}");
@@ -370,6 +371,12 @@ pub async fn the_inbox_keeps_order_and_ids(store: &dyn SessionStore) {
     let mut writer = store.open(&id).await.expect("nobody has it").writer;
     assert_eq!(store.post(&id, "a", "{}").await.expect("it is known"), Posting::Known);
     assert_eq!(writer.inbox().await.expect("it is read").len(), ids.len() - 1);
+    for input_id in ids {
+        assert!(store.has_posted(&id).await.expect("it is looked up"), "before {input_id:?}");
+        writer.take(input_id).await.expect("it is taken");
+    }
+    assert!(!store.has_posted(&id).await.expect("it is looked up"));
+    assert!(matches!(store.has_posted(&SessionId::new("none")).await, Err(StoreError::NotFound(_))));
 }
 
 /// A head that was kept elsewhere is a line of the journal, or the journal is not the one that it was.

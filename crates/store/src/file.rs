@@ -355,6 +355,15 @@ impl SessionStore for FileStore {
         .await
     }
 
+    async fn has_posted(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let journal = self.journal(id)?;
+        blocking(move || {
+            journal.spans()?;
+            Inbox { disk: journal.disk, files: journal.files }.has_waiting()
+        })
+        .await
+    }
+
     async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
         let (this, id) = (self.clone(), id.clone());
         blocking(move || this.delete_now(&id)).await

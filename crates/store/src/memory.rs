@@ -245,6 +245,12 @@ impl SessionStore for MemoryStore {
         Ok(Posting::Accepted)
     }
 
+    async fn has_posted(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let session = self.session(id)?;
+        let has_posted = !lock(&session).inbox.is_empty();
+        Ok(has_posted)
+    }
+
     async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
         let Ok(session) = self.session(id) else { return Ok(false) };
         {

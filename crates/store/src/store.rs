@@ -102,6 +102,13 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// [`StoreError::NotFound`], [`StoreError::Io`] and the like.
     async fn post(&self, id: &SessionId, input_id: &str, input: &str) -> Result<Posting, StoreError>;
 
+    /// Returns whether the inbox of a session has an input that no writer has taken.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`], [`StoreError::Io`] and the like.
+    async fn has_posted(&self, id: &SessionId) -> Result<bool, StoreError>;
+
     /// Removes a session with its journal, its inbox and the blobs that no other session has. Returns whether there was
     /// one.
     ///

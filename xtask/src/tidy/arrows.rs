@@ -96,7 +96,10 @@ struct Fence {
 const FENCES: &[Fence] = &[
     Fence { dependency: "reqwest", owners: &["pintle-mcp", "pintle-providers", "pintle-web"] },
     Fence { dependency: "hyper", owners: &["pintle-benches", "pintle-examples", "pintle-server"] },
-    Fence { dependency: "rustls", owners: &["pintle-mcp", "pintle-providers", "pintle-web"] },
+    Fence {
+        dependency: "rustls",
+        owners: &["pintle-mcp", "pintle-providers", "pintle-server", "pintle-web"],
+    },
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
     Fence { dependency: "html5gum", owners: &["pintle-web"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },

@@ -285,6 +285,13 @@ impl SessionHandle {
         self.shared.borrow().approvals.clone()
     }
 
+    /// Returns the calls that wait for a decision in this session and in its subagents, in no order, each with the id of
+    /// its session. [`SessionHandle::of_session`] returns the handle that decides on it.
+    #[must_use]
+    pub fn tree_approvals(&self) -> Vec<(SessionId, Arc<ApprovalRequest>)> {
+        self.tree.approvals_of(&self.commands)
+    }
+
     /// Decides on a call that waits for it. Only the first decision counts, and it applies once.
     ///
     /// # Errors

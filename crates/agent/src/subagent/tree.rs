@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::SubagentHandle;
 use super::roster::Roster;
+use crate::approval::ApprovalRequest;
 use crate::driver::Command;
 use crate::event_log::EventLog;
 use crate::protocol::SessionId;
@@ -167,6 +168,31 @@ impl Tree {
             tree: Arc::clone(self),
             principal: None,
         })
+    }
+
+    /// Returns the calls that wait for a decision in the session that takes its commands from this channel, and in those
+    /// below it.
+    pub(crate) fn approvals_of(
+        &self,
+        commands: &mpsc::Sender<Command>,
+    ) -> Vec<(SessionId, Arc<ApprovalRequest>)> {
+        let state = self.lock();
+        let mut below: Vec<&SessionId> = Vec::new();
+        let mut approvals = Vec::new();
+        // A session joins after its parent.
+        for member in &state.members {
+            if !member.receives(commands)
+                && !member.parent.as_ref().is_some_and(|parent| below.contains(&parent))
+            {
+                continue;
+            }
+            below.push(&member.id);
+            if let Some(live) = &member.live {
+                let waiting = live.shared.borrow().approvals.clone();
+                approvals.extend(waiting.into_iter().map(|request| (member.id.clone(), request)));
+            }
+        }
+        approvals
     }
 
     /// Registers the roster of a session.

@@ -68,7 +68,7 @@ impl Command {
             #[cfg(feature = "acp")]
             Self::Acp(_) => OutputFormat::Text,
             #[cfg(feature = "server")]
-            Self::Serve(_) => OutputFormat::Text,
+            Self::Serve(_) | Self::Tokens(_) => OutputFormat::Text,
             #[cfg(feature = "mcp")]
             Self::Mcp(_) => OutputFormat::Text,
         };

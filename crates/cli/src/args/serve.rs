@@ -19,6 +19,27 @@ pub(crate) struct ServeSessionsArgs {
     /// More names by which clients reach the server
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
+    /// File of tokens, as `pintle tokens` writes it [default: tokens.json in the directory of the configuration]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
+    /// Certificates in PEM, that of the server first; a new one counts without a restart
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "socket")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Serve another interface than loopback without TLS, such as behind a proxy that has it
+    #[arg(long, conflicts_with_all = ["socket", "tls_cert"])]
+    pub(crate) no_tls: bool,
+    /// File of a line for each request that changes something [default: serve-audit.jsonl in the directory of the state]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit_log: Option<PathBuf>,
+    /// Most sessions that are open at once
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_sessions: u32,
+    /// Most requests of one token in a second
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_rate: u32,
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }

@@ -1,6 +1,7 @@
 //! Reads the records of a session and of its subagents, as far as they are as they were written.
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use pintle_agent::{Record, SessionId};
 use pintle_governance::audit::{Audit, AuditReport, ChainReport};
 use pintle_store::{
@@ -16,7 +17,15 @@ use crate::sessions::{Sessions, verify};
 /// # Errors
 ///
 /// A failure if the store cannot be read. Damage is a result.
-pub(super) async fn report(
+pub(super) fn report(
+    sessions: &Sessions,
+    id: SessionId,
+    head: Option<Position>,
+) -> BoxFuture<'_, Result<AuditReport, Failure>> {
+    Box::pin(report_of(sessions, id, head))
+}
+
+async fn report_of(
     sessions: &Sessions,
     id: SessionId,
     head: Option<Position>,
@@ -33,7 +42,7 @@ pub(super) async fn report(
     for subagent in report.audit.iter_mut().flat_map(|audit| &mut audit.subagents) {
         let is_kept = store.summary(&subagent.session_id).await.or_failed("cannot read the store")?.is_some();
         if is_kept {
-            let read = Box::pin(self::report(sessions, subagent.session_id.clone(), None)).await?;
+            let read = self::report(sessions, subagent.session_id.clone(), None).await?;
             subagent.report = Some(Box::new(read));
         }
     }
@@ -167,6 +176,10 @@ impl SessionStore for Undamaged<'_> {
 
     async fn post(&self, id: &SessionId, input_id: &str, input: &str) -> Result<Posting, StoreError> {
         self.store.post(id, input_id, input).await
+    }
+
+    async fn has_posted(&self, id: &SessionId) -> Result<bool, StoreError> {
+        self.store.has_posted(id).await
     }
 
     async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {

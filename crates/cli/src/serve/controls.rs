@@ -15,6 +15,8 @@ use crate::servers::SessionServers;
 /// Controls of one session.
 #[derive(Debug)]
 pub(super) struct ServeControls {
+    /// A scripted model is served as long as this lives.
+    _model: Model,
     handle: SessionHandle,
     policy: Policy,
     servers: SessionServers,
@@ -29,13 +31,13 @@ impl ServeControls {
         session: &Session,
         policy: Policy,
         servers: SessionServers,
-        model: &Model,
+        model: Model,
         effort: Option<String>,
         env_session: EnvSession,
     ) -> Self {
         let directory = env_session.environment().working_directory().display().to_string();
         let chosen = Mutex::new((model.route.model.clone(), effort));
-        Self { handle: session.handle(), policy, servers, env_session, directory, chosen }
+        Self { _model: model, handle: session.handle(), policy, servers, env_session, directory, chosen }
     }
 
     fn chosen(&self) -> MutexGuard<'_, (String, Option<String>)> {

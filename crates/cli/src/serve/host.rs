@@ -7,13 +7,15 @@ use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_governance::Mode;
 use pintle_server::{
-    HostError, ModelSummary, NewSession, OpenSession, SessionHost, SessionSettings, SettingsChange,
+    DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
+    OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
 };
 use pintle_store::{SessionStore as _, Summary};
 
 use super::controls::ServeControls;
 use crate::approve::Prompter;
-use crate::args::{Flags, RunArgs, SessionArgs};
+use crate::args::{AuditFormat, ExportFormat, Flags, RunArgs, SessionArgs};
+use crate::audit;
 use crate::config;
 use crate::environment::EnvTarget;
 use crate::exit::Exit;
@@ -23,6 +25,8 @@ use crate::opening::{Beside, Opened, Opening};
 use crate::process_env::ProcessEnv;
 use crate::run::keep;
 use crate::sessions::delete::delete_one;
+use crate::sessions::export;
+use crate::sessions::files::{Files, Point, Report, RewindOptions, in_place};
 use crate::sessions::{Place, Selected, Sessions};
 
 /// Opens the sessions of the user's store.
@@ -110,7 +114,7 @@ impl ServeHost {
             }
         };
         let Opened { session, policy, servers, effort, .. } = opened;
-        let controls = ServeControls::new(&session, policy, servers, &model, effort, env_session);
+        let controls = ServeControls::new(&session, policy, servers, model, effort, env_session);
         Ok(OpenSession::new(session, Arc::new(controls)))
     }
 
@@ -118,14 +122,14 @@ impl ServeHost {
         Sessions::open(&self.process_env).map_err(|failure| host_error(&failure))
     }
 
-    /// Selects a session that nobody has open, unless it is only read.
-    async fn select(&self, id: &SessionId, only_reads: bool) -> Result<Selected, HostError> {
+    /// Finds a session that nobody has open.
+    async fn unheld(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
         let (sessions, summary) = self.find(id).await?;
-        if !only_reads && let Ok(Some(holder)) = sessions.store().holder(id).await {
+        if let Ok(Some(holder)) = sessions.store().holder(id).await {
             let holder = format!("pintle with process id {} on {}", holder.pid, holder.host);
             return Err(HostError::Held { id: id.clone(), holder });
         }
-        Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))
+        Ok((sessions, summary))
     }
 
     async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
@@ -155,7 +159,8 @@ impl SessionHost for ServeHost {
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
-        let selected = self.select(id, false).await?;
+        let (sessions, summary) = self.unheld(id).await?;
+        let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
         let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
         let opened = self.open_with(&words, Some(selected), Wanted::default()).await;
         opened.map_err(|failure| host_error(&failure))
@@ -167,8 +172,9 @@ impl SessionHost for ServeHost {
         turns: usize,
         fork: SessionId,
     ) -> Result<OpenSession, HostError> {
-        let (_, summary) = self.find(origin).await?;
-        let selected = self.select(origin, true).await?;
+        let (sessions, summary) = self.find(origin).await?;
+        let selected = Selected::of(sessions, summary.clone()).await;
+        let selected = selected.map_err(|failure| host_error(&failure))?;
         let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
         let own = ["served", "tenant"];
         let properties = summary.properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
@@ -178,9 +184,50 @@ impl SessionHost for ServeHost {
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
-        let (sessions, summary) = self.find(id).await?;
+        let (sessions, summary) = self.unheld(id).await?;
         let deleted = delete_one(&sessions, &summary, &self.process_env).await;
         deleted.map_err(|failure| host_error(&failure))
+    }
+
+    async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
+        let sessions = self.sessions()?;
+        let work = async |files: &Files<'_>| files.changes(&point_of(since)?).await;
+        let found = in_place(&sessions, id.as_str(), &self.process_env, work).await;
+        let found = found.map_err(|failure| host_error(&failure))?;
+        let mut changes = FileChanges::default();
+        if let Some((checkpoint, comparison, diffs)) = found {
+            changes.checkpoint = Some(checkpoint);
+            changes.diffs = diffs;
+            changes.unknown = comparison.unknown;
+        }
+        Ok(changes)
+    }
+
+    async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
+        let sessions = if request.dry_run { self.sessions()? } else { self.unheld(id).await?.0 };
+        let options = RewindOptions {
+            files: true,
+            conversation: request.conversation,
+            force: request.force,
+            dry_run: request.dry_run,
+        };
+        let work = async |files: &Files<'_>| files.go_back(&point_of(&request.point)?, options).await;
+        let done = in_place(&sessions, id.as_str(), &self.process_env, work).await;
+        Ok(report_of(done.map_err(|failure| host_error(&failure))?))
+    }
+
+    async fn document(&self, id: &SessionId, kind: DocumentKind) -> Result<String, HostError> {
+        let sessions = self.sessions()?;
+        let (id, process_env) = (id.as_str(), &self.process_env);
+        let written = match kind {
+            DocumentKind::Record => export::text(&sessions, id, ExportFormat::Jsonl).await,
+            DocumentKind::Markdown => export::text(&sessions, id, ExportFormat::Markdown).await,
+            DocumentKind::Html => export::text(&sessions, id, ExportFormat::Html).await,
+            DocumentKind::Audit => audit::text(&sessions, id, AuditFormat::Json, process_env).await,
+            DocumentKind::AuditText => audit::text(&sessions, id, AuditFormat::Text, process_env).await,
+            DocumentKind::AuditHtml => audit::text(&sessions, id, AuditFormat::Html, process_env).await,
+        };
+        written.map_err(|failure| host_error(&failure))
     }
 
     fn settings_of(&self, summary: &Summary) -> SessionSettings {
@@ -196,6 +243,28 @@ impl SessionHost for ServeHost {
     }
 }
 
+fn point_of(point: &FilePoint) -> Result<Point<'_>, Failure> {
+    match point {
+        FilePoint::Turns(turns) => Ok(Point::Turns(*turns)),
+        FilePoint::Checkpoint(id) => Ok(Point::Checkpoint(id)),
+        _ => Err(Failure::usage("this kind of point is not known")),
+    }
+}
+
+fn report_of(report: Report) -> RestoreReport {
+    let mut done = RestoreReport::default();
+    done.dry_run = report.dry_run;
+    done.turns = report.turns;
+    done.turns_before = report.before;
+    done.files = report.steps.into_iter().map(|(path, action)| FileStep::new(path, action)).collect();
+    done.changed_by_others = report.foreign;
+    done.left_alone =
+        report.left_alone.into_iter().map(|(path, reason)| FileLeft::new(path, reason)).collect();
+    done.undo = report.undo.filter(|_| !report.dry_run);
+    done.problems = report.problems;
+    done
+}
+
 fn host_error(failure: &Failure) -> HostError {
     match failure.exit() {
         Exit::Usage => HostError::Invalid(failure.message()),
@@ -205,6 +274,6 @@ fn host_error(failure: &Failure) -> HostError {
         | Exit::LimitReached
         | Exit::Denied
         | Exit::Unmatched
-        | Exit::Interrupted => HostError::failed("the session cannot be opened", failure.message()),
+        | Exit::Interrupted => HostError::failed(failure.message(), failure.details().to_owned()),
     }
 }

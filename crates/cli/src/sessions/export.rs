@@ -23,7 +23,7 @@ pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exi
 /// # Errors
 ///
 /// A failure if there is no such session, or if its record cannot be read.
-pub(super) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<String, Failure> {
+pub(crate) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<String, Failure> {
     let summary = sessions.find(prefix).await?;
     let record = sessions.record(&summary.id).await?;
     let history = || record.replay().map(|replay| replay.history).or_failed("the session cannot be exported");

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use pintle_agent::{Checkpoint, CheckpointReason, Checkpoints as _, Journal as _, RecordEntry, Replay};
 use pintle_env::ExecutionEnvironment;
 use pintle_store::checkpoint::{
-    Action, ChangeKind, DiffLimits, LeftReason, Manifest, RestorePlan, Restored, StoredCheckpoints,
-    plan_restore, restore, unified_diff,
+    Action, ChangeKind, Comparison, DiffLimits, LeftReason, Manifest, RestorePlan, Restored,
+    StoredCheckpoints, plan_restore, restore, unified_diff,
 };
+#[cfg(feature = "server")]
+use pintle_store::checkpoint::{FileDiffs, file_diffs};
 use pintle_store::{Hash, SessionStore as _, Summary};
 use serde_json::{Value, json};
 
@@ -21,8 +23,19 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render;
 
+/// Parts of a session to take back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RewindOptions {
+    pub(crate) files: bool,
+    /// Whether the conversation goes back, if the point is one of it.
+    pub(crate) conversation: bool,
+    /// Whether files are restored that somebody else may have changed.
+    pub(crate) force: bool,
+    pub(crate) dry_run: bool,
+}
+
 /// A session with its files: its place is reached, and its checkpoints are at hand.
-pub(super) struct Files<'a> {
+pub(crate) struct Files<'a> {
     pub(super) sessions: &'a Sessions,
     pub(super) summary: Summary,
     pub(super) replay: Replay,
@@ -30,7 +43,7 @@ pub(super) struct Files<'a> {
 }
 
 /// Point in the conversation, or a checkpoint by its id.
-pub(super) enum Point<'a> {
+pub(crate) enum Point<'a> {
     Turns(usize),
     Checkpoint(&'a str),
 }
@@ -67,12 +80,12 @@ pub(super) async fn rewind(
 }
 
 /// Connects to the place of a session, works there, and disconnects.
-pub(super) async fn in_place<'a>(
+pub(crate) async fn in_place<'a, T>(
     sessions: &'a Sessions,
     prefix: &str,
     process_env: &ProcessEnv,
-    work: impl AsyncFnOnce(&Files<'a>) -> Result<String, Failure>,
-) -> Result<String, Failure> {
+    work: impl AsyncFnOnce(&Files<'a>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let summary = sessions.find(prefix).await?;
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
@@ -83,7 +96,7 @@ pub(super) async fn in_place<'a>(
     let files = Files { sessions, summary, replay, environment: connected.environment() };
     let result = work(&files).await;
     let closed = connected.close().await;
-    result.and_then(|text| closed.map(|()| text))
+    result.and_then(|value| closed.map(|()| value))
 }
 
 impl Files<'_> {
@@ -127,6 +140,25 @@ impl Files<'_> {
         }
     }
 
+    async fn compare(&self, id: &str) -> Result<Comparison, Failure> {
+        let before = self.manifest(id).await?;
+        let (_, after) = self.present().await?;
+        Ok(before.compare(&after))
+    }
+
+    /// Returns the changes since a point, with its checkpoint; `None` if nothing was changed since.
+    #[cfg(feature = "server")]
+    pub(crate) async fn changes(
+        &self,
+        point: &Point<'_>,
+    ) -> Result<Option<(String, Comparison, FileDiffs)>, Failure> {
+        let Some(id) = self.at(point)? else { return Ok(None) };
+        let comparison = self.compare(&id).await?;
+        let blobs = self.sessions.store.blobs(&self.summary.id);
+        let diffs = file_diffs(&comparison, blobs.as_ref(), blobs.as_ref(), &DiffLimits::default()).await;
+        Ok(Some((id, comparison, diffs.or_failed("the changes cannot be shown")?)))
+    }
+
     pub(super) async fn diff(&self, point: &Point<'_>, output: ListFormat) -> Result<String, Failure> {
         let Some(id) = self.at(point)? else {
             return match output {
@@ -134,9 +166,7 @@ impl Files<'_> {
                 ListFormat::Text => Ok(String::new()),
             };
         };
-        let before = self.manifest(&id).await?;
-        let (_, after) = self.present().await?;
-        let comparison = before.compare(&after);
+        let comparison = self.compare(&id).await?;
         if output == ListFormat::Json {
             let changes: Vec<Value> = comparison
                 .changes
@@ -159,34 +189,55 @@ impl Files<'_> {
     }
 
     pub(super) async fn rewind(&self, point: &Point<'_>, args: &RewindArgs) -> Result<String, Failure> {
+        let options = RewindOptions {
+            files: !args.conversation,
+            conversation: !args.files,
+            force: args.force,
+            dry_run: args.dry_run,
+        };
+        let report = self.go_back(point, options).await?;
+        if !report.foreign.is_empty() && !args.force && !args.dry_run {
+            let message = format!("somebody else may have changed {}", report.foreign.join(", "));
+            return Err(Failure::failed(message).with_hint(
+                "nothing was changed; --force restores these files as well, and --dry-run shows all",
+            ));
+        }
+        let text = report.text(args.output)?;
+        if report.problems.is_empty() {
+            return Ok(text);
+        }
+        Console::new().write(&text).await?;
+        Err(Failure::failed("not every file was restored")
+            .with_hint("the same command goes on where it stopped"))
+    }
+
+    /// Restores files and takes the conversation back. Does nothing, as in a dry run, if somebody else may have changed one of
+    /// the files and it is not to be forced.
+    pub(crate) async fn go_back(&self, point: &Point<'_>, options: RewindOptions) -> Result<Report, Failure> {
         let id = &self.summary.id;
         let turns = match point {
-            Point::Turns(turns) if !args.files => Some(*turns),
+            Point::Turns(turns) if options.conversation => Some(*turns),
             Point::Turns(_) | Point::Checkpoint(_) => None,
         };
-        let target = if args.conversation { None } else { self.at(point)? };
+        let target = if options.files { self.at(point)? } else { None };
         // Held until the end, so that nothing else runs the session meanwhile.
         let record = self.sessions.record(id).await?;
-        let writer = if args.dry_run { None } else { Some(self.sessions.writer(id).await?) };
+        let writer = if options.dry_run { None } else { Some(self.sessions.writer(id).await?) };
         record.rewound(now(), turns, None).map_err(|error| Failure::usage(error.to_string()))?;
         let before = self.replay.history.len();
         let mut report =
-            Report { id: id.to_string(), dry_run: args.dry_run, turns, before, ..Report::default() };
+            Report { id: id.to_string(), dry_run: options.dry_run, turns, before, ..Report::default() };
         let mut taken = None;
         if let Some(target) = &target {
             let (before, plan) = self.plan(target).await?;
             report.plan(&plan);
-            if !plan.foreign.is_empty() && !args.force && !args.dry_run {
-                let paths: Vec<_> = plan.foreign.iter().map(|path| path.display().to_string()).collect();
-                let message = format!("somebody else may have changed {}", paths.join(", "));
-                return Err(Failure::failed(message).with_hint(
-                    "nothing was changed; --force restores these files as well, and --dry-run shows all",
-                ));
+            if !plan.foreign.is_empty() && !options.force {
+                return Ok(Report { dry_run: true, ..report });
             }
             report.undo = Some(before.id.clone());
             taken = Some((before, plan));
         }
-        let Some(writer) = writer else { return report.text(args.output) };
+        let Some(writer) = writer else { return Ok(report) };
         // On record before the first file is touched, so that it can be undone whatever happens.
         let (checkpoint, plan) = taken.map_or((None, None), |(before, plan)| (Some(before), Some(plan)));
         let entries =
@@ -208,14 +259,7 @@ impl Files<'_> {
         }
         let closed = journal.close().await;
         closed.or_failed("the session cannot be closed")?;
-        let is_complete = report.problems.is_empty();
-        let text = report.text(args.output)?;
-        if is_complete {
-            return Ok(text);
-        }
-        Console::new().write(&text).await?;
-        Err(Failure::failed("not every file was restored")
-            .with_hint("the same command goes on where it stopped"))
+        Ok(report)
     }
 
     /// Returns a checkpoint of the present state, and the plan to restore an earlier one.
@@ -234,18 +278,18 @@ impl Files<'_> {
 
 /// Effects of a rewind, done or planned.
 #[derive(Default)]
-struct Report {
-    id: String,
-    dry_run: bool,
-    turns: Option<usize>,
+pub(crate) struct Report {
+    pub(crate) id: String,
+    pub(crate) dry_run: bool,
+    pub(crate) turns: Option<usize>,
     /// Number of entries that the conversation had.
-    before: usize,
-    steps: Vec<(String, &'static str)>,
-    foreign: Vec<String>,
-    left_alone: Vec<(String, String)>,
+    pub(crate) before: usize,
+    pub(crate) steps: Vec<(String, &'static str)>,
+    pub(crate) foreign: Vec<String>,
+    pub(crate) left_alone: Vec<(String, String)>,
     /// Checkpoint that undoes the restore.
-    undo: Option<String>,
-    problems: Vec<String>,
+    pub(crate) undo: Option<String>,
+    pub(crate) problems: Vec<String>,
 }
 
 impl Report {

@@ -1,7 +1,7 @@
 //! `pintle sessions verify`.
 
 use pintle_agent::protocol::InputKind;
-use pintle_agent::{Record, SessionId};
+use pintle_agent::{Record, RecordEntry, SessionId};
 use pintle_store::checkpoint::{VerifiedCheckpoints, verify as verify_checkpoints};
 use pintle_store::{Hash, Position, SessionStore as _, Verification, read_record};
 use serde_json::json;
@@ -68,12 +68,15 @@ pub(crate) async fn checkpoints_of(
     id: &SessionId,
     record: &Record,
 ) -> Result<VerifiedCheckpoints, Failure> {
-    let ids = record.entries.iter().filter_map(|entry| {
-        let InputKind::CheckpointTaken { checkpoint, .. } = &entry.input.kind else { return None };
-        checkpoint.id.parse::<Hash>().ok()
-    });
+    // Collected, since an iterator with a closure would keep the future from being `Send`.
+    let ids: Vec<Hash> = record.entries.iter().filter_map(|entry| checkpoint_of(entry)).collect();
     let blobs = sessions.store.blobs(&owner_of_checkpoints(sessions, id, record).await?);
     verify_checkpoints(blobs.as_ref(), ids).await.or_failed("the checkpoints cannot be verified")
+}
+
+fn checkpoint_of(entry: &RecordEntry) -> Option<Hash> {
+    let InputKind::CheckpointTaken { checkpoint, .. } = &entry.input.kind else { return None };
+    checkpoint.id.parse().ok()
 }
 
 /// Returns the session that has the contents of a session's checkpoints: the one that a person started, for a subagent.

@@ -257,9 +257,11 @@ fn the_whole_conversation_can_be_looked_through() {
     terminal.type_keys("half\u{14}");
     terminal.wait_for_text("q closes");
     terminal.type_keys("/seq 100\r");
-    let screen =
-        terminal.wait_for("the call", |screen| screen.starts_with("      \"command\": \"seq 100 130\""));
-    assert!(screen.contains("    100") && screen.contains("    115"), "{screen}");
+    terminal.wait_for("the call with its output", |screen| {
+        screen.starts_with("      \"command\": \"seq 100 130\"")
+            && screen.contains("    100")
+            && screen.contains("    115")
+    });
     terminal.type_keys("g");
     terminal.wait_for("the beginning", |screen| screen.starts_with("› go") && screen.contains("• line 3"));
     terminal.resize(60, 24);

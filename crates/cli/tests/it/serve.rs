@@ -33,6 +33,13 @@ fn command(harness: &Harness, flags: &[&str]) -> Command {
     command
 }
 
+/// Waits for the line with which a server says where it listens.
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    line
+}
+
 /// A server on an address.
 struct Served {
     child: Child,
@@ -44,8 +51,7 @@ impl Served {
     fn start(harness: &Harness) -> Self {
         let mut command = command(harness, &["--listen", "127.0.0.1:0"]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let line = first_line(&mut child);
         let (authority, token) = line
             .trim()
             .strip_prefix("http://")
@@ -144,13 +150,74 @@ fn a_killed_server_leaves_its_sessions_to_the_next_one() {
 }
 
 #[test]
+fn files_of_a_session_are_compared_and_restored() {
+    let turns = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "write_file"
+    arguments = { file_path = "made.txt", content = "made\n" }
+    [[turn]]
+    text = "It is made."
+    "#;
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut served = Served::start(&harness);
+    let (_, body) = served.request("POST", "/v1/sessions", Some(&json!({"message": {"text": "Make it"}})));
+    let id = serde_json::from_str::<Value>(&body).unwrap()["id"].as_str().unwrap().to_owned();
+    served.wait(&id, |session| session["state"] == "IDLE" && session["tokens"].as_u64() > Some(0));
+    assert_eq!(harness.read("made.txt"), "made\n");
+
+    let diff = served.get(&format!("/v1/sessions/{id}/diff"));
+    let line = json!({"kind": "add", "text": "made"});
+    let hunk = json!({"old_start": 0, "new_start": 1, "lines": [line]});
+    assert_eq!(diff["files"], json!([{"path": "made.txt", "change": "added", "hunks": [hunk]}]), "{diff}");
+    let checkpoints = served.get(&format!("/v1/sessions/{id}/checkpoints"));
+    let first = &checkpoints["checkpoints"][0];
+    assert_eq!(
+        (&first["reason"], &first["id"]),
+        (&json!("before_call"), &diff["checkpoint"]),
+        "{checkpoints}"
+    );
+
+    let restore = |wanted: &Value| {
+        let (status, body) = served.request("POST", &format!("/v1/sessions/{id}/restore"), Some(wanted));
+        (status, serde_json::from_str::<Value>(&body).unwrap())
+    };
+    let wanted = json!({"turns": 0, "conversation": true, "dry_run": true});
+    let (status, plan) = restore(&wanted);
+    let steps = json!([{"path": "made.txt", "action": "remove"}]);
+    assert_eq!((status, &plan["dry_run"], &plan["files"]), (200, &json!(true), &steps), "{plan}");
+    assert_eq!(harness.read("made.txt"), "made\n", "nothing is done");
+
+    std::fs::write(harness.path("made.txt"), "mine\n").unwrap();
+    let wanted = json!({"turns": 0, "conversation": true});
+    let (status, problem) = restore(&wanted);
+    assert_eq!(status, 409, "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("made.txt"), "{problem}");
+    assert_eq!(harness.read("made.txt"), "mine\n");
+
+    let wanted = json!({"turns": 0, "conversation": true, "force": true});
+    let (status, done) = restore(&wanted);
+    assert_eq!((status, &done["files"], &done["turns"]), (200, &steps, &json!(0)), "{done}");
+    assert!(!harness.path("made.txt").exists());
+    assert_eq!(served.get(&format!("/v1/sessions/{id}/history"))["turns"], json!([]));
+    let (status, undone) = restore(&json!({"checkpoint": done["undo"]}));
+    assert_eq!((status, harness.read("made.txt").as_str()), (200, "mine\n"), "{undone}");
+    for wrong in
+        [json!({}), json!({"turns": 0, "checkpoint": "x"}), json!({"checkpoint": "x"}), json!({"turns": 99})]
+    {
+        let (status, problem) = restore(&wrong);
+        assert_eq!(status, 400, "{wrong}: {problem}");
+    }
+    assert_eq!(served.signal(Signal::TERM), Some(0));
+}
+
+#[test]
 fn a_socket_serves_its_user_without_a_token() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
     let path = harness.path("server.sock");
     let flags = ["--socket", path.to_str().unwrap()];
     let mut child = command(&harness, &flags).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let line = first_line(&mut child);
     assert!(line.starts_with("listening on "), "{line}");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
@@ -171,7 +238,11 @@ fn a_socket_serves_its_user_without_a_token() {
 fn what_cannot_be_served_is_said() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
     for (flags, words) in [
-        (&["--listen", "0.0.0.0:0"][..], "only the loopback interface is served"),
+        (&["--listen", "0.0.0.0:0"][..], "connections have to be encrypted"),
+        (&["--listen", "0.0.0.0:0", "--no-tls"], "clients need tokens"),
+        (&["--tls-cert", "made.txt"], "--tls-key"),
+        (&["--tls-cert", "made.txt", "--tls-key", "made.txt"], "expected certificates in PEM"),
+        (&["--tokens", "made.txt"], "open to others"),
         (&["--no-session"], "`pintle serve` takes no --no-session"),
         (&["--socket", "made.txt"], "there is a file, and it is no socket"),
         (&["Make it"], "`pintle serve` takes no prompt"),
@@ -181,4 +252,95 @@ fn what_cannot_be_served_is_said() {
         assert!(output.code == Some(2) && output.stderr.contains(words), "{flags:?}: {output:?}");
     }
     assert_eq!(harness.read("made.txt"), "mine");
+}
+
+/// Makes a certificate for the loopback interface.
+fn certify(harness: &Harness, name: &str) -> (String, String) {
+    let [certificate, key] = ["crt", "key"].map(|ending| format!("{name}.{ending}"));
+    let mut command = Command::new("openssl");
+    command.args([
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]);
+    command.args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", &key]);
+    let output = run(command.args(["-out", &certificate]).current_dir(harness.path("")));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    (certificate, key)
+}
+
+#[test]
+fn other_machines_need_a_token_and_get_encryption() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let tokens = |flags: &[&str]| {
+        let mut command = pintle(&["tokens"]);
+        let output = run(command.args(flags).env("PINTLE_CONFIG_DIR", harness.path(".config")));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        output.stdout
+    };
+    let secret = tokens(&["add", "ann", "--scope", "run,read", "--expires", "1d"]);
+    assert!(!harness.read(".config/tokens.json").contains(secret.trim()), "only its hash is kept");
+    assert!(tokens(&["list"]).starts_with("ann  read,run  until "), "{}", tokens(&["list"]));
+    let (certificate, key) = certify(&harness, "first");
+    let flags =
+        ["--listen", "0.0.0.0:0", "--host", "127.0.0.1", "--tls-cert", &certificate, "--tls-key", &key];
+    let mut child = command(&harness, &flags).stdout(Stdio::piped()).spawn().unwrap();
+    let line = first_line(&mut child);
+    let port = line.trim().trim_end_matches('/').rsplit(':').next().unwrap().to_owned();
+    assert_eq!(line, format!("listening on https://0.0.0.0:{port}/\n"), "no token is shown");
+    let curl = |certificate: &str, more: &[&str]| {
+        let mut command = Command::new("curl");
+        command.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}", "--cacert", certificate]).args(more);
+        run(command.arg(format!("https://127.0.0.1:{port}/v1/models")).current_dir(harness.path(""))).stdout
+    };
+    let bearer = format!("authorization: Bearer {}", secret.trim());
+    assert_eq!(curl(&certificate, &["-H", &bearer]), "200");
+    assert_eq!(curl(&certificate, &[]), "401");
+    assert_eq!(curl(&certificate, &["-H", &bearer, "-H", "host: evil.example"]), "403");
+
+    // A certificate that is renewed counts without a restart, and so does a token that is revoked.
+    let (renewed, its_key) = certify(&harness, "second");
+    for (from, to) in [(&renewed, &certificate), (&its_key, &key)] {
+        std::fs::copy(harness.path(from), harness.path(to)).unwrap();
+    }
+    tokens(&["revoke", "ann"]);
+    let end = Instant::now() + PATIENCE;
+    while curl(&renewed, &["-H", &bearer]) != "401" {
+        assert!(Instant::now() < end, "the new certificate is served, and the token is worth nothing");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let audit = harness.read(".state/serve-audit.jsonl");
+    assert!(audit.lines().all(|line| line.contains("\"status\":401")), "nothing was changed: {audit}");
+    assert!(!audit.is_empty() && !audit.contains(secret.trim()));
+}
+
+#[test]
+fn tokens_are_named_once() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let tokens = |flags: &[&str]| {
+        let mut command = pintle(&["tokens"]);
+        run(command.args(flags).env("PINTLE_CONFIG_DIR", harness.path(".config")))
+    };
+    assert_eq!(tokens(&["add", "ann", "--tenant", "blue", "--scope", "admin"]).code, Some(0));
+    let listed: Value = serde_json::from_str(&tokens(&["list", "--output", "json"]).stdout).unwrap();
+    assert_eq!(
+        listed,
+        json!([{"name": "ann", "scopes": ["admin"], "tenant": "blue", "expires": null, "expired": false}])
+    );
+    for (flags, words) in [
+        (&["add", "ann"][..], "there is a token `ann` already"),
+        (&["add", "ben", "--scope", "root"], "invalid value 'root'"),
+        (&["revoke", "ben"], "there is no token `ben`"),
+    ] {
+        let output = tokens(flags);
+        assert!(output.code == Some(2) && output.stderr.contains(words), "{flags:?}: {output:?}");
+    }
 }

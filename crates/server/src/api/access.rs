@@ -2,19 +2,23 @@
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, SET_COOKIE};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, RETRY_AFTER, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use pintle_agent::{Principal, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::App;
-use super::input::Json;
-use crate::problem::{FORBIDDEN, Problem, UNAUTHORIZED};
+use super::input::{IDEMPOTENCY_KEY, Json};
+use super::rate::Rates;
+use crate::audit::{AuditLine, AuditLog};
+use crate::problem::{FORBIDDEN, Problem, RATE, UNAUTHORIZED};
 
 /// Cookie of a page that has logged in.
 const LOGIN_COOKIE: &str = "pintle_token";
@@ -156,6 +160,8 @@ pub(crate) struct Access {
     /// Whether connections are encrypted.
     pub(crate) is_secure: bool,
     pub(crate) clock: Arc<dyn pintle_agent::Clock>,
+    pub(crate) rates: Rates,
+    pub(crate) audit: Option<Arc<dyn AuditLog>>,
 }
 
 /// Authenticated sender of a request.
@@ -184,15 +190,31 @@ impl Caller {
     }
 }
 
-/// Finds out who asks, or refuses the request.
+/// Finds out who asks, or refuses the request. Keeps a line about it if it changes something.
 pub(super) async fn authorize(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    match app.access.caller(request.headers()) {
-        Ok(caller) => {
+    let caller = app.access.caller(request.headers());
+    let line = (!request.method().is_safe() || caller.is_err()).then(|| app.access.line(&request, &caller));
+    let name = caller.as_ref().ok().and_then(|caller| caller.name.as_deref()).unwrap_or_default();
+    let response = match (app.access.rates.count(name, Instant::now()), caller) {
+        (Err(wait), _) => too_many(wait),
+        (Ok(()), Ok(caller)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(problem) => problem.into_response(),
+        (Ok(()), Err(problem)) => problem.into_response(),
+    };
+    app.hub.counters.count_answer(response.status().as_u16());
+    if let (Some(log), Some(line)) = (&app.access.audit, line) {
+        log.write(&AuditLine { at: app.access.clock.now(), status: response.status().as_u16(), ..line });
     }
+    response
+}
+
+fn too_many(wait: Duration) -> Response {
+    let mut response = Problem::new(RATE, "this token asks too often: try again later").into_response();
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    response
 }
 
 /// Refuses a request of a caller without the scope.
@@ -214,6 +236,21 @@ pub(super) async fn check_origin(State(app): State<App>, request: Request, next:
 }
 
 impl Access {
+    /// Returns the line about a request that has no answer yet.
+    fn line(&self, request: &Request, caller: &Result<Caller, Problem>) -> AuditLine {
+        let caller = caller.as_ref().ok();
+        let key = request.headers().get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok());
+        AuditLine {
+            at: self.clock.now(),
+            name: caller.and_then(|caller| caller.name.clone()),
+            tenant: caller.and_then(|caller| caller.tenant.clone()),
+            method: request.method().to_string(),
+            path: request.uri().path().to_owned(),
+            key: key.map(str::to_owned),
+            status: 0,
+        }
+    }
+
     fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         let Some(tokens) = &self.tokens else {
             return Ok(Caller { name: None, scopes: Scope::ALL.to_vec(), tenant: None });
@@ -279,6 +316,9 @@ pub(super) struct Login {
 
 /// Keeps the token of a page where no script reads it.
 pub(super) async fn login(State(app): State<App>, Json(login): Json<Login>) -> Response {
+    if let Err(wait) = app.access.rates.count("", Instant::now()) {
+        return too_many(wait);
+    }
     let is_known = match &app.access.tokens {
         None => true,
         Some(tokens) => tokens.find(&login.token, app.access.clock.now()).is_some(),
@@ -314,6 +354,8 @@ mod tests {
             hosts: hosts.map(|hosts| hosts.iter().map(|host| (*host).to_owned()).collect()),
             is_secure: false,
             clock: Arc::new(pintle_agent::SystemClock),
+            rates: Rates::new(1),
+            audit: None,
         }
     }
 

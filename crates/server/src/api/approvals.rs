@@ -1,14 +1,12 @@
 //! Calls that wait for a decision.
 
-use std::sync::Arc;
-
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
-use pintle_agent::{ApprovalRequest, Decision, PendingApproval, PostedInput, SessionHandle};
+use pintle_agent::{ApprovalRequest, Decision, PendingApproval, PostedInput, SessionHandle, SessionId};
 use pintle_llm::Fingerprint;
-use pintle_store::read_record;
+use pintle_store::{Filter, Page, StoredJournal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +15,10 @@ use super::input::{Json, Key, Path};
 use super::list::Found;
 use super::openapi::Operation;
 use super::{App, Caller, Scope, accepted, json};
-use crate::problem::{CONFLICT, FAILED, INVALID, Problem};
+use crate::problem::{CONFLICT, INVALID, Problem};
+
+/// Most subagents of one session that are looked at, the newest first.
+const MAX_SUBAGENTS: usize = 500;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -26,7 +27,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "/v1/sessions/{id}/approvals",
             "listApprovals",
             Scope::Read,
-            "List the calls that wait for a decision",
+            "List the calls that wait for a decision, in the session and in its subagents",
             get(list),
         )
         .answers::<ApprovalList>(200)
@@ -122,12 +123,12 @@ fn text_of(value: &impl Serialize) -> String {
     }
 }
 
-impl From<&Arc<ApprovalRequest>> for ApprovalView {
-    fn from(request: &Arc<ApprovalRequest>) -> Self {
+impl ApprovalView {
+    fn of_request(session: &SessionId, request: &ApprovalRequest) -> Self {
         Self {
             call_id: request.call_id.clone(),
             fingerprint: text_of(&request.fingerprint),
-            session: request.origin.as_ref().map(|origin| origin.session_id.to_string()).unwrap_or_default(),
+            session: session.to_string(),
             tool_name: request.tool_name.clone(),
             arguments: request.arguments.clone(),
             reason: request.reason.clone(),
@@ -140,14 +141,12 @@ impl From<&Arc<ApprovalRequest>> for ApprovalView {
                 .map(|run| run.changes.iter().map(|change| change.diff.as_str()).collect()),
         }
     }
-}
 
-impl From<PendingApproval> for ApprovalView {
-    fn from(pending: PendingApproval) -> Self {
+    fn of_record(session: &SessionId, pending: PendingApproval) -> Self {
         Self {
             call_id: pending.call_id,
             fingerprint: text_of(&pending.fingerprint),
-            session: String::new(),
+            session: session.to_string(),
             tool_name: pending.tool_name,
             arguments: pending.arguments,
             reason: pending.reason,
@@ -164,21 +163,23 @@ impl App {
         self.hub.live(&found.root)?.handle.of_session(&found.summary.id)
     }
 
+    /// Returns the calls that wait in the session and below it.
     async fn approvals(&self, found: &Found) -> Result<Vec<ApprovalView>, Problem> {
-        let mut approvals: Vec<ApprovalView> = match self.handle_of(found) {
-            Some(handle) => handle.approvals().iter().map(ApprovalView::from).collect(),
-            None => {
-                let record = read_record(self.hub.store.as_ref(), &found.summary.id).await?;
-                let replay = record.replay();
-                let replay = replay
-                    .map_err(|_| Problem::new(FAILED, "the record of the session cannot be replayed"))?;
-                replay.pending_approvals().into_iter().map(ApprovalView::from).collect()
+        if let Some(handle) = self.handle_of(found) {
+            let waiting = handle.tree_approvals();
+            return Ok(waiting.iter().map(|(id, request)| ApprovalView::of_request(id, request)).collect());
+        }
+        let store = self.hub.store.as_ref();
+        let mut approvals = Vec::new();
+        let mut sessions = vec![found.summary.clone()];
+        while let Some(summary) = sessions.pop() {
+            if summary.properties.contains_key(StoredJournal::PENDING_APPROVALS) {
+                let replay = self.replay(&summary.id).await?;
+                let pending = replay.pending_approvals().into_iter();
+                approvals.extend(pending.map(|pending| ApprovalView::of_record(&summary.id, pending)));
             }
-        };
-        for approval in &mut approvals {
-            if approval.session.is_empty() {
-                approval.session = found.summary.id.to_string();
-            }
+            let below = Filter::default().with_parent(summary.id);
+            sessions.extend(store.list(&below, &Page::of(MAX_SUBAGENTS)).await?);
         }
         Ok(approvals)
     }
@@ -204,8 +205,11 @@ async fn decide(
     let decision = body.decision()?;
     let fingerprint: Fingerprint = serde_json::from_value(Value::String(body.fingerprint.clone()))
         .map_err(|_| Problem::new(INVALID, "fingerprint: expected that of the list of approvals"))?;
-    let waits =
-        |approval: &ApprovalView| approval.call_id == call_id && approval.fingerprint == body.fingerprint;
+    let waits = |approval: &ApprovalView| {
+        approval.session == found.summary.id.as_str()
+            && approval.call_id == call_id
+            && approval.fingerprint == body.fingerprint
+    };
     if !app.approvals(&found).await?.iter().any(waits)
         || !app.hub.decides_first(&found.summary.id, &call_id, fingerprint, &key.input_id())
     {

@@ -9,27 +9,28 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use pintle_agent::SessionId;
 use pintle_store::StoreError;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Interval;
 
 use super::input::{LastEventId, Path, Query};
 use super::openapi::{Operation, Parameter};
 use super::{App, Caller, Scope};
+use crate::counters::OpenStream;
 use crate::feed::{EventId, Feed, Item};
+use crate::hub::Change;
 use crate::problem::{INVALID, Problem};
 
 /// Reconnection time of clients, in milliseconds.
 const RETRY: &str = "retry: 500\n\n";
 
-const AFTER: &[Parameter] = &[Parameter {
-    name: "after",
-    meaning: "Id of the last event that you have; a header `last-event-id` counts more",
-    schema: "string",
-}];
+const AFTER: &[Parameter] =
+    &[Parameter::text("after", "Id of the last event that you have; a header counts more")];
+
+const LAST: &[Parameter] = &[Parameter::text("last-event-id", "Id of the last event that you have")];
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -42,7 +43,8 @@ pub(super) fn operations() -> Vec<Operation> {
             get(session),
         )
         .with_query(AFTER)
-        .answers_as(200, "text/event-stream")
+        .with_headers(LAST)
+        .answers_as(200, &["text/event-stream"])
         .with_problems(&[404]),
         Operation::new(
             "get",
@@ -52,7 +54,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Follow the changes of all sessions",
             get(all),
         )
-        .answers_as(200, "text/event-stream"),
+        .answers_as(200, &["text/event-stream"]),
     ]
 }
 
@@ -74,7 +76,8 @@ async fn session(
     let after = last.0.or(query.after).filter(|after| !after.is_empty());
     let after = after.map(|after| after.parse::<EventId>().map_err(|problem| Problem::new(INVALID, problem)));
     let feed = Feed::new(app.hub.clone(), found.summary.id, found.root, after.transpose()?);
-    let stream = SessionStream { feed, heartbeat: heartbeat(&app), app, has_ended: false };
+    let open = OpenStream::new(&app.hub.counters);
+    let stream = SessionStream { feed, heartbeat: heartbeat(&app), app, has_ended: false, _open: open };
     let frames = futures_util::stream::unfold(stream, |mut stream| async move {
         let frame = stream.next().await?;
         Some((Ok::<_, std::convert::Infallible>(frame), stream))
@@ -118,6 +121,7 @@ struct SessionStream {
     heartbeat: Interval,
     app: App,
     has_ended: bool,
+    _open: OpenStream,
 }
 
 impl SessionStream {
@@ -157,9 +161,10 @@ impl SessionStream {
 async fn all(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     // Before they are listed, so that no change is missed.
     let changes = app.hub.changes();
-    let open = app.hub.all_live().iter().map(|live| live.id.clone()).collect();
-    let stream =
-        AllStream { heartbeat: heartbeat(&app), app, caller, changes, waiting: open, is_ready: false };
+    let open = app.hub.all_live().iter().map(|live| Change::Of(live.id.clone())).collect();
+    let _open = OpenStream::new(&app.hub.counters);
+    let heartbeat = heartbeat(&app);
+    let stream = AllStream { heartbeat, app, caller, changes, waiting: open, is_ready: false, _open };
     let frames = futures_util::stream::unfold(stream, |mut stream| async move {
         let frame = stream.next().await?;
         Some((Ok::<_, std::convert::Infallible>(frame), stream))
@@ -172,19 +177,22 @@ struct AllStream {
     app: App,
     caller: Caller,
     heartbeat: Interval,
-    changes: broadcast::Receiver<SessionId>,
-    /// Sessions to tell about, each once.
-    waiting: Vec<SessionId>,
+    changes: broadcast::Receiver<Change>,
+    /// Changes to tell about, each once.
+    waiting: Vec<Change>,
     is_ready: bool,
+    _open: OpenStream,
 }
 
 impl AllStream {
     async fn next(&mut self) -> Option<String> {
         let closing = self.app.hub.closing().clone();
         loop {
-            self.gather();
-            if let Some(id) = self.waiting.pop() {
-                if let Some(frame) = self.tell(&id).await {
+            if let Some(frame) = self.gather() {
+                return Some(frame);
+            }
+            if let Some(change) = self.waiting.pop() {
+                if let Some(frame) = self.tell(&change).await {
                     return Some(frame);
                 }
                 continue;
@@ -196,9 +204,9 @@ impl AllStream {
             tokio::select! {
                 biased;
                 changed = self.changes.recv() => match changed {
-                    Ok(id) => self.waiting.push(id),
-                    Err(broadcast::error::RecvError::Lagged(_)) => return Some(self.start_again()),
-                    Err(broadcast::error::RecvError::Closed) => return None,
+                    Ok(change) => self.waiting.push(change),
+                    Err(RecvError::Lagged(_)) => return Some(self.start_again()),
+                    Err(RecvError::Closed) => return None,
                 },
                 _ = self.heartbeat.tick() => return Some(sign_of_life(&self.app)),
                 () = closing.cancelled() => return None,
@@ -206,25 +214,38 @@ impl AllStream {
         }
     }
 
-    /// Takes the changes that are there, so that a session that changed often is told about once.
-    fn gather(&mut self) {
-        while let Ok(id) = self.changes.try_recv() {
-            if !self.waiting.contains(&id) {
-                self.waiting.push(id);
+    /// Takes the changes that are there, so that a session that changed often is told about once. Returns what to say if some
+    /// were missed.
+    fn gather(&mut self) -> Option<String> {
+        loop {
+            match self.changes.try_recv() {
+                Ok(change) => {
+                    if !self.waiting.contains(&change) {
+                        self.waiting.push(change);
+                    }
+                }
+                Err(TryRecvError::Lagged(_)) => return Some(self.start_again()),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
             }
         }
     }
 
     /// A client that reads slowly has to look at the list again.
     fn start_again(&mut self) -> String {
-        self.waiting = self.app.hub.all_live().iter().map(|live| live.id.clone()).collect();
+        self.waiting = self.app.hub.all_live().iter().map(|live| Change::Of(live.id.clone())).collect();
         named("reset", &json!({"reason": "changes were missed: read the list again"}))
     }
 
-    async fn tell(&self, id: &SessionId) -> Option<String> {
+    async fn tell(&self, change: &Change) -> Option<String> {
+        let id = match change {
+            Change::Of(id) => id,
+            Change::Deleted { id, tenant } => {
+                return (*tenant == self.caller.tenant).then(|| named("deleted", &json!({"id": id})));
+            }
+        };
         match self.app.view_of(&self.caller, id).await {
             Ok(Some(view)) => Some(named("session", &serde_json::to_value(&view).ok()?)),
-            // It is of another tenant, or deleted.
+            // It is of another tenant, or deleted meanwhile.
             Ok(None) => None,
             Err(error) => Some(named("problem", &serde_json::to_value(Problem::from(error)).ok()?)),
         }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
@@ -83,6 +84,18 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
 pub(crate) struct Key(String);
 
 impl Key {
+    /// Returns the key that a request has, if it has one.
+    pub(crate) fn check(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+        let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+        match key.to_str() {
+            Ok(key) if (1..=MAX_KEY).contains(&key.len()) => Ok(Some(key)),
+            _ => Err(Problem::new(
+                INVALID,
+                format!("idempotency-key: expected 1 to {MAX_KEY} visible characters"),
+            )),
+        }
+    }
+
     /// Returns the id of the input that the request posts.
     pub(crate) fn input_id(&self) -> String {
         format!("http-{}", self.0)
@@ -109,16 +122,8 @@ impl FromRequestParts<App> for Key {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
-        let Some(key) = parts.headers.get(IDEMPOTENCY_KEY) else {
-            return Ok(Self(SessionId::generate().to_string()));
-        };
-        match key.to_str() {
-            Ok(key) if (1..=MAX_KEY).contains(&key.len()) => Ok(Self(key.to_owned())),
-            _ => Err(Problem::new(
-                INVALID,
-                format!("idempotency-key: expected 1 to {MAX_KEY} visible characters"),
-            )),
-        }
+        let key = Self::check(&parts.headers)?;
+        Ok(Self(key.map_or_else(|| SessionId::generate().to_string(), str::to_owned)))
     }
 }
 

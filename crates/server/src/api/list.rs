@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{App, Caller};
 use crate::host::SessionSettings;
-use crate::problem::{INVALID, NOT_FOUND, Problem};
+use crate::problem::{ENDED, INVALID, NOT_FOUND, Problem};
 
 /// Property of a summary with the tenant whose session it is.
 pub(crate) const TENANT: &str = "tenant";
@@ -40,7 +40,7 @@ pub(crate) struct SessionView {
     state: SessionState,
     /// Whether this server has it open.
     live: bool,
-    /// Number of calls that wait for a decision.
+    /// Number of calls that wait for a decision; with those of its subagents while it is live.
     pending_approvals: u64,
     /// Cost so far in US dollars, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,6 +106,20 @@ impl App {
         Ok(Found { summary, root: root.id })
     }
 
+    /// Finds a session that can go on.
+    pub(crate) async fn find_going(&self, caller: &Caller, id: &str) -> Result<Found, Problem> {
+        let found = self.find(caller, id).await?;
+        if self.has_ended(&found) {
+            return Err(Problem::new(ENDED, format!("session `{id}` has ended for good: fork it to go on")));
+        }
+        Ok(found)
+    }
+
+    /// Returns whether a session has ended for good.
+    pub(crate) fn has_ended(&self, found: &Found) -> bool {
+        self.view(&found.summary).state == SessionState::Closed
+    }
+
     /// Returns what a client sees of a session now.
     pub(crate) fn view(&self, summary: &Summary) -> SessionView {
         let live = self.hub.live(&summary.id);
@@ -113,7 +127,7 @@ impl App {
             || serde_json::from_value(summary.properties.get(StoredJournal::STATE)?.clone().into()).ok();
         let state = live.as_ref().and_then(|live| live.with(pintle_agent::Session::state)).or_else(recorded);
         let pending = match &live {
-            Some(live) => live.handle.approvals().len() as u64,
+            Some(live) => live.handle.tree_approvals().len() as u64,
             None => property(summary, StoredJournal::PENDING_APPROVALS).unwrap_or_default(),
         };
         let micros: Option<u64> = property(summary, StoredJournal::COST_MICROS);

@@ -4,16 +4,17 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::post;
-use pintle_agent::{PostedInput, SessionId, UserMessage};
+use pintle_agent::{PostedInput, SessionHandle, SessionId, UserMessage};
 use pintle_llm::ImageData;
 use pintle_store::{Posting, post_input};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Json, Key, Path};
+use super::list::Found;
 use super::openapi::Operation;
 use super::{App, Caller, Scope, accepted};
-use crate::problem::{INVALID, Problem};
+use crate::problem::{ENDED, INVALID, Problem};
 
 pub(super) fn operations() -> Vec<Operation> {
     let operation = |path, id, summary, handler| {
@@ -114,6 +115,15 @@ impl TryFrom<MessageBody> for UserMessage {
 }
 
 impl App {
+    /// Returns the handle of a session, which is opened for that.
+    async fn handle_of_open(&self, found: &Found) -> Result<SessionHandle, Problem> {
+        let live = self.hub.open(&found.root).await?;
+        let id = &found.summary.id;
+        live.handle
+            .of_session(id)
+            .ok_or_else(|| Problem::new(ENDED, format!("subagent `{id}` has ended: its session can go on")))
+    }
+
     /// Posts an input to a session, and opens the session unless somebody has it.
     pub(super) async fn post(
         &self,
@@ -138,7 +148,7 @@ async fn submit(
     key: Key,
     Json(body): Json<MessageBody>,
 ) -> Result<Response, Problem> {
-    let found = app.find(&caller, &id).await?;
+    let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Message { message: body.try_into()?, by: caller.principal() };
     app.post(&found.summary.id, &found.root, &key, &input).await?;
     Ok(accepted())
@@ -151,7 +161,7 @@ async fn steer(
     key: Key,
     Json(body): Json<MessageBody>,
 ) -> Result<Response, Problem> {
-    let found = app.find(&caller, &id).await?;
+    let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Steer { message: body.try_into()?, by: caller.principal() };
     app.post(&found.summary.id, &found.root, &key, &input).await?;
     Ok(accepted())
@@ -182,7 +192,9 @@ async fn abort(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
-    app.hub.open(&found.root).await?.handle.abort()?;
+    if !app.has_ended(&found) {
+        app.handle_of_open(&found).await?.abort()?;
+    }
     Ok(accepted())
 }
 
@@ -191,8 +203,8 @@ async fn compact(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let found = app.find(&caller, &id).await?;
-    app.hub.open(&found.root).await?.handle.compact()?;
+    let found = app.find_going(&caller, &id).await?;
+    app.handle_of_open(&found).await?.compact()?;
     Ok(accepted())
 }
 
@@ -202,7 +214,7 @@ async fn rewind(
     Path(id): Path<String>,
     Json(body): Json<RewindBody>,
 ) -> Result<Response, Problem> {
-    let found = app.find(&caller, &id).await?;
-    app.hub.open(&found.root).await?.handle.rewind(body.turns).await?;
+    let found = app.find_going(&caller, &id).await?;
+    app.handle_of_open(&found).await?.rewind(body.turns).await?;
     Ok(accepted())
 }

@@ -20,26 +20,62 @@ pub(super) struct Operation {
     summary: &'static str,
     handler: MethodRouter<App>,
     query: &'static [Parameter],
+    headers: &'static [Parameter],
     body: Option<SchemaOf>,
     answer: Answer,
+    /// Further status of a success, with its description; it has the same content.
+    also: Option<(u16, &'static str)>,
     problems: &'static [u16],
 }
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Value;
 
-/// Parameter of a query.
+/// Parameter of a query, or a header.
 pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    pub(super) meaning: &'static str,
-    /// Type in JSON Schema.
-    pub(super) schema: &'static str,
+    name: &'static str,
+    meaning: &'static str,
+    schema: ParameterSchema,
+}
+
+enum ParameterSchema {
+    Text,
+    /// A whole number from this one on.
+    Number(u64),
+    OneOf(&'static [&'static str]),
+}
+
+impl Parameter {
+    pub(super) const fn text(name: &'static str, meaning: &'static str) -> Self {
+        Self { name, meaning, schema: ParameterSchema::Text }
+    }
+
+    pub(super) const fn number(name: &'static str, least: u64, meaning: &'static str) -> Self {
+        Self { name, meaning, schema: ParameterSchema::Number(least) }
+    }
+
+    pub(super) const fn one_of(
+        name: &'static str,
+        values: &'static [&'static str],
+        meaning: &'static str,
+    ) -> Self {
+        Self { name, meaning, schema: ParameterSchema::OneOf(values) }
+    }
+
+    fn describe(&self, place: &str) -> Value {
+        let schema = match self.schema {
+            ParameterSchema::Text => json!({"type": "string"}),
+            ParameterSchema::Number(least) => json!({"type": "integer", "minimum": least}),
+            ParameterSchema::OneOf(values) => json!({"type": "string", "enum": values}),
+        };
+        json!({"name": self.name, "in": place, "description": self.meaning, "schema": schema})
+    }
 }
 
 /// Successful answer of an operation.
 enum Answer {
     Empty(u16),
     Json(u16, SchemaOf),
-    Other(u16, &'static str),
+    Other(u16, &'static [&'static str]),
 }
 
 impl Operation {
@@ -51,12 +87,23 @@ impl Operation {
         summary: &'static str,
         handler: MethodRouter<App>,
     ) -> Self {
-        let (query, body, answer, problems) = (&[][..], None, Answer::Empty(202), &[][..]);
-        Self { path, method, scope, id, summary, handler, query, body, answer, problems }
+        let (query, headers, body, answer) = (&[][..], &[][..], None, Answer::Empty(202));
+        let (also, problems) = (None, &[][..]);
+        Self { path, method, scope, id, summary, handler, query, headers, body, answer, also, problems }
     }
 
     pub(super) fn with_query(mut self, query: &'static [Parameter]) -> Self {
         self.query = query;
+        self
+    }
+
+    pub(super) fn with_headers(mut self, headers: &'static [Parameter]) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    pub(super) fn also_answers(mut self, status: u16, meaning: &'static str) -> Self {
+        self.also = Some((status, meaning));
         self
     }
 
@@ -75,8 +122,8 @@ impl Operation {
         self
     }
 
-    pub(super) fn answers_as(mut self, status: u16, media_type: &'static str) -> Self {
-        self.answer = Answer::Other(status, media_type);
+    pub(super) fn answers_as(mut self, status: u16, media_types: &'static [&'static str]) -> Self {
+        self.answer = Answer::Other(status, media_types);
         self
     }
 
@@ -116,10 +163,8 @@ impl Operation {
         let in_path = self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let in_path = in_path
             .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
-        let in_query = self.query.iter().map(|parameter| {
-            let Parameter { name, meaning, schema } = parameter;
-            json!({"name": name, "in": "query", "description": meaning, "schema": {"type": schema}})
-        });
+        let in_query = self.query.iter().map(|parameter| parameter.describe("query"));
+        let in_header = self.headers.iter().map(|parameter| parameter.describe("header"));
         let key = self.changes().then(|| {
             json!({
                 "name": input::IDEMPOTENCY_KEY, "in": "header",
@@ -127,7 +172,7 @@ impl Operation {
                 "schema": {"type": "string", "minLength": 1, "maxLength": 200},
             })
         });
-        in_path.chain(in_query).chain(key).collect()
+        in_path.chain(in_query).chain(in_header).chain(key).collect()
     }
 
     fn responses(&self, generator: &mut SchemaGenerator) -> Value {
@@ -138,10 +183,21 @@ impl Operation {
                 let content = json!({"application/json": {"schema": schema(generator)}});
                 (status, json!({"description": "The answer", "content": content}))
             }
-            Answer::Other(status, media_type) => {
-                (status, json!({"description": "The answer", "content": {*media_type: {}}}))
+            Answer::Other(status, media_types) => {
+                let content: Map<_, _> =
+                    media_types.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+                (status, json!({"description": "The answer", "content": content}))
             }
         };
+        if let Some((status, meaning)) = self.also {
+            let mut answer = answer.clone();
+            if let Some(answer) = answer.as_object_mut() {
+                // A status of a redirection has no body.
+                answer.retain(|name, _| name != "content" || status < 300);
+                answer.insert("description".to_owned(), meaning.into());
+            }
+            responses.insert(status.to_string(), answer);
+        }
         responses.insert(status.to_string(), answer);
         let problem = schema_of::<Problem>(generator);
         for status in [400, 401, 403, 413, 415, 429, 500, 503].iter().chain(self.problems) {
@@ -154,6 +210,18 @@ impl Operation {
 
 fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
+}
+
+/// Removes `null` as a default, which generators of clients take for a value that is always there.
+fn drop_null_defaults(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.retain(|name, value| name != "default" || !value.is_null());
+            members.values_mut().for_each(drop_null_defaults);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_null_defaults),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Returns the description of all operations.
@@ -170,6 +238,8 @@ pub(super) fn describe(operations: &[Operation]) -> Value {
             path.insert(operation.method.to_owned(), described);
         }
     }
+    let mut schemas = Value::Object(generator.take_definitions(true));
+    drop_null_defaults(&mut schemas);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -179,8 +249,33 @@ pub(super) fn describe(operations: &[Operation]) -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": generator.take_definitions(true),
+            "schemas": schemas,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(
+        clippy::disallowed_methods,
+        reason = "the checked-in description is compared, and written when asked for"
+    )]
+
+    use super::*;
+
+    #[test]
+    fn the_checked_in_description_is_that_of_the_router() {
+        let described = describe(&crate::api::operations());
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+        if std::env::var_os("WRITE_OPENAPI").is_some() {
+            std::fs::write(path, format!("{described:#}\n")).unwrap();
+        }
+        // The order of members depends on the features of other crates in the build.
+        let checked_in: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert!(
+            checked_in == described,
+            "openapi.json is outdated; to write it: WRITE_OPENAPI=1 cargo test -p pintle-server the_checked_in_description"
+        );
+    }
 }

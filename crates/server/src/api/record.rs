@@ -1,5 +1,7 @@
 //! History, journal and large values of a session.
 
+use std::collections::{HashMap, VecDeque};
+
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
@@ -7,7 +9,7 @@ use axum::http::header::{ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use pintle_agent::{Turn, TurnKind};
+use pintle_agent::{EventKind, Replay, SessionEvent, SessionId, Timestamp, Turn, TurnKind};
 use pintle_store::{Hash, Reader, StoreError, read_record};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,9 +21,11 @@ use super::{App, Caller, Scope, json};
 use crate::problem::{self, FAILED, INVALID, NOT_FOUND, Problem};
 
 const JOURNAL: &[Parameter] = &[
-    Parameter { name: "from", meaning: "Number of the first line, from 1", schema: "integer" },
-    Parameter { name: "to", meaning: "Number of the last line", schema: "integer" },
+    Parameter::number("from", 1, "Number of the first line"),
+    Parameter::number("to", 1, "Number of the last line"),
 ];
+
+const BYTES: &[Parameter] = &[Parameter::text("range", "One range of bytes, such as `bytes=0-1023`")];
 
 pub(super) fn operations() -> Vec<Operation> {
     let operation = |path, id, summary, handler| {
@@ -37,14 +41,16 @@ pub(super) fn operations() -> Vec<Operation> {
             get(journal),
         )
         .with_query(JOURNAL)
-        .answers_as(200, "application/jsonl"),
+        .answers_as(200, &["application/jsonl"]),
         operation(
             "/v1/sessions/{id}/blobs/{hash}",
             "readBlob",
             "Read a large value of the journal, or a range of its bytes",
             get(blob),
         )
-        .answers_as(200, "application/octet-stream")
+        .with_headers(BYTES)
+        .answers_as(200, &["application/octet-stream"])
+        .also_answers(206, "The range of bytes that was asked for")
         .with_problems(&[404, 416]),
     ]
 }
@@ -64,19 +70,71 @@ struct TurnView {
     kind: String,
     /// Its text.
     text: String,
+    /// Sequence number of the event that added it.
+    event: u64,
     /// Time, in RFC 3339.
     at: String,
     /// Whether it is the beginning of a response that was stopped.
     interrupted: bool,
 }
 
-fn view(index: usize, turn: &Turn) -> TurnView {
+fn view(index: usize, turn: &Turn, event: u64) -> TurnView {
     let kind = match serde_json::to_value(turn.kind) {
         Ok(Value::String(kind)) => kind,
         Ok(_) | Err(_) => String::new(),
     };
     let text = if turn.kind == TurnKind::ToolResults { String::new() } else { turn.item.message().text() };
-    TurnView { index, kind, text, at: turn.timestamp.to_string(), interrupted: turn.interrupted }
+    TurnView { index, kind, text, event, at: turn.timestamp.to_string(), interrupted: turn.interrupted }
+}
+
+/// Finds the events that added the entries of a history. An entry and its event have the same time.
+struct EventsOfTurns<'a>(HashMap<(TurnKind, Timestamp), VecDeque<u64>>, &'a [SessionEvent]);
+
+impl<'a> EventsOfTurns<'a> {
+    fn new(events: &'a [SessionEvent]) -> Self {
+        let mut adding: HashMap<_, VecDeque<u64>> = HashMap::new();
+        for event in events {
+            #[expect(clippy::wildcard_enum_match_arm, reason = "the others add no entry")]
+            let kind = match &event.kind {
+                EventKind::UserInput { .. } => TurnKind::User,
+                EventKind::SteeringInjected { .. } => TurnKind::Steering,
+                EventKind::ModelResponse { .. } => TurnKind::Assistant,
+                EventKind::ToolCallEnd { .. } => TurnKind::ToolResults,
+                _ => continue,
+            };
+            let seqs = adding.entry((kind, event.timestamp)).or_default();
+            if kind == TurnKind::ToolResults {
+                // Several calls can end at once, and the last one completes the entry.
+                seqs.clear();
+            }
+            seqs.push_back(event.seq);
+        }
+        Self(adding, events)
+    }
+
+    fn event_of(&mut self, turn: &Turn) -> u64 {
+        let adding = self.0.get_mut(&(turn.kind, turn.timestamp)).and_then(VecDeque::pop_front);
+        // A summary, or the text of a response that was stopped: the last event of that time.
+        adding.unwrap_or_else(|| {
+            let after = self.1.partition_point(|event| event.timestamp <= turn.timestamp);
+            after.checked_sub(1).and_then(|last| self.1.get(last)).map_or(0, |event| event.seq)
+        })
+    }
+}
+
+impl App {
+    /// Reads the record of a session.
+    pub(super) async fn replay(&self, id: &SessionId) -> Result<Replay, Problem> {
+        match read_record(self.hub.store.as_ref(), id).await {
+            Ok(record) => {
+                let replay = record.replay();
+                replay.map_err(|_| Problem::new(FAILED, "the record of the session cannot be replayed"))
+            }
+            // Nothing was recorded yet.
+            Err(StoreError::NotFound(_)) => Ok(Replay::default()),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 async fn history(
@@ -85,21 +143,11 @@ async fn history(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let id = app.find(&caller, &id).await?.summary.id;
-    let turns = match app.hub.live(&id).and_then(|live| live.with(pintle_agent::Session::history)) {
-        Some(turns) => turns,
-        None => match read_record(app.hub.store.as_ref(), &id).await {
-            Ok(record) => {
-                let replay = record.replay();
-                replay
-                    .map_err(|_| Problem::new(FAILED, "the record of the session cannot be replayed"))?
-                    .history
-            }
-            // Nothing was recorded yet.
-            Err(StoreError::NotFound(_)) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        },
-    };
-    Ok(json(&History { turns: turns.iter().enumerate().map(|(index, turn)| view(index, turn)).collect() }))
+    let replay = app.replay(&id).await?;
+    let mut events = EventsOfTurns::new(&replay.events);
+    let turns = replay.history.iter().enumerate();
+    let turns = turns.map(|(index, turn)| view(index, turn, events.event_of(turn))).collect();
+    Ok(json(&History { turns }))
 }
 
 /// Lines that are wanted.
@@ -118,8 +166,8 @@ async fn journal(
 ) -> Result<Response, Problem> {
     let id = app.find(&caller, &id).await?.summary.id;
     let from = lines.from.unwrap_or(1);
-    if from == 0 {
-        return Err(Problem::new(INVALID, "from: the first line is 1"));
+    if from == 0 || lines.to == Some(0) {
+        return Err(Problem::new(INVALID, "from and to: the first line is 1"));
     }
     let reader = app.hub.store.read(&id, from).await?;
     let to = lines.to.unwrap_or(u64::MAX);

@@ -21,16 +21,16 @@ use crate::hub::SERVED;
 use crate::problem::{CONFLICT, FAILED, Problem};
 
 const LIST: &[Parameter] = &[
-    Parameter {
-        name: "limit",
-        meaning: "Most sessions of the page, 1 to 500; default 50",
-        schema: "integer",
-    },
-    Parameter { name: "cursor", meaning: "`next` of the page before", schema: "string" },
-    Parameter { name: "search", meaning: "Text in the title, the id or the directory", schema: "string" },
-    Parameter { name: "state", meaning: "IDLE, PROCESSING, AWAITING_INPUT or CLOSED", schema: "string" },
-    Parameter { name: "parent", meaning: "Subagents of this session", schema: "string" },
+    Parameter::number("limit", 1, "Most sessions of the page, up to 500; default 50"),
+    Parameter::text("cursor", "`next` of the page before"),
+    Parameter::text("search", "Text in the title, the id or the directory"),
+    Parameter::one_of("state", &["IDLE", "PROCESSING", "AWAITING_INPUT", "CLOSED"], "State of the sessions"),
+    Parameter::text("parent", "Subagents of this session"),
 ];
+
+const KNOWN: &[Parameter] = &[Parameter::text("if-none-match", "The `etag` that you have")];
+
+const EXPECTED: &[Parameter] = &[Parameter::text("if-match", "The `etag` that the session has to have")];
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -48,10 +48,13 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::new("post", "/v1/sessions", "createSession", Scope::Run, "Create a session", post(create))
             .with_body::<CreateBody>()
             .answers::<SessionView>(201)
+            .also_answers(200, "It was created by the same request before")
             .with_problems(&[409]),
         Operation::new("get", "/v1/sessions/{id}", "readSession", Scope::Read, "Read a session", get(read))
+            .with_headers(KNOWN)
             .answers::<SessionView>(200)
-            .with_problems(&[304, 404]),
+            .also_answers(304, "It has not changed")
+            .with_problems(&[404]),
         Operation::new(
             "patch",
             "/v1/sessions/{id}",
@@ -60,7 +63,8 @@ pub(super) fn operations() -> Vec<Operation> {
             "Change the settings of a session",
             patch(change),
         )
-        .with_body::<SettingsChange>()
+        .with_headers(EXPECTED)
+        .with_body::<ChangeBody>()
         .answers::<SessionView>(200)
         .with_problems(&[404, 409, 412]),
         Operation::new(
@@ -83,6 +87,7 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .with_body::<ForkBody>()
         .answers::<SessionView>(201)
+        .also_answers(200, "It was created by the same request before")
         .with_problems(&[404, 409]),
         Operation::new(
             "get",
@@ -115,6 +120,21 @@ struct CreateBody {
     /// First message.
     #[serde(default)]
     message: Option<MessageBody>,
+}
+
+/// Settings to change. Those that are absent stay.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ChangeBody {
+    /// Model, from the next request on.
+    #[serde(default)]
+    model: Option<String>,
+    /// Mode: what happens to calls that no rule names.
+    #[serde(default)]
+    mode: Option<String>,
+    /// Reasoning effort, from the next request on.
+    #[serde(default)]
+    effort: Option<String>,
 }
 
 /// Starting point of a fork.
@@ -209,9 +229,9 @@ async fn change(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    Json(change): Json<SettingsChange>,
+    Json(body): Json<ChangeBody>,
 ) -> Result<Response, Problem> {
-    let found = app.find(&caller, &id).await?;
+    let found = app.find_going(&caller, &id).await?;
     if let Some(expected) = headers.get(IF_MATCH)
         && !names(expected, &tag_of(&app.view(&found.summary)))
     {
@@ -220,7 +240,8 @@ async fn change(
         return Err(problem);
     }
     let live = app.hub.open(&found.root).await?;
-    live.controls.set(&change).await?;
+    let ChangeBody { model, mode, effort } = body;
+    live.controls.set(&SettingsChange { model, mode, effort }).await?;
     app.hub.changed(&found.root);
     let view = app.view(&found.summary);
     Ok(([(ETAG, tag_of(&view))], json(&view)).into_response())
@@ -232,9 +253,7 @@ async fn remove(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
-    app.hub.release(&found.summary.id).await;
-    app.hub.host.delete(&found.summary.id).await?;
-    app.hub.changed(&found.summary.id);
+    app.hub.delete(&found.summary.id, caller.tenant).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -37,7 +37,9 @@ async fn the_first_of_two_decisions_counts() {
     assert_eq!(decided, 1);
     let ran = usize::from(first_answer.status == 202);
     assert_eq!(fixture.host.ran.lock().unwrap().len(), ran, "released once, or not at all");
-    assert_eq!(fixture.send(first()).await.status, 409, "it is over");
+    assert_eq!(fixture.send(first()).await.status, first_answer.status, "a repetition gets the same answer");
+    let third = Request::new("POST", &path).json(&approve).header("idempotency-key", "c");
+    assert_eq!(fixture.send(third).await.status, 409, "it is over");
 }
 
 #[tokio::test]
@@ -80,6 +82,8 @@ async fn wrong_decisions_change_nothing() {
         )
         .await;
     assert_eq!(elsewhere.status, 409);
+    let restore = fixture.post(&format!("/v1/sessions/{id}/restore"), &json!({"turns": 0})).await;
+    assert!(restore.status == 409 && restore.text().contains("interrupt it first"), "{restore:?}");
     let changed =
         decision(&approval, &json!({"decision": "change", "arguments": {"command": "make slowly"}}));
     assert_eq!(fixture.post(&path, &changed).await.status, 202);

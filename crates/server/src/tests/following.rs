@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::harness::{Frame, Setup, runs, scripted};
+use super::harness::{Frame, Request, Setup, runs, scripted};
 use crate::ServerLimits;
 
 /// Returns the durable events, by number and kind.
@@ -113,6 +113,9 @@ async fn the_stream_of_all_sessions_tells_what_changes() {
         })
         .await;
     assert!(frames.iter().all(|frame| frame.name.as_deref() == Some("session")), "{frames:?}");
+    let deleted = fixture.send(Request::new("DELETE", &format!("/v1/sessions/{other}"))).await;
+    assert_eq!(deleted.status, 204);
+    stream.until(|frame| frame.name.as_deref() == Some("deleted") && frame.data["id"] == json!(other)).await;
 }
 
 #[tokio::test]

@@ -14,13 +14,14 @@ use pintle_llm::{Client as Models, Message, ProviderAdapter, RetryPolicy, Role, 
 use pintle_store::{FileStore, Fork, SessionStore, StoreError, StoredJournal, Summary, fork, read_record};
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    HostError, ModelSummary, NewSession, OpenSession, Server, ServerLimits, SessionControls, SessionHost,
-    SessionSettings, SettingsChange, Tokens,
+    AuditLog, HostError, ModelSummary, NewSession, OpenSession, Server, ServerLimits, SessionControls,
+    SessionHost, SessionSettings, SettingsChange, Tokens,
 };
 
 /// Time limit of each wait in a test.
@@ -170,6 +171,7 @@ pub(super) struct Fixture {
     directory: tempfile::TempDir,
     tokens: Option<Tokens>,
     limits: ServerLimits,
+    audit: Option<Arc<dyn AuditLog>>,
     stop: CancellationToken,
     serving: JoinSet<()>,
 }
@@ -180,12 +182,13 @@ pub(super) struct Setup {
     asks: bool,
     tokens: Option<Tokens>,
     limits: ServerLimits,
+    audit: Option<Arc<dyn AuditLog>>,
 }
 
 impl Setup {
     pub(super) fn new(adapter: FakeAdapter) -> Self {
         let limits = ServerLimits::default().with_drain(Duration::from_millis(50));
-        Self { adapter, asks: false, tokens: None, limits }
+        Self { adapter, asks: false, tokens: None, limits, audit: None }
     }
 
     pub(super) fn asking(mut self) -> Self {
@@ -195,6 +198,11 @@ impl Setup {
 
     pub(super) fn with_tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
+        self
+    }
+
+    pub(super) fn with_audit(mut self, log: Arc<dyn AuditLog>) -> Self {
+        self.audit = Some(log);
         self
     }
 
@@ -213,6 +221,7 @@ impl Setup {
             directory,
             tokens: self.tokens,
             limits: self.limits,
+            audit: self.audit,
             stop: CancellationToken::new(),
             serving: JoinSet::new(),
         };
@@ -227,6 +236,9 @@ impl Fixture {
         let mut server = Server::new(Arc::new(self.host.clone()), store, self.limits.clone());
         if let Some(tokens) = &self.tokens {
             server = server.with_tokens(tokens.clone());
+        }
+        if let Some(audit) = &self.audit {
+            server = server.with_audit(Arc::clone(audit));
         }
         server.take_up().await.unwrap();
         let listener = TcpListener::bind(self.address).await.unwrap();
@@ -263,6 +275,20 @@ impl Fixture {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    /// Sends a request and goes away after this time, whatever the answer is.
+    pub(super) async fn send_and_leave(&self, request: Request, after: Duration) {
+        let head = format!(
+            "{} {} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            request.method,
+            request.path,
+            self.address,
+            request.body.len()
+        );
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(&[head.as_bytes(), &request.body].concat()).await.unwrap();
+        tokio::time::sleep(after).await;
     }
 
     pub(super) async fn get(&self, path: &str) -> Answer {
@@ -335,8 +361,16 @@ impl Request {
 }
 
 async fn send(address: std::net::SocketAddr, request: Request) -> hyper::Response<Incoming> {
-    let stream = TcpStream::connect(address).await.unwrap();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    try_send(address, request).await.expect("the server is there")
+}
+
+/// Sends a request to a server that may not be there, or end before it answers.
+pub(super) async fn try_send(
+    address: std::net::SocketAddr,
+    request: Request,
+) -> Option<hyper::Response<Incoming>> {
+    let stream = TcpStream::connect(address).await.ok()?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
     // It ends with the response.
     #[expect(clippy::disallowed_methods, reason = "the connection has to be driven beside the response")]
     tokio::spawn(async move {
@@ -349,7 +383,13 @@ async fn send(address: std::net::SocketAddr, request: Request) -> hyper::Respons
     for (name, value) in request.headers {
         builder = builder.header(name, value);
     }
-    sender.send_request(builder.body(Full::new(request.body)).unwrap()).await.unwrap()
+    sender.send_request(builder.body(Full::new(request.body)).unwrap()).await.ok()
+}
+
+/// Opens a stream of events, if the server is there.
+pub(super) async fn try_stream(address: std::net::SocketAddr, path: &str) -> Option<Stream> {
+    let response = try_send(address, Request::new("GET", path)).await?;
+    (response.status() == 200).then(|| Stream { body: response.into_body(), read: String::new() })
 }
 
 /// An answer.

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::harness::{Request, Setup, runs, scripted};
+use super::harness::{Frame, PATIENCE, Request, Setup, runs, scripted};
 
 #[tokio::test]
 async fn a_session_is_created_once_for_each_key() {
-    let fixture = Setup::new(scripted().answer("Hello.")).start().await;
+    let mut fixture = Setup::new(scripted().answer("Hello.")).start().await;
     let request = Request::new("POST", "/v1/sessions")
         .json(&json!({"message": {"text": "Hello"}}))
         .header("idempotency-key", "first");
@@ -15,6 +15,9 @@ async fn a_session_is_created_once_for_each_key() {
     let id = created.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(created.header("location"), format!("/v1/sessions/{id}"));
     fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    let again = fixture.send(request.clone()).await;
+    assert_eq!((again.status, again.json()["id"].as_str()), (200, Some(id.as_str())));
+    fixture.restart().await;
     let again = fixture.send(request).await;
     assert_eq!((again.status, again.json()["id"].as_str()), (200, Some(id.as_str())));
     assert_eq!(fixture.host.adapter.requests().len(), 1, "the message counts once");
@@ -43,6 +46,113 @@ async fn messages_are_taken_once_and_in_order() {
     let texts: Vec<&str> =
         history["turns"].as_array().unwrap().iter().filter_map(|turn| turn["text"].as_str()).collect();
     assert_eq!(texts, ["first", "One.", "second", "Two."]);
+}
+
+#[tokio::test]
+async fn entries_of_the_history_name_the_events_that_added_them() {
+    let adapter = scripted().message(runs("c1", "ls")).answer("One.").answer("Two.");
+    let fixture = Setup::new(adapter).start().await;
+    let id = fixture.create_with("first").await;
+    let mut stream = fixture.follow(&id, None).await;
+    let mut frames = stream.until_kind("PROCESSING_END").await;
+    fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "second"})).await;
+    frames.extend(stream.until_kind("PROCESSING_END").await);
+    let kinds_of = |history: &serde_json::Value| -> Vec<(String, String)> {
+        let turns = history["turns"].as_array().unwrap().iter();
+        turns
+            .map(|turn| {
+                let is_it = |frame: &&Frame| frame.id.is_some() && frame.data["seq"] == turn["event"];
+                let event = frames.iter().find(is_it).map(|frame| frame.data["kind"].to_string());
+                (turn["kind"].as_str().unwrap().to_owned(), event.unwrap_or_default().replace('"', ""))
+            })
+            .collect()
+    };
+    let expected = [
+        ("user", "USER_INPUT"),
+        ("assistant", "MODEL_RESPONSE"),
+        ("tool_results", "TOOL_CALL_END"),
+        ("assistant", "MODEL_RESPONSE"),
+        ("user", "USER_INPUT"),
+        ("assistant", "MODEL_RESPONSE"),
+    ]
+    .map(|(kind, event)| (kind.to_owned(), event.to_owned()));
+    let path = format!("/v1/sessions/{id}/history");
+    assert_eq!(kinds_of(&fixture.get(&path).await.json()), expected);
+    fixture.post(&format!("/v1/sessions/{id}/rewind"), &json!({"turns": 4})).await;
+    assert_eq!(kinds_of(&fixture.get(&path).await.json()), expected[..4]);
+}
+
+#[tokio::test]
+async fn requests_with_a_key_are_carried_out_once() {
+    let fixture = Setup::new(scripted().answer("One.").answer("Two.")).start().await;
+    let id = fixture.create_with("first").await;
+    let mut stream = fixture.follow(&id, None).await;
+    stream.until_kind("PROCESSING_END").await;
+    let path = format!("/v1/sessions/{id}/rewind");
+    let rewind = || Request::new("POST", &path).json(&json!({"turns": 0})).header("idempotency-key", "r");
+    let (one, two) = tokio::join!(fixture.send(rewind()), fixture.send(rewind()));
+    assert_eq!((one.status, two.status), (202, 202));
+    fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "again"})).await;
+    stream.until_kind("PROCESSING_END").await;
+    assert_eq!(fixture.send(rewind()).await.status, 202);
+    let history = fixture.get(&format!("/v1/sessions/{id}/history")).await.json();
+    assert_eq!(history["turns"].as_array().unwrap().len(), 2, "what followed the first one stays: {history}");
+    let delete = || Request::new("DELETE", &format!("/v1/sessions/{id}")).header("idempotency-key", "d");
+    assert_eq!(fixture.send(delete()).await.status, 204);
+    assert_eq!(fixture.send(delete()).await.status, 204);
+}
+
+#[tokio::test]
+async fn requests_of_clients_that_go_away_are_carried_out() {
+    let adapter = (0..20).fold(scripted(), |adapter, _| adapter.answer("Hello."));
+    let mut fixture = Setup::new(adapter).start().await;
+    for milliseconds in 0..20 {
+        let request = Request::new("POST", "/v1/sessions").json(&json!({"message": {"text": "Hi"}}));
+        fixture.send_and_leave(request, std::time::Duration::from_millis(milliseconds)).await;
+    }
+    // Requests that were begun are carried out before the server ends, and messages are taken by the next one.
+    fixture.restart().await;
+    let end = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let list = fixture.get("/v1/sessions").await.json();
+        let sessions = list["sessions"].as_array().unwrap();
+        let answered =
+            sessions.iter().filter(|view| view["title"] == "Hi" && view["state"] == "IDLE").count();
+        if answered == sessions.len() && fixture.host.adapter.requests().len() == answered {
+            assert!(answered > 0, "a client stayed long enough");
+            break;
+        }
+        assert!(tokio::time::Instant::now() < end, "half of a request is left: {list}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_has_ended_takes_nothing() {
+    let fixture = Setup::new(scripted().answer("Hello.")).start().await;
+    let id = fixture.create_with("Hi").await;
+    fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    let to = |path: &str| format!("/v1/sessions/{id}/{path}");
+    assert_eq!(fixture.post(&to("abort"), &json!({})).await.status, 202);
+    let end = tokio::time::Instant::now() + PATIENCE;
+    while fixture.get(&format!("/v1/sessions/{id}")).await.json()["live"] == json!(true) {
+        assert!(tokio::time::Instant::now() < end);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(fixture.post(&to("abort"), &json!({})).await.status, 202, "it has ended");
+    for (path, body) in [
+        ("submit", json!({"text": "Hello?"})),
+        ("steer", json!({"text": "Hello?"})),
+        ("compact", json!({})),
+        ("rewind", json!({"turns": 0})),
+        ("restore", json!({"turns": 0})),
+    ] {
+        let answer = fixture.post(&to(path), &body).await;
+        assert_eq!(answer.status, 409, "{path}: {answer:?}");
+        assert!(answer.text().contains("has ended"), "{path}: {answer:?}");
+    }
+    let change = Request::new("PATCH", &format!("/v1/sessions/{id}")).json(&json!({"mode": "auto"}));
+    assert_eq!(fixture.send(change).await.status, 409);
 }
 
 #[tokio::test]

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 
-use super::compare::Comparison;
+use super::compare::{ChangeKind, Comparison};
 use super::error::CheckpointError;
 use super::manifest::{Entry, State};
 use crate::blob::Blobs;
@@ -64,6 +64,75 @@ pub struct Diff {
     pub left_out: usize,
 }
 
+/// Changes by files and lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileDiffs {
+    /// Changed files and links.
+    pub files: Vec<FileDiff>,
+    /// Number of changed files that are not among them because they were too many or too long.
+    pub left_out: usize,
+}
+
+/// Changes of one file or link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileDiff {
+    /// Path, relative to the root of the checkpoint.
+    pub path: PathBuf,
+    /// Kind of the change. A file that has become a link is removed and added.
+    pub kind: ChangeKind,
+    /// Changed lines with those around them; none for a change of the mode, and for contents that are not shown.
+    pub hunks: Vec<Hunk>,
+    /// Reason why the lines are not shown.
+    pub not_shown: Option<NotShown>,
+}
+
+/// Reason why changed lines are not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotShown {
+    /// A content is not text.
+    Binary,
+    /// A content is above [`DiffLimits::max_file_size`].
+    TooLarge,
+    /// A content is not among the blobs.
+    NotAvailable,
+}
+
+/// Changed lines that are near to one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hunk {
+    /// Number of the first old line, from 1; of the line before if it has no old lines.
+    pub old_start: usize,
+    /// Number of the first new line, from 1; of the line before if it has no new lines.
+    pub new_start: usize,
+    /// Lines, without their line feeds.
+    pub lines: Vec<DiffLine>,
+}
+
+/// Line of a hunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiffLine {
+    /// It is on both sides.
+    Context(String),
+    /// It is on the older side only.
+    Removed(String),
+    /// It is on the newer side only.
+    Added(String),
+}
+
+impl DiffLine {
+    /// Returns the text of the line.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Context(text) | Self::Removed(text) | Self::Added(text) => text,
+        }
+    }
+}
+
 /// Renders changes of files and links as a unified diff. Directories are not part of it.
 ///
 /// The contents are read from the blobs of the older and of the newer side. For the workspace as the newer side, take a
@@ -79,6 +148,57 @@ pub async fn unified_diff(
     limits: &DiffLimits,
 ) -> Result<Diff, CheckpointError> {
     let mut diff = Diff::default();
+    diff.left_out = each_pair(comparison, before, after, limits, |pair| {
+        let text = render(pair.path, (pair.old, &pair.old_content), (pair.new, &pair.new_content));
+        diff.text.push_str(&text);
+        text.len()
+    })
+    .await?;
+    Ok(diff)
+}
+
+/// Returns changes of files and links by lines, with the contents from the same places as for [`unified_diff`].
+///
+/// # Errors
+///
+/// [`CheckpointError::Store`].
+pub async fn file_diffs(
+    comparison: &Comparison,
+    before: &dyn Blobs,
+    after: &dyn Blobs,
+    limits: &DiffLimits,
+) -> Result<FileDiffs, CheckpointError> {
+    let mut diffs = FileDiffs::default();
+    diffs.left_out = each_pair(comparison, before, after, limits, |pair| {
+        let file = pair.by_lines();
+        let size = file.hunks.iter().flat_map(|hunk| &hunk.lines).map(|line| line.text().len() + 1).sum();
+        diffs.files.push(file);
+        size
+    })
+    .await?;
+    Ok(diffs)
+}
+
+/// Two sides of a changed file or link.
+struct Pair<'a> {
+    path: &'a Path,
+    kind: ChangeKind,
+    old: Option<&'a Entry>,
+    new: Option<&'a Entry>,
+    old_content: Content,
+    new_content: Content,
+}
+
+/// Passes on the changed files and links until the sum of what `show` returns reaches the limit. Returns the number of the
+/// others.
+async fn each_pair(
+    comparison: &Comparison,
+    before: &dyn Blobs,
+    after: &dyn Blobs,
+    limits: &DiffLimits,
+    mut show: impl FnMut(&Pair<'_>) -> usize,
+) -> Result<usize, CheckpointError> {
+    let (mut shown, mut left_out) = (0, 0);
     for change in &comparison.changes {
         let is_shown = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| !entry.is_directory());
         let old = change.before.as_ref().filter(|_| is_shown(&change.before));
@@ -86,8 +206,8 @@ pub async fn unified_diff(
         if old.is_none() && new.is_none() {
             continue;
         }
-        if diff.text.len() >= limits.max_text {
-            diff.left_out += 1;
+        if shown >= limits.max_text {
+            left_out += 1;
             continue;
         }
         // A file that has become a link is removed and added, as in git.
@@ -95,14 +215,56 @@ pub async fn unified_diff(
             (Some(old), Some(new)) => git_mode(old) & !0o7777 == git_mode(new) & !0o7777,
             (None, _) | (_, None) => true,
         };
-        let pairs = if has_same_type { vec![(old, new)] } else { vec![(old, None), (None, new)] };
-        for (old, new) in pairs {
+        let pairs = if has_same_type {
+            vec![(old, new, change.kind)]
+        } else {
+            vec![(old, None, ChangeKind::Removed), (None, new, ChangeKind::Added)]
+        };
+        for (old, new, kind) in pairs {
             let old_content = content(old, before, limits).await?;
             let new_content = content(new, after, limits).await?;
-            diff.text.push_str(&render(&change.path, (old, &old_content), (new, &new_content)));
+            shown += show(&Pair { path: &change.path, kind, old, new, old_content, new_content });
         }
     }
-    Ok(diff)
+    Ok(left_out)
+}
+
+impl Pair<'_> {
+    fn by_lines(&self) -> FileDiff {
+        let (hunks, not_shown) = match (&self.old_content, &self.new_content) {
+            (Content::Text(before), Content::Text(after)) => (hunks(before, after), None),
+            (Content::TooLarge, _) | (_, Content::TooLarge) => (Vec::new(), Some(NotShown::TooLarge)),
+            (Content::Removed, _) | (_, Content::Removed) => (Vec::new(), Some(NotShown::NotAvailable)),
+            (Content::Binary, _) | (_, Content::Binary) => (Vec::new(), Some(NotShown::Binary)),
+        };
+        FileDiff { path: self.path.to_path_buf(), kind: self.kind, hunks, not_shown }
+    }
+}
+
+fn hunks(before: &str, after: &str) -> Vec<Hunk> {
+    let diff = TextDiff::configure().timeout(MAX_TIME).diff_lines(before, after);
+    let groups = diff.grouped_ops(CONTEXT);
+    let hunks = groups.iter().map(|ops| {
+        let lines = ops.iter().flat_map(|op| diff.iter_changes(op)).map(|change| {
+            let text = change.value();
+            let text = text.strip_suffix('\n').unwrap_or(text).to_owned();
+            match change.tag() {
+                ChangeTag::Equal => DiffLine::Context(text),
+                ChangeTag::Delete => DiffLine::Removed(text),
+                ChangeTag::Insert => DiffLine::Added(text),
+            }
+        });
+        let lines: Vec<DiffLine> = lines.collect();
+        let start = |is_side: fn(&DiffLine) -> bool, first: Option<usize>| {
+            first.unwrap_or_default() + usize::from(lines.iter().any(is_side))
+        };
+        let old =
+            start(|line| !matches!(line, DiffLine::Added(_)), ops.first().map(|op| op.old_range().start));
+        let new =
+            start(|line| !matches!(line, DiffLine::Removed(_)), ops.first().map(|op| op.new_range().start));
+        Hunk { old_start: old, new_start: new, lines }
+    });
+    hunks.collect()
 }
 
 /// Content of one side.

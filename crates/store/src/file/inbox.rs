@@ -72,6 +72,11 @@ impl Inbox {
         names.iter().map(|name| self.read(&directory.join(name))).collect()
     }
 
+    /// Returns whether there are inputs that were not taken.
+    pub(super) fn has_waiting(&self) -> Result<bool, StoreError> {
+        Ok(self.names(&self.files.inbox())?.iter().any(|name| number_of(name).is_some()))
+    }
+
     /// Removes an input and keeps its id.
     pub(super) fn take(&self, input_id: &str) -> Result<(), StoreError> {
         let directory = self.files.inbox();

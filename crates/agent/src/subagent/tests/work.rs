@@ -263,11 +263,16 @@ async fn the_application_decides_on_calls_of_a_subagent() {
     assert_eq!((asked.depth, asked.parent.as_ref()), (1, Some(harness.session.id())));
     let handle = harness.session.handle().of_session(&asked.session_id).expect("a live session");
     let request = handle.approvals()[0].clone();
+    let root = harness.session.handle();
+    assert!(root.approvals().is_empty(), "it is not its own");
+    assert_eq!(root.tree_approvals(), [(asked.session_id.clone(), request.clone())]);
+    assert_eq!(handle.tree_approvals(), [(asked.session_id.clone(), request.clone())]);
     let origin = request.origin.clone().expect("the origin of a subagent");
     assert_eq!((origin.agent_id.as_str(), origin.depth), ("agent_1", 1));
     assert_eq!((&origin.session_id, &origin.parent), (&asked.session_id, harness.session.id()));
     handle.decide(&request.call_id, Decision::Approve).unwrap();
     assert_eq!(run.await.unwrap().text, "ok");
+    assert_eq!(root.tree_approvals(), []);
     assert_eq!(harness.env.read(std::path::Path::new("/project/a.txt"), None).await.unwrap(), b"a");
     let handle = harness.session.handle();
     harness.session.close().await;

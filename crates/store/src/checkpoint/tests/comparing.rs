@@ -1,5 +1,7 @@
 //! Comparing checkpoints and rendering the difference.
 
+use std::path::Path;
+
 use super::workspace::{Workspace, path};
 use crate::checkpoint::*;
 
@@ -54,6 +56,27 @@ async fn every_kind_of_change_is_found() {
     assert_eq!(after.compare(&before).changes.len(), changes.len());
 }
 
+/// Writes hunks as a unified diff has them.
+fn hunks_of(diffs: &FileDiffs) -> Vec<String> {
+    let mut lines = Vec::new();
+    for hunk in diffs.files.iter().flat_map(|file| &file.hunks) {
+        let count = |has: fn(&DiffLine) -> bool| hunk.lines.iter().filter(|line| has(line)).count();
+        let range = |start: usize, count: usize| match count {
+            1 => start.to_string(),
+            _ => format!("{start},{count}"),
+        };
+        let old = range(hunk.old_start, count(|line| !matches!(line, DiffLine::Added(_))));
+        let new = range(hunk.new_start, count(|line| !matches!(line, DiffLine::Removed(_))));
+        lines.push(format!("@@ -{old} +{new} @@"));
+        lines.extend(hunk.lines.iter().map(|line| match line {
+            DiffLine::Context(text) => format!(" {text}"),
+            DiffLine::Removed(text) => format!("-{text}"),
+            DiffLine::Added(text) => format!("+{text}"),
+        }));
+    }
+    lines
+}
+
 #[tokio::test]
 async fn diff_is_one_that_git_applies() {
     let workspace = Workspace::with(&[
@@ -98,6 +121,17 @@ async fn diff_is_one_that_git_applies() {
          diff --git \"a/odd \\377\\n\\\"\" \"b/odd \\377\\n\\\"\"\nnew file mode 100644\n--- /dev/null\n\
          +++ \"b/odd \\377\\n\\\"\"\n@@ -0,0 +1 @@\n+x\n"
     );
+    let by_files = file_diffs(&comparison, &workspace.blobs, &workspace.blobs, &limits).await.unwrap();
+    let is_of_hunk = |line: &&str| {
+        line.starts_with(['@', ' ', '-', '+']) && !line.starts_with("---") && !line.starts_with("+++")
+    };
+    assert_eq!(hunks_of(&by_files), diff.text.lines().filter(is_of_hunk).collect::<Vec<_>>());
+    let of =
+        |path: &str| by_files.files.iter().filter(|file| file.path == Path::new(path)).collect::<Vec<_>>();
+    assert_eq!(of("binary")[0].not_shown, Some(NotShown::Binary));
+    assert_eq!((of("mode")[0].kind, of("mode")[0].hunks.len()), (ChangeKind::ModeChanged, 0));
+    let kinds: Vec<_> = of("file-to-link").iter().map(|file| file.kind).collect();
+    assert_eq!(kinds, [ChangeKind::Removed, ChangeKind::Added]);
     // Git applies it in reverse to the new state, the binary file aside.
     let without_binary: String =
         diff.text.replace("diff --git a/binary b/binary\nBinary files a/binary and b/binary differ\n", "");
@@ -119,6 +153,10 @@ async fn diff_is_bounded() {
     let diff = unified_diff(&comparison, &workspace.blobs, &workspace.blobs, &limits).await.unwrap();
     assert!(diff.text.contains("Files a/a and b/a differ and are too large to show\n"), "{}", diff.text);
     assert_eq!(diff.left_out, 1);
+    let few = DiffLimits::default().with_max_file_size(4).with_max_text(1);
+    let by_files = file_diffs(&comparison, &workspace.blobs, &workspace.blobs, &few).await.unwrap();
+    let shown: Vec<_> = by_files.files.iter().map(|file| (file.not_shown, file.hunks.len())).collect();
+    assert_eq!((shown, by_files.left_out), (vec![(Some(NotShown::TooLarge), 0), (None, 1)], 1));
     let none = super::workspace::InMemory::default();
     let diff = unified_diff(&comparison, &workspace.blobs, &none, &DiffLimits::default()).await.unwrap();
     assert!(diff.text.contains("Files a/b and b/b differ and are not available\n"), "{}", diff.text);

@@ -1,0 +1,81 @@
+//! `pintle tokens`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand, ValueEnum};
+use pintle_server::Scope;
+
+use super::ListFormat;
+use crate::timeout;
+
+/// `pintle tokens`.
+#[derive(Debug, Args)]
+pub(crate) struct TokensArgs {
+    #[command(subcommand)]
+    pub(crate) command: TokensCommand,
+    /// File of the tokens [default: tokens.json in the directory of the configuration]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
+}
+
+/// Subcommands of `pintle tokens`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokensCommand {
+    /// Make a token, which is shown once
+    Add(AddTokenArgs),
+    /// List the tokens by their names
+    List {
+        /// Output format
+        #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+        output: ListFormat,
+    },
+    /// Revoke tokens, also for a server that runs
+    Revoke {
+        /// Names of the tokens
+        #[arg(value_name = "NAME", required = true, value_parser = NonEmptyStringValueParser::new())]
+        names: Vec<String>,
+    },
+}
+
+/// `pintle tokens add`.
+#[derive(Debug, Args)]
+pub(crate) struct AddTokenArgs {
+    /// Name of whoever gets it; messages and decisions are on record under it
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) name: String,
+    /// What it allows
+    #[arg(long, value_enum, value_name = "SCOPE", value_delimiter = ',', default_value = "read")]
+    pub(crate) scope: Vec<ScopeName>,
+    /// Time after which it is worth nothing, such as 12h or 30d [default: never]
+    #[arg(long, value_name = "AGE", value_parser = timeout::parse_age)]
+    pub(crate) expires: Option<Duration>,
+    /// Tenant whose sessions it is for; others cannot be seen with it
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) tenant: Option<String>,
+}
+
+/// Values of `--scope`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeName {
+    /// List and read sessions
+    Read,
+    /// Create sessions, send messages, and stop work
+    Run,
+    /// Decide on calls
+    Approve,
+    /// Delete sessions and read measurements
+    Admin,
+}
+
+impl From<ScopeName> for Scope {
+    fn from(name: ScopeName) -> Self {
+        match name {
+            ScopeName::Read => Self::Read,
+            ScopeName::Run => Self::Run,
+            ScopeName::Approve => Self::Approve,
+            ScopeName::Admin => Self::Admin,
+        }
+    }
+}

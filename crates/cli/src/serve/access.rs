@@ -1,0 +1,115 @@
+//! Files that say who may use a server, and prove what it is. They are read again while it serves.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pintle_server::{AuditLine, AuditLog, TlsIdentity, Token, Tokens};
+
+use crate::args::ServeSessionsArgs;
+use crate::console;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::{self, ProcessEnv};
+use crate::tokens::TokenFile;
+
+/// Time after which a token that was revoked is worth nothing.
+const READ_INTERVAL: Duration = Duration::from_secs(2);
+
+/// File of audit lines in the directory of the state.
+const AUDIT: &str = "serve-audit.jsonl";
+
+/// Tokens of a server: those of the file, and one of this process.
+#[derive(Debug)]
+pub(super) struct ServedTokens {
+    file: TokenFile,
+    own: Option<Token>,
+    pub(super) tokens: Tokens,
+}
+
+impl ServedTokens {
+    pub(super) fn new(file: TokenFile, own: Option<Token>) -> Result<Self, Failure> {
+        let served = Self { file, own, tokens: Tokens::default() };
+        served.read()?;
+        Ok(served)
+    }
+
+    /// Returns whether there is a token in the file.
+    pub(super) fn has_any(&self) -> Result<bool, Failure> {
+        Ok(!self.file.read()?.is_empty())
+    }
+
+    fn read(&self) -> Result<(), Failure> {
+        let mut tokens = self.file.read()?;
+        tokens.extend(self.own.clone());
+        self.tokens.set(tokens);
+        Ok(())
+    }
+}
+
+/// Certificate and key of a server, by their files.
+#[derive(Debug)]
+pub(super) struct TlsFiles {
+    certificates: PathBuf,
+    key: PathBuf,
+    pub(super) identity: TlsIdentity,
+}
+
+impl TlsFiles {
+    /// Reads both files, if they are given.
+    pub(super) fn from_args(args: &ServeSessionsArgs) -> Result<Option<Self>, Failure> {
+        let (Some(certificates), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
+        let identity = TlsIdentity::from_pem(&pem("certificate", certificates)?, &pem("key", key)?);
+        let identity = identity.or_usage("--tls-cert and --tls-key")?;
+        Ok(Some(Self { certificates: certificates.clone(), key: key.clone(), identity }))
+    }
+
+    fn read(&self) -> Result<(), Failure> {
+        let set = self.identity.set(&pem("certificate", &self.certificates)?, &pem("key", &self.key)?);
+        set.or_usage("the new certificate is not used")
+    }
+}
+
+fn pem(what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    process_env::read_text(what, path).map(String::into_bytes)
+}
+
+/// Reads the files again and again. What is wrong is said once, and what was there before counts.
+pub(super) async fn keep_reading(tokens: &ServedTokens, tls: Option<&TlsFiles>) {
+    let mut said = String::new();
+    loop {
+        tokio::time::sleep(READ_INTERVAL).await;
+        let read = tokens.read().and_then(|()| tls.map_or(Ok(()), TlsFiles::read));
+        let problem = read.err().map(|failure| failure.message()).unwrap_or_default();
+        if !problem.is_empty() && problem != said {
+            console::notice(&problem);
+        }
+        said = problem;
+    }
+}
+
+/// Appends audit lines to a file, which may be moved away at any time.
+#[derive(Debug)]
+pub(super) struct AuditFile {
+    path: PathBuf,
+    process_env: ProcessEnv,
+}
+
+impl AuditFile {
+    pub(super) fn new(given: Option<&Path>, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let path = match given {
+            Some(path) => path.to_path_buf(),
+            None => process_env.state_directory()?.join(AUDIT),
+        };
+        // A file that cannot be written is told before anything is served.
+        process_env.append_private(&path, "")?;
+        Ok(Self { path, process_env: process_env.clone() })
+    }
+}
+
+impl AuditLog for AuditFile {
+    fn write(&self, line: &AuditLine) {
+        let Ok(text) = serde_json::to_string(line) else { return };
+        if let Err(failure) = self.process_env.append_private(&self.path, &format!("{text}\n")) {
+            console::notice(&failure.message());
+        }
+    }
+}

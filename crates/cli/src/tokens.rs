@@ -1,0 +1,151 @@
+//! `pintle tokens`: who may use a server, by their tokens' hashes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pintle_agent::{Clock as _, SystemClock, Timestamp};
+use pintle_server::{Scope, Token};
+use serde::{Deserialize, Serialize};
+
+use crate::args::{AddTokenArgs, ListFormat, TokensArgs, TokensCommand};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::{self, ProcessEnv};
+use crate::render::{self, sanitize};
+
+/// Name of the file in the directory of the configuration.
+const STORED: &str = "tokens.json";
+
+/// Tokens of a server, in a file that only the user can read.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    tokens: Vec<Token>,
+}
+
+/// File of the tokens of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenFile {
+    path: PathBuf,
+}
+
+impl TokenFile {
+    /// Names the given file, or that of the user's configuration.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure if no variable names the directory of the configuration.
+    pub(crate) fn new(given: Option<&Path>, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let stored = || process_env.configuration_directory().map(|directory| directory.join(STORED));
+        let path = given.map(Path::to_path_buf).or_else(stored).ok_or_else(|| {
+            Failure::usage("no directory for tokens: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME")
+        })?;
+        Ok(Self { path })
+    }
+
+    /// Reads the tokens. No file is an empty one.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for a file that others can read, or that is wrong.
+    pub(crate) fn read(&self) -> Result<Vec<Token>, Failure> {
+        let Some(text) = process_env::read_private_if_there("file of tokens", &self.path)? else {
+            return Ok(Vec::new());
+        };
+        let form: Form = serde_json::from_str(&text).map_err(|error| {
+            Failure::usage(format!("the file of tokens {} is wrong: {error}", self.path.display()))
+                .with_hint("`pintle tokens` writes it")
+        })?;
+        Ok(form.tokens)
+    }
+
+    fn write(&self, tokens: Vec<Token>, process_env: &ProcessEnv) -> Result<(), Failure> {
+        let text =
+            serde_json::to_string_pretty(&Form { tokens }).or_failed("the tokens cannot be written")?;
+        process_env.write_private(&self.path, &format!("{text}\n"))
+    }
+}
+
+/// Runs `pintle tokens`.
+///
+/// # Errors
+///
+/// A usage failure for a name that exists, or does not.
+pub(crate) async fn tokens(args: TokensArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let file = TokenFile::new(args.tokens.as_deref(), process_env)?;
+    let text = match args.command {
+        TokensCommand::Add(args) => add(&file, args, process_env)?,
+        TokensCommand::List { output } => list(&file.read()?, output, SystemClock.now())?,
+        TokensCommand::Revoke { names } => revoke(&file, &names, process_env)?,
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+fn add(file: &TokenFile, args: AddTokenArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
+    let mut tokens = file.read()?;
+    let AddTokenArgs { name, scope, expires, tenant } = args;
+    if tokens.iter().any(|token| token.name == name) {
+        return Err(Failure::usage(format!("there is a token `{name}` already"))
+            .with_hint("revoke it first, or take another name"));
+    }
+    let mut scopes: Vec<Scope> = scope.into_iter().map(Scope::from).collect();
+    scopes.sort_unstable();
+    scopes.dedup();
+    let (mut token, secret) = Token::generate(name, scopes).or_failed("cannot make a token")?;
+    token.expires = expires.map(|age| after(SystemClock.now(), age));
+    token.tenant = tenant;
+    tokens.push(token);
+    file.write(tokens, process_env)?;
+    Ok(format!("{secret}\n"))
+}
+
+fn after(now: Timestamp, age: Duration) -> Timestamp {
+    let millis = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_add(millis))
+}
+
+fn revoke(file: &TokenFile, names: &[String], process_env: &ProcessEnv) -> Result<String, Failure> {
+    let mut tokens = file.read()?;
+    if let Some(missing) = names.iter().find(|name| !tokens.iter().any(|token| token.name == **name)) {
+        return Err(Failure::usage(format!("there is no token `{missing}`: nothing was revoked")));
+    }
+    tokens.retain(|token| !names.contains(&token.name));
+    file.write(tokens, process_env)?;
+    Ok(String::new())
+}
+
+/// Row of the list.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    scopes: &'a [Scope],
+    tenant: Option<&'a str>,
+    expires: Option<String>,
+    expired: bool,
+}
+
+fn list(tokens: &[Token], output: ListFormat, now: Timestamp) -> Result<String, Failure> {
+    let row = |token: &'_ Token| -> String {
+        let scopes: Vec<_> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+        let tenant = token.tenant.as_ref().map(|tenant| format!("  of {}", sanitize(tenant)));
+        let expires = token.expires.map(|expires| match now < expires {
+            true => format!("  until {expires}"),
+            false => format!("  expired at {expires}"),
+        });
+        let (tenant, expires) = (tenant.unwrap_or_default(), expires.unwrap_or_default());
+        format!("{}  {}{tenant}{expires}\n", sanitize(&token.name), scopes.join(","))
+    };
+    if output == ListFormat::Text {
+        return Ok(tokens.iter().map(row).collect());
+    }
+    let rows = tokens.iter().map(|token| Row {
+        name: &token.name,
+        scopes: &token.scopes,
+        tenant: token.tenant.as_deref(),
+        expires: token.expires.map(|expires| expires.to_string()),
+        expired: token.expires.is_some_and(|expires| now >= expires),
+    });
+    render::json_line(&rows.collect::<Vec<_>>())
+}

@@ -1,0 +1,82 @@
+//! Certificates of a server, which can be replaced while it serves.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+/// Certificate chain and private key of a server. Cheap to clone; all clones have the same.
+#[derive(Clone)]
+pub struct TlsIdentity(Arc<RwLock<Arc<CertifiedKey>>>);
+
+/// Reason why a certificate and a key cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// There is no certificate in PEM, or one is damaged.
+    #[error("expected certificates in PEM: {0}")]
+    Certificates(String),
+    /// There is no private key in PEM, or it is damaged.
+    #[error("expected a private key in PEM: {0}")]
+    Key(String),
+    /// The key is of no known kind, or not that of the certificate.
+    #[error("the private key cannot be used with the certificate")]
+    Mismatch(#[source] rustls::Error),
+}
+
+impl TlsIdentity {
+    /// Reads the chain of certificates, that of the server first, and its private key, both in PEM.
+    ///
+    /// # Errors
+    ///
+    /// [`TlsError`].
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        Ok(Self(Arc::new(RwLock::new(certified(certificates, key)?))))
+    }
+
+    /// Replaces both, from the next connection on.
+    ///
+    /// # Errors
+    ///
+    /// [`TlsError`]; those of before stay.
+    pub fn set(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        let certified = certified(certificates, key)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = certified;
+        Ok(())
+    }
+
+    pub(crate) fn config(&self) -> Result<Arc<rustls::ServerConfig>, rustls::Error> {
+        let builder = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions()?;
+        let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(self.clone()));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+fn certified(certificates: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, TlsError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
+    let chain = chain.map_err(|error| TlsError::Certificates(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(TlsError::Certificates("there is none".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Key(error.to_string()))?;
+    let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());
+    certified.map(Arc::new).map_err(TlsError::Mismatch)
+}
+
+impl fmt::Debug for TlsIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsIdentity").finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for TlsIdentity {
+    fn resolve(&self, _client_hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
