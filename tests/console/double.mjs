@@ -51,9 +51,9 @@ class Double {
     for (const watcher of this.watchers) watcher.write(`event: session\ndata: ${JSON.stringify(session.view())}\n\n`);
   }
 
-  /** Ends all streams of sessions, as a broken connection does. */
+  /** Ends all streams, as a broken connection does. */
   cut() {
-    for (const stream of this.streams) stream.destroy();
+    for (const stream of [...this.streams, ...this.watchers]) stream.destroy();
   }
 
   async handle(request, response) {
@@ -110,14 +110,14 @@ class Double {
       case "approvals":
         return json(response, 200, { approvals: session.approvals });
       case "diff":
-        return json(response, 200, { files: session.diff });
       case "checkpoints":
-        return json(response, 200, { checkpoints: session.checkpoints() });
+        if (!session.diff) return problem(response, 404, "not-found", url.pathname);
+        return json(response, 200, match[2] === "diff" ? { files: session.diff } : { checkpoints: session.checkpoints() });
       case "journal":
         response.setHeader("Content-Type", "application/jsonl");
         return response.end(session.script.events.map((event) => `${JSON.stringify(event)}\n`).join(""));
       case "blobs":
-        response.setHeader("Content-Type", "image/png");
+        response.setHeader("Content-Type", "application/octet-stream");
         return response.end(Buffer.from(session.blob, "base64"));
       case "events":
         return this.stream(session, url, request, response);
@@ -173,6 +173,7 @@ class Double {
     if (!session) return [404, { title: "no such session", status: 404 }];
     if (method === "DELETE") {
       this.sessions.delete(session.id);
+      for (const watcher of this.watchers) watcher.write(`event: deleted\ndata: ${JSON.stringify({ id: session.id })}\n\n`);
       return [204];
     }
     if (method === "PATCH") {

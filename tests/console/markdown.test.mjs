@@ -67,9 +67,9 @@ test("images become links", () => {
 
 test("hostile input is parsed in reasonable time", () => {
   for (const text of ["*".repeat(50_000), "[".repeat(50_000), "> ".repeat(5_000), "`".repeat(50_000), "- ".repeat(5_000), `${"a|".repeat(20_000)}\n|-|`, "**a ".repeat(4_000), "_a".repeat(9_000)]) {
-    const start = performance.now();
+    const start = process.cpuUsage();
     parseMarkdown(text);
-    assert.ok(performance.now() - start < 2_000, text.slice(0, 8));
+    assert.ok(process.cpuUsage(start).user < 2_000_000, text.slice(0, 8));
   }
 });
 

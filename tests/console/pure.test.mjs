@@ -10,6 +10,7 @@ import { choose, stateText, waits } from "../../crates/server/console/filter.js"
 import { ago, bytes, cost, counted, duration, percent, tokens } from "../../crates/server/console/format.js";
 import { Heights } from "../../crates/server/console/heights.js";
 import { BINDINGS, bindingOf, keyName } from "../../crates/server/console/keys.js";
+import { questionsOf } from "../../crates/server/console/questions.js";
 import { apply, fold } from "../../crates/server/console/reducer.js";
 import { Log, pause, Replay } from "../../crates/server/console/replay.js";
 import { changedLines, findEntry, outcome, subject, visibleEntries } from "../../crates/server/console/rows.js";
@@ -183,6 +184,47 @@ test("subagents, plans, limits and errors become entries", () => {
   const notices = state.entries.filter((entry) => entry.type === "notice");
   assert.deepEqual(notices.map((entry) => entry.level), ["warning", "error"]);
   assert.equal(notices[0].text, "$1.90 of $2.00 spent");
+});
+
+test("a subagent rests when the call that waits for it ends, and can be resumed", () => {
+  const script = new Script("s");
+  script.start();
+  script.call("c1", "Task", "agent", { prompt: "Count." });
+  script.add("SUBAGENT_SPAWNED", { agent_id: "agent_1", child: "s-1", task: "Count." });
+  const at = (count) => fold("s", script.events, count).agents.get("s-1");
+  assert.equal(at().status, "RUNNING");
+  const { timestamp } = script.result("c1", "Task", "Three.");
+  assert.deepEqual([at().status, at().endedAt], ["RESTING", Date.parse(timestamp)]);
+  script.call("c2", "Task", "agent", { prompt: "Count again.", resume: "agent_1" });
+  assert.deepEqual([at().status, at().endedAt], ["RUNNING", null]);
+  script.result("c2", "Task", "Four.");
+  assert.equal(at().status, "RESTING");
+  script.add("SUBAGENT_ENDED", { agent_id: "agent_1", child: "s-1", status: "COMPLETED", turns_used: 2 });
+  assert.deepEqual([at().status, at().turns], ["COMPLETED", 2]);
+});
+
+test("a fork says what it begins with", () => {
+  const script = new Script("s");
+  script.start("m", { forked_from: { session_id: "s-0", turns: 1 } });
+  const [entry] = fold("s", script.events).entries;
+  assert.deepEqual([entry.title, entry.text], ["Fork", "It begins with the first 1 entry of s-0."]);
+});
+
+test("gates that have nothing to say leave no remark", () => {
+  const script = new Script("s");
+  script.start();
+  const steps = [{ gate: "paths", permission: "allow" }, { gate: "rules", permission: "allow", rule: "mode auto", by_default: true }, { gate: "rules", permission: "ask", rule: "mode ask", reason: "it runs a command" }];
+  script.add("CALL_JUDGED", { call_id: "c1", tool_name: "shell", permission: "ask", steps });
+  assert.deepEqual(fold("s", script.events).calls.get("c1").remarks, ["rules: ask by mode ask because it runs a command"]);
+});
+
+test("questions of each tool have a text and options", () => {
+  const ask = (tool, args) => questionsOf({ tool, arguments: args });
+  assert.deepEqual(ask("ask_user", { question: "Which?", options: ["80", "81"] }), [{ text: "Which?", several: false, options: ["80", "81"] }]);
+  const several = { questions: [{ question: "Which?", multiSelect: true, options: [{ label: "80", description: "as usual" }] }, { question: "Why?" }] };
+  assert.deepEqual(ask("AskUserQuestion", several).map(({ text, several: many, options }) => [text, many, options]), [["Which?", true, ["80: as usual"]], ["Why?", false, []]]);
+  assert.deepEqual(ask("shell", { question: "Which?" }), []);
+  assert.deepEqual(ask("ask_user", undefined), []);
 });
 
 test("a compaction is no cache miss", () => {

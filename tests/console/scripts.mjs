@@ -171,7 +171,7 @@ function question() {
   s.call("c1", "ask_user", "read", { question: "Which version is it?", options: ["0.2.0", "1.0.0"] });
   s.result("c1", "ask_user", "The question was asked.");
   s.end("AWAITING_INPUT");
-  return [[s, { title: "Asks for the version" }]];
+  return [[s, { title: "Asks for the version", diff: null }]];
 }
 
 function others() {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { continued, delayOf, Stream } from "../../crates/server/console/stream.js";
+import { continued, delayOf, parsed, Stream } from "../../crates/server/console/stream.js";
 
 class Source {
   constructor(url) {
@@ -64,7 +64,7 @@ test("messages are received with their names", () => {
   sources[0].send("message", { seq: 0 }, "0");
   sources[0].send("heartbeat");
   sources[0].send("ready");
-  assert.deepEqual(received, [["message", { seq: 0 }], ["ready", undefined]]);
+  assert.deepEqual(received, [["message", '{"seq":0}'], ["ready", undefined]]);
 });
 
 test("a closed source is replaced after the last id", async () => {
@@ -129,6 +129,21 @@ test("silence without heartbeats replaces the source", async () => {
   await fire((ms) => ms === 45_000);
   await fire((ms) => ms === 500);
   assert.equal(sources.length, 2);
+  sources[1].send("heartbeat");
+  await fire((ms) => ms === 45_000);
+  assert.equal(sources[1].readyState, 0, "a source that was heard is kept");
+  await fire((ms) => ms === 45_000);
+  assert.equal(sources[1].readyState, 2);
+});
+
+test("a problem is reported, and the stream goes on after the last id", async () => {
+  const { stream, sources, received, fire } = setUp();
+  stream.start();
+  sources[0].send("message", { seq: 3 }, "3");
+  sources[0].send("problem", { status: 503, detail: "the store failed" });
+  assert.deepEqual(received.at(-1), ["problem", { status: 503, detail: "the store failed" }]);
+  await fire((ms) => ms === 500);
+  assert.equal(sources[1].url, "/v1/sessions/s/events?after=3");
 });
 
 test("a stream that is not allowed any more stops", async () => {
@@ -150,12 +165,10 @@ test("a stopped stream has no timers and can be started again", () => {
   assert.equal(sources[1].url, "/v1/sessions/s/events?after=4");
 });
 
-test("text that is no JSON is dropped", () => {
-  const { stream, sources, received } = setUp();
-  stream.start();
-  sources[0].listeners.get("message")({ data: "{", lastEventId: "9" });
-  assert.deepEqual(received, []);
-  assert.equal(stream.lastId, "9");
+test("text that is no JSON has no value", () => {
+  assert.equal(parsed("{"), undefined);
+  assert.equal(parsed(""), undefined);
+  assert.deepEqual(parsed('{"a":1}'), { a: 1 });
 });
 
 test("an address is continued with its other parameters", () => {

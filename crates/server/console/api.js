@@ -65,6 +65,18 @@ async function get(path) {
   return (await send("GET", path)).json();
 }
 
+/**
+ * Returns the value that the server has at a path, or null if it has none: that of a session without a record, or of a part
+ * of the interface that this server lacks.
+ * @param {string} path
+ */
+function getIfThere(path) {
+  return get(path).catch((error) => {
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  });
+}
+
 /** @param {string} id */
 function at(id) {
   return `/v1/sessions/${encodeURIComponent(id)}`;
@@ -110,20 +122,20 @@ export const fork = async (id, turns) => (await send("POST", `${at(id)}/fork`, {
 export const rewind = (id, turns) => send("POST", `${at(id)}/rewind`, { turns });
 
 /** @param {string} id @returns {Promise<HistoryTurn[]>} */
-export const history = async (id) => (await get(`${at(id)}/history`)).turns ?? [];
+export const history = async (id) => (await getIfThere(`${at(id)}/history`))?.turns ?? [];
 
 /** @param {string} id @returns {Promise<Approval[]>} */
-export const approvals = async (id) => (await get(`${at(id)}/approvals`)).approvals ?? [];
+export const approvals = async (id) => (await getIfThere(`${at(id)}/approvals`))?.approvals ?? [];
 
 /** @param {Approval} approval @param {Decision} decision */
 export const decide = (approval, decision) =>
   send("POST", `${at(approval.session)}/approvals/${encodeURIComponent(approval.call_id)}`, { fingerprint: approval.fingerprint, ...decision });
 
-/** @param {string} id @returns {Promise<any[]>} */
-export const diff = async (id) => (await get(`${at(id)}/diff`)).files ?? [];
+/** @param {string} id @returns {Promise<any[]|null>} null if the server does not compare the workspace */
+export const diff = async (id) => (await getIfThere(`${at(id)}/diff`))?.files ?? null;
 
 /** @param {string} id @returns {Promise<Checkpoint[]>} */
-export const checkpoints = async (id) => (await get(`${at(id)}/checkpoints`)).checkpoints ?? [];
+export const checkpoints = async (id) => (await getIfThere(`${at(id)}/checkpoints`))?.checkpoints ?? [];
 
 /** @returns {Promise<Model[]>} */
 export const models = async () => (await get("/v1/models")).models ?? [];

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { loginForm, showKeys } from "./dialogs.js";
 import { announce, button, dialog, fill, h, toast } from "./dom.js";
 import { waits } from "./filter.js";
-import { bindingOf, keyName } from "./keys.js";
+import { bindingOf, keyName, letterHint, lettersAreOn, startLetters } from "./keys.js";
 import { newSessionForm, SessionList } from "./session-list.js";
 import { SessionView } from "./session-view.js";
 import { visible } from "./text.js";
@@ -20,8 +20,10 @@ class App {
     /** @type {Model[]} */
     this.models = [];
     this.started = false;
+    /** The part of the address that names a session. */
+    this.place = "";
     this.list = new SessionList((session, all) => this.sessionChanged(session, all), () => this.create());
-    this.empty = h("main", { id: "main", class: "empty", tabindex: "-1" }, h("p", null, "Choose a session, or start one."), h("p", { class: "dim" }, h("kbd", null, "?"), " shows the keys"));
+    this.empty = h("main", { id: "main", class: "empty", tabindex: "-1" }, h("p", null, "Choose a session, or start one."), h("p", { class: "dim letters" }, h("kbd", null, "?"), " shows the keys"));
     this.slot = h("div", { class: "slot" }, this.empty);
     this.theme = button(themeName(), () => this.switchTheme(), { class: "quiet", title: "t" });
     this.list.element.append(h("footer", null, this.theme, button("Keys", () => showKeys(), { class: "quiet", title: "?" })));
@@ -32,22 +34,21 @@ class App {
     addEventListener("hashchange", () => void this.route());
     addEventListener("keydown", (event) => this.key(event));
     document.addEventListener("visibilitychange", () => this.visibility());
-    if (await this.takeToken()) return;
-    await this.enter();
+    if (!(await this.takeToken())) await this.enter();
   }
 
-  /** Signs in with a token in the address, and removes it from there. Returns whether that failed. */
+  /** Signs in with a token in the address, and removes it from there. Returns whether there is one. */
   async takeToken() {
     const match = /^#token=(.+)$/.exec(location.hash);
     if (!match) return false;
-    history.replaceState(null, "", location.pathname + location.search);
+    history.replaceState(null, "", location.pathname + location.search + this.place);
     try {
       await api.login(decodeURIComponent(match[1]));
-      return false;
+      await this.enter();
     } catch {
       this.showLogin();
-      return true;
     }
+    return true;
   }
 
   async enter() {
@@ -81,8 +82,8 @@ class App {
 
   /** Shows what the address names: a session, or the list. */
   async route() {
-    if (!this.started) return;
-    if (await this.takeToken()) return;
+    if ((await this.takeToken()) || !this.started) return;
+    this.place = location.hash;
     const match = /^#\/s\/([^/]+)$/.exec(location.hash);
     const id = match ? decodeURIComponent(match[1]) : "";
     if (this.view?.id === id) return;
@@ -120,7 +121,7 @@ class App {
   sessionChanged(session, all) {
     if (session && this.view?.id === session.id) this.view.update(session);
     const waiting = [...all.values()].filter((item) => !item.parent && waits(item)).length;
-    if (this.waiting !== undefined && waiting > this.waiting && !(session && this.view?.id === session.id)) announce("A session waits for you. Press w to open it.", true);
+    if (this.waiting !== undefined && waiting > this.waiting && !(session && this.view?.id === session.id)) announce(`A session waits for you.${letterHint(" Press w to open it.")}`, true);
     this.waiting = waiting;
     this.setTitle();
   }
@@ -171,6 +172,7 @@ class App {
       void this.view.composer.control("interrupt");
       return;
     }
+    if (name.length === 1 && !lettersAreOn()) return;
     if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input:not([type=checkbox]):not([type=range]), textarea, select")) return;
     if ((name === "Enter" || name === " ") && target.closest("button, a, summary")) return;
     if (target.closest("[role=tablist], input[type=range]") && name.startsWith("Arrow")) return;
@@ -180,7 +182,7 @@ class App {
   /** @param {Element} target */
   escape(target) {
     if (target.closest("input, textarea, select") && target instanceof HTMLElement && !target.closest(".replay")) target.blur();
-    else if (this.view?.more?.open) this.view.more.open = false;
+    else if (this.view?.head.more.open) this.view.head.more.open = false;
     else if (this.view?.replay) this.view.leaveReplay();
     this.view?.timeline.element.focus({ preventScroll: true });
   }
@@ -209,7 +211,7 @@ class App {
 /** @type {Record<string, (app: App) => boolean>} */
 const ACTIONS = {
   help: () => (showKeys(), true),
-  search: (app) => (focus(app.view?.search ?? app.list.search), true),
+  search: (app) => (focus(app.view?.head.search ?? app.list.search), true),
   compose: (app) => (app.view ? focus(app.view.composer.text) : false),
   new: (app) => (app.create(), true),
   theme: (app) => (app.switchTheme(), true),
@@ -246,15 +248,15 @@ const VIEW_ACTIONS = {
   },
   edit: (view) => {
     const entry = view.timeline.current();
-    if (entry?.type === "input" && !entry.steering) view.edit(entry);
+    if (entry?.type === "input" && !entry.steering) view.actions.edit?.(entry);
   },
   fork: (view) => {
     const entry = view.timeline.current();
-    if (entry?.type === "input" || entry?.type === "text") void view.forkAfter(entry);
+    if (entry?.type === "input" || entry?.type === "text") void view.acts.forkAfter(entry);
   },
   inspect: (view) => view.togglePanel(),
   diff: (view) => view.showDiff(),
-  export: (view) => void view.export(),
+  export: (view) => void view.acts.export(),
   replay: (view) => view.toggleReplay(),
   stepBack: (view) => view.replay?.step(-1),
   step: (view) => view.replay?.step(1),
@@ -269,4 +271,5 @@ function focus(element) {
 }
 
 startTheme();
+startLetters();
 void new App().start();

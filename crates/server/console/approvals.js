@@ -6,6 +6,7 @@ import { diffOfArguments, parseDiff } from "./diff.js";
 import { drawDiffs } from "./diff-view.js";
 import { announce, button, fill, h, labelled, toast } from "./dom.js";
 import { counted } from "./format.js";
+import { letterHint } from "./keys.js";
 import { escapedJson } from "./text.js";
 
 /** @import { Approval, Decision } from "./types.js" */
@@ -35,7 +36,9 @@ export class Approvals {
         this.show(await api.approvals(this.session));
       } while (this.again && !this.destroyed);
     } catch (error) {
-      if (!this.destroyed) toast(`Approvals: ${messageOf(error)}`, "error");
+      // The stream reports a connection that is cut.
+      const isCut = error instanceof api.ApiError && (error.status === 0 || error.status === 401);
+      if (!this.destroyed && !isCut) toast(`Approvals: ${messageOf(error)}`, "error");
     } finally {
       this.loading = false;
     }
@@ -49,7 +52,7 @@ export class Approvals {
       const key = `${approval.session} ${approval.call_id} ${approval.fingerprint}`;
       keys.add(key);
       if (this.cards.has(key)) continue;
-      const card = new Card(approval, () => this.load());
+      const card = new Card(approval, approval.session !== this.session, () => this.load());
       this.cards.set(key, card);
       this.element.append(card.element);
       fresh += 1;
@@ -62,7 +65,7 @@ export class Approvals {
       if (focused) this.focusNext();
     }
     this.element.hidden = this.cards.size === 0;
-    if (fresh > 0) announce(`${counted(this.cards.size, "call waits", "calls wait")} for your approval. Press a to go there.`, true);
+    if (fresh > 0) announce(`${counted(this.cards.size, "call waits", "calls wait")} for your approval.${letterHint(" Press a to go there.")}`, true);
   }
 
   /** Focuses the next card. Returns whether there is one. */
@@ -88,10 +91,12 @@ function messageOf(error) {
 class Card {
   /**
    * @param {Approval} approval
+   * @param {boolean} below whether a subagent makes the call
    * @param {() => void} done
    */
-  constructor(approval, done) {
+  constructor(approval, below, done) {
     this.approval = approval;
+    this.below = below;
     this.done = done;
     this.busy = false;
     this.error = h("p", { class: "bad", role: "alert" });
@@ -102,7 +107,7 @@ class Card {
       button("Approve", () => this.approve(), { class: "primary" }),
       button("Deny …", () => this.showDeny(), { class: "danger" }),
       button("Change …", () => this.showChange()),
-      h("span", { class: "dim keys" }, h("kbd", null, "y"), " approves, ", h("kbd", null, "n"), " denies"),
+      h("span", { class: "dim keys letters" }, h("kbd", null, "y"), " approves, ", h("kbd", null, "n"), " denies"),
     );
     this.element = h("article", { class: "card", tabindex: "-1", "aria-label": `Approval of ${approval.tool_name}` }, ...this.content(), this.error, this.form, this.buttons);
   }
@@ -113,6 +118,7 @@ class Card {
     const facts = h("dl", { class: "facts" });
     /** @param {string} name @param {Node|string} value */
     const fact = (name, value) => facts.append(h("div", null, h("dt", null, name), h("dd", null, value)));
+    if (this.below) fact("Subagent", h("a", { href: `#/s/${encodeURIComponent(this.approval.session)}` }, this.approval.session));
     if (reason) fact("Why", reason);
     if (sandbox) fact("Runs", `${sandbox} the sandbox`);
     if (writes.length > 0) fact("Writes", writes.join(", "));

@@ -5,6 +5,7 @@ import { drawCounts, drawDiffs } from "./diff-view.js";
 import { h } from "./dom.js";
 import { drawImages, folded } from "./entry-view.js";
 import { bytes, counted, duration } from "./format.js";
+import { drawQuestions, questionsOf } from "./questions.js";
 import { changedLines, outcome, subject } from "./rows.js";
 import { drawCode, drawOutput } from "./text-view.js";
 
@@ -43,7 +44,7 @@ export function drawCall(call, actions) {
     " ",
     h("span", { class: `end ${tone}` }, tone === "good" ? h("span", { class: "hidden-text" }, "done ") : null, parts.join(" · ")),
   );
-  const preview = call.plan !== null;
+  const preview = call.plan !== null || questionsOf(call).length > 0;
   return folded(call, actions, summary, () => drawBody(call, actions), preview);
 }
 
@@ -67,7 +68,9 @@ function drawChangeCounts(call) {
  */
 function drawBody(call, actions) {
   const nodes = [];
+  const questions = questionsOf(call);
   if (call.plan) nodes.push(drawPlan(call.plan));
+  else if (questions.length > 0) nodes.push(drawQuestions(questions));
   else nodes.push(...drawArguments(call));
   if (call.changes.length > 0) nodes.push(drawDiffs(call.changes.flatMap(filesOf)));
   if (call.error) nodes.push(h("p", { class: "bad" }, `Failed: ${call.error.replaceAll("_", " ")}${call.timeoutMs ? ` after ${duration(call.timeoutMs)}` : ""}`));
@@ -109,9 +112,9 @@ export function drawValue(value) {
   if (typeof value === "string") return drawCode(value, "");
   const command = value?.command ?? value?.cmd;
   if (typeof command === "string") {
-    const { command: _, cmd: __, ...rest } = value;
+    const { command: _, cmd: __, description, ...rest } = value;
     const more = Object.keys(rest).length > 0 ? drawCode(JSON.stringify(rest, null, 2), "json") : null;
-    return h("div", { class: "command" }, drawCode(command, "sh"), ...(more ? [more] : []));
+    return h("div", { class: "command" }, description ? h("p", { class: "dim" }, String(description)) : null, drawCode(command, "sh"), more);
   }
   const keys = Object.keys(value ?? {});
   if (keys.length === 0) return h("p", { class: "dim" }, "No arguments");

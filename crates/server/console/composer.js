@@ -88,7 +88,7 @@ export class Composer {
   }
 
   /**
-   * What the Enter key does.
+   * Returns how the Enter key sends the message.
    * @returns {How}
    */
   first() {
@@ -199,15 +199,28 @@ export class Composer {
     if (session) this.drawSettings(session);
   }
 
+  /**
+   * Changes a setting. One that the server refuses is shown as it was.
+   * @param {Session} session
+   * @param {Record<string, string>} change
+   */
+  async change(session, change) {
+    try {
+      this.drawSettings(await api.patch(this.id, change));
+    } catch (error) {
+      this.failed(error);
+      this.settings.dataset.signature = "";
+      this.drawSettings(session);
+    }
+  }
+
   /** @param {Session} session */
   drawSettings(session) {
     const signature = JSON.stringify([session.mode, session.model, session.effort, this.models.length]);
     if (this.settings.dataset.signature === signature) return;
     this.settings.dataset.signature = signature;
     const active = document.activeElement instanceof HTMLSelectElement && this.settings.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
-    const change = (/** @type {string} */ name) => (/** @type {string} */ value) => {
-      api.patch(this.id, { [name]: value }).catch(this.failed);
-    };
+    const change = (/** @type {string} */ name) => (/** @type {string} */ value) => void this.change(session, { [name]: value });
     fill(
       this.settings,
       choice("Mode", MODES, session.mode, change("mode")),

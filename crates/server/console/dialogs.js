@@ -3,13 +3,16 @@
 import { plainLine } from "./ansi.js";
 import { button, dialog, fill, h, labelled } from "./dom.js";
 import { counted } from "./format.js";
-import { BINDINGS } from "./keys.js";
+import { BINDINGS, lettersAreOn, setLetters } from "./keys.js";
 import { drawOutput } from "./text-view.js";
 
 /** @import { HistoryTurn } from "./types.js" */
 
-/** Shows the keys. */
+/** Shows the keys, and lets those without a modifier be turned off. */
 export function showKeys() {
+  const letters = h("input", { type: "checkbox" });
+  letters.checked = lettersAreOn();
+  letters.addEventListener("change", () => setLetters(letters.checked));
   const groups = [...new Set(BINDINGS.map((binding) => binding.group))];
   const sections = groups.map((group) => {
     const rows = BINDINGS.filter((binding) => binding.group === group).map(({ keys, text }) => {
@@ -18,7 +21,7 @@ export function showKeys() {
     });
     return h("section", null, h("h3", null, group), h("dl", { class: "keys-list" }, ...rows));
   });
-  dialog("Keys", [h("div", { class: "key-groups" }, ...sections)], "wide-dialog");
+  dialog("Keys", [h("label", null, letters, " Keys that are one character"), h("div", { class: "key-groups" }, ...sections)], "wide-dialog");
 }
 
 /**

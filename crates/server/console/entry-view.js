@@ -11,7 +11,7 @@ import { firstLine, visible } from "./text.js";
  * @import { Row } from "./timeline.js"
  *
  * @typedef {object} Actions what the rows need from the session
- * @property {Set<number>} unfolded
+ * @property {Map<number, boolean>} folds whether an entry is open, by its number, once it was opened or closed
  * @property {(entry: InputEntry) => void} [edit]
  * @property {(entry: Entry) => void} [fork]
  * @property {(entry: Entry) => void} [rewind]
@@ -150,8 +150,7 @@ export function drawImages(images, actions) {
  */
 export function folded(entry, actions, summary, content, open = false) {
   summary.dataset.focus = "summary";
-  const isOpen = open || actions.unfolded.has(entry.seq);
-  const element = h("details", { open: isOpen }, summary);
+  const element = h("details", { open: actions.folds.get(entry.seq) ?? open }, summary);
   let drawn = false;
   const draw = () => {
     if (!element.open || drawn) return;
@@ -159,8 +158,7 @@ export function folded(entry, actions, summary, content, open = false) {
     element.append(h("div", { class: "body" }, ...content()));
   };
   element.addEventListener("toggle", () => {
-    if (element.open) actions.unfolded.add(entry.seq);
-    else actions.unfolded.delete(entry.seq);
+    actions.folds.set(entry.seq, element.open);
     draw();
   });
   draw();

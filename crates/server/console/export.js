@@ -9,9 +9,9 @@ import { htmlDocument, serialize } from "./serialize.js";
 
 const AT_ONCE = 200;
 
-/** A set that has everything, so that every row draws its content. */
-class Everything extends Set {
-  has() {
+/** Opens everything, so that every row draws its content. */
+class Everything extends Map {
+  get() {
     return true;
   }
 }
@@ -42,7 +42,7 @@ export async function exportSession(session, state, imageUrl) {
  * @param {Map<string, string>} images
  */
 function drawForExport(entry, images) {
-  const row = drawEntry(entry, { unfolded: new Everything(), imageUrl: (image) => (image.hash ? (images.get(image.hash) ?? null) : null) });
+  const row = drawEntry(entry, { folds: new Everything(), imageUrl: (image) => (image.hash ? (images.get(image.hash) ?? null) : null) });
   unfoldAll(row.element);
   for (const element of row.element.querySelectorAll("[tabindex]")) {
     if (element.tagName !== "PRE" && !element.classList.contains("wide")) element.removeAttribute("tabindex");

@@ -39,6 +39,33 @@ export const BINDINGS = [
   { id: "play", keys: ["p"], text: "Play or pause", group: "Replay" },
 ];
 
+const OFF = "letters off";
+
+/** Returns whether keys without a modifier are on. People who speak to their computer turn them off. */
+export function lettersAreOn() {
+  return localStorage.getItem(OFF) === null;
+}
+
+/** @param {boolean} on */
+export function setLetters(on) {
+  if (on) localStorage.removeItem(OFF);
+  else localStorage.setItem(OFF, "");
+  startLetters();
+}
+
+/** Shows or hides what the page says about these keys. */
+export function startLetters() {
+  document.documentElement.classList.toggle("no-letters", !lettersAreOn());
+}
+
+/**
+ * Returns a text about a key, or nothing if these keys are off.
+ * @param {string} text
+ */
+export function letterHint(text) {
+  return lettersAreOn() ? text : "";
+}
+
 /**
  * Returns the name of a key with its modifiers, in the form of the table.
  * @param {{key: string, ctrlKey: boolean, metaKey: boolean, altKey: boolean, shiftKey: boolean}} event

@@ -3,6 +3,7 @@
 import { eventsUrl } from "./api.js";
 import { fill, h } from "./dom.js";
 import { counted, duration } from "./format.js";
+import { Inbox } from "./inbox.js";
 import { Log } from "./replay.js";
 import { outcome, subject } from "./rows.js";
 import { Stream } from "./stream.js";
@@ -55,7 +56,7 @@ export class Lanes {
 
   destroy() {
     this.queue = [];
-    for (const lane of this.lanes.values()) lane.stream.stop();
+    for (const lane of this.lanes.values()) lane.destroy();
   }
 }
 
@@ -67,8 +68,9 @@ class Lane {
   constructor(entry, released) {
     this.entry = entry;
     this.log = new Log(entry.child);
-    this.frame = 0;
+    this.past = true;
     this.done = false;
+    this.inbox = new Inbox((event) => (event ? this.log.add(event) : (this.past = false)), () => this.draw());
     this.element = h("div", { class: "lane" }, h("p", { class: "dim" }, "Loading …"));
     this.stream = new Stream({
       url: eventsUrl(entry.child),
@@ -87,15 +89,21 @@ class Lane {
    * @param {any} data
    */
   receive(name, data) {
-    if (name === "reset") this.log = new Log(this.entry.child);
-    else if (name === "message") this.log.add(data);
-    if (this.log.state.phase === "CLOSED" || (name === "ready" && this.entry.endedAt !== null)) this.stream.stop();
-    this.frame ||= requestAnimationFrame(() => this.draw());
+    if (name === "reset") {
+      this.log = new Log(this.entry.child);
+      this.inbox.clear();
+    } else if (name === "ready") this.inbox.push(null);
+    else if (name === "message") this.inbox.push(data);
+  }
+
+  destroy() {
+    this.stream.stop();
+    this.inbox.destroy();
   }
 
   draw() {
-    this.frame = 0;
-    const { entries } = this.log.state;
+    const { entries, phase } = this.log.state;
+    if (phase === "CLOSED" || (!this.past && this.entry.endedAt !== null)) this.stream.stop();
     const lines = entries.filter((entry) => entry.type !== "round" && entry.type !== "end" && entry.type !== "notice");
     const hidden = Math.max(0, lines.length - SHOWN);
     fill(

@@ -29,6 +29,8 @@ const TABS = [
   { id: "history", text: "History" },
 ];
 
+const CHANGES = 2;
+
 export class Panel {
   /**
    * @param {string} id
@@ -56,8 +58,9 @@ export class Panel {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
     event.preventDefault();
-    const at = TABS.findIndex((tab) => tab.id === this.tab);
-    const next = (at + step + TABS.length) % TABS.length;
+    let next = TABS.findIndex((tab) => tab.id === this.tab);
+    do next = (next + step + TABS.length) % TABS.length;
+    while (this.tabs[next].hidden);
     this.open(TABS[next].id);
     this.tabs[next].focus();
   }
@@ -72,6 +75,7 @@ export class Panel {
 
   /** @param {string} tab */
   open(tab) {
+    if (this.tabs[TABS.findIndex(({ id }) => id === tab)].hidden) return;
     this.tab = tab;
     this.signature = "";
     this.markTab();
@@ -106,7 +110,7 @@ export class Panel {
     const { session } = this;
     const { usage } = state;
     const facts = h("dl", { class: "facts" });
-    /** @param {string} name @param {string} value */
+    /** @param {string} name @param {string|Node} value */
     const fact = (name, value) => facts.append(h("div", null, h("dt", null, name), h("dd", null, value)));
     fact("Model", session?.model ?? state.model);
     if (session?.mode ?? state.mode) fact("Mode", session?.mode ?? state.mode ?? "");
@@ -116,19 +120,24 @@ export class Panel {
     fact("Output", `${tokens(usage.output)} tokens`);
     fact("Model calls", `${state.rounds}${state.misses > 0 ? `, ${counted(state.misses, "cache miss", "cache misses")}` : ""}`);
     if (state.startedAt > 0) fact("Time", duration(state.lastAt - state.startedAt));
-    if (session?.parent) facts.append(h("div", null, h("dt", null, "Parent"), h("dd", null, h("a", { href: `#/s/${encodeURIComponent(session.parent)}` }, session.parent))));
-    if (state.forkedFrom) fact("Fork of", `${state.forkedFrom.session}, first ${counted(state.forkedFrom.turns, "entry", "entries")}`);
+    if (session?.parent) fact("Parent", linkTo(session.parent));
+    if (state.forkedFrom) fact("Fork of", linkTo(state.forkedFrom.session));
     const nodes = [drawContext(this.actions.context(state)), facts];
     if (state.plan) nodes.push(h("h2", null, "Plan"), drawPlan(state.plan));
-    if (state.phase !== "CLOSED") nodes.push(h("div", { class: "buttons" }, button("Compact the context", () => this.actions.compact())));
+    if (state.phase !== "CLOSED" && !session?.parent) nodes.push(h("div", { class: "buttons" }, button("Compact the context", () => this.actions.compact())));
     return nodes;
   }
 
   async loadChanges() {
     fill(this.body, h("p", { class: "dim" }, "Loading …"));
     try {
-      const [files, checkpoints] = await Promise.all([api.diff(this.id), api.checkpoints(this.id).catch(() => [])]);
+      const [files, checkpoints] = await Promise.all([api.diff(this.id), api.checkpoints(this.id)]);
       if (this.tab !== "changes") return;
+      if (!files) {
+        this.open("overview");
+        this.tabs[CHANGES].hidden = true;
+        return;
+      }
       const diffs = files.map(fromHunks);
       const head = h("div", { class: "line" }, h("h2", null, counted(diffs.length, "changed file")), button("Reload", () => void this.loadChanges(), { class: "quiet" }));
       fill(this.body, head, diffs.length > 0 ? drawDiffs(diffs, { folded: diffs.length > 5 }) : h("p", { class: "dim" }, "The workspace is as it was."), h("h2", null, "Checkpoints"), drawCheckpoints(checkpoints));
@@ -146,13 +155,18 @@ export class Panel {
         const count = index + 1;
         const jump = h("button", { type: "button", class: "quiet jump", on: { click: () => this.actions.jump(turn.event) } }, h("span", { class: "name" }, turn.kind.replaceAll("_", " ")), " ", h("span", { class: "cut" }, plainLine(turn.text, 90)));
         const label = `after entry ${count}`;
-        return h("li", null, jump, h("div", { class: "tools" }, button("Fork", () => this.actions.fork(count), { class: "quiet", "aria-label": `Fork ${label}` }), button("Rewind", () => this.actions.rewind(count, turns), { class: "quiet", "aria-label": `Rewind to ${label}` })));
+        return h("li", null, jump, h("div", { class: "tools" }, button("Fork", () => this.actions.fork(count), { class: "quiet", "aria-label": `Fork ${label}` }), this.session?.parent ? null : button("Rewind", () => this.actions.rewind(count, turns), { class: "quiet", "aria-label": `Rewind to ${label}` })));
       });
       fill(this.body, h("p", { class: "dim" }, "A fork begins with the entries up to here, in a session of its own. A rewind continues this one from here."), h("ol", { class: "turns" }, ...items));
     } catch (error) {
       if (this.tab === "history") fill(this.body, h("p", { class: "bad" }, `The history could not be loaded: ${error instanceof Error ? error.message : error}`));
     }
   }
+}
+
+/** @param {string} id */
+function linkTo(id) {
+  return h("a", { href: `#/s/${encodeURIComponent(id)}` }, id);
 }
 
 /** @param {import("./types.js").Checkpoint[]} checkpoints */

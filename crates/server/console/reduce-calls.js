@@ -3,7 +3,7 @@
 import { append, base, openSegment, timeOf, touch } from "./state.js";
 
 /**
- * @import { CallEntry, Event, FileChange, PlanStep, SessionState } from "./types.js"
+ * @import { AgentEntry, CallEntry, Event, FileChange, PlanStep, SessionState } from "./types.js"
  * @typedef {(state: SessionState, event: Event) => void} Handler
  */
 
@@ -37,19 +37,9 @@ function newCall(state, event, status) {
       tool: String(tool ?? ""),
       kind: kind ?? "other",
       status,
-      argumentText: "",
-      arguments: undefined,
-      output: "",
-      spooled: null,
-      error: null,
-      exitCode: null,
-      timeoutMs: null,
-      startedAt: null,
-      durationMs: null,
-      changes: [],
-      images: [],
-      plan: null,
-      remarks: [],
+      argumentText: "", arguments: undefined, plan: null, remarks: [],
+      output: "", spooled: null, changes: [], images: [],
+      error: null, exitCode: null, timeoutMs: null, startedAt: null, durationMs: null,
     }),
   );
   state.calls.set(call.callId, call);
@@ -103,6 +93,7 @@ function repaired(state, event) {
 function judged(state, event) {
   const call = callOf(state, event);
   for (const step of event.data.steps ?? []) {
+    if (step.permission === "allow" && (step.by_default || (!step.rule && !step.reason))) continue;
     const parts = [`${step.gate}: ${step.permission}`];
     if (step.rule) parts.push(`by ${step.rule}`);
     if (step.reason) parts.push(`because ${step.reason}`);
@@ -128,7 +119,33 @@ function startCall(state, event) {
   call.plan = planOf(call.arguments);
   if (call.plan) state.plan = call.plan;
   if (state.run) state.run.calls += 1;
+  const agent = agentOf(state, call);
+  if (agent) setAgent(agent, "RUNNING", null, event);
   touch(call, event);
+}
+
+/**
+ * Returns the subagent that a call of `Task` waits for, once it is known. Such a call ends when its subagent rests, which can
+ * then be resumed by another call.
+ * @param {SessionState} state
+ * @param {CallEntry} call
+ */
+function agentOf(state, call) {
+  if (call.tool !== "Task") return undefined;
+  const { resume, prompt } = call.arguments ?? {};
+  return [...state.agents.values()].find((agent) => (resume ? agent.agentId === resume : agent.task === prompt && agent.endedAt === null));
+}
+
+/**
+ * @param {AgentEntry} agent
+ * @param {string} status
+ * @param {number|null} endedAt
+ * @param {Event} event
+ */
+function setAgent(agent, status, endedAt, event) {
+  agent.status = status;
+  agent.endedAt = endedAt;
+  touch(agent, event);
 }
 
 /**
@@ -162,6 +179,8 @@ function endCall(state, event) {
   call.changes = (changes ?? []).map(changeOf);
   call.images = images ?? [];
   call.status = error === "denied" ? "denied" : error ? "failed" : "done";
+  const agent = agentOf(state, call);
+  if (agent && agent.endedAt === null) setAgent(agent, "RESTING", timeOf(event), event);
   state.asking.delete(call.callId);
   closeSegment(state, call, "output");
   closeSegment(state, call, "argumentText");

@@ -59,7 +59,8 @@ function policyChanged(state, event) {
   if (sandbox) parts.push(`sandbox ${sandbox}`);
   if (by) parts.push(`by ${by}`);
   if (mode) state.mode = mode;
-  notice(state, event, "info", "Policy changed", parts.join("; "), { detail: event.data });
+  // The first policy is what the session begins with.
+  notice(state, event, "info", "Policy changed", parts.join("; "), { detail: event.data, quiet: state.entries.length === 0 });
 }
 
 /** @type {Handler} */
@@ -79,19 +80,8 @@ function rewound(state, event) {
 /** @type {Handler} */
 function spawned(state, event) {
   const { agent_id: agentId, child, task } = event.data;
-  const entry = append(
-    state,
-    /** @type {AgentEntry} */ ({
-      ...base(event),
-      type: "agent",
-      agentId: String(agentId),
-      child: String(child),
-      task: String(task ?? ""),
-      status: "RUNNING",
-      endedAt: null,
-      turns: null,
-    }),
-  );
+  const ids = { agentId: String(agentId), child: String(child), task: String(task ?? "") };
+  const entry = append(state, /** @type {AgentEntry} */ ({ ...base(event), type: "agent", ...ids, status: "RUNNING", endedAt: null, turns: null }));
   state.agents.set(entry.child, entry);
 }
 

@@ -1,9 +1,10 @@
 // Turns the events of a session into the state of its timeline. A replay uses the same reducer on a prefix of the events.
 
+import { counted } from "./format.js";
 import { dropBytes, utf8Length } from "./text.js";
 import { callHandlers } from "./reduce-calls.js";
 import { noticeHandlers } from "./reduce-notices.js";
-import { addUsage, append, base, endRound, initialState, noUsage, openSegment, timeOf, touch, usageOf } from "./state.js";
+import { addUsage, append, base, endRound, initialState, notice, noUsage, openSegment, timeOf, touch, usageOf } from "./state.js";
 
 /**
  * @import { Entry, Event, RoundEntry, SessionState, TextEntry } from "./types.js"
@@ -103,22 +104,17 @@ function startSession(state, event) {
   state.model = model ?? "";
   state.directory = directory ?? "";
   state.startedAt = timeOf(event);
-  if (origin) state.forkedFrom = { session: String(origin.session_id), turns: origin.turns ?? 0 };
+  if (!origin) return;
+  const turns = origin.turns ?? 0;
+  state.forkedFrom = { session: String(origin.session_id), turns };
+  notice(state, event, "info", "Fork", `It begins with the first ${counted(turns, "entry", "entries")} of ${state.forkedFrom.session}.`);
 }
 
 /** @type {Handler} */
 function endSession(state, event) {
   state.phase = "CLOSED";
   endRound(state, event, "failed");
-  append(state, {
-    ...base(event),
-    type: "notice",
-    level: "info",
-    quiet: false,
-    title: "Session closed",
-    text: "",
-    detail: null,
-  });
+  notice(state, event, "info", "Session closed");
 }
 
 /**
@@ -146,14 +142,7 @@ function endRun(state, event) {
   state.asking.clear();
   const run = state.run;
   state.run = null;
-  append(state, {
-    ...base(event),
-    type: "end",
-    state: state.phase,
-    startedAt: run?.at ?? null,
-    calls: run?.calls ?? 0,
-    usage: run?.usage ?? noUsage(),
-  });
+  append(state, { ...base(event), type: "end", state: state.phase, startedAt: run?.at ?? null, calls: run?.calls ?? 0, usage: run?.usage ?? noUsage() });
 }
 
 /** @type {Handler} */
@@ -170,12 +159,8 @@ function startRound(state, event) {
       type: "round",
       messages: event.data.messages ?? 0,
       moved: summary ? null : moved,
-      model: null,
-      finish: null,
-      usage: null,
-      endedAt: null,
-      status: "waiting",
       purpose: summary ? "summary" : null,
+      status: "waiting", model: null, finish: null, usage: null, endedAt: null,
     }),
   );
 }
@@ -212,17 +197,7 @@ function respond(state, event) {
  * @param {"text"|"reasoning"} type
  */
 function startText(state, event, type) {
-  const entry = append(
-    state,
-    /** @type {TextEntry} */ ({
-      ...base(event),
-      type,
-      text: "",
-      open: true,
-      interrupted: false,
-      round: state.round,
-    }),
-  );
+  const entry = append(state, /** @type {TextEntry} */ ({ ...base(event), type, text: "", open: true, interrupted: false, round: state.round }));
   state.segments.set(event.seq, { entry, field: "text", bytes: 0 });
 }
 

@@ -1,5 +1,6 @@
 // Chooses the rows of the timeline and describes them in words.
 
+import { questionsOf } from "./questions.js";
 import { firstLine } from "./text.js";
 
 /**
@@ -45,6 +46,8 @@ export function subject(call) {
   if (args === undefined) return firstLine(call.argumentText);
   if (typeof args === "string") return patchSubject(args);
   if (call.plan) return planSubject(call);
+  const [question] = questionsOf(call);
+  if (question) return firstLine(question.text);
   for (const name of ["command", "cmd", "file_path", "pattern", "query", "path", "url", "question", "task", "prompt", "id"]) {
     const value = args?.[name];
     if (typeof value === "string" && value) return firstLine(name === "pattern" && args.path ? `${value} in ${args.path}` : value);

@@ -37,6 +37,7 @@ export class SessionList {
     /** @type {string|undefined} */
     this.next = undefined;
     this.loads = 0;
+    this.ready = false;
     /** @type {Set<string>} ids that the server has found for the search */
     this.hits = new Set();
     this.timer = 0;
@@ -58,7 +59,7 @@ export class SessionList {
     this.stream = new Stream({
       url: "/v1/events",
       open: (url) => new EventSource(url),
-      names: ["session"],
+      names: ["session", "deleted"],
       receive: (name, data) => this.receive(name, data),
       allowed: () => api.sessions({}).then(() => true, (error) => error.status !== 401),
     });
@@ -91,8 +92,10 @@ export class SessionList {
     const load = this.loads;
     const search = this.search.value.trim();
     const state = this.filter === "all" || this.filter === "waiting" ? undefined : this.filter;
+    const known = fresh && !search && !state ? [...this.sessions.values()] : [];
     try {
       const page = await api.sessions({ cursor: fresh ? undefined : this.next, search, state });
+      this.dropMissing(known, page);
       for (const session of page.sessions) this.keep(session);
       if (load === this.loads) {
         this.next = page.next;
@@ -106,10 +109,32 @@ export class SessionList {
   }
 
   /**
+   * Drops sessions that were known before the first page was asked for and that it would have: they were deleted.
+   * @param {Session[]} known
+   * @param {{sessions: Session[], next?: string}} page
+   */
+  dropMissing(known, page) {
+    const last = page.next ? Date.parse(page.sessions.at(-1)?.updated_at ?? "") : -Infinity;
+    const found = new Set(page.sessions.map(({ id }) => id));
+    for (const { id, parent, updated_at: at } of known) {
+      if (!parent && !found.has(id) && Date.parse(at) > last) this.sessions.delete(id);
+    }
+  }
+
+  /**
    * @param {string} name
    * @param {Session} data
    */
   receive(name, data) {
+    if (name === "ready") {
+      // Changes may have passed while the stream was cut.
+      if (this.ready) void this.load(true);
+      this.ready = true;
+    }
+    if (name === "deleted") {
+      this.forget(data.id);
+      this.changed(null, this.sessions);
+    }
     if (name !== "session" || !data?.id) return;
     this.keep(data);
     this.changed(data, this.sessions);

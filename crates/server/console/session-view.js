@@ -1,38 +1,35 @@
 // One session: its stream, its timeline, and everything around them.
 
-import { activity, contextOf, stateOf } from "./activity.js";
+import { contextOf } from "./activity.js";
 import * as api from "./api.js";
 import { Approvals } from "./approvals.js";
 import { Composer } from "./composer.js";
-import { confirm, editInput, previewRewind } from "./dialogs.js";
-import { announce, button, fill, h, select, toast } from "./dom.js";
+import { announce, button, h, toast } from "./dom.js";
 import { drawEntry } from "./entry-view.js";
-import { exportSession } from "./export.js";
-import { cost, percent, tokens } from "./format.js";
+import { Inbox } from "./inbox.js";
 import { Lanes } from "./lanes.js";
 import { Panel } from "./panel.js";
 import { isDelta } from "./reducer.js";
 import { Log } from "./replay.js";
 import { ReplayBar } from "./replay-bar.js";
 import { findEntry, visibleEntries } from "./rows.js";
+import { SessionActions } from "./session-actions.js";
+import { SessionHead } from "./session-head.js";
+import { StatusLine } from "./status-line.js";
 import { Stream } from "./stream.js";
 import { Timeline } from "./timeline.js";
-import { droppedRanges, rewindPreview, turnsBefore, turnsThrough } from "./turns.js";
+import { droppedRanges } from "./turns.js";
 
 /**
- * @import { Entry, Event, HistoryTurn, Image, InputEntry, Model, Session, SessionState } from "./types.js"
+ * @import { Event, Model, Session, SessionState } from "./types.js"
  * @import { View } from "./rows.js"
  */
 
-const VIEWS = [
-  { value: "all", text: "Everything" },
-  { value: "talk", text: "Conversation" },
-  { value: "calls", text: "Calls" },
-  { value: "changes", text: "Changes" },
-  { value: "problems", text: "Problems" },
-];
+// While the past arrives, most of what would be drawn is out of view soon.
+const DRAW_PAST_MS = 500;
 
-const SLICE_MS = 10;
+// Events of subagents are in streams of their own, most of which are not followed.
+const SUBAGENTS_MS = 3000;
 
 export class SessionView {
   /**
@@ -47,13 +44,13 @@ export class SessionView {
     /** @type {Session|null} */
     this.session = null;
     this.log = new Log(id);
-    /** @type {Event[]} */
-    this.inbox = [];
+    this.inbox = new Inbox((event) => this.take(event), (empty) => this.taken(empty));
     this.ready = false;
     this.rewinds = 0;
     this.drawnAt = 0;
-    this.frame = 0;
+    this.askedAt = 0;
     this.connection = "connecting";
+    this.trouble = "";
     /** @type {View} */
     this.view = "all";
     this.quiet = false;
@@ -61,93 +58,81 @@ export class SessionView {
     this.replay = null;
     this.lanes = new Lanes();
     this.destroyed = false;
+    this.acts = new SessionActions(this);
+    this.actions = this.makeActions();
     this.timeline = new Timeline((entry) => drawEntry(entry, this.actions), (follow, below) => this.moved(follow, below));
     this.approvals = new Approvals(id);
-    this.composer = new Composer(id, (error) => this.failed(error));
+    this.composer = new Composer(id, (error) => this.acts.failed(error));
     this.composer.models = models;
-    this.panel = new Panel(id, {
-      agent: (entry) => app.go(entry.child),
-      fork: (turns) => void this.forkAt(turns),
-      rewind: (turns, history) => this.rewindTo(turns, history),
-      compact: () => void this.attempt(async () => void (await api.control(id, "compact")), "A summary is requested"),
-      close: () => this.togglePanel(),
-      jump: (seq) => this.jump(seq),
-      context: (state) => this.context(state),
-    });
-    this.panel.element.hidden = !matchMedia("(min-width: 1200px)").matches;
-    this.actions = this.makeActions();
-    this.build();
+    this.head = new SessionHead(this);
+    this.panel = this.makePanel();
+    this.status = new StatusLine();
+    this.newest = button("Newest", () => this.timeline.toEnd(), { class: "newest", hidden: true });
+    this.foot = h("div", { class: "foot" }, this.approvals.element, this.status.element, this.composer.element);
+    this.element = h("div", { class: "session" }, h("main", { id: "main", tabindex: "-1" }, this.head.element, h("div", { class: "timeline-box" }, this.timeline.element, this.newest), this.foot), this.panel.element);
     this.stream = new Stream({
       url: api.eventsUrl(id),
       open: (url) => new EventSource(url),
       receive: (name, data) => this.receive(name, data),
       changed: (state) => this.connectionChanged(state),
-      allowed: () => api.session(id).then(() => true, (error) => error.status !== 401 && error.status !== 404),
+      allowed: () => api.session(id).then(() => true, (error) => this.isTemporary(error)),
     });
-    this.ticker = window.setInterval(() => this.drawStatus(), 1000);
+    this.ticker = window.setInterval(() => this.tick(), 1000);
   }
 
   /** @returns {import("./entry-view.js").Actions} */
   makeActions() {
     return {
-      unfolded: new Set(),
-      edit: (entry) => this.edit(entry),
-      fork: (entry) => void this.forkAfter(entry),
-      rewind: (entry) => void this.rewindBefore(entry),
+      folds: new Map(),
+      edit: (entry) => this.acts.edit(entry),
+      fork: (entry) => void this.acts.forkAfter(entry),
+      rewind: (entry) => void this.acts.rewindBefore(entry),
       lane: (entry) => this.lanes.show(entry),
-      imageUrl: (image) => this.imageUrl(image),
+      imageUrl: (image) => this.acts.imageUrl(image),
     };
   }
 
-  build() {
-    this.title = h("h1", { class: "cut" }, "…");
-    this.subtitle = h("p", { class: "dim cut" });
-    this.search = h("input", { type: "search", "aria-label": "Search the timeline", placeholder: "Find" });
-    this.search.addEventListener("keydown", (event) => this.searchKey(event));
-    this.found = h("span", { class: "dim found", role: "status" });
-    const views = select(VIEWS, "all", (value) => this.setView(/** @type {View} */ (value)), { "aria-label": "Entries that are shown" });
-    const quiet = h("input", { type: "checkbox" });
-    quiet.addEventListener("change", () => {
-      this.quiet = quiet.checked;
-      this.draw();
+  makePanel() {
+    const panel = new Panel(this.id, {
+      agent: (entry) => this.app.go(entry.child),
+      fork: (turns) => void this.acts.forkAt(turns),
+      rewind: (turns, history) => this.acts.rewindTo(turns, history),
+      compact: () => this.acts.compact(),
+      close: () => this.togglePanel(),
+      jump: (seq) => this.jump(seq),
+      context: (state) => this.context(state),
     });
-    this.more = h("details", { class: "menu" }, h("summary", null, "More"), h(
-      "div",
-      { class: "menu-body" },
-      h("label", null, quiet, " Checkpoints and loaded files"),
-      button("Export as HTML", () => void this.export()),
-      h("a", { href: api.journalUrl(this.id), download: "" }, "Journal as JSON lines"),
-      button("Abort the run", () => void this.attempt(async () => void (await api.control(this.id, "abort")), "Aborted")),
-      button("Delete the session …", () => this.remove(), { class: "danger" }),
-    ));
-    const { more } = this;
-    more.addEventListener("focusout", (event) => {
-      if (!(event.relatedTarget instanceof Node && more.contains(event.relatedTarget))) more.open = false;
-    });
-    this.back = h("a", { href: "#/", class: "back" }, "Sessions");
-    const tools = h("div", { class: "head-tools" }, this.search, this.found, views, button("Replay", () => this.toggleReplay(), { title: "r" }), button("Panel", () => this.togglePanel(), { title: "i", class: "panel-toggle" }), this.more);
-    this.head = h("header", { class: "session-head" }, this.back, h("div", { class: "titles" }, this.title, this.subtitle), tools);
-    this.newest = button("Newest", () => this.timeline.toEnd(), { class: "newest", hidden: true });
-    this.status = h("div", { class: "status" });
-    this.foot = h("div", { class: "foot" }, this.approvals.element, this.status, this.composer.element);
-    this.element = h("div", { class: "session" }, h("main", { id: "main", tabindex: "-1" }, this.head, h("div", { class: "timeline-box" }, this.timeline.element, this.newest), this.foot), this.panel.element);
+    panel.element.hidden = !matchMedia("(min-width: 1200px)").matches;
+    return panel;
   }
 
   start() {
     this.stream.start();
     void this.approvals.load();
-    api.session(this.id).then((session) => this.update(session), (error) => this.failed(error));
+    api.session(this.id).then((session) => this.update(session), (error) => this.acts.failed(error));
   }
 
   destroy() {
     this.destroyed = true;
     this.approvals.destroyed = true;
     clearInterval(this.ticker);
-    cancelAnimationFrame(this.frame);
     this.replay?.destroy();
     this.stream.stop();
+    this.inbox.destroy();
     this.lanes.destroy();
     this.timeline.destroy();
+  }
+
+  /**
+   * Returns whether the stream is worth another attempt after an error.
+   * @param {api.ApiError} error
+   */
+  isTemporary(error) {
+    if (error.status === 404 && !this.destroyed) {
+      toast("There is no such session, or it was deleted");
+      this.app.removed(this.id);
+    }
+    return error.status !== 401 && error.status !== 404;
   }
 
   /** @param {Session} session */
@@ -155,7 +140,12 @@ export class SessionView {
     const before = this.session;
     this.session = session;
     if (before && before.pending_approvals !== session.pending_approvals) void this.approvals.load();
-    fill(/** @type {Element} */ (this.title), session.title || "Untitled");
+    if (session.parent && this.actions.edit) {
+      // The conversation of a subagent belongs to the call that it works for.
+      this.actions.edit = this.actions.rewind = undefined;
+      this.timeline.redraw();
+    }
+    this.head.update(session);
     this.app.titled();
     this.composer.update(session);
     this.drawStatus();
@@ -167,42 +157,38 @@ export class SessionView {
    * @param {any} data
    */
   receive(name, data) {
-    if (name === "reset") {
+    if (name === "problem") this.trouble = String(data?.detail ?? "");
+    else if (name === "message") this.inbox.push(data);
+    else if (name === "ready") this.inbox.push(null);
+    else if (name === "reset") {
       this.log = new Log(this.id);
-      this.inbox = [];
+      this.inbox.clear();
       this.ready = false;
       this.rewinds = 0;
       this.leaveReplay();
-    } else if (name === "ready") this.ready = true;
-    else if (name === "message") this.inbox.push(data);
-    this.schedule();
-  }
-
-  schedule() {
-    if (document.hidden) setTimeout(() => this.work(), 200);
-    else this.frame ||= requestAnimationFrame(() => this.work());
-  }
-
-  /** Applies what has arrived, for a slice of a frame, and draws. */
-  work() {
-    this.frame = 0;
-    if (this.destroyed) return;
-    const until = performance.now() + SLICE_MS;
-    let done = 0;
-    while (done < this.inbox.length && (done % 32 !== 0 || performance.now() < until)) {
-      const event = this.inbox[done];
-      done += 1;
-      if (this.log.add(event) && !isDelta(event)) this.noticed(event);
+      this.inbox.schedule();
     }
-    this.inbox.splice(0, done);
-    // While the past arrives, most of what would be drawn is out of view soon.
-    const due = this.ready || performance.now() - this.drawnAt > 500;
-    if (!this.replay && due) {
+  }
+
+  /** @param {Event|null} event */
+  take(event) {
+    if (event) {
+      if (this.log.add(event) && !isDelta(event)) this.noticed(event);
+      return;
+    }
+    this.trouble = "";
+    // Decisions of others may have passed while the stream was cut.
+    if (this.ready) void this.approvals.load();
+    this.ready = true;
+  }
+
+  /** @param {boolean} empty whether everything that has arrived is applied */
+  taken(empty) {
+    if (!this.replay && (this.ready || performance.now() - this.drawnAt > DRAW_PAST_MS)) {
       this.draw();
       this.drawnAt = performance.now();
     }
-    if (this.inbox.length > 0) this.schedule();
-    else if (this.ready && this.log.state.rewinds.length !== this.rewinds) void this.markDropped();
+    if (empty && this.ready && this.log.state.rewinds.length !== this.rewinds) void this.markDropped();
   }
 
   /** Asks for the history after a rewind, and marks the entries that are no part of it any more. */
@@ -240,29 +226,39 @@ export class SessionView {
     this.drawStatus();
   }
 
+  /** @param {View} view */
+  setView(view) {
+    this.view = view;
+    this.draw();
+  }
+
+  /** @param {boolean} quiet whether quiet notices are shown */
+  setQuiet(quiet) {
+    this.quiet = quiet;
+    this.draw();
+  }
+
   /** @param {SessionState} state */
   context(state) {
     const model = this.session?.model ?? state.model;
     return contextOf(state, this.models.find(({ id }) => id === model)?.context_window ?? 0);
   }
 
+  tick() {
+    this.drawStatus();
+    const { phase, agents } = this.log.state;
+    if (document.hidden || phase !== "PROCESSING" || performance.now() - this.askedAt < SUBAGENTS_MS) return;
+    if (![...agents.values()].some((agent) => agent.endedAt === null)) return;
+    this.askedAt = performance.now();
+    void this.approvals.load();
+  }
+
   drawStatus() {
     const state = this.state();
-    const { usage } = state;
-    const context = this.context(state);
-    const parts = [];
-    if (context && context.window > 0) parts.push(`context ${percent(context.used, context.window)}`);
-    parts.push(`${tokens(usage.input + usage.output)} tokens`, `${percent(usage.cacheRead, usage.input)} cached`);
-    if (this.session?.cost_usd !== undefined) parts.push(cost(this.session.cost_usd));
-    const text = activity(state, this.replay ? state.lastAt : Date.now());
-    const connection = this.connection === "open" || this.connection === "closed" ? "" : "Reconnecting …";
-    const signature = JSON.stringify([text, parts, connection]);
-    if (this.status && this.status.dataset.signature !== signature) {
-      this.status.dataset.signature = signature;
-      fill(this.status, h("span", { class: `dot ${text ? "busy" : "idle"}` }), h("span", { class: "doing cut" }, text || stateOf(this.session, state)), connection ? h("span", { class: "badge warning" }, connection) : null, h("span", { class: "space" }), h("span", { class: "dim numbers" }, parts.join(" · ")));
-    }
-    const subtitle = [this.session?.directory ?? state.directory, this.session?.model ?? state.model].filter(Boolean).join(" · ");
-    if (this.subtitle && this.subtitle.textContent !== subtitle) fill(this.subtitle, subtitle);
+    const isOpen = this.connection === "open" || this.connection === "closed";
+    const connection = this.trouble || (isOpen ? "" : "Reconnecting …");
+    this.status.draw(this.session, state, this.context(state), this.replay ? state.lastAt : Date.now(), connection);
+    this.head.draw(this.session, state);
   }
 
   /** @param {string} state */
@@ -276,34 +272,24 @@ export class SessionView {
    * @param {number} below
    */
   moved(follow, below) {
-    if (!this.newest) return;
     this.newest.hidden = follow || below <= 0;
   }
 
-  /** @param {View} view */
-  setView(view) {
-    this.view = view;
-    this.draw();
-  }
-
-  /** @param {KeyboardEvent} event */
-  searchKey(event) {
-    if (event.key !== "Enter") return;
-    event.preventDefault();
+  /**
+   * Selects the next entry with a text. Returns which one it is, in words.
+   * @param {string} text
+   * @param {1|-1} step
+   */
+  find(text, step) {
     const { timeline } = this;
-    const step = event.shiftKey ? -1 : 1;
-    const text = this.search?.value ?? "";
     const selected = timeline.indexOf(timeline.selected);
     const at = findEntry(timeline.entries, text, selected < 0 ? 0 : selected + step, step);
-    if (at < 0) {
-      fill(/** @type {Element} */ (this.found), "not found");
-      return;
-    }
-    fill(/** @type {Element} */ (this.found), `entry ${at + 1}`);
+    if (at < 0) return "not found";
     timeline.follow = false;
     timeline.mark(timeline.entries[at].seq);
     timeline.reveal(at);
     timeline.settle(at);
+    return `entry ${at + 1}`;
   }
 
   /** @param {number} seq */
@@ -332,8 +318,8 @@ export class SessionView {
       return;
     }
     this.replay = new ReplayBar(this.log, (state) => this.draw(state), () => this.leaveReplay());
-    this.foot?.replaceChildren(this.replay.element);
-    this.element?.classList.add("replaying");
+    this.foot.replaceChildren(this.replay.element);
+    this.element.classList.add("replaying");
     this.replay.range.focus();
     this.draw();
   }
@@ -342,92 +328,9 @@ export class SessionView {
     if (!this.replay) return;
     this.replay.destroy();
     this.replay = null;
-    this.foot?.replaceChildren(this.approvals.element, /** @type {Node} */ (this.status), this.composer.element);
-    this.element?.classList.remove("replaying");
+    this.foot.replaceChildren(this.approvals.element, this.status.element, this.composer.element);
+    this.element.classList.remove("replaying");
     this.timeline.follow = true;
     this.draw();
-  }
-
-  async export() {
-    await this.attempt(() => exportSession(this.session, this.log.state, (image) => this.imageUrl(image)), "The file is ready");
-  }
-
-  /** @param {Image} image */
-  imageUrl(image) {
-    return image.hash ? api.blobUrl(this.id, image.hash) : null;
-  }
-
-  /** @param {InputEntry} entry */
-  edit(entry) {
-    editInput(entry.text, async (text, how) => {
-      const count = turnsBefore(await api.history(this.id), entry);
-      if (how === "fork") {
-        const fork = await api.fork(this.id, count);
-        await api.say(fork.id, "submit", { text });
-        this.app.go(fork.id);
-      } else {
-        await api.rewind(this.id, count);
-        await api.say(this.id, "submit", { text });
-      }
-    });
-  }
-
-  /** @param {Entry} entry */
-  async forkAfter(entry) {
-    await this.attempt(async () => this.forkAt(turnsThrough(await api.history(this.id), entry)));
-  }
-
-  /** @param {number} turns */
-  async forkAt(turns) {
-    await this.attempt(async () => {
-      const fork = await api.fork(this.id, turns);
-      this.app.go(fork.id);
-    }, "This is the fork");
-  }
-
-  /** @param {Entry} entry */
-  async rewindBefore(entry) {
-    await this.attempt(async () => {
-      const history = await api.history(this.id);
-      this.rewindTo(turnsBefore(history, entry), history);
-    });
-  }
-
-  /**
-   * @param {number} turns
-   * @param {HistoryTurn[]} history
-   */
-  rewindTo(turns, history) {
-    previewRewind(turns, rewindPreview(history, this.log.state, turns), () => {
-      void this.attempt(async () => void (await api.rewind(this.id, turns)), "The conversation was rewound");
-    });
-  }
-
-  remove() {
-    confirm("Delete the session", "Its record is removed for good.", "Delete", () => {
-      void this.attempt(async () => {
-        await api.remove(this.id);
-        this.app.removed(this.id);
-      }, "The session was deleted");
-    });
-  }
-
-  /**
-   * @param {() => Promise<void>} run
-   * @param {string} [success]
-   */
-  async attempt(run, success) {
-    try {
-      await run();
-      if (success) toast(success);
-    } catch (error) {
-      this.failed(error);
-    }
-  }
-
-  /** @param {unknown} error */
-  failed(error) {
-    if (this.destroyed || (error instanceof api.ApiError && error.status === 401)) return;
-    toast(error instanceof Error ? error.message : String(error), "error");
   }
 }

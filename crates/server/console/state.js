@@ -45,30 +45,11 @@ export function addUsage(sum, more) {
 export function initialState(sessionId) {
   return {
     sessionId,
-    lastSeq: -1,
-    revision: 0,
-    phase: "IDLE",
-    provider: "",
-    model: "",
-    directory: "",
-    mode: null,
-    forkedFrom: null,
-    entries: [],
-    calls: new Map(),
-    segments: new Map(),
-    agents: new Map(),
-    asking: new Set(),
-    round: null,
-    plan: null,
-    rewinds: [],
-    usage: noUsage(),
-    rounds: 0,
-    misses: 0,
-    lastUsed: 0,
-    context: null,
-    run: null,
-    startedAt: 0,
-    lastAt: 0,
+    lastSeq: -1, revision: 0, phase: "IDLE", startedAt: 0, lastAt: 0,
+    provider: "", model: "", directory: "", mode: null, forkedFrom: null,
+    entries: [], calls: new Map(), segments: new Map(), agents: new Map(), asking: new Set(), rewinds: [],
+    round: null, run: null, plan: null, context: null,
+    usage: noUsage(), rounds: 0, misses: 0, lastUsed: 0,
   };
 }
 
@@ -119,15 +100,7 @@ export function touch(entry, event) {
  * @param {{quiet?: boolean, detail?: any}} [more]
  */
 export function notice(state, event, level, title, text = "", more = {}) {
-  append(state, {
-    ...base(event),
-    type: "notice",
-    level,
-    title,
-    text,
-    quiet: more.quiet ?? false,
-    detail: more.detail ?? null,
-  });
+  append(state, { ...base(event), type: "notice", level, title, text, quiet: more.quiet ?? false, detail: more.detail ?? null });
 }
 
 /**

@@ -9,7 +9,7 @@
  * @typedef {object} Options
  * @property {string} url
  * @property {(url: string) => Source} open
- * @property {(type: string, data: any) => void} receive called for each message with its name, "message" for an unnamed one
+ * @property {(type: string, data: any) => void} receive called for each message with its name: for an unnamed one "message" and its text, for the others their parsed data
  * @property {(status: "connecting"|"open"|"waiting"|"closed") => void} [changed]
  * @property {() => Promise<boolean>} [allowed] asked before a closed stream is opened again; false stops it
  * @property {string[]} [names] named events besides `ready`, `reset` and `heartbeat`
@@ -20,6 +20,7 @@ const CLOSED = 2;
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 15_000;
 const SILENCE = 45_000;
+const NAMES = ["message", "ready", "heartbeat", "reset", "problem"];
 
 /**
  * Returns how long to wait before a number of attempts in a row.
@@ -54,6 +55,7 @@ export class Stream {
     this.source = null;
     this.retry = null;
     this.watchdog = null;
+    this.heard = false;
   }
 
   start() {
@@ -81,7 +83,7 @@ export class Stream {
     this.options.changed?.("connecting");
     const source = this.options.open(continued(this.options.url, this.lastId));
     this.source = source;
-    for (const name of ["message", "ready", "heartbeat", "reset", ...(this.options.names ?? [])]) {
+    for (const name of [...NAMES, ...(this.options.names ?? [])]) {
       source.addEventListener(name, (event) => {
         if (this.source === source) this.receive(name, event);
       });
@@ -97,7 +99,7 @@ export class Stream {
 
   opened() {
     this.options.changed?.("open");
-    this.watch();
+    this.heard = true;
   }
 
   /**
@@ -106,17 +108,16 @@ export class Stream {
    */
   receive(name, event) {
     this.attempt = 0;
-    this.watch();
+    this.heard = true;
     if (name === "heartbeat") return;
-    if (name === "reset") {
-      this.lastId = "";
-      this.options.receive(name, parsed(event.data));
-      this.replace();
+    if (name === "message") {
+      if (event.lastEventId) this.lastId = event.lastEventId;
+      if (event.data) this.options.receive(name, event.data);
       return;
     }
-    const data = parsed(event.data);
-    if (event.lastEventId) this.lastId = event.lastEventId;
-    if (data !== undefined || name === "ready") this.options.receive(name, data);
+    if (name === "reset") this.lastId = "";
+    this.options.receive(name, parsed(event.data));
+    if (name === "reset" || name === "problem") this.replace();
   }
 
   /**
@@ -146,15 +147,18 @@ export class Stream {
     else this.stop();
   }
 
-  /** Replaces the source if nothing arrives for a while, not even a heartbeat. */
+  /** Replaces the source if nothing arrives for a while, not even a heartbeat. A timer for each message would cost too much. */
   watch() {
-    this.timers.clear(this.watchdog);
-    this.watchdog = this.timers.set(() => this.replace(), SILENCE);
+    this.heard = false;
+    this.watchdog = this.timers.set(() => (this.heard ? this.watch() : this.replace()), SILENCE);
   }
 }
 
-/** @param {unknown} data */
-function parsed(data) {
+/**
+ * Returns the value of a JSON text, or undefined if it is none.
+ * @param {unknown} data
+ */
+export function parsed(data) {
   if (typeof data !== "string" || data === "") return undefined;
   try {
     return JSON.parse(data);

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use super::rust_code;
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// Packages and text files of the repository.
+/// Packages and files of the repository.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) packages: Vec<Package>,
@@ -28,6 +28,7 @@ pub(super) struct Package {
 pub(super) struct File {
     /// Path from the root, with slashes.
     pub(super) path: String,
+    /// Text; empty if the file is binary.
     pub(super) text: String,
 }
 
@@ -42,8 +43,9 @@ impl Tree {
         )?;
         let mut files = Vec::new();
         for path in listed.split('\0').filter(|path| !path.is_empty()) {
-            // Deleted files are still listed, and binary files have no text.
-            if let Ok(text) = fs::read_to_string(root.join(path)) {
+            // Deleted files are still listed. Binary files have no text, but pages show them.
+            if let Ok(bytes) = fs::read(root.join(path)) {
+                let text = String::from_utf8(bytes).unwrap_or_default();
                 files.push(File { path: path.to_owned(), text });
             }
         }

@@ -1,0 +1,155 @@
+// The real server with a scripted model, in directories that are removed at the end.
+//
+// PINTLE_BIN names the command; by default it is that of a debug build.
+
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+
+const BINARY = resolve(process.env.PINTLE_BIN ?? fileURLToPath(new URL("../../target/debug/pintle", import.meta.url)));
+const MODEL = "claude-opus-4-6";
+
+/**
+ * Starts a server whose model follows a script, in the form of `pintle mock serve`.
+ * `mode` is that of new sessions, and `directory` their working directory; by default it is a new one.
+ */
+export async function startServer(script, { mode = "auto", directory } = {}) {
+  const server = new Server(script, mode, directory);
+  try {
+    await server.startModel();
+    await server.start();
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+  return server;
+}
+
+class Server {
+  constructor(script, mode, directory) {
+    this.root = mkdtempSync(join(tmpdir(), "pintle-console-"));
+    this.mode = mode;
+    this.directory = directory ?? join(this.root, "work");
+    this.listen = "127.0.0.1:0";
+    this.script = script;
+    for (const path of [this.directory, join(this.root, "state")]) mkdirSync(path, { recursive: true });
+  }
+
+  env(more) {
+    const { PATH, PINTLE_BINARY } = process.env;
+    return { PATH, HOME: this.root, PINTLE_STATE_DIR: join(this.root, "state"), ...(PINTLE_BINARY && { PINTLE_BINARY: resolve(PINTLE_BINARY) }), ...more };
+  }
+
+  async startModel() {
+    const script = join(this.root, "script.toml");
+    writeFileSync(script, `name = "console"\n${this.script}`);
+    this.model = spawn(BINARY, ["mock", "serve", "--script", script], { env: this.env(), stdio: ["ignore", "pipe", "inherit"] });
+    this.modelUrl = await firstMatch(this.model, /^anthropic +(\S+)/);
+  }
+
+  /** Starts the server, after a kill on the same port. */
+  async start() {
+    const flags = ["--listen", this.listen, "--provider", "anthropic", "--model", MODEL, "--mode", this.mode, "--no-sandbox"];
+    const env = this.env({ ANTHROPIC_API_KEY: "any-key", ANTHROPIC_BASE_URL: this.modelUrl });
+    this.process = spawn(BINARY, ["serve", ...flags], { cwd: this.directory, env, stdio: ["ignore", "pipe", "inherit"] });
+    this.line = await firstMatch(this.process, /^(http:\S+)$/);
+    const { origin, host, hash } = new URL(this.line);
+    this.url = origin;
+    this.listen = host;
+    this.token = hash.replace("#token=", "");
+  }
+
+  /** Kills the server, as a crash of the machine does. */
+  async kill() {
+    await stop(this.process, "SIGKILL");
+  }
+
+  /** Replaces the model by one with another script, and restarts the server. */
+  async follow(script) {
+    this.script = script;
+    await this.kill();
+    await stop(this.model, "SIGKILL");
+    await this.startModel();
+    await this.start();
+  }
+
+  async close() {
+    await stop(this.process, "SIGKILL");
+    await stop(this.model, "SIGKILL");
+    rmSync(this.root, { recursive: true, force: true });
+  }
+
+  async request(method, path, body) {
+    const headers = { authorization: `Bearer ${this.token}` };
+    if (method !== "GET") headers["idempotency-key"] = randomUUID();
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const response = await fetch(`${this.url}/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response;
+  }
+
+  async get(path) {
+    return (await this.request("GET", path)).json();
+  }
+
+  async post(path, body) {
+    const text = await (await this.request("POST", path, body)).text();
+    return text ? JSON.parse(text) : null;
+  }
+
+  /** Returns the lines of the journal of a session. */
+  async journal(id) {
+    const text = await (await this.request("GET", `sessions/${id}/journal`)).text();
+    return text.trim().split("\n").map((line) => JSON.parse(line));
+  }
+
+  /** Returns the events of a session that are on record. */
+  async events(id) {
+    const { body } = await this.request("GET", `sessions/${id}/events`);
+    const input = Readable.fromWeb(body);
+    const events = [];
+    for await (const line of createInterface({ input })) {
+      if (line === "event: ready") break;
+      if (line.startsWith("data: ")) events.push(JSON.parse(line.slice(6)));
+    }
+    input.destroy();
+    return events.filter((event) => event.offset === undefined);
+  }
+
+  /** Starts a session with a message, and returns its id. */
+  async begin(text, more = {}) {
+    return (await this.post("sessions", { message: { text }, ...more })).id;
+  }
+
+  /** Returns a file of the working directory, or null. */
+  file(name) {
+    try {
+      return readFileSync(join(this.directory, name), "utf8");
+    } catch {
+      return null;
+    }
+  }
+}
+
+async function firstMatch(process, pattern) {
+  for await (const line of createInterface({ input: process.stdout })) {
+    const match = pattern.exec(line);
+    if (!match) continue;
+    // Later lines are dropped, so that the pipe never fills.
+    process.stdout.resume();
+    return match[1];
+  }
+  throw new Error(`${BINARY} ended before it printed its address`);
+}
+
+function stop(process, signal) {
+  if (!process || process.exitCode !== null || process.signalCode !== null) return undefined;
+  const ended = new Promise((resolve) => process.once("exit", resolve));
+  process.kill(signal);
+  return ended;
+}
