@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::UsageWho;
 
 use crate::{
-    callgrind, conformance, consumers, deny, failure::Failure, features, load, metadata::Metadata, package,
-    process, protocols, test_run::TestRun, tidy, weight, wire,
+    callgrind, clients, conformance, consumers, deny, failure::Failure, features, load, metadata::Metadata,
+    package, process, protocols, test_run::TestRun, tidy, weight, wire,
 };
 
 /// A step of the run.
@@ -48,6 +48,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "wire", run: |metadata, _| wire(metadata) },
     Step { name: "protocols", run: |metadata, _| into_outcome(protocols::run_with_built_programs(metadata)) },
+    Step { name: "clients", run: |metadata, _| into_outcome(clients::run_with_built_programs(metadata)) },
     Step { name: "package", run: |metadata, _| into_outcome(package::run(metadata, &[])) },
     Step { name: "consumers", run: |metadata, _| into_outcome(consumers::check_all(metadata)) },
     Step { name: "doc", run: |metadata, _| into_outcome(doc(metadata)) },

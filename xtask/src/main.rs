@@ -12,6 +12,7 @@
 mod bench;
 mod callgrind;
 mod ci;
+mod clients;
 mod conformance;
 mod consumers;
 mod deny;
@@ -88,6 +89,11 @@ const COMMANDS: &[Command] = &[
         name: "wire",
         summary: "recorded provider responses through the real adapters; DIR [FILTER] [--seed N]",
         run: wire::run,
+    },
+    Command {
+        name: "clients",
+        summary: "the console, the TypeScript client and generated requests against the command; installs with npm and pip",
+        run: clients::run,
     },
     Command {
         name: "protocols",

@@ -3,7 +3,7 @@
 //! They are pinned in `tests/mcp`, `tests/acp` and `tests/compat`, and installed below the target directory. Only the
 //! installation uses the network.
 
-mod install;
+pub(crate) mod install;
 
 use std::{
     io::{BufRead as _, BufReader},

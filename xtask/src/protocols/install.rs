@@ -39,14 +39,7 @@ impl Installed {
                 npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(directory),
             )
         })?;
-        installed.once("requirements.txt", || {
-            process::run(
-                Command::new("python3").args(["-m", "venv", "--clear"]).arg(directory.join("python")),
-            )?;
-            let mut pip = Command::new(installed.python());
-            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-            process::run(pip.arg(installed.sources.join("requirements.txt")))
-        })?;
+        python(&installed.sources.join("requirements.txt"), directory)?;
         Ok(installed)
     }
 
@@ -82,6 +75,18 @@ pub(super) fn clients(metadata: &Metadata, name: &str) -> Result<PathBuf, Failur
         process::run(npm.current_dir(&directory))
     })?;
     Ok(directory)
+}
+
+/// Installs packages of Python into a virtual environment in a directory, and returns the directory of its programs.
+pub(crate) fn python(requirements: &Path, directory: &Path) -> Result<PathBuf, Failure> {
+    let environment = directory.join("python");
+    once(requirements, directory, || {
+        process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+        let mut pip = Command::new(environment.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+        process::run(pip.arg(requirements))
+    })?;
+    Ok(environment.join("bin"))
 }
 
 /// Installs what a file pins into a directory, unless that was done.
