@@ -199,10 +199,8 @@ impl Operation {
             responses.insert(status.to_string(), answer);
         }
         responses.insert(status.to_string(), answer);
-        let problem = schema_of::<Problem>(generator);
         for status in [400, 401, 403, 413, 415, 429, 500, 503].iter().chain(self.problems) {
-            let content = json!({"application/problem+json": {"schema": problem}});
-            responses.insert(status.to_string(), json!({"description": "Why not", "content": content}));
+            responses.insert(status.to_string(), json!({"$ref": "#/components/responses/Problem"}));
         }
         Value::Object(responses)
     }
@@ -238,6 +236,8 @@ pub(super) fn describe(operations: &[Operation]) -> Value {
             path.insert(operation.method.to_owned(), described);
         }
     }
+    let content = json!({"application/problem+json": {"schema": schema_of::<Problem>(&mut generator)}});
+    let problem = json!({"description": "Reason why the request failed", "content": content});
     let mut schemas = Value::Object(generator.take_definitions(true));
     drop_null_defaults(&mut schemas);
     json!({
@@ -250,6 +250,7 @@ pub(super) fn describe(operations: &[Operation]) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas,
+            "responses": {"Problem": problem},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     })
