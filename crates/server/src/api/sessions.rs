@@ -175,7 +175,11 @@ async fn create(
     request.properties.insert(SERVED.to_owned(), "true".to_owned());
     request.properties.extend(caller.tenant.clone().map(|tenant| (TENANT.to_owned(), tenant)));
     let (id, is_new) = app.hub.create(key.session_id(&caller.namespace()), request).await?;
-    if let Some(message) = message {
+    // The session of an earlier request may have ended since.
+    let can_go_on = is_new || !app.has_ended(&app.find(&caller, id.as_str()).await?);
+    if let Some(message) = message
+        && can_go_on
+    {
         let input = PostedInput::Message { message, by: caller.principal() };
         post_input(app.hub.store.as_ref(), &id, &key.input_id(), &input).await?;
         app.hub.open(&id).await?;

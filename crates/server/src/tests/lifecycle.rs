@@ -130,7 +130,11 @@ async fn requests_of_clients_that_go_away_are_carried_out() {
 #[tokio::test]
 async fn a_session_that_has_ended_takes_nothing() {
     let fixture = Setup::new(scripted().answer("Hello.")).start().await;
-    let id = fixture.create_with("Hi").await;
+    let create = || {
+        let request = Request::new("POST", "/v1/sessions").header("idempotency-key", "c");
+        request.json(&json!({"message": {"text": "Hi"}}))
+    };
+    let id = fixture.send(create()).await.json()["id"].as_str().unwrap().to_owned();
     fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
     let to = |path: &str| format!("/v1/sessions/{id}/{path}");
     assert_eq!(fixture.post(&to("abort"), &json!({})).await.status, 202);
@@ -151,6 +155,8 @@ async fn a_session_that_has_ended_takes_nothing() {
         assert_eq!(answer.status, 409, "{path}: {answer:?}");
         assert!(answer.text().contains("has ended"), "{path}: {answer:?}");
     }
+    let again = fixture.send(create()).await;
+    assert_eq!((again.status, again.json()["state"].as_str()), (200, Some("CLOSED")));
     let change = Request::new("PATCH", &format!("/v1/sessions/{id}")).json(&json!({"mode": "auto"}));
     assert_eq!(fixture.send(change).await.status, 409);
 }
