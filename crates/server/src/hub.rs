@@ -286,7 +286,7 @@ impl Hub {
             );
             return Err(Problem::new(CONFLICT, detail));
         }
-        // Nobody opens it meanwhile.
+        // Held until the end, so that no request opens the session meanwhile.
         let _opening = self.opening.lock().await;
         if is_busy() {
             return Err(busy());
@@ -301,7 +301,7 @@ impl Hub {
 
     /// Deletes a session of a tenant, which is closed for that.
     pub(crate) async fn delete(&self, id: &SessionId, tenant: Option<String>) -> Result<(), Problem> {
-        // Nobody opens it meanwhile.
+        // Held until the end, so that no request opens the session meanwhile.
         let _opening = self.opening.lock().await;
         self.release(id).await;
         self.host.delete(id).await?;
@@ -414,7 +414,7 @@ impl Hub {
         lock(&self.decided).retain(|(session, ..), _| *session != live.id);
         live.ended.cancel();
         self.changed(&live.id);
-        // Somebody may have posted to it while it was being closed.
+        // A message may have been posted while the session was being closed.
         let is_to_rest = self.closing.is_cancelled() || live.leaving.is_cancelled();
         if !is_to_rest && self.store.has_posted(&live.id).await.unwrap_or(false) {
             self.open_again(live.id.clone());

@@ -45,7 +45,7 @@ pub(crate) struct AddTokenArgs {
     /// Name of whoever gets it; messages and decisions are on record under it
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: String,
-    /// What it allows
+    /// Permissions of the token
     #[arg(long, value_enum, value_name = "SCOPE", value_delimiter = ',', default_value = "read")]
     pub(crate) scope: Vec<ScopeName>,
     /// Time after which it is worth nothing, such as 12h or 30d [default: never]

@@ -1,4 +1,4 @@
-//! What operators see of a server: lines about changes, measurements, and refusals of those who ask too often.
+//! Audit lines, metrics and rate limits of a server.
 
 use std::sync::{Arc, Mutex};
 
