@@ -75,7 +75,16 @@ impl TokenFile {
 pub(crate) async fn tokens(args: TokensArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let file = TokenFile::new(args.tokens.as_deref(), process_env)?;
     let text = match args.command {
-        TokensCommand::Add(args) => add(&file, args, process_env)?,
+        TokensCommand::Add(args) => {
+            let name = args.name.clone();
+            let text = add(&file, args, process_env)?;
+            let written = Console::new().write(&text).await;
+            if written.is_err() {
+                // It was shown to nobody, and would only take the name.
+                revoke(&file, &[name], process_env)?;
+            }
+            return written.map(|()| Exit::Done);
+        }
         TokensCommand::List { output } => list(&file.read()?, output, SystemClock.now())?,
         TokensCommand::Revoke { names } => revoke(&file, &names, process_env)?,
     };

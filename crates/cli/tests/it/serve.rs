@@ -329,6 +329,11 @@ fn tokens_are_named_once() {
         let mut command = pintle(&["tokens"]);
         run(command.args(flags).env("PINTLE_CONFIG_DIR", harness.path(".config")))
     };
+    let mut unseen = pintle(&["tokens", "add", "ann"]);
+    unseen
+        .env("PINTLE_CONFIG_DIR", harness.path(".config"))
+        .stdout(std::fs::File::create("/dev/full").unwrap());
+    assert_eq!(unseen.stderr(Stdio::null()).status().unwrap().code(), Some(1), "it cannot be shown");
     assert_eq!(tokens(&["add", "ann", "--tenant", "blue", "--scope", "admin"]).code, Some(0));
     let listed: Value = serde_json::from_str(&tokens(&["list", "--output", "json"]).stdout).unwrap();
     assert_eq!(
