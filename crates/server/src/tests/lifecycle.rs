@@ -104,7 +104,7 @@ async fn requests_with_a_key_are_carried_out_once() {
 
 #[tokio::test]
 async fn requests_of_clients_that_go_away_are_carried_out() {
-    let adapter = (0..20).fold(scripted(), |adapter, _| adapter.answer("Hello."));
+    let adapter = (0..200).fold(scripted(), |adapter, _| adapter.answer("Hello."));
     let mut fixture = Setup::new(adapter).start().await;
     for milliseconds in 0..20 {
         let request = Request::new("POST", "/v1/sessions").json(&json!({"message": {"text": "Hi"}}));
@@ -116,9 +116,12 @@ async fn requests_of_clients_that_go_away_are_carried_out() {
     loop {
         let list = fixture.get("/v1/sessions").await.json();
         let sessions = list["sessions"].as_array().unwrap();
-        let answered =
-            sessions.iter().filter(|view| view["title"] == "Hi" && view["state"] == "IDLE").count();
-        if answered == sessions.len() && fixture.host.adapter.requests().len() == answered {
+        // A request to a model that was cut off by the restart is sent again, so that requests do not count.
+        let is_answered = |view: &&serde_json::Value| {
+            view["title"] == "Hi" && view["state"] == "IDLE" && view["tokens"].as_u64() > Some(0)
+        };
+        let answered = sessions.iter().filter(is_answered).count();
+        if answered == sessions.len() {
             assert!(answered > 0, "a client stayed long enough");
             break;
         }
