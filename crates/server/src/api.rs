@@ -90,7 +90,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/ready", get(ready))
         .route("/", get(crate::console::page))
         .route("/console/{name}", get(crate::console::file))
-        .route("/v1/login", axum::routing::post(access::login).delete(access::logout));
+        .route(access::LOGIN_PATH, axum::routing::post(access::login).delete(access::logout));
     guarded
         .merge(open)
         .fallback(|| async { Problem::new(NOT_FOUND, "there is no such path: /v1/openapi.json lists them") })

@@ -23,6 +23,9 @@ use crate::problem::{FORBIDDEN, Problem, RATE, UNAUTHORIZED};
 /// Cookie of a page that has logged in.
 const LOGIN_COOKIE: &str = "pintle_token";
 
+/// Path of logins.
+pub(super) const LOGIN_PATH: &str = "/v1/login";
+
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
 
@@ -196,7 +199,9 @@ pub(super) async fn authorize(State(app): State<App>, mut request: Request, next
     let line = (!request.method().is_safe() || caller.is_err()).then(|| app.access.line(&request, &caller));
     let name = caller.as_ref().ok().and_then(|caller| caller.name.as_deref()).unwrap_or_default();
     let response = match (app.access.rates.count(name, Instant::now()), caller) {
-        (Err(wait), _) => too_many(wait),
+        // Without a line, since senders without a token could fill the disk with lines.
+        (Err(wait), Err(_)) => return too_many(wait),
+        (Err(wait), Ok(_)) => too_many(wait),
         (Ok(()), Ok(caller)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -316,16 +321,29 @@ pub(super) struct Login {
 
 /// Keeps the token of a page where no script reads it.
 pub(super) async fn login(State(app): State<App>, Json(login): Json<Login>) -> Response {
-    if let Err(wait) = app.access.rates.count("", Instant::now()) {
-        return too_many(wait);
-    }
     let is_known = match &app.access.tokens {
         None => true,
         Some(tokens) => tokens.find(&login.token, app.access.clock.now()).is_some(),
     };
     // A token that is known has no characters that a cookie cannot have.
     if !is_known {
-        return Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked").into_response();
+        // Valid logins are not counted: others could keep them out.
+        if let Err(wait) = app.access.rates.count("", Instant::now()) {
+            return too_many(wait);
+        }
+        let problem = Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked");
+        if let Some(log) = &app.access.audit {
+            log.write(&AuditLine {
+                at: app.access.clock.now(),
+                name: None,
+                tenant: None,
+                method: "POST".to_owned(),
+                path: LOGIN_PATH.to_owned(),
+                key: None,
+                status: problem.status,
+            });
+        }
+        return problem.into_response();
     }
     set_cookie(&app, if app.access.tokens.is_some() { &login.token } else { "" }, "")
 }

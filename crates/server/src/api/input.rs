@@ -34,7 +34,15 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             let problem = Problem::new(MEDIA_TYPE, "expected a body with content-type: application/json");
             return Err(problem.into_response());
         }
-        let bytes = tokio::time::timeout(app.hub.limits.body_time, Bytes::from_request(request, app)).await;
+        let arriving = tokio::time::timeout(app.hub.limits.body_time, Bytes::from_request(request, app));
+        let bytes = tokio::select! {
+            biased;
+            bytes = arriving => bytes,
+            // Only what has arrived is waited for.
+            () = app.hub.closing().cancelled() => {
+                return Err(Problem::new(UNAVAILABLE, "the server is shutting down").into_response());
+            }
+        };
         let bytes = bytes
             .map_err(|_| Problem::new(UNAVAILABLE, "the body did not arrive in time").into_response())?
             .map_err(|rejection| {

@@ -18,7 +18,7 @@ use crate::problem::{FAILED, Problem};
 const MAX_ANSWERS: usize = 4_096;
 
 /// Largest answer that is kept, in bytes. Those to requests that change something are small.
-const MAX_ANSWER: u64 = 64 << 10;
+const MAX_ANSWER: u64 = 16 << 10;
 
 /// Answer that is given again.
 #[derive(Clone, Debug)]

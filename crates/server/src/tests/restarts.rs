@@ -1,8 +1,9 @@
 //! Sessions outlive the server.
 
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
 
-use super::harness::{Setup, runs, scripted};
+use super::harness::{PATIENCE, Setup, runs, scripted};
 
 #[tokio::test]
 async fn a_call_that_waits_is_decided_on_after_a_restart() {
@@ -39,6 +40,20 @@ async fn sessions_that_rest_are_not_opened_by_a_restart() {
         durable.map(|frame| (frame.id.clone(), frame.data.clone())).collect()
     };
     assert_eq!(of(&again), of(&before), "the same events with the same ids, from the record");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_arrive_does_not_keep_the_server() {
+    let mut fixture = Setup::new(scripted()).start().await;
+    let mut stream = tokio::net::TcpStream::connect(fixture.address).await.unwrap();
+    let head = format!(
+        "POST /v1/sessions HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{",
+        fixture.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server has read the head by the time that it answers another request.
+    fixture.get("/v1/health").await;
+    tokio::time::timeout(PATIENCE, fixture.shut_down()).await.expect("far less than the time for a body");
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ async fn each_change_leaves_a_line() {
     let path = format!("/v1/sessions/{id}");
     fixture.send(by_ann(Request::new("GET", &path))).await;
     fixture.send(by_ann(Request::new("DELETE", &path))).await;
+    fixture.post("/v1/login", &json!({"token": "pintle_x"})).await;
     fixture
         .send(Request::new("GET", &format!("{path}?secret=1")).header("authorization", "Bearer pintle_x"))
         .await;
@@ -50,6 +51,7 @@ async fn each_change_leaves_a_line() {
         [
             (ann, "POST", "/v1/sessions", Some("k"), 201),
             (ann, "DELETE", path.as_str(), None, 403),
+            ((None, None), "POST", "/v1/login", None, 401),
             ((None, None), "GET", path.as_str(), None, 401),
         ]
     );
@@ -78,6 +80,13 @@ async fn whoever_asks_too_often_has_to_wait() {
     let refused = refused.expect("a rate of one is exceeded by twenty");
     assert_eq!(refused.json()["type"], "/problems/rate");
     assert_eq!(refused.header("retry-after"), "1");
+    let login = async |token: &str| fixture.post("/v1/login", &json!({"token": token})).await.status;
+    let mut statuses = Vec::new();
+    for _ in 0..20 {
+        statuses.push(login("pintle_x").await);
+    }
+    assert!(statuses.contains(&429), "{statuses:?}");
+    assert_eq!(login(&other).await, 204, "logins are not kept out by others");
     assert_eq!(ask(&other).await.status, 200, "others are served");
     assert_eq!(fixture.get("/v1/health").await.status, 200);
 }
