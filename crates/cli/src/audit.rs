@@ -57,19 +57,8 @@ pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<E
             .or_failed("the audit cannot be redacted")?;
     }
     let call = args.call.as_deref().map(|wanted| find_call(&report, wanted)).transpose()?;
-    let text = match (args.output, call) {
-        (AuditFormat::Json, None) => render::json_line(&report)?,
-        (AuditFormat::Json, Some(call)) => render::json_line(&CallReport {
-            session_id: &report.session_id,
-            chain: report.chain.as_ref(),
-            call,
-        })?,
-        (AuditFormat::Text, call) => {
-            let detail = if args.full { Detail::Complete } else { Detail::Decisive };
-            text::render(&document(&report, call, detail))
-        }
-        (AuditFormat::Html, call) => html::render(&document(&report, call, Detail::Complete)),
-    };
+    let detail = if args.full { Detail::Complete } else { Detail::Decisive };
+    let text = rendered(&report, call, args.output, detail)?;
     Console::new().write(&text).await?;
     Ok(if report.is_intact() { Exit::Done } else { Exit::Failed })
 }
@@ -89,10 +78,25 @@ pub(crate) async fn text(
     let report = reading::report(sessions, sessions.find(prefix).await?.id, None).await?;
     let report =
         report.redacted(&hardening::secrets(process_env, None)).or_failed("the audit cannot be redacted")?;
-    Ok(match format {
-        AuditFormat::Json => render::json_line(&report)?,
-        AuditFormat::Text => text::render(&document(&report, None, Detail::Decisive)),
-        AuditFormat::Html => html::render(&document(&report, None, Detail::Complete)),
+    rendered(&report, None, format, Detail::Decisive)
+}
+
+/// Renders a report, or one call of it. Pages have every detail.
+fn rendered(
+    report: &AuditReport,
+    call: Option<&CallHistory>,
+    format: AuditFormat,
+    detail: Detail,
+) -> Result<String, Failure> {
+    Ok(match (format, call) {
+        (AuditFormat::Json, None) => render::json_line(report)?,
+        (AuditFormat::Json, Some(call)) => render::json_line(&CallReport {
+            session_id: &report.session_id,
+            chain: report.chain.as_ref(),
+            call,
+        })?,
+        (AuditFormat::Text, call) => text::render(&document(report, call, detail)),
+        (AuditFormat::Html, call) => html::render(&document(report, call, Detail::Complete)),
     })
 }
 
