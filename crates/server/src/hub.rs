@@ -293,7 +293,7 @@ impl Hub {
         }
         self.release(id).await;
         let restored = self.host.restore(id, &request).await;
-        if self.store.has_posted(id).await? {
+        if self.store.has_posted(id).await.unwrap_or(false) {
             self.open_again(id.clone());
         }
         Ok(restored?)
