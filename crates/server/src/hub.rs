@@ -408,6 +408,8 @@ impl Hub {
             if self.closing.is_cancelled() {
                 drain(&session, self.limits.drain).await;
             }
+            // A run that goes on, or begins now, is left as it is, for the next opening. Fails only if the session has ended.
+            let _ = live.handle.leave();
             live.controls.close(session).await;
         }
         lock(&self.live).remove(&live.id);
@@ -484,8 +486,7 @@ impl Hub {
     }
 }
 
-/// Waits for the end of a run. One that goes on, or waits for a decision, is left as it is, for whoever opens the session
-/// next.
+/// Waits for the end of a run, unless it waits for a decision.
 async fn drain(session: &Session, time: Duration) {
     let handle = session.handle();
     let rests = async {
@@ -494,10 +495,6 @@ async fn drain(session: &Session, time: Duration) {
         }
     };
     let _ = tokio::time::timeout(time, rests).await;
-    if session.state() == SessionState::Processing {
-        // Fails only if it has ended.
-        let _ = handle.abandon();
-    }
 }
 
 /// Returns how often to look whether a session is idle.

@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Suspend,
     /// Ends the process's part of the session as if the process had died.
     Abandon,
+    /// Suspends a session that is idle, and abandons one with a run.
+    Leave,
     Compact,
     /// Goes back to this many entries of the history; answered once that is on record.
     Rewind {
@@ -108,8 +110,16 @@ impl Driver {
             self.abandoned = true;
             return;
         }
+        if let Command::Leave = &command
+            && self.machine.current_run().is_some()
+        {
+            self.abandoned = true;
+            return;
+        }
         self.follow_subagents().await;
-        if let Command::Interrupt | Command::Abort | Command::Close | Command::Suspend = &command {
+        if let Command::Interrupt | Command::Abort | Command::Close | Command::Suspend | Command::Leave =
+            &command
+        {
             self.stop_input_hooks();
         }
         if let Some(UserInput::Command(command)) = self.run_input_hooks(UserInput::Command(command)) {
@@ -206,6 +216,10 @@ impl Driver {
             Command::Close => InputKind::Close,
             // It reaches no hook and no machine.
             Command::Abandon => return None,
+            Command::Leave => {
+                self.suspended = true;
+                return None;
+            }
             Command::Suspend => {
                 self.suspended = true;
                 self.machine.current_run()?;

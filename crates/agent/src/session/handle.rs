@@ -117,6 +117,18 @@ impl SessionHandle {
         self.send(Command::Abandon)
     }
 
+    /// Ends this process's part of the session without ending what it does: an idle session is
+    /// [suspended](crate::Session::suspend), and one with a run is [abandoned](SessionHandle::abandon), so that the run goes
+    /// on when the session is [resumed](crate::SessionBuilder::resume). No message that was posted meanwhile is lost between
+    /// the two.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn leave(&self) -> Result<(), SessionError> {
+        self.send(Command::Leave)
+    }
+
     /// Stops everything and closes the session. [`Session::close`](crate::Session::close) also waits for the end.
     ///
     /// # Errors

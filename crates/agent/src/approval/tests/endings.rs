@@ -1,6 +1,7 @@
 //! How requests for approval end, what a decision is bound to, and what is remembered of it.
 
 use super::*;
+use crate::SessionHandle;
 use crate::protocol::{ApprovalEnding, Principal};
 
 /// Returns the ending of each request, with who decided.
@@ -126,6 +127,15 @@ async fn a_denied_call_is_not_asked_about_again_until_something_changes() {
 /// As when the terminal of the process is closed.
 #[tokio::test]
 async fn an_abandoned_session_leaves_its_requests_on_record() {
+    leaves_its_requests_on_record(SessionHandle::abandon).await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_left_in_a_run_leaves_its_requests_on_record() {
+    leaves_its_requests_on_record(SessionHandle::leave).await;
+}
+
+async fn leaves_its_requests_on_record(end: fn(&SessionHandle) -> Result<(), SessionError>) {
     let env = env();
     let session = session(&env, &[calls(&[shell(), edit()])], |builder| builder.record(true));
     let (handle, run) = (session.handle(), session.submit("go"));
@@ -134,7 +144,7 @@ async fn an_abandoned_session_leaves_its_requests_on_record() {
         tokio::task::yield_now().await;
     }
     let before = handle.record().unwrap();
-    handle.abandon().unwrap();
+    end(&handle).unwrap();
     let _ended = handle.decide("call_0", Decision::Approve);
     assert!(timeout(TIMEOUT, run.outcome()).await.unwrap().is_err(), "the run goes on in another process");
     session.close().await;

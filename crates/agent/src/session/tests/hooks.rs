@@ -351,6 +351,11 @@ async fn hooks_are_told_why_a_session_ends() {
     }
     let hooks = TestHooks::default();
     let harness = harness_with(anthropic(), env(), |builder| builder.hooks(hooks.clone()));
+    harness.session.handle().leave().unwrap();
+    harness.session.close().await;
+    assert_eq!(hooks.log().last().unwrap(), "end Suspended", "an idle session is suspended");
+    let hooks = TestHooks::default();
+    let harness = harness_with(anthropic(), env(), |builder| builder.hooks(hooks.clone()));
     harness.session.handle().abandon().unwrap();
     harness.session.close().await;
     assert!(hooks.log().iter().all(|line| !line.starts_with("end")), "as if the process had died");
