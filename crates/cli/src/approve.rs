@@ -259,7 +259,11 @@ impl Prompter {
     pub(crate) async fn ask_about(&self, text: &str, sections: &[Section], prompt: &str) -> Option<String> {
         let terminal = self.shared.terminal.as_ref()?;
         let _screen = self.screen().await;
-        terminal.ask(|size| render::question(text, sections, prompt, size, terminal.style)).await
+        let question = |size| {
+            let question = render::question(text, sections, prompt, size, terminal.style);
+            format!("{}{question}", render::erase_live_region(terminal.style))
+        };
+        terminal.ask(question).await
     }
 
     /// Asks a question that belongs to no call: at the prompt, or in the conversation. Returns `None` if there is neither, or

@@ -41,7 +41,7 @@ pub(crate) use self::json::{failure_line, json_line};
 pub(crate) use self::line::{Colour, Depth, Face, Line};
 pub(crate) use self::live::Frame;
 use self::live::LiveView;
-pub(crate) use self::live_region::TerminalSize;
+pub(crate) use self::live_region::{TerminalSize, erase_live_region};
 pub(crate) use self::markdown::Markdown;
 pub(crate) use self::question::{Section, model_question, question};
 pub(crate) use self::sanitize::{Sanitizer, diff_lines, escape_hidden, is_safe, sanitize};

@@ -12,6 +12,8 @@ use super::*;
 const PLAIN: Style = Style::PLAIN;
 const WINDOW: TerminalSize = TerminalSize { columns: 80, rows: 24 };
 
+const MOVES: Style = Style { terminal: true, colour: false, moves: true };
+
 /// Prompter with a simulated keyboard and screen.
 struct Harness {
     prompter: Prompter,
@@ -48,6 +50,25 @@ impl Harness {
             self.keyboard.write_all(answer.as_bytes()).await.unwrap();
         };
         tokio::join!(prompter.decide(request), typing).0
+    }
+}
+
+/// A question that belongs to no call may come while something moves below the transcript.
+#[tokio::test]
+async fn questions_of_no_call_take_the_place_of_what_moves() {
+    let styles = [(Style::PLAIN, "\nit costs:\nPay? "), (MOVES, "\x1b[J\nit costs:\nPay? ")];
+    for (style, expected) in styles {
+        let mut harness = Harness::new(style);
+        let prompter = harness.prompter.clone();
+        let typing = async {
+            while harness.screen().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            harness.keyboard.write_all(b"yes\n").await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(prompter.ask_now("it costs", "Pay? "), typing);
+        assert_eq!(answer.as_deref(), Some("yes"));
+        assert_eq!(harness.screen(), expected);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Live region: lines below the transcript that are redrawn.
 
+use super::style::Style;
+
 /// Size of a terminal in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TerminalSize {
@@ -19,6 +21,12 @@ pub(super) struct LiveRegion {
 
 /// Moves to the start of the line and erases everything below.
 const ERASE: &str = "\r\x1b[J";
+
+/// Returns what erases a region that may be drawn, for who writes to the terminal between two updates.
+pub(crate) fn erase_live_region(style: Style) -> &'static str {
+    // The cursor is where the region starts; a line that is open there stays.
+    if style.moves { "\x1b[J" } else { "" }
+}
 
 impl LiveRegion {
     /// Returns whether the region has lines.
