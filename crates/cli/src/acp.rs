@@ -15,7 +15,7 @@ use pintle_acp::{
 use pintle_agent::SessionId;
 use pintle_governance::Mode;
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
-use pintle_store::{Page, SessionStore as _, Summary};
+use pintle_store::{Page, Summary};
 
 use self::controls::{Controls, Surroundings};
 use crate::approve::Prompter;
@@ -127,8 +127,10 @@ impl EditorHost {
         };
         let Opened { session, policy, servers, effort, offered, is_kept, .. } = opened;
         let environment = env_session.environment();
-        let conversed =
-            is_kept.then(|| Conversed::open(session.id().clone(), Arc::clone(&environment), process_env));
+        let conversed = match is_kept {
+            true => Some(Conversed::open(session.id().clone(), Arc::clone(&environment), process_env).await?),
+            false => None,
+        };
         let surroundings = Surroundings {
             id: session.id().clone(),
             handle: session.handle(),
@@ -139,7 +141,7 @@ impl EditorHost {
             terminals,
             directory: request.directory.clone(),
             offered,
-            conversed: conversed.transpose()?,
+            conversed,
             user_commands: discover(environment.as_ref(), process_env).await,
         };
         let controls = Controls::new(surroundings, effort, title);
@@ -154,7 +156,7 @@ impl EditorHost {
 
     /// Opens the store and finds a session that nobody has open.
     async fn find(&self, id: &str) -> Result<(Sessions, Summary), HostError> {
-        let sessions = Sessions::open(&self.process_env).map_err(|failure| host_error(&failure))?;
+        let sessions = Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))?;
         let session_id = SessionId::new(id);
         let summary = sessions.store().summary(&session_id).await;
         let summary = summary.map_err(|error| HostError::failed("cannot read the session", error))?;
@@ -250,7 +252,7 @@ impl AgentHost for EditorHost {
     }
 
     async fn list_sessions(&self, request: ListSessions) -> Result<SessionPage, HostError> {
-        let sessions = Sessions::open(&self.process_env).map_err(|failure| host_error(&failure))?;
+        let sessions = Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))?;
         let first: usize = match &request.cursor {
             None => 0,
             Some(cursor) => cursor.parse().map_err(|_no_number| {

@@ -30,7 +30,7 @@ const POLL: Duration = Duration::from_millis(100);
 ///
 /// A usage failure if no such call waits, otherwise a failure with the cause.
 pub(crate) async fn approvals(args: ApprovalsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let sessions = Sessions::open(process_env)?;
+    let sessions = Sessions::open(process_env).await?;
     let text = match &args.command {
         ApprovalsCommand::List => list(&sessions, args.output).await?,
         ApprovalsCommand::Show(approval) => show(&sessions, approval, args.output).await?,

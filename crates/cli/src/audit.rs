@@ -48,7 +48,7 @@ enum Detail {
 /// A usage failure for an unknown session or call, otherwise a failure with the cause.
 pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let head = args.head.as_deref().map(verify::parse_head).transpose()?;
-    let sessions = Sessions::open(process_env)?;
+    let sessions = Sessions::open(process_env).await?;
     let id = sessions.find(&args.session).await?.id;
     let mut report = reading::report(&sessions, id, head).await?;
     if !args.full {

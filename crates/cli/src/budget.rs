@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{Budget, BudgetSource, Ledgers, ReachedBudget};
+use pintle_agent::{Budget, BudgetSource, ReachedBudget};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{
     Agreement, AtLimit, BudgetApprover, BudgetLimits, BudgetQuestion, SessionBudget, UnknownPrice,
@@ -61,7 +61,7 @@ pub(crate) fn of_session(limits: &BudgetLimits) -> Budget {
 /// # Errors
 ///
 /// A failure if the ledger of the day cannot be kept.
-pub(crate) fn source(
+pub(crate) async fn source(
     limits: BudgetLimits,
     prompter: &Prompter,
     process_env: &ProcessEnv,
@@ -76,8 +76,7 @@ pub(crate) fn source(
     }
     let mut source = SessionBudget::new(limits);
     if has_day {
-        let ledgers: Arc<dyn Ledgers> = Arc::new(Sessions::open(process_env)?.into_store());
-        source = source.with_ledgers(ledgers);
+        source = source.with_ledgers(Sessions::open(process_env).await?.ledgers());
     }
     if asks {
         source = source.with_approver(Arc::new(prompter.clone()));

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_compat::claude::{Settings, StreamOptions};
-use pintle_store::SessionStore as _;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 
@@ -114,7 +113,7 @@ async fn new_id(options: &StreamOptions, process_env: &ProcessEnv) -> Result<Opt
         return Err(Failure::usage(format!("--session-id {id}: expected a UUID")));
     }
     if !options.ephemeral {
-        let sessions = Sessions::open(process_env)?;
+        let sessions = Sessions::open(process_env).await?;
         let known = sessions.store().summary(&SessionId::new(id)).await;
         if known.or_failed("cannot read the sessions")?.is_some() {
             return Err(Failure::usage(format!("--session-id {id}: there is a session with this id"))

@@ -16,6 +16,7 @@ use crate::env_spec::EnvSpec;
 use crate::keys::{Credentials, Secret};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
+use crate::sessions::kept_in::{STORE_VARIABLE, secrets_of_store};
 
 /// Suffix, in capitals, of variables that the HTTP client of this process reads later.
 const PROXY_SUFFIX: &str = "_PROXY";
@@ -69,7 +70,7 @@ pub(crate) fn secrets(process_env: &ProcessEnv, in_use: Option<&Secret>) -> Reda
     });
     #[cfg(feature = "mcp")]
     let secrets = secrets.chain(crate::server_tokens::secrets_of_tokens(process_env));
-    Redactions::new(secrets.chain(keys))
+    Redactions::new(secrets.chain(keys).chain(secrets_of_store(process_env)))
 }
 
 /// Returns whether the variable has the key of a model provider.
@@ -83,6 +84,10 @@ fn is_provider_key(name: &OsStr) -> bool {
 }
 
 fn is_withheld(name: &OsStr, value: &OsStr) -> bool {
+    // It may have a password.
+    if name == STORE_VARIABLE {
+        return true;
+    }
     let is_proxy = name.to_ascii_uppercase().to_string_lossy().ends_with(PROXY_SUFFIX);
     !is_proxy && !EnvPolicy::InheritFiltered.lets_through(name, value)
 }

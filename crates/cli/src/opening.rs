@@ -143,7 +143,7 @@ impl Opening<'_> {
         let servers =
             servers::offer(&mut profile, &server_files, more, args, env_session, prompter, process_env)?;
         let offered = profile.as_in_session(SubagentLimits::default()).tools();
-        let budget = budget::source(budget, prompter, process_env)?;
+        let budget = budget::source(budget, prompter, process_env).await?;
         let governed = Governed { policy: &policy, hooks, budget, grant };
         let is_effort_given = self.is_effort_given;
         let session = self.build(config, profile, env_session, governed, prompter.clone(), process_env)?;

@@ -291,7 +291,7 @@ pub(crate) async fn keep(
         let opened = selected.open(args, model, &place, worktree.as_ref()).await.map(Some);
         return or_remove(opened, worktree, process_env).await;
     }
-    let created = match Sessions::open(process_env) {
+    let created = match Sessions::open(process_env).await {
         Ok(sessions) => sessions.create(args, model, &place, worktree.as_ref()).await,
         Err(failure) => Err(failure),
     };
@@ -344,9 +344,12 @@ impl SessionRun<'_> {
         let mut session = session;
         let unfinished = session.resumed();
         if let Some(questions) = questions {
-            let conversed = is_kept
-                .then(|| Conversed::open(session.id().clone(), Arc::clone(&environment), process_env))
-                .transpose()?;
+            let conversed = match is_kept {
+                true => {
+                    Some(Conversed::open(session.id().clone(), Arc::clone(&environment), process_env).await?)
+                }
+                false => None,
+            };
             let begun = Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device };
             let surroundings = Surroundings {
                 model,

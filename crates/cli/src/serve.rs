@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pintle_server::{Scope, Server, ServerLimits, Token};
-use pintle_store::SessionStore;
 use tokio::net::{TcpListener, UnixListener};
 
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
@@ -21,11 +21,14 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
-use crate::sessions::Sessions;
+use crate::sessions::{Sessions, kept_in};
 use crate::tokens::TokenFile;
 
 /// Port by default.
 const PORT: u16 = 7468;
+
+/// Shortest interval at which sessions are looked for whose server has died.
+const MIN_TAKEOVER_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Mode of the socket: only its owner can connect.
 const SOCKET_MODE: u32 = 0o600;
@@ -38,19 +41,35 @@ const SOCKET_MODE: u32 = 0o600;
 pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
     let interrupts = Interrupts::listen()?;
-    let sessions = Sessions::open(process_env)?;
-    let store: Arc<dyn SessionStore> = Arc::new(sessions.store().clone());
+    let sessions = Sessions::open(process_env).await?;
+    let store = sessions.shared_store();
     let host = ServeHost::new(&args.run, process_env).await?;
     let limits = ServerLimits::default()
         .with_sessions(usize::try_from(args.max_sessions).unwrap_or(usize::MAX))
+        .with_sessions_of_tenant(usize::try_from(args.max_tenant_sessions).unwrap_or(usize::MAX))
+        .with_waiting(usize::try_from(args.max_waiting).unwrap_or(usize::MAX))
         .with_rate(args.max_rate);
     let audit = AuditFile::new(args.audit_log.as_deref(), process_env)?;
     let server = Server::new(Arc::new(host), store, limits).with_audit(Arc::new(audit));
-    let served = match &args.socket {
-        Some(path) => serve_socket(&server, path, &interrupts).await,
-        None => serve_address(server, &args, &interrupts, process_env).await,
+    let serving = async {
+        match &args.socket {
+            Some(path) => serve_socket(&server, path, &interrupts).await,
+            None => serve_address(server.clone(), &args, &interrupts, process_env).await,
+        }
     };
-    served.map(|()| Exit::Done)
+    let takeover_interval = (kept_in::lease(process_env)? / 3).max(MIN_TAKEOVER_INTERVAL);
+    let taking_up = async {
+        // What a server on this machine left in files, its successor takes up as it starts.
+        if kept_in::database(process_env).is_some() {
+            server.keep_taking_up(takeover_interval).await;
+        }
+        // It ends first when the server shuts down.
+        std::future::pending().await
+    };
+    tokio::select! {
+        served = serving => served.map(|()| Exit::Done),
+        never = taking_up => never,
+    }
 }
 
 /// Rejects flags that are about one task: clients say what to do, and where.
@@ -176,6 +195,9 @@ async fn take_up(server: &Server) -> Result<(), Failure> {
     let taken = server.take_up().await.or_failed("cannot read the sessions")?;
     if taken.sessions > 0 {
         console::notice(&format!("sessions taken up that were under way: {}", taken.sessions));
+    }
+    if taken.waiting > 0 {
+        console::notice(&format!("sessions that are taken up once there is room: {}", taken.waiting));
     }
     for (id, problem) in &taken.left {
         console::notice(&format!("session {id} is not taken up: {problem}"));

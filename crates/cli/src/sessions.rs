@@ -5,6 +5,7 @@ pub(crate) mod delete;
 pub(crate) mod export;
 pub(crate) mod files;
 mod flags;
+pub(crate) mod kept_in;
 mod list;
 mod place;
 mod show;
@@ -15,15 +16,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintle_agent::protocol::InputKind;
-use pintle_agent::{Record, SessionId, SessionState, Start, Timestamp};
+use pintle_agent::{Ledgers, Record, SessionId, SessionState, Start, Timestamp};
 use pintle_env::ExecutionEnvironment;
 use pintle_store::checkpoint::StoredCheckpoints;
 use pintle_store::{
-    FileStore, Filter, Fork, ForkError, Page, Reached, SessionStore as _, SessionWriter, StoreError,
+    FileStore, Filter, Fork, ForkError, Page, Reached, SessionStore, SessionWriter, StoreError,
     StoredJournal, Summary, reached, read_record,
 };
 use serde_json::Value;
 
+use self::kept_in::KeptIn;
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
 use crate::args::{EnvArgs, Flags, RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
@@ -37,7 +39,7 @@ use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
 /// The sessions of this user.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
-    store: FileStore,
+    kept_in: KeptIn,
 }
 
 /// Session of a run.
@@ -105,25 +107,38 @@ fn leave_out(root: &Path, process_env: &ProcessEnv) {
 }
 
 impl Sessions {
-    /// Opens the store in the user's state directory, which is created.
+    /// Opens the store: in the user's state directory, which is created, or in the database that a variable names.
     ///
     /// # Errors
     ///
-    /// A failure that names the directory.
-    pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
+    /// A failure that names the directory or the variable.
+    pub(crate) async fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let kept_in = process_env.kept_in(|| Self::keep_in(process_env)).await?;
+        Ok(Self { kept_in })
+    }
+
+    async fn keep_in(process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
+        if let Some(address) = kept_in::database(process_env) {
+            return kept_in::connect(&address, process_env).await;
+        }
         let root = Self::directory(process_env)?;
         let opened = process_env.create_directory(&root).and_then(|()| {
             leave_out(&root, process_env);
             FileStore::open(root.join("sessions")).or_failed("cannot use the directory of the sessions")
         });
-        opened.map(|store| Self { store }).map_err(|failure| {
+        opened.map(KeptIn::from).map_err(|failure| {
             failure.with_hint(&format!("set {STATE_VARIABLE} to another directory, or use --no-session"))
         })
     }
 
-    /// Returns the store, which has the ledgers of days beside the sessions.
-    pub(crate) fn into_store(self) -> FileStore {
-        self.store
+    /// Returns the ledgers of days beside the sessions.
+    pub(crate) fn ledgers(&self) -> Arc<dyn Ledgers> {
+        Arc::clone(&self.kept_in.ledgers)
+    }
+
+    /// Returns the store, for somebody who outlives this.
+    pub(crate) fn shared_store(&self) -> Arc<dyn SessionStore> {
+        Arc::clone(&self.kept_in.store)
     }
 
     /// Returns the directory of the command's state.
@@ -141,7 +156,7 @@ impl Sessions {
     ///
     /// A usage failure if there is none, or more than one.
     pub(crate) async fn find(&self, prefix: &str) -> Result<Summary, Failure> {
-        let exact = self.store.summary(&SessionId::new(prefix)).await.ok().flatten();
+        let exact = self.store().summary(&SessionId::new(prefix)).await.ok().flatten();
         if let Some(summary) = exact {
             return Ok(summary);
         }
@@ -159,21 +174,21 @@ impl Sessions {
     }
 
     pub(crate) async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, Failure> {
-        self.store.list(filter, page).await.or_failed("cannot list the sessions")
+        self.store().list(filter, page).await.or_failed("cannot list the sessions")
     }
 
     pub(crate) async fn record(&self, id: &SessionId) -> Result<Record, Failure> {
-        read_record(&self.store, id).await.map_err(|error| failure(&error, id))
+        read_record(self.store(), id).await.map_err(|error| failure(&error, id))
     }
 
     /// Returns the store.
-    pub(crate) fn store(&self) -> &FileStore {
-        &self.store
+    pub(crate) fn store(&self) -> &dyn SessionStore {
+        self.kept_in.store.as_ref()
     }
 
     /// Returns whether a process runs the session.
     pub(crate) async fn is_live(&self, id: &SessionId) -> bool {
-        matches!(self.store.holder(id).await, Ok(Some(_)))
+        matches!(self.store().holder(id).await, Ok(Some(_)))
     }
 
     /// Returns the journal of a session, with those of its subagents.
@@ -182,16 +197,16 @@ impl Sessions {
     }
 
     fn with_subagents(&self, journal: StoredJournal) -> StoredJournal {
-        journal.with_subagents(Arc::new(self.store.clone()))
+        journal.with_subagents(Arc::clone(&self.kept_in.store))
     }
 
     fn checkpoints(&self, id: &SessionId) -> StoredCheckpoints {
-        StoredCheckpoints::new(Arc::new(self.store.clone()), id.clone())
+        StoredCheckpoints::new(Arc::clone(&self.kept_in.store), id.clone())
     }
 
     /// Opens a session for writing.
     async fn writer(&self, id: &SessionId) -> Result<Box<dyn SessionWriter>, Failure> {
-        let opened = self.store.open(id).await.map_err(|error| failure(&error, id))?;
+        let opened = self.store().open(id).await.map_err(|error| failure(&error, id))?;
         if let Some(torn) = opened.torn {
             console::notice(&format!(
                 "the last {} bytes of session {id} were not written as a whole and are left out",
@@ -220,7 +235,7 @@ pub(crate) struct Selected {
 pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<Option<Selected>, Failure> {
     let SessionArgs { continues, resume, fork, .. } = &args.session;
     let select = async |prefix: &str, fork| -> Result<Option<Selected>, Failure> {
-        let sessions = Sessions::open(process_env)?;
+        let sessions = Sessions::open(process_env).await?;
         let summary = sessions.find(prefix).await?;
         let record = sessions.record(&summary.id).await?;
         Ok(Some(Selected { sessions, summary, record, fork }))
@@ -235,10 +250,10 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
     if !continues {
         return Ok(None);
     }
-    let sessions = Sessions::open(process_env)?;
+    let sessions = Sessions::open(process_env).await?;
     let place = Place::of_args(&args.environment, process_env)?;
     for summary in sessions.list(&place.filter(), &Page::default()).await? {
-        match read_record(&sessions.store, &summary.id).await {
+        match read_record(sessions.store(), &summary.id).await {
             Ok(record) => return Ok(Some(Selected { sessions, summary, record, fork: None })),
             // Its process was killed before anything was on record.
             Err(StoreError::NotFound(_)) => {}
@@ -327,7 +342,7 @@ impl Selected {
         };
         let described = describe(args, model, place, worktree);
         let id = described.id.clone();
-        let forked = pintle_store::fork(&sessions.store, &summary.id, turns, described).await;
+        let forked = pintle_store::fork(sessions.store(), &summary.id, turns, described).await;
         let Fork { start, journal, .. } = forked.map_err(|error| match error {
             ForkError::TooShort { .. } => Failure::usage(error.to_string()),
             ForkError::Store(error) => failure(&error, &summary.id),
@@ -360,7 +375,7 @@ impl Sessions {
     ) -> Result<Kept, Failure> {
         let summary = describe(args, model, place, worktree);
         let id = summary.id.clone();
-        let writer = self.store.create(summary.clone()).await.or_failed("cannot create the session")?;
+        let writer = self.store().create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
         Ok(Kept { checkpoints, id, journal: self.journal(writer, summary), grant: None, origin: Origin::New })
     }
@@ -384,7 +399,7 @@ fn describe(args: &RunArgs, model: &Model, place: &Place, worktree: Option<&Work
 ///
 /// A usage failure for an unknown session, otherwise a failure with the cause.
 pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let sessions = Sessions::open(process_env)?;
+    let sessions = Sessions::open(process_env).await?;
     match args.command {
         SessionsCommand::List(args) => list::list(&sessions, &args, process_env).await,
         SessionsCommand::Show(args) => show::show(&sessions, &args).await,

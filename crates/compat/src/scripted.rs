@@ -1,5 +1,7 @@
 //! Sessions with a scripted model, for tests.
 
+use std::sync::LazyLock;
+
 use pintle_agent::{Outcome, ProviderProfile, Session, SessionEvent, SessionId, Toolset};
 use pintle_env::LocalEnvironment;
 use pintle_llm::Client;
@@ -26,6 +28,8 @@ pub(crate) fn golden(lines: &[Line]) -> String {
 }
 
 fn normalize(value: &mut Value) {
+    static DIRECTORY: LazyLock<String> =
+        LazyLock::new(|| std::env::temp_dir().join(".tmp").display().to_string());
     match value {
         Value::Object(fields) => {
             if let Some(uuid) = fields.remove("uuid") {
@@ -44,7 +48,7 @@ fn normalize(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(normalize),
         Value::String(text) => {
-            if let Some((before, after)) = text.split_once("/tmp/.tmp") {
+            if let Some((before, after)) = text.split_once(DIRECTORY.as_str()) {
                 let rest = after.get(6..).unwrap_or_default();
                 *text = format!("{before}/project{rest}");
             }

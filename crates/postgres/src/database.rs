@@ -51,6 +51,11 @@ impl Database {
         format!("{}:{key}", self.schema)
     }
 
+    /// Returns the channel of notifications of its inbox.
+    pub(crate) fn inbox_channel(&self, key: i64) -> String {
+        format!("{}:i", self.channel(key))
+    }
+
     pub(crate) async fn subscribe(&self, channel: &str) -> Result<watch::Receiver<()>, StoreError> {
         let _subscribing = self.subscribing.lock().await;
         let (receiver, left) = self.side.channels().subscribe(channel);
@@ -69,7 +74,12 @@ fn config(connection: &str, options: &Options) -> Result<Config, StoreError> {
     if config.get_ssl_mode() == SslMode::Require {
         return Err(refused(ACTION, "TLS is not built in, but it asks for `sslmode=require`"));
     }
+    // By default it is `prefer`, so whoever disables it means it.
+    let is_plain_meant = config.get_ssl_mode() == SslMode::Disable;
     config.ssl_mode(SslMode::Disable);
+    if let Some(password) = &options.password {
+        config.password(password);
+    }
     let is_local = |host: &Host| match host {
         Host::Tcp(name) => {
             name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
@@ -80,8 +90,11 @@ fn config(connection: &str, options: &Options) -> Result<Config, StoreError> {
         [] => config.get_hosts().iter().all(is_local),
         addresses => addresses.iter().all(IpAddr::is_loopback),
     };
-    if !is_local && !options.allows_plain_hosts {
-        return Err(refused(ACTION, "TLS is not built in, and the server is on another host"));
+    if !is_local && !is_plain_meant && !options.allows_plain_hosts {
+        return Err(refused(
+            ACTION,
+            "TLS is not built in, and the server is on another host; `sslmode=disable` allows that where the network encrypts",
+        ));
     }
     if config.get_application_name().is_none() {
         config.application_name("pintle");

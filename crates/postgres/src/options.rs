@@ -1,5 +1,6 @@
 //! What an application may choose.
 
+use std::fmt;
 use std::time::Duration;
 
 use pintle_store::StoreError;
@@ -13,18 +14,24 @@ const MAX_SCHEMA: usize = 40;
 const MIN_LEASE: Duration = Duration::from_millis(500);
 
 /// Options of a [`PostgresStore`](crate::PostgresStore).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Options {
     pub(crate) schema: String,
     pub(crate) lease: Duration,
     pub(crate) allows_plain_hosts: bool,
+    pub(crate) password: Option<String>,
 }
 
 impl Options {
     /// Creates the default options: schema `pintle`, leases of 30 s, servers on this host only.
     #[must_use]
     pub fn new() -> Self {
-        Self { schema: "pintle".to_owned(), lease: Duration::from_secs(30), allows_plain_hosts: false }
+        Self {
+            schema: "pintle".to_owned(),
+            lease: Duration::from_secs(30),
+            allows_plain_hosts: false,
+            password: None,
+        }
     }
 
     /// Sets the schema that has the tables, and is created with them: 1 to 40 lower-case letters, digits and `_`, with no
@@ -43,8 +50,15 @@ impl Options {
         self
     }
 
-    /// Allows servers on other hosts, although the connection is not encrypted. Only for networks that encrypt by
-    /// themselves: everybody else on the way can read and change all sessions.
+    /// Sets the password, which takes the place of one in the connection string.
+    #[must_use]
+    pub fn with_password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// Allows servers on other hosts, although the connection is not encrypted, as `sslmode=disable` in the connection string
+    /// does. Only for networks that encrypt by themselves: everybody else on the way can read and change all sessions.
     #[must_use]
     pub fn allow_plain_hosts(mut self) -> Self {
         self.allows_plain_hosts = true;
@@ -65,6 +79,16 @@ impl Options {
             return Err(refused("use the lease", "expected at least 500 ms"));
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("schema", &self.schema)
+            .field("lease", &self.lease)
+            .field("allows_plain_hosts", &self.allows_plain_hosts)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,10 +1,10 @@
-//! Reads a journal, and follows it while it is written on any host.
+//! Reads a journal, and follows it and its inbox while they are written on any host.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pintle_store::{Line, Reader, StoreError};
+use pintle_store::{InboxSignal, Line, Reader, StoreError};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -43,16 +43,42 @@ impl Reader for PostgresReader {
                 Ok(receiver) => *hints = Some(receiver),
                 Err(_) => sleep(POLL).await,
             },
-            Some(hints) => {
-                let hint = async {
-                    // A lost connection is opened again, which is a hint as well.
-                    if self.database.side.client().await.is_err() {
-                        std::future::pending::<()>().await;
-                    }
-                    let _ = hints.changed().await;
-                };
-                let _ = timeout(POLL, hint).await;
-            }
+            Some(hints) => hint(&self.database, hints).await,
+        }
+    }
+}
+
+/// Waits for a notification, for no longer than [`POLL`].
+async fn hint(database: &Database, hints: &mut watch::Receiver<()>) {
+    let hint = async {
+        // A lost connection is opened again, which is a hint as well.
+        if database.side.client().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        let _ = hints.changed().await;
+    };
+    let _ = timeout(POLL, hint).await;
+}
+
+/// Tells a writer what others post to its session, on any host.
+#[derive(Debug)]
+pub(crate) struct PostgresInbox {
+    pub(crate) database: Arc<Database>,
+    pub(crate) channel: String,
+    /// `None` until somebody waits.
+    pub(crate) hints: Option<watch::Receiver<()>>,
+}
+
+#[async_trait]
+impl InboxSignal for PostgresInbox {
+    async fn wait(&mut self) {
+        match &mut self.hints {
+            // As for a reader.
+            hints @ None => match self.database.subscribe(&self.channel).await {
+                Ok(receiver) => *hints = Some(receiver),
+                Err(_) => sleep(POLL).await,
+            },
+            Some(hints) => hint(&self.database, hints).await,
         }
     }
 }

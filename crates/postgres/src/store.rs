@@ -38,7 +38,7 @@ const LIST: &str = "SELECT summary, updated_at, id FROM sessions WHERE parent IS
 const POST: &str = "WITH owner AS (SELECT key FROM sessions WHERE id = $1 FOR KEY SHARE), \
      posted AS (INSERT INTO inbox (session, input_id, input) SELECT key, $2, $3 FROM owner \
          ON CONFLICT DO NOTHING RETURNING session) \
-     SELECT EXISTS (SELECT FROM posted), pg_notify($4 || ':' || key, '') FROM owner";
+     SELECT EXISTS (SELECT FROM posted), pg_notify($4 || ':' || key || ':i', '') FROM owner";
 
 const HAS_POSTED: &str = "SELECT EXISTS (SELECT FROM inbox WHERE session = key AND input IS NOT NULL) \
      FROM sessions WHERE id = $1";
@@ -77,7 +77,7 @@ impl PostgresStore {
     /// `postgresql://user@localhost/database`, or `host=/run/postgresql user=… dbname=…`. It must lead to the server itself
     /// or to a proxy that keeps one session per connection: notifications and settings belong to a session.
     ///
-    /// TLS is not built in. Servers on other hosts are refused unless [`Options::allow_plain_hosts`] is set.
+    /// TLS is not built in. Servers on other hosts are refused unless [`Options::allow_plain_hosts`] is set, or the string has `sslmode=disable`.
     ///
     /// # Errors
     ///

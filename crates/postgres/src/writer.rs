@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_store::format::{CLOSED, Chain, Header, move_to_blobs};
 use pintle_store::{
-    Barrier, Fence, Hash, Position, PostedInput, SessionId, SessionWriter, StoreError, Summary,
+    Barrier, Fence, Hash, InboxSignal, Position, PostedInput, SessionId, SessionWriter, StoreError, Summary,
 };
 use tokio::task::JoinSet;
 
@@ -16,6 +16,7 @@ use crate::failure::{Failure, unreadable};
 use crate::lease::Lease;
 use crate::link::parameters;
 use crate::origins::Origins;
+use crate::reader::PostgresInbox;
 use crate::summary::SummaryRow;
 
 /// Creates a session with the first line of its first writer.
@@ -417,6 +418,11 @@ impl SessionWriter for PostgresWriter {
         };
         let inputs: Result<_, _> = rows.iter().map(input).collect();
         inputs.map_err(|error| unreadable(ACTION, &error))
+    }
+
+    fn inbox_signal(&self) -> Box<dyn InboxSignal> {
+        let channel = self.database.inbox_channel(self.lease.key);
+        Box::new(PostgresInbox { database: Arc::clone(&self.database), channel, hints: None })
     }
 
     async fn take(&mut self, input_id: &str) -> Result<(), StoreError> {

@@ -1,14 +1,20 @@
 //! The sessions that a server has open.
 
-use std::collections::{BTreeMap, HashMap};
+mod room;
+mod takeover;
+mod waiting;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pintle_agent::{
     EventKind, Events, Session, SessionEvent, SessionHandle, SessionId, SessionState, TreeEvents,
 };
 use pintle_llm::Fingerprint;
-use pintle_store::{Filter, Page, SessionStore, StoreError, StoredJournal, Summary};
+use pintle_store::{SessionStore, StoreError, StoredJournal, Summary};
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -18,7 +24,11 @@ use crate::counters::Counters;
 use crate::files::{RestoreReport, RestoreRequest};
 use crate::host::{HostError, NewSession, OpenSession, SessionControls, SessionHost};
 use crate::limits::ServerLimits;
-use crate::problem::{CONFLICT, FULL, Problem, UNAVAILABLE};
+use crate::problem::{CONFLICT, Problem};
+
+pub(crate) use self::room::TENANT;
+pub use self::takeover::TakenUp;
+use self::waiting::{Tenant, Waiting};
 
 /// Property of the summaries of sessions that a server takes up again.
 pub(crate) const SERVED: &str = "served";
@@ -26,24 +36,11 @@ pub(crate) const SERVED: &str = "served";
 /// Changes that wait for a slow subscriber, who looks at everything again when there are more.
 const CHANGES: usize = 1_024;
 
-/// Sessions that are read at once when the server starts.
-const START_PAGE: usize = 100;
-
 /// Time after which a change is told again, with what was written meanwhile.
 const AGAIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time between two looks at a run that is to end.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Sessions of an earlier server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TakenUp {
-    /// Number of sessions that go on.
-    pub sessions: usize,
-    /// Sessions that are under way and could not be opened, with the reasons.
-    pub left: Vec<(SessionId, String)>,
-}
 
 /// Open sessions, and the store with all others.
 #[derive(Debug)]
@@ -53,6 +50,11 @@ pub(crate) struct Hub {
     pub(crate) limits: ServerLimits,
     pub(crate) counters: Arc<Counters>,
     live: Mutex<BTreeMap<SessionId, Arc<Live>>>,
+    waiting: Mutex<Waiting>,
+    /// Whether somebody opens those that wait.
+    is_serving: AtomicBool,
+    /// Sessions that somebody else has and something was posted to here.
+    elsewhere: Mutex<HashSet<SessionId>>,
     /// Held while a session is opened, so that it is opened once.
     opening: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<Change>,
@@ -86,6 +88,9 @@ pub(crate) struct Live {
     pub(crate) id: SessionId,
     pub(crate) handle: SessionHandle,
     pub(crate) controls: Arc<dyn SessionControls>,
+    tenant: Tenant,
+    /// When it did something last.
+    active: Mutex<Instant>,
     /// `None` once it is being closed.
     session: RwLock<Option<Session>>,
     /// Cloned by everybody who watches.
@@ -99,7 +104,7 @@ pub(crate) struct Live {
 pub(crate) struct Watching(#[expect(dead_code, reason = "its count is what matters")] Arc<()>);
 
 impl Live {
-    fn new(opened: OpenSession) -> Self {
+    fn new(opened: OpenSession, tenant: Tenant) -> Self {
         let OpenSession { mut session, controls } = opened;
         // Dropping it would interrupt what goes on.
         if let Some(run) = session.resumed() {
@@ -111,6 +116,8 @@ impl Live {
             id: session.id().clone(),
             handle: session.handle(),
             controls,
+            tenant,
+            active: Mutex::new(Instant::now()),
             session: RwLock::new(Some(session)),
             watched: Arc::default(),
             leaving: CancellationToken::new(),
@@ -153,6 +160,15 @@ impl Live {
     fn is_idle(&self) -> bool {
         self.is_resting() && Arc::strong_count(&self.watched) == 1
     }
+
+    /// Returns for how long it has done nothing.
+    fn rested(&self) -> Duration {
+        lock(&self.active).elapsed()
+    }
+
+    fn is_active(&self) {
+        *lock(&self.active) = Instant::now();
+    }
 }
 
 impl Hub {
@@ -167,33 +183,15 @@ impl Hub {
             limits,
             counters: Arc::default(),
             live: Mutex::default(),
+            waiting: Mutex::default(),
+            is_serving: AtomicBool::new(false),
+            elsewhere: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
             changes: broadcast::Sender::new(CHANGES),
             tasks: Mutex::default(),
             closing: CancellationToken::new(),
             decided: Mutex::default(),
         })
-    }
-
-    /// Takes up the sessions of an earlier server whose work is under way, and those that something was posted to.
-    pub(crate) async fn take_up(self: &Arc<Self>) -> Result<TakenUp, StoreError> {
-        let filter = Filter::default().with_property(SERVED, "true");
-        let mut page = Page::of(START_PAGE);
-        let mut taken = TakenUp::default();
-        loop {
-            let summaries = self.store.list(&filter, &page).await?;
-            let Some(last) = summaries.last() else { return Ok(taken) };
-            page = Page::of(START_PAGE).after(last);
-            for summary in &summaries {
-                if !is_under_way(summary) && !self.store.has_posted(&summary.id).await? {
-                    continue;
-                }
-                match self.open(&summary.id).await {
-                    Ok(_) => taken.sessions += 1,
-                    Err(problem) => taken.left.push((summary.id.clone(), problem.detail)),
-                }
-            }
-        }
     }
 
     pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<Live>> {
@@ -220,17 +218,30 @@ impl Hub {
     }
 
     /// Opens a session of the store, unless it is open.
+    ///
+    /// # Errors
+    ///
+    /// A problem if there is no room, among others: the request needs the session now.
     pub(crate) async fn open(self: &Arc<Self>, id: &SessionId) -> Result<Arc<Live>, Problem> {
         if let Some(live) = self.live(id) {
             return Ok(live);
         }
+        let tenant = self.tenant(id).await?;
         let _opening = self.opening.lock().await;
         if let Some(live) = self.live(id) {
             return Ok(live);
         }
-        self.has_room()?;
+        if !self.make_room(&tenant).await? {
+            return Err(self.full());
+        }
+        self.open_now(id, tenant).await
+    }
+
+    /// Opens a session for which there is room. The lock of openings is held.
+    async fn open_now(self: &Arc<Self>, id: &SessionId, tenant: Tenant) -> Result<Arc<Live>, Problem> {
         let opened = self.host.open(id).await?;
-        Ok(self.add(opened))
+        lock(&self.waiting).remove(id);
+        Ok(self.add(opened, tenant))
     }
 
     /// Creates a session, unless an earlier request has created it. Returns whether it did not exist.
@@ -239,13 +250,9 @@ impl Hub {
         id: SessionId,
         request: NewSession,
     ) -> Result<(SessionId, bool), Problem> {
-        let _opening = self.opening.lock().await;
-        if self.store.summary(&id).await?.is_some() {
-            return Ok((id, false));
-        }
-        self.has_room()?;
-        let created = self.host.create(id.clone(), request).await;
-        self.added(id, created)
+        let tenant = request.properties.get(TENANT).cloned();
+        let create = || self.host.create(id.clone(), request);
+        self.begin(id.clone(), tenant, create).await
     }
 
     /// Creates a fork, unless an earlier request has created it.
@@ -255,13 +262,40 @@ impl Hub {
         turns: usize,
         fork: SessionId,
     ) -> Result<(SessionId, bool), Problem> {
+        let tenant = self.tenant(origin).await?;
+        self.begin(fork.clone(), tenant, || self.host.fork(origin, turns, fork.clone())).await
+    }
+
+    /// Begins a session. Without room for it, it is closed at once: what is posted to it waits.
+    async fn begin<F>(
+        self: &Arc<Self>,
+        id: SessionId,
+        tenant: Tenant,
+        begin: impl FnOnce() -> F,
+    ) -> Result<(SessionId, bool), Problem>
+    where
+        F: Future<Output = Result<OpenSession, HostError>>,
+    {
         let _opening = self.opening.lock().await;
-        if self.store.summary(&fork).await?.is_some() {
-            return Ok((fork, false));
+        if self.store.summary(&id).await?.is_some() {
+            return Ok((id, false));
         }
-        self.has_room()?;
-        let forked = self.host.fork(origin, turns, fork.clone()).await;
-        self.added(fork, forked)
+        let has_room = self.make_room(&tenant).await?;
+        if !has_room {
+            self.has_room_to_wait()?;
+        }
+        match begin().await {
+            Ok(opened) => {
+                self.add(opened, tenant);
+                if !has_room {
+                    self.release(&id).await;
+                }
+                Ok((id, true))
+            }
+            // Another server was asked the same: the id comes from the key of the request.
+            Err(HostError::Exists(_)) => Ok((id, false)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Restores files of a session, which is closed for that unless nothing is to be done.
@@ -293,9 +327,7 @@ impl Hub {
         }
         self.release(id).await;
         let restored = self.host.restore(id, &request).await;
-        if self.store.has_posted(id).await.unwrap_or(false) {
-            self.open_again(id.clone());
-        }
+        self.spawn(Arc::clone(self).open_if_work(id.clone()));
         Ok(restored?)
     }
 
@@ -304,41 +336,15 @@ impl Hub {
         // Held until the end, so that no request opens the session meanwhile.
         let _opening = self.opening.lock().await;
         self.release(id).await;
+        lock(&self.waiting).remove(id);
         self.host.delete(id).await?;
         // Without a subscriber, nobody needs to know.
         let _ = self.changes.send(Change::Deleted { id: id.clone(), tenant });
         Ok(())
     }
 
-    fn added(
-        self: &Arc<Self>,
-        id: SessionId,
-        opened: Result<OpenSession, HostError>,
-    ) -> Result<(SessionId, bool), Problem> {
-        match opened {
-            Ok(opened) => {
-                self.add(opened);
-                Ok((id, true))
-            }
-            // Another server was asked the same: the id comes from the key of the request.
-            Err(HostError::Exists(_)) => Ok((id, false)),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn has_room(&self) -> Result<(), Problem> {
-        if self.closing.is_cancelled() {
-            return Err(Problem::new(UNAVAILABLE, "the server is shutting down"));
-        }
-        let open = lock(&self.live).len();
-        if open >= self.limits.sessions {
-            return Err(Problem::new(FULL, format!("{open} sessions are open, which is the limit")));
-        }
-        Ok(())
-    }
-
-    fn add(self: &Arc<Self>, opened: OpenSession) -> Arc<Live> {
-        let live = Arc::new(Live::new(opened));
+    fn add(self: &Arc<Self>, opened: OpenSession, tenant: Tenant) -> Arc<Live> {
+        let live = Arc::new(Live::new(opened, tenant));
         lock(&self.live).insert(live.id.clone(), Arc::clone(&live));
         self.spawn(Arc::clone(self).keep(Arc::clone(&live)));
         self.changed(&live.id);
@@ -347,14 +353,19 @@ impl Hub {
 
     /// Follows a session until it ends, does nothing any more, or the server shuts down.
     async fn keep(self: Arc<Self>, live: Arc<Live>) {
-        if let Some(events) = live.with(|session| session.events_from(session.first_new_event())) {
-            self.follow(&live, events).await;
-        }
+        let is_idle = match live.with(|session| session.events_from(session.first_new_event())) {
+            Some(events) => self.follow(&live, events).await,
+            None => false,
+        };
         self.close(&live).await;
+        if is_idle {
+            // A message may have come while it was being closed.
+            self.open_if_work(live.id.clone()).await;
+        }
     }
 
-    async fn follow(&self, live: &Live, mut events: Events) {
-        let mut active = Instant::now();
+    /// Returns whether it does nothing any more.
+    async fn follow(self: &Arc<Self>, live: &Live, mut events: Events) -> bool {
         let mut waiting = 0;
         let mut again = tokio::time::interval(AGAIN_INTERVAL);
         let mut is_stale = false;
@@ -362,12 +373,14 @@ impl Hub {
         loop {
             tokio::select! {
                 event = events.next() => {
-                    let Some(event) = event else { return };
-                    active = Instant::now();
+                    let Some(event) = event else { return false };
+                    live.is_active();
                     self.observe(live, &event);
                     is_stale |= is_change(&event.kind);
                 }
                 _ = again.tick() => {
+                    // It may make way now.
+                    self.serve_waiting();
                     // The summary is written after the event, and calls of subagents are no events of the session.
                     let approvals = live.handle.tree_approvals().len();
                     if std::mem::take(&mut is_stale) || approvals != waiting {
@@ -375,13 +388,13 @@ impl Hub {
                         self.changed(&live.id);
                     }
                 }
-                () = self.closing.cancelled() => return,
-                () = live.leaving.cancelled() => return,
+                () = self.closing.cancelled() => return false,
+                () = live.leaving.cancelled() => return false,
                 _ = look.tick() => {
                     if !live.is_idle() {
-                        active = Instant::now();
-                    } else if active.elapsed() >= self.limits.idle {
-                        return;
+                        live.is_active();
+                    } else if live.rested() >= self.limits.idle {
+                        return true;
                     }
                 }
             }
@@ -416,20 +429,27 @@ impl Hub {
         lock(&self.decided).retain(|(session, ..), _| *session != live.id);
         live.ended.cancel();
         self.changed(&live.id);
-        // A message may have been posted while the session was being closed.
-        let is_to_rest = self.closing.is_cancelled() || live.leaving.is_cancelled();
-        if !is_to_rest && self.store.has_posted(&live.id).await.unwrap_or(false) {
-            self.open_again(live.id.clone());
-        }
+        self.serve_waiting();
     }
 
-    fn open_again(self: &Arc<Self>, id: SessionId) {
-        let hub = Arc::clone(self);
-        self.spawn(async move {
-            if let Err(problem) = hub.open(&id).await {
+    /// Opens a session that is closed, if it has something to do.
+    fn open_if_work(self: Arc<Self>, id: SessionId) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let Ok(Some(summary)) = self.store.summary(&id).await else { return };
+            if !self.has_work(&summary).await.unwrap_or(false) {
+                return;
+            }
+            if let Err(problem) = self.open_or_wait(&id).await {
                 tracing::warn!(session = %id, problem = problem.detail, "the session cannot be opened again");
             }
-        });
+        })
+    }
+
+    /// Returns whether a session that is not open has something to do: a run under way, or what was posted to it.
+    async fn has_work(&self, summary: &Summary) -> Result<bool, StoreError> {
+        // What is posted to a session that has ended stays.
+        Ok(!has_state(summary, "CLOSED")
+            && (is_under_way(summary) || self.store.has_posted(&summary.id).await?))
     }
 
     /// Returns whether a request is the first here that decides on a call, or the same as the first.
@@ -518,9 +538,11 @@ fn is_change(kind: &EventKind) -> bool {
 }
 
 fn is_under_way(summary: &Summary) -> bool {
-    let has = |name: &str, value: &str| summary.properties.get(name).is_some_and(|found| found == value);
-    has(StoredJournal::STATE, "PROCESSING")
-        || summary.properties.contains_key(StoredJournal::PENDING_APPROVALS)
+    has_state(summary, "PROCESSING") || summary.properties.contains_key(StoredJournal::PENDING_APPROVALS)
+}
+
+fn has_state(summary: &Summary, state: &str) -> bool {
+    summary.properties.get(StoredJournal::STATE).is_some_and(|found| found == state)
 }
 
 /// Locks a mutex, whose value is valid after a panic as well.

@@ -6,8 +6,14 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerLimits {
-    /// Most sessions that are open at once. Default 1,000.
+    /// Most sessions that are open at once: beyond, those make way that do nothing, and the others are waited for. Default
+    /// 1,000.
     pub sessions: usize,
+    /// Most sessions of one tenant that are open at once. Those without a tenant are of one together. Default: no limit of
+    /// its own.
+    pub sessions_of_tenant: usize,
+    /// Most sessions that wait until others are closed, with something to do. Default 1,000.
+    pub waiting: usize,
     /// Largest body of a request, in bytes. Default 32 MiB.
     pub body: usize,
     /// Time within which the head of a request has to arrive. Default 10 s.
@@ -31,6 +37,8 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             sessions: 1_000,
+            sessions_of_tenant: usize::MAX,
+            waiting: 1_000,
             body: 32 << 20,
             head_time: Duration::from_secs(10),
             body_time: Duration::from_secs(60),
@@ -48,6 +56,20 @@ impl ServerLimits {
     #[must_use]
     pub fn with_sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;
+        self
+    }
+
+    /// Sets the most sessions of one tenant that are open at once.
+    #[must_use]
+    pub fn with_sessions_of_tenant(mut self, sessions: usize) -> Self {
+        self.sessions_of_tenant = sessions;
+        self
+    }
+
+    /// Sets the most sessions that wait for room.
+    #[must_use]
+    pub fn with_waiting(mut self, waiting: usize) -> Self {
+        self.waiting = waiting;
         self
     }
 

@@ -89,6 +89,12 @@ impl Server {
         self.hub.take_up().await
     }
 
+    /// Takes up sessions whose server has died and shared the store, and looks for them at this interval until the server shuts
+    /// down. Their leases have to run out first.
+    pub async fn keep_taking_up(&self, interval: Duration) {
+        self.hub.keep_taking_up(interval).await;
+    }
+
     /// Serves the connections of a TCP socket until `stop` completes, then ends the sessions. What is under way after
     /// [`ServerLimits::drain`] is left to the next server.
     ///

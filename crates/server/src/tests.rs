@@ -5,4 +5,5 @@ mod following;
 mod harness;
 mod lifecycle;
 mod restarts;
+mod room;
 mod watching;

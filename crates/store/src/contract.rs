@@ -56,6 +56,7 @@ macro_rules! store_contract {
             subagents_are_listed_under_their_parent,
             deleting_takes_nothing_from_others,
             the_inbox_keeps_order_and_ids,
+            the_inbox_tells_its_writer,
             a_journal_proves_its_head,
             reading_starts_at_any_line,
             a_reader_follows_the_writer,
@@ -377,6 +378,22 @@ pub async fn the_inbox_keeps_order_and_ids(store: &dyn SessionStore) {
     }
     assert!(!store.has_posted(&id).await.expect("it is looked up"));
     assert!(matches!(store.has_posted(&SessionId::new("none")).await, Err(StoreError::NotFound(_))));
+}
+
+/// Posting wakes the writer, also if it does not wait at that moment.
+pub async fn the_inbox_tells_its_writer(store: &dyn SessionStore) {
+    let id = SessionId::new("a");
+    let mut writer = create(store, "a").await;
+    let mut signal = writer.inbox_signal();
+    for number in 1..=3 {
+        store.post(&id, &number.to_string(), "{}").await.expect("it is posted");
+        while writer.inbox().await.expect("it is read").len() < number {
+            let waited = tokio::time::timeout(PATIENCE, signal.wait()).await;
+            waited.expect("it looks at least after a while");
+        }
+        // Nothing more is there: it may look early, and comes to rest.
+        let _ = tokio::time::timeout(Duration::from_millis(1), signal.wait()).await;
+    }
 }
 
 /// A head that was kept elsewhere is a line of the journal, or the journal is not the one that it was.

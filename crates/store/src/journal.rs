@@ -7,7 +7,6 @@ mod reading;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
@@ -25,7 +24,7 @@ pub use self::place::{Reached, reached};
 pub use self::reading::read_record;
 use crate::error::StoreError;
 use crate::format::summary_line;
-use crate::store::{self, Opened, Posting, SessionStore, SessionWriter, Summary};
+use crate::store::{self, InboxSignal, Opened, Posting, SessionStore, SessionWriter, Summary};
 
 /// Longest title, in characters.
 const MAX_TITLE: usize = 80;
@@ -155,7 +154,11 @@ impl Journal for StoredJournal {
     }
 
     fn posted(&mut self) -> Option<Box<dyn PostedInputs>> {
-        Some(Box::new(StoredInbox { writer: Arc::downgrade(&self.writer), seen: HashSet::new() }))
+        Some(Box::new(StoredInbox {
+            writer: Arc::downgrade(&self.writer),
+            signal: None,
+            seen: HashSet::new(),
+        }))
     }
 
     async fn report_status(&mut self, status: &SessionStatus) -> io::Result<()> {
@@ -197,13 +200,12 @@ pub async fn post_input(
     store.post(id, input_id, &serde_json::to_string(input).unwrap_or_default()).await
 }
 
-/// Interval at which the inbox of a running session is looked at.
-const INBOX_INTERVAL: Duration = Duration::from_millis(500);
-
 /// Inbox of a session, for its only writer.
 #[derive(Debug)]
 struct StoredInbox {
     writer: Weak<Mutex<Box<dyn SessionWriter>>>,
+    /// `None` until somebody waits.
+    signal: Option<Box<dyn InboxSignal>>,
     /// Ids of the inputs that were returned, and of those that cannot be read.
     seen: HashSet<String>,
 }
@@ -231,10 +233,18 @@ impl StoredInbox {
 impl PostedInputs for StoredInbox {
     async fn next(&mut self) -> io::Result<Posted> {
         loop {
+            // Before the inbox is read, so that nothing is missed between the two.
+            if self.signal.is_none()
+                && let Some(writer) = self.writer.upgrade()
+            {
+                self.signal = Some(writer.lock().await.inbox_signal());
+            }
             if let Some(posted) = self.oldest().await? {
                 return Ok(posted);
             }
-            tokio::time::sleep(INBOX_INTERVAL).await;
+            if let Some(signal) = &mut self.signal {
+                signal.wait().await;
+            }
         }
     }
 

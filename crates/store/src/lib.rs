@@ -31,6 +31,6 @@ pub use memory::MemoryStore;
 pub use pintle_agent::{Barrier, Fence, Ledger, Ledgers, Record, SessionId, Timestamp};
 pub use prune::{PrunePolicy, Pruned, delete_tree, prune};
 pub use store::{
-    Filter, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader, SessionStore,
-    SessionWriter, Summary, TornTail, Verification,
+    Filter, InboxSignal, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader,
+    SessionStore, SessionWriter, Summary, TornTail, Verification,
 };

@@ -18,8 +18,8 @@ use crate::holder::Holder;
 use crate::ledger::check_ledger_name;
 use crate::line::{Chain, Header, RawLine};
 use crate::store::{
-    Filter, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader, SessionStore,
-    SessionWriter, Summary, Verification,
+    Filter, InboxSignal, Line, LineId, Opened, Page, Position, PostedInput, Posting, Problem, Reader,
+    SessionStore, SessionWriter, Summary, Verification, WatchedInbox,
 };
 
 /// Sessions in memory, for tests and for applications that keep nothing. Clones share their sessions.
@@ -43,6 +43,8 @@ struct Session {
     is_deleted: bool,
     /// Tells readers that something has changed.
     changes: watch::Sender<()>,
+    /// Tells the writer that something was posted.
+    posted: watch::Sender<()>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,6 +67,7 @@ impl Session {
             is_open: false,
             is_deleted: false,
             changes: watch::Sender::new(()),
+            posted: watch::Sender::new(()),
         }
     }
 
@@ -242,6 +245,7 @@ impl SessionStore for MemoryStore {
             return Ok(Posting::Known);
         }
         session.inbox.push(PostedInput { input_id: input_id.to_owned(), input: input.to_owned() });
+        session.posted.send_replace(());
         Ok(Posting::Accepted)
     }
 
@@ -364,6 +368,10 @@ impl SessionWriter for MemoryWriter {
 
     async fn inbox(&mut self) -> Result<Vec<PostedInput>, StoreError> {
         Ok(lock(&self.session).inbox.clone())
+    }
+
+    fn inbox_signal(&self) -> Box<dyn InboxSignal> {
+        Box::new(WatchedInbox { posted: lock(&self.session).posted.subscribe(), interval: None })
     }
 
     async fn take(&mut self, input_id: &str) -> Result<(), StoreError> {

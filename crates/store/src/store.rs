@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::{Barrier, Fence, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::blob::Blobs;
 use crate::error::StoreError;
@@ -171,6 +173,11 @@ pub trait SessionWriter: fmt::Debug + Send {
     /// [`StoreError::Io`] and the like.
     async fn inbox(&mut self) -> Result<Vec<PostedInput>, StoreError>;
 
+    /// Returns what tells that the inbox may have something new. One that looks every 500 ms by default.
+    fn inbox_signal(&self) -> Box<dyn InboxSignal> {
+        Box::new(InboxInterval(INBOX_INTERVAL))
+    }
+
     /// Removes an input from the inbox, after it was recorded. Its id stays known.
     ///
     /// # Errors
@@ -185,6 +192,50 @@ pub trait SessionWriter: fmt::Debug + Send {
     ///
     /// As for [`append`](Self::append).
     async fn close(&mut self) -> Result<Position, StoreError>;
+}
+
+/// Tells the writer of a session that its inbox may have something new.
+#[async_trait]
+pub trait InboxSignal: fmt::Debug + Send {
+    /// Waits until something may have been posted since the last call, or since the signal was created. It may return early.
+    /// How soon it returns depends on the store: at once in memory, on files if this process posts, and on PostgreSQL;
+    /// otherwise after at most some 500 ms on files and some 2 s on PostgreSQL. Needs a Tokio runtime with time.
+    ///
+    /// Cancel safe: nothing that is posted while nobody waits is missed by a later call.
+    async fn wait(&mut self);
+}
+
+/// Interval at which an inbox is looked at that others may post to without a signal.
+pub(crate) const INBOX_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Looks again and again.
+#[derive(Debug)]
+struct InboxInterval(Duration);
+
+#[async_trait]
+impl InboxSignal for InboxInterval {
+    async fn wait(&mut self) {
+        tokio::time::sleep(self.0).await;
+    }
+}
+
+/// Hears of what this process posts, and looks at an interval for what others do.
+#[derive(Debug)]
+pub(crate) struct WatchedInbox {
+    pub(crate) posted: watch::Receiver<()>,
+    /// `None` if nobody else can post.
+    pub(crate) interval: Option<Duration>,
+}
+
+#[async_trait]
+impl InboxSignal for WatchedInbox {
+    async fn wait(&mut self) {
+        let changed = self.posted.changed();
+        match self.interval {
+            Some(interval) => drop(tokio::time::timeout(interval, changed).await),
+            None => drop(changed.await),
+        }
+    }
 }
 
 /// Reads the lines of a journal, and follows it while it is written: also past the death of a writer and the takeover by

@@ -31,7 +31,11 @@ impl Delivery {
             PostedInput::Message { message, .. } | PostedInput::Steer { message, .. } => {
                 Some(&mut message.text)
             }
-            PostedInput::Interrupt | PostedInput::Decision { .. } => None,
+            PostedInput::Interrupt
+            | PostedInput::Abort
+            | PostedInput::Compact
+            | PostedInput::Rewind { .. }
+            | PostedInput::Decision { .. } => None,
         }
     }
 
@@ -77,6 +81,9 @@ impl Driver {
             delivery.confirm();
             return;
         }
+        if let PostedInput::Interrupt | PostedInput::Abort = &delivery.posted.input {
+            self.stop_input_hooks();
+        }
         if let Some(UserInput::Posted(delivery)) = self.run_input_hooks(UserInput::Posted(Box::new(delivery)))
         {
             self.take_posted(*delivery).await;
@@ -93,6 +100,9 @@ impl Driver {
             PostedInput::Message { message, .. } => InputKind::FollowUp { message: message.clone() },
             PostedInput::Steer { message, .. } => InputKind::Steer { message: message.clone() },
             PostedInput::Interrupt => InputKind::Interrupt,
+            PostedInput::Abort => InputKind::Abort,
+            PostedInput::Compact => InputKind::Compact,
+            PostedInput::Rewind { turns } => InputKind::Rewind { turns: *turns },
             PostedInput::Decision { call_id, fingerprint, decision, by } => {
                 let decided = Decided {
                     call_id: call_id.clone(),
@@ -150,7 +160,11 @@ impl Driver {
         self.author = match &delivery.posted.input {
             PostedInput::Message { by, .. } | PostedInput::Steer { by, .. } => by.clone(),
             // It has the name itself.
-            PostedInput::Interrupt | PostedInput::Decision { .. } => None,
+            PostedInput::Interrupt
+            | PostedInput::Abort
+            | PostedInput::Compact
+            | PostedInput::Rewind { .. }
+            | PostedInput::Decision { .. } => None,
         };
         self.posted.recording = Some(delivery.posted.input_id.clone());
         self.step(kind).await;

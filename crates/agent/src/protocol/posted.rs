@@ -40,6 +40,15 @@ pub enum PostedInput {
     },
     /// Stop the current turn and keep the session.
     Interrupt,
+    /// Stop everything and end the session for good.
+    Abort,
+    /// Summarise the older part of the conversation.
+    Compact,
+    /// Go back in the conversation. Refused, with an event, while a run goes on and for more entries than there are.
+    Rewind {
+        /// Number of entries of the history that stay.
+        turns: usize,
+    },
     /// A decision on a call, with exactly these arguments.
     Decision {
         /// The model's id of the call.

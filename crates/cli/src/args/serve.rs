@@ -34,9 +34,15 @@ pub(crate) struct ServeSessionsArgs {
     /// File of a line for each request that changes something [default: serve-audit.jsonl in the directory of the state]
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_log: Option<PathBuf>,
-    /// Most sessions that are open at once
+    /// Most sessions that are open at once; then those make way that do nothing, and the next ones wait
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_sessions: u32,
+    /// Most sessions of one tenant that are open at once
+    #[arg(long, value_name = "N", default_value_t = u32::MAX, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tenant_sessions: u32,
+    /// Most sessions that wait to be opened
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) max_waiting: u32,
     /// Most requests of one token in a second
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_rate: u32,

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use pintle_agent::{Record, SessionId};
 use pintle_governance::audit::{Audit, AuditReport, ChainReport};
 use pintle_store::{
-    Blobs, FileStore, Filter, Holder, Line, LineId, Opened, Page, Position, Posting, Reader, SessionStore,
+    Blobs, Filter, Holder, Line, LineId, Opened, Page, Position, Posting, Reader, SessionStore,
     SessionWriter, StoreError, Summary, Timestamp, Verification, read_record,
 };
 
@@ -51,7 +51,7 @@ async fn report_of(
 
 /// Returns the record up to the first damaged line, or why there is none.
 async fn record(
-    store: &FileStore,
+    store: &dyn SessionStore,
     id: &SessionId,
     found: &Verification,
 ) -> Result<Result<Record, String>, Failure> {
@@ -99,7 +99,7 @@ fn of_lines(found: &Verification) -> ChainReport {
 /// Store whose journals end before a line, since what follows damage cannot be trusted.
 #[derive(Debug)]
 struct Undamaged<'a> {
-    store: &'a FileStore,
+    store: &'a dyn SessionStore,
     before: u64,
 }
 

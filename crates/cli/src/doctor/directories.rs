@@ -75,7 +75,7 @@ pub(super) async fn store(process_env: &ProcessEnv) -> Check {
 
 /// Returns how many sessions are kept.
 async fn sessions(process_env: &ProcessEnv) -> Result<String, String> {
-    let sessions = Sessions::open(process_env).map_err(|failure| failure.message())?;
+    let sessions = Sessions::open(process_env).await.map_err(|failure| failure.message())?;
     let found = sessions.list(&Filter::default(), &Page::of(MAX_SESSIONS)).await;
     let count = found.map_err(|failure| failure.message())?.len();
     Ok(match count {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use pintle_store::Hash;
 
 use crate::process_env::{self, ProcessEnv};
+use crate::sessions::kept_in;
 
 /// Files and directories below the home directory that hold keys of the user.
 const BELOW_HOME: [&str; 15] = [
@@ -73,7 +74,8 @@ pub(super) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
     let state = process_env.state_directory().ok().into_iter();
     let of_state =
         state.flat_map(|state| ["sessions", "trust.json", SERVER_TOKENS].map(|name| state.join(name)));
-    below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(of_state).collect()
+    let of_store = kept_in::password_file(process_env).into_iter();
+    below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(of_state).chain(of_store).collect()
 }
 
 /// Returns the directories outside of a workspace that git changes in it, if it is a worktree of a repository elsewhere: its

@@ -10,7 +10,7 @@ use pintle_server::{
     DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
     OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
 };
-use pintle_store::{SessionStore as _, Summary};
+use pintle_store::Summary;
 
 use super::controls::ServeControls;
 use crate::approve::Prompter;
@@ -118,8 +118,8 @@ impl ServeHost {
         Ok(OpenSession::new(session, Arc::new(controls)))
     }
 
-    fn sessions(&self) -> Result<Sessions, HostError> {
-        Sessions::open(&self.process_env).map_err(|failure| host_error(&failure))
+    async fn sessions(&self) -> Result<Sessions, HostError> {
+        Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))
     }
 
     /// Finds a session that nobody has open.
@@ -133,7 +133,7 @@ impl ServeHost {
     }
 
     async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
-        let sessions = self.sessions()?;
+        let sessions = self.sessions().await?;
         let summary = sessions.store().summary(id).await;
         let summary = summary.map_err(|error| HostError::failed("the session cannot be read", error))?;
         let summary = summary.ok_or_else(|| HostError::NotFound(id.clone()))?;
@@ -190,7 +190,7 @@ impl SessionHost for ServeHost {
     }
 
     async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
-        let sessions = self.sessions()?;
+        let sessions = self.sessions().await?;
         let work = async |files: &Files<'_>| files.changes(&point_of(since)?).await;
         let found = in_place(&sessions, id.as_str(), &self.process_env, work).await;
         let found = found.map_err(|failure| host_error(&failure))?;
@@ -204,7 +204,7 @@ impl SessionHost for ServeHost {
     }
 
     async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
-        let sessions = if request.dry_run { self.sessions()? } else { self.unheld(id).await?.0 };
+        let sessions = if request.dry_run { self.sessions().await? } else { self.unheld(id).await?.0 };
         let options = RewindOptions {
             files: true,
             conversation: request.conversation,
@@ -217,7 +217,7 @@ impl SessionHost for ServeHost {
     }
 
     async fn document(&self, id: &SessionId, kind: DocumentKind) -> Result<String, HostError> {
-        let sessions = self.sessions()?;
+        let sessions = self.sessions().await?;
         let (id, process_env) = (id.as_str(), &self.process_env);
         let written = match kind {
             DocumentKind::Record => export::text(&sessions, id, ExportFormat::Jsonl).await,

@@ -28,12 +28,12 @@ impl Conversed {
     /// # Errors
     ///
     /// A failure if the store cannot be opened.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         id: SessionId,
         environment: Arc<dyn ExecutionEnvironment>,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        Ok(Self { sessions: Sessions::open(process_env)?, id, environment })
+        Ok(Self { sessions: Sessions::open(process_env).await?, id, environment })
     }
 
     /// Returns the id of the only session whose id begins like this, if nobody else runs it.
@@ -109,7 +109,7 @@ pub(crate) async fn rewind(
     forced: bool,
     process_env: &ProcessEnv,
 ) -> Result<String, Failure> {
-    let sessions = Sessions::open(process_env)?;
+    let sessions = Sessions::open(process_env).await?;
     let args = rewind_args(id, turns, forced, false);
     let work = async |files: &Files<'_>| files.rewind(&Point::Turns(turns), &args).await;
     files::in_place(&sessions, id.as_str(), process_env, work).await

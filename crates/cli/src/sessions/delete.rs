@@ -55,7 +55,7 @@ pub(crate) async fn delete_one(
 }
 
 async fn remove(sessions: &Sessions, id: &SessionId) -> Result<(), Failure> {
-    delete_tree(&sessions.store, id).await.map_err(|error| failure(&error, id))?;
+    delete_tree(sessions.store(), id).await.map_err(|error| failure(&error, id))?;
     Ok(())
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn prune_old(
     let all = sessions.list(&Filter::default(), &Page::default()).await?;
     let with_worktree = all.into_iter().filter(|summary| has_worktree(summary, process_env));
     policy.spared = with_worktree.map(|summary| summary.id).collect();
-    let pruned = prune(&sessions.store, &policy).await.or_failed("cannot delete old sessions")?;
+    let pruned = prune(sessions.store(), &policy).await.or_failed("cannot delete old sessions")?;
     let text = match args.output {
         ListFormat::Json => {
             let ids = |summaries: &[Summary]| -> Vec<String> {

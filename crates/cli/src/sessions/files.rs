@@ -11,7 +11,7 @@ use pintle_store::checkpoint::{
 };
 #[cfg(feature = "server")]
 use pintle_store::checkpoint::{FileDiffs, file_diffs};
-use pintle_store::{Hash, SessionStore as _, Summary};
+use pintle_store::{Hash, Summary};
 use serde_json::{Value, json};
 
 use super::{Place, Sessions, now, parse_point};
@@ -101,7 +101,7 @@ pub(crate) async fn in_place<'a, T>(
 
 impl Files<'_> {
     fn checkpoints(&self) -> StoredCheckpoints {
-        let store = Arc::new(self.sessions.store.clone());
+        let store = self.sessions.shared_store();
         let checkpoints = StoredCheckpoints::new(store, self.summary.id.clone());
         match self.replay.newest_checkpoint().and_then(|newest| newest.id.parse().ok()) {
             Some(newest) => checkpoints.after(newest),
@@ -112,7 +112,7 @@ impl Files<'_> {
     async fn manifest(&self, id: &str) -> Result<Manifest, Failure> {
         let hash: Hash =
             id.parse().or_usage("expected the id of a checkpoint, as `sessions show` names it")?;
-        let blobs = self.sessions.store.blobs(&self.summary.id);
+        let blobs = self.sessions.store().blobs(&self.summary.id);
         Manifest::load(blobs.as_ref(), &hash).await.or_failed("the checkpoint cannot be read")
     }
 
@@ -154,7 +154,7 @@ impl Files<'_> {
     ) -> Result<Option<(String, Comparison, FileDiffs)>, Failure> {
         let Some(id) = self.at(point)? else { return Ok(None) };
         let comparison = self.compare(&id).await?;
-        let blobs = self.sessions.store.blobs(&self.summary.id);
+        let blobs = self.sessions.store().blobs(&self.summary.id);
         let diffs = file_diffs(&comparison, blobs.as_ref(), blobs.as_ref(), &DiffLimits::default()).await;
         Ok(Some((id, comparison, diffs.or_failed("the changes cannot be shown")?)))
     }
@@ -176,7 +176,7 @@ impl Files<'_> {
             let unknown: Vec<_> = comparison.unknown.iter().map(|path| path.to_string_lossy()).collect();
             return render::json_line(&json!({"checkpoint": id, "changes": changes, "unknown": unknown}));
         }
-        let blobs = self.sessions.store.blobs(&self.summary.id);
+        let blobs = self.sessions.store().blobs(&self.summary.id);
         let diff = unified_diff(&comparison, blobs.as_ref(), blobs.as_ref(), &DiffLimits::default()).await;
         let mut diff = diff.or_failed("the changes cannot be shown")?;
         if diff.left_out > 0 {
@@ -248,7 +248,7 @@ impl Files<'_> {
             appended.or_failed("the rewind cannot be recorded")?;
         }
         if let Some(plan) = plan {
-            let blobs = self.sessions.store.blobs(id);
+            let blobs = self.sessions.store().blobs(id);
             let restored = restore(&self.environment, &plan, blobs.as_ref()).await;
             report.restored(&restored.or_failed("the files cannot be restored")?);
             // Later changes are somebody else's.

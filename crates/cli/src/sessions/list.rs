@@ -1,7 +1,7 @@
 //! `pintle sessions list`.
 
 use pintle_agent::SessionState;
-use pintle_store::{Filter, Page, SessionStore as _, StoredJournal, Summary};
+use pintle_store::{Filter, Page, StoredJournal, Summary};
 use serde::Serialize;
 
 use super::{Place, Sessions};
@@ -112,7 +112,7 @@ pub(super) async fn row<'a>(sessions: &Sessions, summary: &'a Summary) -> Row<'a
 async fn state(sessions: &Sessions, summary: &Summary) -> &'static str {
     let property = |name: &str| summary.properties.get(name).map(String::as_str);
     let is_processing = property(StoredJournal::STATE) == state_name(SessionState::Processing).as_deref();
-    let is_live = matches!(sessions.store.holder(&summary.id).await, Ok(Some(_)));
+    let is_live = matches!(sessions.store().holder(&summary.id).await, Ok(Some(_)));
     match (is_live, is_processing) {
         _ if property(StoredJournal::PENDING_APPROVALS).is_some() => "awaiting approval",
         (true, _) => "running",

@@ -3,7 +3,7 @@
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{Record, RecordEntry, SessionId};
 use pintle_store::checkpoint::{VerifiedCheckpoints, verify as verify_checkpoints};
-use pintle_store::{Hash, Position, SessionStore as _, Verification, read_record};
+use pintle_store::{Hash, Position, Verification, read_record};
 use serde_json::json;
 
 use super::Sessions;
@@ -17,7 +17,7 @@ pub(super) async fn verify(sessions: &Sessions, args: &VerifyArgs) -> Result<Exi
     let head = args.head.as_deref().map(parse_head).transpose()?;
     let id = sessions.find(&args.session.id).await?.id;
     let found =
-        sessions.store.verify(&id, head.as_ref()).await.or_failed("the session cannot be verified")?;
+        sessions.store().verify(&id, head.as_ref()).await.or_failed("the session cannot be verified")?;
     let checkpoints = checkpoints(sessions, &id).await?;
     let is_intact = found.is_intact() && checkpoints.problems.is_empty();
     let text = match args.session.output {
@@ -52,7 +52,7 @@ pub(super) async fn verify(sessions: &Sessions, args: &VerifyArgs) -> Result<Exi
 
 /// Verifies all checkpoints of a session. A damaged record, which names them, is reported by other means.
 async fn checkpoints(sessions: &Sessions, id: &SessionId) -> Result<VerifiedCheckpoints, Failure> {
-    let Ok(record) = read_record(&sessions.store, id).await else {
+    let Ok(record) = read_record(sessions.store(), id).await else {
         return Ok(VerifiedCheckpoints::default());
     };
     checkpoints_of(sessions, id, &record).await
@@ -70,7 +70,7 @@ pub(crate) async fn checkpoints_of(
 ) -> Result<VerifiedCheckpoints, Failure> {
     // Collected, since an iterator with a closure would keep the future from being `Send`.
     let ids: Vec<Hash> = record.entries.iter().filter_map(|entry| checkpoint_of(entry)).collect();
-    let blobs = sessions.store.blobs(&owner_of_checkpoints(sessions, id, record).await?);
+    let blobs = sessions.store().blobs(&owner_of_checkpoints(sessions, id, record).await?);
     verify_checkpoints(blobs.as_ref(), ids).await.or_failed("the checkpoints cannot be verified")
 }
 
@@ -90,7 +90,7 @@ async fn owner_of_checkpoints(
     let mut parent = Some(origin.parent.clone());
     for _ in 0..origin.depth {
         let Some(next) = parent else { break };
-        let summary = sessions.store.summary(&next).await.or_failed("the session cannot be verified")?;
+        let summary = sessions.store().summary(&next).await.or_failed("the session cannot be verified")?;
         parent = summary.and_then(|summary| summary.parent);
         owner = next;
     }

@@ -1,5 +1,7 @@
 //! `pintle serve`: sessions for clients elsewhere, which outlive the server.
 
+mod shared;
+
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -49,7 +51,10 @@ struct Served {
 
 impl Served {
     fn start(harness: &Harness) -> Self {
-        let mut command = command(harness, &["--listen", "127.0.0.1:0"]);
+        Self::of(command(harness, &["--listen", "127.0.0.1:0"]))
+    }
+
+    fn of(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let line = first_line(&mut child);
         let (authority, token) = line

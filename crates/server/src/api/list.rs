@@ -7,10 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{App, Caller};
 use crate::host::SessionSettings;
+use crate::hub::TENANT;
 use crate::problem::{ENDED, INVALID, NOT_FOUND, Problem};
-
-/// Property of a summary with the tenant whose session it is.
-pub(crate) const TENANT: &str = "tenant";
 
 /// Default and most sessions of a page.
 const PAGE: usize = 50;
@@ -40,6 +38,9 @@ pub(crate) struct SessionView {
     state: SessionState,
     /// Whether this server has it open.
     live: bool,
+    /// Place among the sessions that wait for room, of those of the same tenant, from 1. Absent unless it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_position: Option<usize>,
     /// Number of calls that wait for a decision; with those of its subagents while it is live.
     pending_approvals: u64,
     /// Cost so far in US dollars, if it is known.
@@ -143,6 +144,7 @@ impl App {
             parent: summary.parent.as_ref().map(ToString::to_string),
             state: state.unwrap_or_default(),
             live: live.is_some(),
+            queue_position: self.hub.position(&summary.id),
             pending_approvals: pending,
             cost_usd,
             tokens: property(summary, StoredJournal::TOKENS),

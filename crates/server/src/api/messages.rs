@@ -134,10 +134,14 @@ impl App {
     ) -> Result<(), Problem> {
         let store = self.hub.store.as_ref();
         let posted = post_input(store, id, &key.input_id(), input).await?;
-        if posted == Posting::Known || self.hub.live(root).is_some() || store.holder(root).await?.is_some() {
+        if self.hub.live(root).is_some() || posted == Posting::Known && !store.has_posted(id).await? {
             return Ok(());
         }
-        self.hub.open(root).await.map(drop)
+        if store.holder(root).await?.is_some() {
+            self.hub.posted_elsewhere(root);
+            return Ok(());
+        }
+        self.hub.open_or_wait(root).await.map(drop)
     }
 }
 
@@ -190,10 +194,11 @@ async fn abort(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    key: Key,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
     if !app.has_ended(&found) {
-        app.handle_of_open(&found).await?.abort()?;
+        app.post(&found.summary.id, &found.root, &key, &PostedInput::Abort).await?;
     }
     Ok(accepted())
 }
@@ -202,9 +207,10 @@ async fn compact(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    key: Key,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
-    app.handle_of_open(&found).await?.compact()?;
+    app.post(&found.summary.id, &found.root, &key, &PostedInput::Compact).await?;
     Ok(accepted())
 }
 
@@ -212,9 +218,18 @@ async fn rewind(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    key: Key,
     Json(body): Json<RewindBody>,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
-    app.handle_of_open(&found).await?.rewind(body.turns).await?;
+    let is_elsewhere =
+        app.hub.live(&found.root).is_none() && app.hub.store.holder(&found.root).await?.is_some();
+    if is_elsewhere {
+        // An event tells if it is refused.
+        let input = PostedInput::Rewind { turns: body.turns };
+        app.post(&found.summary.id, &found.root, &key, &input).await?;
+    } else {
+        app.handle_of_open(&found).await?.rewind(body.turns).await?;
+    }
     Ok(accepted())
 }

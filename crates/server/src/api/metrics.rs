@@ -49,6 +49,8 @@ fn text(app: &App) -> String {
         }
     };
     add("sessions_open", "gauge", "Sessions that this server has open.", &[("", live.len() as u64)]);
+    let queued = [("", app.hub.waiting() as u64)];
+    add("sessions_waiting", "gauge", "Sessions that wait until others are closed.", &queued);
     add("sessions_working", "gauge", "Open sessions with a run under way.", &[("", working as u64)]);
     add("approvals_pending", "gauge", "Calls that wait for a decision.", &[("", waiting as u64)]);
     add("streams_open", "gauge", "Streams of events that are open.", &[("", read(&counters.streams))]);

@@ -12,12 +12,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Json, Key, Path, Query};
-use super::list::{ListQuery, SessionList, SessionView, TENANT};
+use super::list::{ListQuery, SessionList, SessionView};
 use super::messages::MessageBody;
 use super::openapi::{Operation, Parameter};
 use super::{App, Caller, Scope, json};
 use crate::host::{ModelSummary, NewSession, SettingsChange};
-use crate::hub::SERVED;
+use crate::hub::{SERVED, TENANT};
 use crate::problem::{CONFLICT, FAILED, Problem};
 
 const LIST: &[Parameter] = &[
@@ -182,7 +182,7 @@ async fn create(
     {
         let input = PostedInput::Message { message, by: caller.principal() };
         post_input(app.hub.store.as_ref(), &id, &key.input_id(), &input).await?;
-        app.hub.open(&id).await?;
+        app.hub.open_or_wait(&id).await?;
     }
     created(&app, &caller, &id, is_new).await
 }

@@ -6,11 +6,13 @@
 //! inbox/3f9a….taken              an input that the session has taken
 //! ```
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use super::blobs::create_dir;
 use super::disk::Disk;
@@ -18,16 +20,23 @@ use super::layout::SessionFiles;
 use super::{NEW, io_error};
 use crate::error::StoreError;
 use crate::hash::Hash;
-use crate::store::{PostedInput, Posting};
+use crate::store::{INBOX_INTERVAL, PostedInput, Posting, WatchedInbox};
 
 /// Longest wait for others who add an input.
 const LOCK_ATTEMPTS: u32 = 500;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
+/// Writers of this process, by the directories of their inboxes.
+static WATCHED: Mutex<BTreeMap<PathBuf, watch::Sender<()>>> = Mutex::new(BTreeMap::new());
+
 #[derive(Clone, Debug)]
 pub(super) struct Inbox {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) files: SessionFiles,
+}
+
+fn watched() -> MutexGuard<'static, BTreeMap<PathBuf, watch::Sender<()>>> {
+    WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -60,7 +69,18 @@ impl Inbox {
             return Err(io_error("write", &temporary)(source));
         }
         self.sync(&directory)?;
+        if let Some(writer) = watched().get(&directory) {
+            writer.send_replace(());
+        }
         Ok(Posting::Accepted)
+    }
+
+    /// Returns what tells the writer of what is posted.
+    pub(super) fn signal(&self) -> WatchedInbox {
+        let mut watched = watched();
+        watched.retain(|_, writer| writer.receiver_count() > 0);
+        let posted = watched.entry(self.files.inbox()).or_default().subscribe();
+        WatchedInbox { posted, interval: Some(INBOX_INTERVAL) }
     }
 
     /// Returns the inputs that were not taken, the oldest first.

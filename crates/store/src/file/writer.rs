@@ -17,7 +17,7 @@ use crate::blob::move_to_blobs;
 use crate::error::StoreError;
 use crate::format::CLOSED;
 use crate::line::{Chain, Header};
-use crate::store::{Position, PostedInput, SessionWriter, Summary};
+use crate::store::{InboxSignal, Position, PostedInput, SessionWriter, Summary};
 
 /// Writer of a session. The lock is held until it is dropped.
 #[derive(Debug)]
@@ -195,6 +195,10 @@ impl SessionWriter for FileWriter {
     async fn inbox(&mut self) -> Result<Vec<PostedInput>, StoreError> {
         let inbox = self.inbox.clone();
         blocking(move || inbox.waiting()).await
+    }
+
+    fn inbox_signal(&self) -> Box<dyn InboxSignal> {
+        Box::new(self.inbox.signal())
     }
 
     async fn take(&mut self, input_id: &str) -> Result<(), StoreError> {

@@ -130,6 +130,37 @@ async fn a_message_starts_a_run_or_follows_the_present_one() {
 }
 
 #[tokio::test]
+async fn the_conversation_is_rewound_and_ended_by_post() {
+    let harness = Harness::new(vec![Message::assistant("one"), Message::assistant("two")]);
+    let kept = Kept::default();
+    kept.message("1", "first");
+    let session = harness.builder().journal(KeptJournal(kept.clone())).build().unwrap();
+    kept.is_empty().await;
+    idle(&session, 1).await;
+    assert_eq!(session.history().len(), 2);
+    let mut events = session.events();
+    kept.post("2", PostedInput::Rewind { turns: 7 });
+    kept.post("3", PostedInput::Rewind { turns: 0 });
+    kept.is_empty().await;
+    assert_eq!(session.history().len(), 0);
+    let refused = async {
+        loop {
+            if let EventKind::Warning { message } = events.next().await.unwrap().kind {
+                return message;
+            }
+        }
+    };
+    insta::assert_snapshot!(refused.await, @"the session was not rewound: the history has 2 entries");
+    kept.post("4", PostedInput::Abort);
+    while events.next().await.is_some() {}
+    assert_eq!(session.state(), SessionState::Closed);
+    drop(session);
+    let record = kept.record();
+    let ids: Vec<&str> = record.entries.iter().filter_map(|entry| entry.posted.as_deref()).collect();
+    assert_eq!(ids, ["1", "2", "3", "4"]);
+}
+
+#[tokio::test]
 async fn an_input_on_record_is_not_taken_twice() {
     let harness = Harness::new(vec![Message::assistant("one"), Message::assistant("two")]);
     let kept = Kept::default();

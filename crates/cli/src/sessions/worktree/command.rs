@@ -1,6 +1,6 @@
 //! `pintle worktree`.
 
-use pintle_store::{Filter, Page, SessionStore as _, Summary};
+use pintle_store::{Filter, Page, Summary};
 use serde_json::{Value, json};
 
 use super::{Changes, Worktree};
@@ -18,7 +18,7 @@ use crate::sessions::Sessions;
 ///
 /// A usage failure for a session without a worktree, otherwise a failure with the cause.
 pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let sessions = Sessions::open(process_env)?;
+    let sessions = Sessions::open(process_env).await?;
     let report = match args.command {
         WorktreeCommand::List => list(&sessions, process_env).await?,
         WorktreeCommand::Diff { id } => {
@@ -115,7 +115,7 @@ async fn find(sessions: &Sessions, id: &str, process_env: &ProcessEnv) -> Result
 }
 
 async fn not_running(sessions: &Sessions, worktree: &Worktree) -> Result<(), Failure> {
-    let holder = sessions.store.holder(&worktree.session).await.or_failed("cannot look at the session")?;
+    let holder = sessions.store().holder(&worktree.session).await.or_failed("cannot look at the session")?;
     match holder {
         Some(holder) => Err(Failure::usage(format!("session {} is running ({holder})", worktree.session))),
         None => Ok(()),

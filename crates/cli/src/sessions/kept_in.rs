@@ -1,0 +1,136 @@
+//! Where sessions are kept: in files of the user, or in a database that several hosts share.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_agent::Ledgers;
+use pintle_store::{FileStore, SessionStore};
+
+use crate::failure::Failure;
+use crate::process_env::{self, ProcessEnv};
+
+/// Variable with the address of a database that takes the place of the user's files.
+pub(crate) const STORE_VARIABLE: &str = "PINTLE_STORE";
+
+/// Variable with the path of a file that has the password of the database.
+const PASSWORD_FILE_VARIABLE: &str = "PINTLE_STORE_PASSWORD_FILE";
+
+/// Variable with the seconds after which a session of a lost process can be taken over.
+const LEASE_VARIABLE: &str = "PINTLE_STORE_LEASE";
+
+/// Variable with the schema that has the tables, by default `pintle`.
+const SCHEMA_VARIABLE: &str = "PINTLE_STORE_SCHEMA";
+
+/// That time by default.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// A store, and the ledgers of days beside its sessions.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptIn {
+    pub(super) store: Arc<dyn SessionStore>,
+    pub(super) ledgers: Arc<dyn Ledgers>,
+}
+
+impl From<FileStore> for KeptIn {
+    fn from(store: FileStore) -> Self {
+        Self { store: Arc::new(store.clone()), ledgers: Arc::new(store) }
+    }
+}
+
+/// Returns the address of the database; `None` if sessions are kept in files.
+pub(crate) fn database(process_env: &ProcessEnv) -> Option<String> {
+    process_env.variable(STORE_VARIABLE)
+}
+
+/// Returns the time after which a session of a lost process can be taken over.
+///
+/// # Errors
+///
+/// A usage failure if the variable is wrong.
+pub(crate) fn lease(process_env: &ProcessEnv) -> Result<Duration, Failure> {
+    let Some(text) = process_env.variable(LEASE_VARIABLE) else { return Ok(LEASE) };
+    let seconds = text.parse().ok().filter(|seconds| (1..=3_600).contains(seconds));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| Failure::usage(format!("{LEASE_VARIABLE}: expected 1 to 3600 seconds, not `{text}`")))
+}
+
+/// Returns what of the address must not be shown, for redaction.
+pub(crate) fn secrets_of_store(process_env: &ProcessEnv) -> Vec<String> {
+    let Some(address) = database(process_env) else { return Vec::new() };
+    let mut secrets: Vec<String> = password_in(&address).map(str::to_owned).into_iter().collect();
+    secrets.extend(password_of_file(process_env).ok().flatten());
+    secrets
+}
+
+/// Returns the password in an address such as `postgres://user:password@host/database`, as it is written there.
+fn password_in(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    let authority = rest.split(['/', '?']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
+}
+
+/// Returns the file with the password, if there is one.
+pub(crate) fn password_file(process_env: &ProcessEnv) -> Option<PathBuf> {
+    process_env.variable(PASSWORD_FILE_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+fn password_of_file(process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
+    let Some(path) = process_env.variable(PASSWORD_FILE_VARIABLE) else { return Ok(None) };
+    let text = process_env::read_text("password of the database", Path::new(&path))?;
+    // An editor ends the last line.
+    Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+/// Connects to the database.
+///
+/// # Errors
+///
+/// A usage failure for a variable that is wrong, and a failure if the server cannot be reached.
+#[cfg(feature = "postgres")]
+pub(crate) async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
+    use pintle_postgres::{Options, PostgresStore};
+
+    use crate::failure::OrFailure as _;
+
+    let mut options = Options::new().with_lease(lease(process_env)?);
+    if let Some(password) = password_of_file(process_env)?.or_else(|| process_env.variable("PGPASSWORD")) {
+        options = options.with_password(password);
+    }
+    if let Some(schema) = process_env.variable(SCHEMA_VARIABLE) {
+        options = options.with_schema(schema);
+    }
+    let store = PostgresStore::connect(address, options).await;
+    let store = store.or_failed(&format!("cannot use the database of {STORE_VARIABLE}"))?;
+    Ok(KeptIn { store: Arc::new(store.clone()), ledgers: Arc::new(store) })
+}
+
+/// Refuses a database, which this build cannot use.
+#[cfg(not(feature = "postgres"))]
+#[expect(clippy::unused_async, reason = "with the feature, it connects")]
+pub(crate) async fn connect(_address: &str, _process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
+    let _ = SCHEMA_VARIABLE;
+    Err(Failure::usage(format!("{STORE_VARIABLE}: this pintle was built without the feature `postgres`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_addresses_are_secrets() {
+        for (address, expected) in [
+            ("postgres://ann:s3cret@localhost/pintle", Some("s3cret")),
+            ("postgres://ann:p%40ss@db:5432?sslmode=disable", Some("p%40ss")),
+            ("postgres://ann:p@ss@db/pintle", Some("p@ss")),
+            ("postgres://ann@localhost/pintle", None),
+            ("postgres://ann:@localhost/pintle", None),
+            ("postgres:///pintle?host=/run/postgresql", None),
+            ("host=/run/postgresql user=ann", None),
+        ] {
+            assert_eq!(password_in(address), expected, "{address}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Sessions that other servers leave: one before this, or one that shares the store and dies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_agent::SessionId;
+use pintle_store::{Filter, Page, StoreError, StoredJournal, Summary};
+use tokio::time::MissedTickBehavior;
+
+use super::room::Asked;
+use super::{Hub, SERVED, lock};
+
+/// Sessions that are read at once.
+const PAGE: usize = 100;
+
+/// Sessions of an earlier server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TakenUp {
+    /// Number of sessions that go on.
+    pub sessions: usize,
+    /// Number of sessions that go on once there is room.
+    pub waiting: usize,
+    /// Sessions that are under way and could not be opened, with the reasons.
+    pub left: Vec<(SessionId, String)>,
+}
+
+impl Hub {
+    /// Takes up the sessions of an earlier server whose work is under way, and those that something was posted to.
+    pub(crate) async fn take_up(self: &Arc<Self>) -> Result<TakenUp, StoreError> {
+        self.take_up_of(Filter::default().with_property(SERVED, "true")).await
+    }
+
+    /// Takes up sessions whose server has died, again and again until this one shuts down.
+    pub(crate) async fn keep_taking_up(self: &Arc<Self>, interval: Duration) {
+        let mut looks = tokio::time::interval(interval);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let under_way =
+            Filter::default().with_property(SERVED, "true").with_property(StoredJournal::STATE, "PROCESSING");
+        loop {
+            tokio::select! {
+                _ = looks.tick() => {}
+                () = self.closing.cancelled() => return,
+            }
+            match self.take_up_of(under_way.clone()).await {
+                Ok(taken) => {
+                    for (id, problem) in &taken.left {
+                        tracing::debug!(session = %id, problem, "a session of another server is left");
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "the sessions of other servers cannot be listed"),
+            }
+            self.look_at_posted().await;
+        }
+    }
+
+    async fn take_up_of(self: &Arc<Self>, filter: Filter) -> Result<TakenUp, StoreError> {
+        let mut page = Page::of(PAGE);
+        let mut taken = TakenUp::default();
+        loop {
+            let summaries = self.store.list(&filter, &page).await?;
+            let Some(last) = summaries.last() else { return Ok(taken) };
+            page = Page::of(PAGE).after(last);
+            for summary in &summaries {
+                if self.is_left(summary).await? {
+                    match self.open_or_wait(&summary.id).await {
+                        Ok(Asked::Open) => taken.sessions += 1,
+                        Ok(Asked::Waits) => taken.waiting += 1,
+                        Err(problem) => taken.left.push((summary.id.clone(), problem.detail)),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns whether a session has something to do and nobody does it.
+    async fn is_left(&self, summary: &Summary) -> Result<bool, StoreError> {
+        let id = &summary.id;
+        let is_known = self.live(id).is_some() || self.position(id).is_some();
+        Ok(!is_known && self.has_work(summary).await? && self.store.holder(id).await?.is_none())
+    }
+
+    /// Remembers a session that somebody else has and something was posted to: its server may die before it takes that.
+    pub(crate) fn posted_elsewhere(&self, id: &SessionId) {
+        lock(&self.elsewhere).insert(id.clone());
+    }
+
+    async fn look_at_posted(self: &Arc<Self>) {
+        let posted: Vec<SessionId> = lock(&self.elsewhere).iter().cloned().collect();
+        for id in posted {
+            match self.store.has_posted(&id).await {
+                Ok(true) if matches!(self.store.holder(&id).await, Ok(None)) => {
+                    Arc::clone(self).open_if_work(id.clone()).await;
+                }
+                // It is looked at again.
+                Ok(true) => continue,
+                Ok(false) | Err(StoreError::NotFound(_)) => {}
+                Err(error) => {
+                    tracing::warn!(session = %id, %error, "the inbox cannot be read");
+                    continue;
+                }
+            }
+            lock(&self.elsewhere).remove(&id);
+        }
+    }
+}
