@@ -138,6 +138,11 @@ fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
     summary.push(format!("== cargo test {}", process::EVERYTHING.join(" ")));
     let mut command = process::cargo(&metadata.workspace_root);
     command.arg("test").args(process::EVERYTHING);
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        // Tests of processes wait more than they compute.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        command.env("RUST_TEST_THREADS", (cores + cores.div_ceil(2)).to_string());
+    }
     let outcome = process::run_with_lines(&mut command, |line| {
         if tests.add(line) {
             summary.push(line.to_owned());

@@ -715,6 +715,11 @@ export interface components {
              * @description Number of calls that wait for a decision; with those of its subagents while it is live.
              */
             pending_approvals: number;
+            /**
+             * Format: uint
+             * @description Place among the sessions that wait for room, of those of the same tenant, from 1. Absent unless it waits.
+             */
+            queue_position?: number | null;
             /** @description Its state. */
             state: components["schemas"]["SessionState"];
             /** @description Beginning of the first message. */

@@ -98,6 +98,14 @@ impl Served {
     }
 }
 
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Fails if it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn exchange(
     mut stream: impl std::io::Read + std::io::Write,
     host: &str,

@@ -24,7 +24,8 @@ impl Store {
 
     fn choose(&self, command: &mut Command) {
         command.env("PINTLE_STORE", &self.connection).env("PINTLE_STORE_SCHEMA", &self.schema);
-        command.env("PINTLE_STORE_LEASE", "1");
+        // Below some seconds, a busy machine would take a living server for a dead one.
+        command.env("PINTLE_STORE_LEASE", "5");
     }
 }
 
