@@ -13,10 +13,10 @@ use pintle_env::{EnvPolicy, Redactions};
 
 use crate::args::Command;
 use crate::env_spec::EnvSpec;
+use crate::kept_in::{STORE_VARIABLE, secrets_of_store};
 use crate::keys::{Credentials, Secret};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
-use crate::sessions::kept_in::{STORE_VARIABLE, secrets_of_store};
 
 /// Suffix, in capitals, of variables that the HTTP client of this process reads later.
 const PROXY_SUFFIX: &str = "_PROXY";

@@ -31,6 +31,7 @@ mod hardening;
 mod host_command;
 mod instructions;
 mod interrupt;
+mod kept_in;
 mod keys;
 mod login;
 mod man;

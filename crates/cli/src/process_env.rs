@@ -6,16 +6,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, StdinLock};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::Principal;
 use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::sync::OnceCell;
 
 use crate::failure::{Failure, OrFailure as _};
-use crate::sessions::kept_in::KeptIn;
 
 /// Maximum size of a text read from a file or standard input: 8 MiB.
 const MAX_TEXT: u64 = 8 << 20;
@@ -39,8 +36,6 @@ pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub(crate) struct ProcessEnv {
     variables: BTreeMap<OsString, OsString>,
-    /// Where sessions are kept, once somebody has asked: a database is connected to once.
-    kept_in: Arc<OnceCell<KeptIn>>,
 }
 
 impl ProcessEnv {
@@ -48,13 +43,12 @@ impl ProcessEnv {
     #[cfg(test)]
     pub(crate) fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
         let variables = variables.into_iter();
-        let variables = variables.map(|(name, value)| (name.into(), value.to_owned())).collect();
-        Self { variables, kept_in: Arc::default() }
+        Self { variables: variables.map(|(name, value)| (name.into(), value.to_owned())).collect() }
     }
 
     /// Reads the environment of this process.
     pub(crate) fn capture() -> Self {
-        Self { variables: std::env::vars_os().collect(), kept_in: Arc::default() }
+        Self { variables: std::env::vars_os().collect() }
     }
 
     /// Takes the key that the SDK of codex passes as that of OpenAI, unless there is one.
@@ -106,18 +100,6 @@ impl ProcessEnv {
         variable(CONFIG_VARIABLE)
             .or_else(|| Some(variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute())?.join("pintle")))
             .or_else(|| Some(variable("HOME")?.join(".config/pintle")))
-    }
-
-    /// Returns where sessions are kept, which is found out once.
-    ///
-    /// # Errors
-    ///
-    /// That of `find`, which is asked again the next time.
-    pub(crate) async fn kept_in<F>(&self, find: impl FnOnce() -> F) -> Result<KeptIn, Failure>
-    where
-        F: Future<Output = Result<KeptIn, Failure>>,
-    {
-        self.kept_in.get_or_try_init(find).await.cloned()
     }
 
     /// Returns all variables.
@@ -487,7 +469,7 @@ mod tests {
 
     #[test]
     fn missing_directory_is_rejected() {
-        let process_env = ProcessEnv::with([]);
+        let process_env = ProcessEnv { variables: BTreeMap::new() };
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(process_env.directory(Some(directory.path())).unwrap(), directory.path());
         let missing = directory.path().join("missing");

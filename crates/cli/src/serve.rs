@@ -20,8 +20,9 @@ use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
+use crate::kept_in;
 use crate::process_env::ProcessEnv;
-use crate::sessions::{Sessions, kept_in};
+use crate::sessions::Sessions;
 use crate::tokens::TokenFile;
 
 /// Port by default.

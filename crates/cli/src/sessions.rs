@@ -5,7 +5,6 @@ pub(crate) mod delete;
 pub(crate) mod export;
 pub(crate) mod files;
 mod flags;
-pub(crate) mod kept_in;
 mod list;
 mod place;
 mod show;
@@ -25,13 +24,13 @@ use pintle_store::{
 };
 use serde_json::Value;
 
-use self::kept_in::KeptIn;
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
 use crate::args::{EnvArgs, Flags, RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
+use crate::kept_in::{self, KeptIn};
 use crate::model::Model;
 use crate::policy;
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
@@ -113,20 +112,15 @@ impl Sessions {
     ///
     /// A failure that names the directory or the variable.
     pub(crate) async fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let kept_in = process_env.kept_in(|| Self::keep_in(process_env)).await?;
-        Ok(Self { kept_in })
-    }
-
-    async fn keep_in(process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
         if let Some(address) = kept_in::database(process_env) {
-            return kept_in::connect(&address, process_env).await;
+            return kept_in::connect(&address, process_env).await.map(|kept_in| Self { kept_in });
         }
         let root = Self::directory(process_env)?;
         let opened = process_env.create_directory(&root).and_then(|()| {
             leave_out(&root, process_env);
             FileStore::open(root.join("sessions")).or_failed("cannot use the directory of the sessions")
         });
-        opened.map(KeptIn::from).map_err(|failure| {
+        opened.map(|store| Self { kept_in: KeptIn::from(store) }).map_err(|failure| {
             failure.with_hint(&format!("set {STATE_VARIABLE} to another directory, or use --no-session"))
         })
     }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pintle_store::Hash;
 
+use crate::kept_in;
 use crate::process_env::{self, ProcessEnv};
-use crate::sessions::kept_in;
 
 /// Files and directories below the home directory that hold keys of the user.
 const BELOW_HOME: [&str; 15] = [

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+#[cfg(feature = "postgres")]
 use std::time::Duration;
 
 use pintle_agent::Ledgers;
@@ -17,19 +18,22 @@ pub(crate) const STORE_VARIABLE: &str = "PINTLE_STORE";
 const PASSWORD_FILE_VARIABLE: &str = "PINTLE_STORE_PASSWORD_FILE";
 
 /// Variable with the seconds after which a session of a lost process can be taken over.
+#[cfg(feature = "postgres")]
 const LEASE_VARIABLE: &str = "PINTLE_STORE_LEASE";
 
 /// Variable with the schema that has the tables, by default `pintle`.
+#[cfg(feature = "postgres")]
 const SCHEMA_VARIABLE: &str = "PINTLE_STORE_SCHEMA";
 
 /// That time by default.
+#[cfg(feature = "postgres")]
 const LEASE: Duration = Duration::from_secs(30);
 
 /// A store, and the ledgers of days beside its sessions.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptIn {
-    pub(super) store: Arc<dyn SessionStore>,
-    pub(super) ledgers: Arc<dyn Ledgers>,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) ledgers: Arc<dyn Ledgers>,
 }
 
 impl From<FileStore> for KeptIn {
@@ -48,6 +52,7 @@ pub(crate) fn database(process_env: &ProcessEnv) -> Option<String> {
 /// # Errors
 ///
 /// A usage failure if the variable is wrong.
+#[cfg(feature = "postgres")]
 pub(crate) fn lease(process_env: &ProcessEnv) -> Result<Duration, Failure> {
     let Some(text) = process_env.variable(LEASE_VARIABLE) else { return Ok(LEASE) };
     let seconds = text.parse().ok().filter(|seconds| (1..=3_600).contains(seconds));
@@ -84,34 +89,47 @@ fn password_of_file(process_env: &ProcessEnv) -> Result<Option<String>, Failure>
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// Connects to the database.
+/// Connects to the database, once in a process.
 ///
 /// # Errors
 ///
 /// A usage failure for a variable that is wrong, and a failure if the server cannot be reached.
 #[cfg(feature = "postgres")]
 pub(crate) async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
+    use std::collections::BTreeMap;
+
     use pintle_postgres::{Options, PostgresStore};
 
     use crate::failure::OrFailure as _;
 
+    /// Stores by their addresses and schemas. A connection belongs to the runtime of the process.
+    static CONNECTED: tokio::sync::Mutex<BTreeMap<(String, String), KeptIn>> =
+        tokio::sync::Mutex::const_new(BTreeMap::new());
+
+    let schema = process_env.variable(SCHEMA_VARIABLE);
+    let key = (address.to_owned(), schema.clone().unwrap_or_default());
+    let mut connected = CONNECTED.lock().await;
+    if let Some(known) = connected.get(&key) {
+        return Ok(known.clone());
+    }
     let mut options = Options::new().with_lease(lease(process_env)?);
     if let Some(password) = password_of_file(process_env)?.or_else(|| process_env.variable("PGPASSWORD")) {
         options = options.with_password(password);
     }
-    if let Some(schema) = process_env.variable(SCHEMA_VARIABLE) {
+    if let Some(schema) = schema {
         options = options.with_schema(schema);
     }
     let store = PostgresStore::connect(address, options).await;
     let store = store.or_failed(&format!("cannot use the database of {STORE_VARIABLE}"))?;
-    Ok(KeptIn { store: Arc::new(store.clone()), ledgers: Arc::new(store) })
+    let kept_in = KeptIn { store: Arc::new(store.clone()), ledgers: Arc::new(store) };
+    connected.insert(key, kept_in.clone());
+    Ok(kept_in)
 }
 
 /// Refuses a database, which this build cannot use.
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "with the feature, it connects")]
 pub(crate) async fn connect(_address: &str, _process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
-    let _ = SCHEMA_VARIABLE;
     Err(Failure::usage(format!("{STORE_VARIABLE}: this pintle was built without the feature `postgres`")))
 }
 
