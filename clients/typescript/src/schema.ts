@@ -1,6 +1,23 @@
 // Generated from crates/server/openapi.json by `npm run generate`. Do not edit.
 
 export interface paths {
+    "/v1/costs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Add up the cost of all sessions by day and model */
+        get: operations["readCosts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -412,6 +429,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the tools that the model of a session is offered */
+        get: operations["listTools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -479,6 +513,20 @@ export interface components {
              */
             turns: number;
         };
+        /** @description Cost by day and model. */
+        CostReport: {
+            /** @description Cost of each day and model that has any, the newest day first. */
+            days: components["schemas"]["DayCost"][];
+            /** @description Whether all sessions of these days were read. The oldest ones are left out beyond 5,000. */
+            is_complete: boolean;
+            /**
+             * Format: uint
+             * @description Number of sessions that were read, those of subagents among them.
+             */
+            sessions: number;
+            /** @description First day, in UTC. */
+            since: string;
+        };
         /** @description A session to create. */
         CreateBody: {
             /** @description Working directory of the tools, absolute. Default: that of the server. */
@@ -491,6 +539,38 @@ export interface components {
             mode?: string | null;
             /** @description Model. Default: that of the server. */
             model?: string | null;
+        };
+        /** @description Cost of one model on one day. */
+        DayCost: {
+            /**
+             * Format: uint64
+             * @description Input tokens that were read from a cache.
+             */
+            cache_read_tokens: number;
+            /**
+             * Format: double
+             * @description Cost in US dollars; absent if a price is unknown.
+             */
+            cost_usd?: number | null;
+            /** @description Day, in UTC. */
+            day: string;
+            /**
+             * Format: uint64
+             * @description Input tokens, cached ones among them.
+             */
+            input_tokens: number;
+            /** @description Model that responded. */
+            model: string;
+            /**
+             * Format: uint64
+             * @description Output tokens.
+             */
+            output_tokens: number;
+            /**
+             * Format: uint64
+             * @description Number of responses.
+             */
+            responses: number;
         };
         /** @description A decision. */
         DecisionBody: {
@@ -732,6 +812,19 @@ export interface components {
             /** @description Time of the newest change. */
             updated_at: string;
         };
+        /** @description Tools of a session. */
+        ToolPage: {
+            tools: components["schemas"]["ToolView"][];
+        };
+        /** @description A tool. */
+        ToolView: {
+            /** @description Description for the model. */
+            description: string;
+            /** @description Name. */
+            name: string;
+            /** @description JSON Schema of the arguments. */
+            parameters: unknown;
+        };
         /** @description Entry of the conversation. */
         TurnView: {
             /** @description Time, in RFC 3339. */
@@ -772,6 +865,37 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    readCosts: {
+        parameters: {
+            query?: {
+                /** @description Days up to today, in UTC, at most 366; default 30 */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CostReport"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
     followSessions: {
         parameters: {
             query?: never;
@@ -1737,6 +1861,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    listTools: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolPage"];
+                };
             };
             400: components["responses"]["Problem"];
             401: components["responses"]["Problem"];

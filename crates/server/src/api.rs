@@ -2,6 +2,7 @@
 
 mod access;
 mod approvals;
+mod costs;
 mod documents;
 mod events;
 mod files;
@@ -63,6 +64,7 @@ fn operations() -> Vec<Operation> {
         approvals::operations(),
         record::operations(),
         files::operations(),
+        costs::operations(),
         documents::operations(),
         metrics::operations(),
         events::operations(),

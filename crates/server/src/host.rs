@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::{Session, SessionId};
+use pintle_llm::{ToolList, Usage};
 use pintle_store::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,12 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
         Err(HostError::Invalid("the files of sessions are not known here".to_owned()))
     }
 
+    /// Returns the cost of one response in US dollars; `None` if a price is unknown, as all are by default.
+    fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
+        let _ = (provider, model, usage);
+        None
+    }
+
     /// Returns a session as one document. By default there are none.
     ///
     /// # Errors
@@ -100,6 +107,11 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
     /// Returns the present settings.
     fn settings(&self) -> SessionSettings {
         SessionSettings::default()
+    }
+
+    /// Returns the tools that the model is offered. None by default.
+    fn tools(&self) -> ToolList {
+        ToolList::default()
     }
 
     /// Changes settings. Those that are `None` stay.

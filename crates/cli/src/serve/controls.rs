@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use pintle_agent::{Session, SessionHandle};
 use pintle_governance::{Mode, Policy};
-use pintle_llm::ReasoningEffort;
+use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_server::{HostError, SessionControls, SessionSettings, SettingsChange};
 
 use crate::environment::{EnvSession, SandboxState};
@@ -22,6 +22,7 @@ pub(super) struct ServeControls {
     servers: SessionServers,
     env_session: EnvSession,
     directory: String,
+    offered: ToolList,
     /// Model and effort, as they were set last.
     chosen: Mutex<(String, Option<String>)>,
 }
@@ -33,11 +34,13 @@ impl ServeControls {
         servers: SessionServers,
         model: Model,
         effort: Option<String>,
+        offered: ToolList,
         env_session: EnvSession,
     ) -> Self {
         let directory = env_session.environment().working_directory().display().to_string();
         let chosen = Mutex::new((model.route.model.clone(), effort));
-        Self { _model: model, handle: session.handle(), policy, servers, env_session, directory, chosen }
+        let handle = session.handle();
+        Self { _model: model, handle, policy, servers, env_session, directory, offered, chosen }
     }
 
     fn chosen(&self) -> MutexGuard<'_, (String, Option<String>)> {
@@ -65,6 +68,10 @@ impl SessionControls for ServeControls {
         settings.mode = Some(self.policy.mode().to_string());
         settings.effort = effort;
         settings
+    }
+
+    fn tools(&self) -> ToolList {
+        self.offered.clone()
     }
 
     async fn set(&self, change: &SettingsChange) -> Result<(), HostError> {

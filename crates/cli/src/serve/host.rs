@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_governance::Mode;
+use pintle_llm::{Catalog, Usage};
 use pintle_server::{
     DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
     OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
@@ -36,6 +37,7 @@ pub(super) struct ServeHost {
     /// Flags of this process, which come before those that a session remembers.
     given: Flags,
     models: Vec<ModelSummary>,
+    catalog: Catalog,
 }
 
 /// Settings of a session besides its flags.
@@ -58,7 +60,8 @@ impl ServeHost {
         let provider = model.route.provider.name();
         let models = model.catalog().list(Some(provider));
         let models = models.map(|known| ModelSummary::new(&known.id, known.context_window)).collect();
-        Ok(Self { process_env: process_env.clone(), given: args.session.given.clone(), models })
+        let catalog = model.catalog().clone();
+        Ok(Self { process_env: process_env.clone(), given: args.session.given.clone(), models, catalog })
     }
 
     /// Opens a new session, or one of the store. `words` are flags that the session remembers.
@@ -113,8 +116,8 @@ impl ServeHost {
                 return Err(failure);
             }
         };
-        let Opened { session, policy, servers, effort, .. } = opened;
-        let controls = ServeControls::new(&session, policy, servers, model, effort, env_session);
+        let Opened { session, policy, servers, effort, offered, .. } = opened;
+        let controls = ServeControls::new(&session, policy, servers, model, effort, offered, env_session);
         Ok(OpenSession::new(session, Arc::new(controls)))
     }
 
@@ -236,6 +239,10 @@ impl SessionHost for ServeHost {
         settings.directory = Some(place.directory().to_owned()).filter(|directory| !directory.is_empty());
         settings.model = summary.properties.get("model").cloned();
         settings
+    }
+
+    fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
+        self.catalog.cost(provider, model, usage)
     }
 
     fn models(&self) -> Vec<ModelSummary> {

@@ -179,6 +179,17 @@ fn files_of_a_session_are_compared_and_restored() {
     served.wait(&id, |session| session["state"] == "IDLE" && session["tokens"].as_u64() > Some(0));
     assert_eq!(harness.read("made.txt"), "made\n");
 
+    let tools = served.get(&format!("/v1/sessions/{id}/tools"));
+    let names: Vec<_> = tools["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert!(names.contains(&&json!("write_file")), "{tools}");
+    let costs = served.get("/v1/costs?days=2");
+    let day = &costs["days"][0];
+    assert_eq!(
+        (&day["responses"], &costs["sessions"], &costs["is_complete"]),
+        (&json!(2), &json!(1), &json!(true))
+    );
+    assert!(day["cost_usd"].as_f64() > Some(0.0), "{costs}");
+
     let diff = served.get(&format!("/v1/sessions/{id}/diff"));
     let line = json!({"kind": "add", "text": "made"});
     let hunk = json!({"old_start": 0, "new_start": 1, "lines": [line]});

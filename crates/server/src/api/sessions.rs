@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, patch, post};
 use pintle_agent::{PostedInput, SessionId, UserMessage};
+use pintle_llm::ToolItem;
 use pintle_store::post_input;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,16 @@ pub(super) fn operations() -> Vec<Operation> {
         .with_problems(&[404, 409]),
         Operation::new(
             "get",
+            "/v1/sessions/{id}/tools",
+            "listTools",
+            Scope::Read,
+            "List the tools that the model of a session is offered",
+            get(tools),
+        )
+        .answers::<ToolPage>(200)
+        .with_problems(&[404, 409]),
+        Operation::new(
+            "get",
             "/v1/models",
             "listModels",
             Scope::Read,
@@ -148,6 +159,38 @@ struct ForkBody {
 #[derive(Debug, Serialize, JsonSchema)]
 struct ModelList {
     models: Vec<ModelSummary>,
+}
+
+/// Tools of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ToolPage {
+    tools: Vec<ToolView>,
+}
+
+/// A tool.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ToolView {
+    /// Name.
+    name: String,
+    /// Description for the model.
+    description: String,
+    /// JSON Schema of the arguments.
+    parameters: serde_json::Value,
+}
+
+async fn tools(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let found = app.find_going(&caller, &id).await?;
+    let live = app.hub.open(&found.root).await?;
+    let view = |tool: &ToolItem| ToolView {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: tool.parameters.clone(),
+    };
+    Ok(json(&ToolPage { tools: live.controls.tools().iter().map(view).collect() }))
 }
 
 async fn models(State(app): State<App>) -> Response {

@@ -1,0 +1,253 @@
+//! Cost by day and model, added up from the records.
+
+use std::collections::BTreeMap;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use pintle_agent::{EventKind, SessionEvent, SessionId, Timestamp};
+use pintle_llm::Usage;
+use pintle_store::{Filter, Page, StoreError, Summary};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::Query;
+use super::openapi::{Operation, Parameter};
+use super::{App, Caller, Scope, json};
+use crate::hub::TENANT;
+use crate::problem::{INVALID, Problem};
+
+/// Default and most days of a report.
+const DAYS: u32 = 30;
+const MAX_DAYS: u32 = 366;
+
+/// Most records that are read for one report, those of subagents among them.
+const MAX_RECORDS: usize = 5_000;
+
+/// Sessions that are listed at once.
+const PAGE: usize = 100;
+
+const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+const QUERY: &[Parameter] =
+    &[Parameter::number("days", 1, "Days up to today, in UTC, at most 366; default 30")];
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "get",
+            "/v1/costs",
+            "readCosts",
+            Scope::Read,
+            "Add up the cost of all sessions by day and model",
+            get(costs),
+        )
+        .with_query(QUERY)
+        .answers::<CostReport>(200),
+    ]
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct CostQuery {
+    days: Option<u32>,
+}
+
+/// Cost by day and model.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CostReport {
+    /// First day, in UTC.
+    since: String,
+    /// Cost of each day and model that has any, the newest day first.
+    days: Vec<DayCost>,
+    /// Number of sessions that were read, those of subagents among them.
+    sessions: usize,
+    /// Whether all sessions of these days were read. The oldest ones are left out beyond 5,000.
+    is_complete: bool,
+}
+
+/// Cost of one model on one day.
+#[derive(Debug, Serialize, JsonSchema)]
+struct DayCost {
+    /// Day, in UTC.
+    day: String,
+    /// Model that responded.
+    model: String,
+    /// Number of responses.
+    responses: u64,
+    /// Input tokens, cached ones among them.
+    input_tokens: u64,
+    /// Input tokens that were read from a cache.
+    cache_read_tokens: u64,
+    /// Output tokens.
+    output_tokens: u64,
+    /// Cost in US dollars; absent if a price is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+}
+
+/// Sums of one model on one day.
+#[derive(Debug)]
+struct Sums {
+    responses: u64,
+    input: u64,
+    cache_read: u64,
+    output: u64,
+    cost: Option<f64>,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self { responses: 0, input: 0, cache_read: 0, output: 0, cost: Some(0.0) }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, usage: &Usage, cost: Option<f64>) {
+        self.responses += 1;
+        self.input = self.input.saturating_add(usage.input_tokens);
+        self.cache_read = self.cache_read.saturating_add(usage.cache_read_tokens.unwrap_or(0));
+        self.output = self.output.saturating_add(usage.output_tokens);
+        // Each response is priced by itself: a long prompt may have another price.
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+    }
+}
+
+/// Returns the day of a time, in UTC.
+fn day_of(time: Timestamp) -> String {
+    time.to_string().chars().take_while(|letter| *letter != 'T').collect()
+}
+
+/// Adds the responses of one record from a time on. `price` is the cost of a response of a model of a provider.
+fn add_events(
+    sums: &mut BTreeMap<(String, String), Sums>,
+    events: &[SessionEvent],
+    since: Timestamp,
+    price: impl Fn(&str, &str, &Usage) -> Option<f64>,
+) {
+    let mut own_provider = "";
+    for event in events {
+        if let EventKind::SessionStart { provider, .. } = &event.kind {
+            own_provider = provider;
+        } else if let EventKind::ModelResponse { model, usage, .. } = &event.kind
+            && event.timestamp >= since
+        {
+            let cost = price(own_provider, model, usage);
+            sums.entry((day_of(event.timestamp), model.clone())).or_default().add(usage, cost);
+        }
+    }
+}
+
+impl App {
+    /// Returns the sessions of a caller that were changed since then, each with its subagents, and whether these are all.
+    async fn changed_since(
+        &self,
+        caller: &Caller,
+        since: Timestamp,
+    ) -> Result<(Vec<SessionId>, bool), StoreError> {
+        let mut filter = Filter::default();
+        if let Some(tenant) = &caller.tenant {
+            filter = filter.with_property(TENANT, tenant);
+        }
+        let is_wanted = |summary: &Summary| {
+            summary.parent.is_some() || summary.properties.get(TENANT) == caller.tenant.as_ref()
+        };
+        let (mut found, mut lists) = (Vec::new(), vec![filter]);
+        while let Some(filter) = lists.pop() {
+            let mut page = Page::of(PAGE);
+            loop {
+                let summaries = self.hub.store.list(&filter, &page).await?;
+                let Some(last) = summaries.last() else { break };
+                page = Page::of(PAGE).after(last);
+                let is_past = last.updated_at < since;
+                for summary in summaries.into_iter().filter(|summary| summary.updated_at >= since) {
+                    if !is_wanted(&summary) {
+                        continue;
+                    }
+                    if found.len() == MAX_RECORDS {
+                        return Ok((found, false));
+                    }
+                    lists.push(Filter::default().with_parent(summary.id.clone()));
+                    found.push(summary.id);
+                }
+                if is_past {
+                    break;
+                }
+            }
+        }
+        Ok((found, true))
+    }
+}
+
+async fn costs(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<CostQuery>,
+) -> Result<Response, Problem> {
+    let days = query.days.unwrap_or(DAYS);
+    if !(1..=MAX_DAYS).contains(&days) {
+        return Err(Problem::new(INVALID, format!("days: expected 1 to {MAX_DAYS}")));
+    }
+    let today = app.access.clock.now().as_millis().div_euclid(DAY);
+    let since = Timestamp::from_millis((today - i64::from(days) + 1) * DAY);
+    let (sessions, is_complete) = app.changed_since(&caller, since).await?;
+    let mut sums = BTreeMap::new();
+    for id in &sessions {
+        match app.replay(id).await {
+            Ok(replay) => add_events(&mut sums, &replay.events, since, |provider, model, usage| {
+                app.hub.host.cost(provider, model, usage)
+            }),
+            // It was deleted meanwhile, or is damaged, which its own record says.
+            Err(problem) => tracing::debug!(session = %id, problem = problem.detail, "a record has no cost"),
+        }
+    }
+    let days = sums.into_iter().rev().map(|((day, model), sums)| DayCost {
+        day,
+        model,
+        responses: sums.responses,
+        input_tokens: sums.input,
+        cache_read_tokens: sums.cache_read,
+        output_tokens: sums.output,
+        cost_usd: sums.cost,
+    });
+    let days = days.collect();
+    Ok(json(&CostReport { since: day_of(since), days, sessions: sessions.len(), is_complete }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn events() -> Vec<SessionEvent> {
+        let event = |seq: u64, time: &str, kind: &str, data: serde_json::Value| {
+            let event = json!({
+                "seq": seq, "timestamp": time, "session_id": "s", "depth": 0, "kind": kind, "data": data,
+            });
+            serde_json::from_value(event).unwrap()
+        };
+        let response = |input| {
+            let (usage, reason) = (Usage::new(input, 5), json!({"reason": "stop"}));
+            json!({"response_id": "r", "model": "m", "finish_reason": reason, "usage": usage})
+        };
+        vec![
+            event(0, "2026-11-25T23:59:00.000Z", "MODEL_RESPONSE", response(1)),
+            event(1, "2026-11-26T00:00:00.000Z", "MODEL_RESPONSE", response(10)),
+            event(2, "2026-11-26T12:00:00.000Z", "MODEL_RESPONSE", response(100)),
+        ]
+    }
+
+    #[test]
+    fn responses_are_added_by_day_and_model() {
+        let since = Timestamp::from_millis(0);
+        let mut sums = BTreeMap::new();
+        add_events(&mut sums, &events(), since, |_, _, usage| (usage.input_tokens != 100).then_some(0.5));
+        let found: Vec<_> = sums
+            .iter()
+            .map(|((day, model), sums)| (day.as_str(), model.as_str(), sums.responses, sums.input, sums.cost))
+            .collect();
+        assert_eq!(found, [("2026-11-25", "m", 1, 1, Some(0.5)), ("2026-11-26", "m", 2, 110, None)]);
+    }
+}
