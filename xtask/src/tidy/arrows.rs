@@ -49,6 +49,11 @@ const ARROWS: &[Arrows] = &[
         to: &["pintle-agent", "pintle-llm", "pintle-store"],
         to_in_tests: &["pintle-env", "pintle-tools"],
     },
+    Arrows {
+        from: "pintle-client",
+        to: &["pintle-agent", "pintle-llm"],
+        to_in_tests: &["pintle-env", "pintle-server", "pintle-store", "pintle-tools"],
+    },
     Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
@@ -72,6 +77,7 @@ const LIBRARIES: &[&str] = &[
     "pintle",
     "pintle-acp",
     "pintle-agent",
+    "pintle-client",
     "pintle-compat",
     "pintle-env",
     "pintle-governance",
@@ -95,13 +101,16 @@ struct Fence {
 }
 
 const FENCES: &[Fence] = &[
-    Fence { dependency: "reqwest", owners: &["pintle-mcp", "pintle-providers", "pintle-web"] },
+    Fence {
+        dependency: "reqwest",
+        owners: &["pintle-client", "pintle-mcp", "pintle-providers", "pintle-web"],
+    },
     Fence { dependency: "hyper", owners: &["pintle-benches", "pintle-examples", "pintle-server"] },
     Fence {
         dependency: "rustls",
-        owners: &["pintle-mcp", "pintle-providers", "pintle-server", "pintle-web"],
+        owners: &["pintle-client", "pintle-mcp", "pintle-providers", "pintle-server", "pintle-web"],
     },
-    Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
+    Fence { dependency: "eventsource-stream", owners: &["pintle-client", "pintle-providers"] },
     Fence { dependency: "html5gum", owners: &["pintle-web"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },
     Fence {

@@ -1,0 +1,451 @@
+//! The client: one method for each operation of the server.
+
+use std::sync::Arc;
+
+use pintle_agent::{Decision, SessionId, UserMessage};
+use pintle_llm::Fingerprint;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::backoff::new_key;
+use crate::changes::Changes;
+use crate::error::ClientError;
+use crate::journal::Journal;
+use crate::operation::{self, Operation};
+use crate::options::ClientOptions;
+use crate::requests::{
+    AuditFormat, CreateBody, DecisionBody, ExportFormat, ListSessions, MessageBody, NewSession, Restore,
+    RestoreBody, SettingsChange, Since, TurnsBody,
+};
+use crate::responses::{
+    Approval, ApprovalList, Checkpoint, CheckpointList, CostReport, Diff, History, HistoryEntry, ModelInfo,
+    ModelList, RestoreReport, SessionInfo, SessionPage, ToolInfo, ToolInfoList,
+};
+use crate::session_events::{EventId, SessionEvents};
+use crate::transport::{Failed, Request, Transport};
+
+/// Range of bytes, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteRange {
+    /// First byte, from 0.
+    pub first: u64,
+    /// Last byte. Default: the last one of the value.
+    pub last: Option<u64>,
+}
+
+/// Client of one server. Cheap to clone.
+///
+/// Requests are repeated after a failure of the connection, a status 502, 503 or 504, and a status 429 with `retry-after`. Those
+/// that change something keep their idempotency key, so that the server carries them out once.
+#[derive(Clone, Debug)]
+pub struct Client {
+    transport: Transport,
+    /// Idempotency key of changes; each has a new one if this is `None`.
+    key: Option<Arc<str>>,
+}
+
+impl Client {
+    /// Creates a client of the server at `http://…`, `https://…` or `unix:PATH`. The line that `pintle serve` prints is an
+    /// address: a token is read from its fragment, unless another one is given.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::InvalidUrl`] and [`ClientError::InvalidHeader`]; [`ClientError::Setup`] if this machine has no TLS.
+    pub fn new(url: &str, token: Option<&str>) -> Result<Self, ClientError> {
+        Self::with_options(url, token, ClientOptions::default())
+    }
+
+    /// Creates a client with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_options(url: &str, token: Option<&str>, options: ClientOptions) -> Result<Self, ClientError> {
+        Ok(Self { transport: Transport::new(url, token, options)?, key: None })
+    }
+
+    /// Returns a client for one change, with an idempotency key of the application. A change that is sent again with the same
+    /// key, by another process perhaps, counts once.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        Self { transport: self.transport.clone(), key: Some(key.into()) }
+    }
+
+    /// Checks that the server responds. Needs no token.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn health(&self) -> Result<(), ClientError> {
+        self.get::<Value>(self.request(&operation::HEALTH, &[])?).await.map(drop)
+    }
+
+    /// Lists sessions, the newest change first.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`], as for all methods that send a request.
+    pub async fn list_sessions(&self, list: &ListSessions) -> Result<SessionPage, ClientError> {
+        let ListSessions { limit, cursor, search, state, parent } = list;
+        let state = state.and_then(|state| serde_json::to_value(state).ok());
+        let request = self
+            .request(&operation::LIST_SESSIONS, &[])?
+            .query("limit", limit.map(|limit| limit.to_string()).as_deref())
+            .query("cursor", cursor.as_deref())
+            .query("search", search.as_deref())
+            .query("state", state.as_ref().and_then(Value::as_str))
+            .query("parent", parent.as_ref().map(SessionId::as_str));
+        self.get(request).await
+    }
+
+    /// Creates a session.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn create_session(&self, new: NewSession) -> Result<SessionInfo, ClientError> {
+        let body = CreateBody::try_from(new)?;
+        json(&self.change(self.request(&operation::CREATE_SESSION, &[])?.json(&body)?).await?)
+    }
+
+    /// Reads a session.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn session(&self, session: &SessionId) -> Result<SessionInfo, ClientError> {
+        self.get(self.of(&operation::READ_SESSION, session)?).await
+    }
+
+    /// Changes the settings of a session.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn change_session(
+        &self,
+        session: &SessionId,
+        change: &SettingsChange,
+    ) -> Result<SessionInfo, ClientError> {
+        json(&self.change(self.of(&operation::CHANGE_SESSION, session)?.json(change)?).await?)
+    }
+
+    /// Deletes a session with its record.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn delete_session(&self, session: &SessionId) -> Result<(), ClientError> {
+        match self.change(self.of(&operation::DELETE_SESSION, session)?).await {
+            Ok(_) => Ok(()),
+            // An earlier attempt has deleted it, its response was lost, and the server was restarted since.
+            Err(failed) if failed.error.code() == Some("not_found") && failed.attempts > 1 => Ok(()),
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    /// Creates a session that begins with the first `turns` entries of the history of another.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn fork(&self, session: &SessionId, turns: usize) -> Result<SessionInfo, ClientError> {
+        json(&self.change(self.of(&operation::FORK_SESSION, session)?.json(&TurnsBody { turns })?).await?)
+    }
+
+    /// Sends the next message. During a run, it waits for the end of the run.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn submit(
+        &self,
+        session: &SessionId,
+        message: impl Into<UserMessage>,
+    ) -> Result<(), ClientError> {
+        self.say(&operation::SUBMIT, session, message.into()).await
+    }
+
+    /// Sends a message that waits for the end of the run.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn follow_up(
+        &self,
+        session: &SessionId,
+        message: impl Into<UserMessage>,
+    ) -> Result<(), ClientError> {
+        self.say(&operation::FOLLOW_UP, session, message.into()).await
+    }
+
+    /// Sends a message into the current run.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn steer(
+        &self,
+        session: &SessionId,
+        message: impl Into<UserMessage>,
+    ) -> Result<(), ClientError> {
+        self.say(&operation::STEER, session, message.into()).await
+    }
+
+    /// Stops the run and keeps the session.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn interrupt(&self, session: &SessionId) -> Result<(), ClientError> {
+        self.order(&operation::INTERRUPT, session).await
+    }
+
+    /// Stops everything and closes the session for good.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn abort(&self, session: &SessionId) -> Result<(), ClientError> {
+        self.order(&operation::ABORT, session).await
+    }
+
+    /// Summarizes the older part of the conversation.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn compact(&self, session: &SessionId) -> Result<(), ClientError> {
+        self.order(&operation::COMPACT, session).await
+    }
+
+    /// Goes back to the first `turns` entries of the history.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn rewind(&self, session: &SessionId, turns: usize) -> Result<(), ClientError> {
+        self.change(self.of(&operation::REWIND, session)?.json(&TurnsBody { turns })?).await?;
+        Ok(())
+    }
+
+    /// Lists the calls that wait for a decision, in the session and in its subagents.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn approvals(&self, session: &SessionId) -> Result<Vec<Approval>, ClientError> {
+        let list: ApprovalList = self.get(self.of(&operation::LIST_APPROVALS, session)?).await?;
+        Ok(list.approvals)
+    }
+
+    /// Decides on a call of a session, which is that of the approval. Only the first decision counts; a later one fails with
+    /// the code `conflict`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn decide(
+        &self,
+        session: &SessionId,
+        call_id: &str,
+        fingerprint: Fingerprint,
+        decision: Decision,
+    ) -> Result<(), ClientError> {
+        let body = DecisionBody::new(fingerprint, decision)?;
+        let request = self.request(&operation::DECIDE, &[session.as_str(), call_id])?.json(&body)?;
+        self.change(request).await?;
+        Ok(())
+    }
+
+    /// Reads the conversation.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn history(&self, session: &SessionId) -> Result<Vec<HistoryEntry>, ClientError> {
+        let history: History = self.get(self.of(&operation::READ_HISTORY, session)?).await?;
+        Ok(history.turns)
+    }
+
+    /// Reads the lines of the journal from one number to another, both included; the first line is 1. Continues after the last
+    /// line if the connection fails.
+    #[must_use]
+    pub fn journal(&self, session: &SessionId, from: u64, to: Option<u64>) -> Journal {
+        Journal::new(self.transport.clone(), session.clone(), from, to)
+    }
+
+    /// Reads a large value of the journal, or a range of its bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn blob(
+        &self,
+        session: &SessionId,
+        hash: &str,
+        range: Option<ByteRange>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let mut request = self.request(&operation::READ_BLOB, &[session.as_str(), hash])?;
+        if let Some(ByteRange { first, last }) = range {
+            let last = last.map(|last| last.to_string()).unwrap_or_default();
+            request = request.header("range", "range", &format!("bytes={first}-{last}"))?;
+        }
+        Ok(self.transport.call(&request).await?)
+    }
+
+    /// Lists the states of the files that can be restored.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn checkpoints(&self, session: &SessionId) -> Result<Vec<Checkpoint>, ClientError> {
+        let list: CheckpointList = self.get(self.of(&operation::LIST_CHECKPOINTS, session)?).await?;
+        Ok(list.checkpoints)
+    }
+
+    /// Compares the files with an earlier state.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn diff(&self, session: &SessionId, since: &Since) -> Result<Diff, ClientError> {
+        let request = self.of(&operation::DIFF, session)?;
+        self.get(match since {
+            Since::Turns(turns) => request.query("turns", Some(&turns.to_string())),
+            Since::Checkpoint(id) => request.query("checkpoint", Some(id)),
+        })
+        .await
+    }
+
+    /// Restores files, or reports what a restore would do.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn restore(&self, session: &SessionId, restore: Restore) -> Result<RestoreReport, ClientError> {
+        let body = RestoreBody::from(restore);
+        json(&self.change(self.of(&operation::RESTORE, session)?.json(&body)?).await?)
+    }
+
+    /// Reads the session as one document.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn export(&self, session: &SessionId, format: ExportFormat) -> Result<String, ClientError> {
+        let request = self.of(&operation::EXPORT_SESSION, session)?;
+        self.text(request.query("format", Some(format.as_str()))).await
+    }
+
+    /// Reads who asked for each call, who allowed it, and what it did.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn audit(&self, session: &SessionId, format: AuditFormat) -> Result<String, ClientError> {
+        let request = self.of(&operation::AUDIT_SESSION, session)?;
+        self.text(request.query("format", Some(format.as_str()))).await
+    }
+
+    /// Lists models that sessions can use.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn models(&self) -> Result<Vec<ModelInfo>, ClientError> {
+        let list: ModelList = self.get(self.request(&operation::LIST_MODELS, &[])?).await?;
+        Ok(list.models)
+    }
+
+    /// Lists the tools that the model of a session is offered. The session is opened for that.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn tools(&self, session: &SessionId) -> Result<Vec<ToolInfo>, ClientError> {
+        let list: ToolInfoList = self.get(self.request(&operation::LIST_TOOLS, &[session.as_str()])?).await?;
+        Ok(list.tools)
+    }
+
+    /// Adds up the cost of all sessions by day and model, for this many days up to today in UTC: 1 to 366.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn costs(&self, days: u32) -> Result<CostReport, ClientError> {
+        self.get(self.request(&operation::READ_COSTS, &[])?.query("days", Some(&days.to_string()))).await
+    }
+
+    /// Reads measurements of the server, in the text format of Prometheus.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn metrics(&self) -> Result<String, ClientError> {
+        self.text(self.request(&operation::READ_METRICS, &[])?).await
+    }
+
+    /// Follows the events of a session: from the first one, or behind the one with the id `after`. The stream reconnects by
+    /// itself. It ends once the session is deleted, and after an error that a reconnect does not mend, such as a token that is
+    /// refused.
+    #[must_use]
+    pub fn events(&self, session: &SessionId, after: Option<EventId>) -> SessionEvents {
+        SessionEvents::new(self.transport.clone(), session.clone(), after)
+    }
+
+    /// Follows the changes and deletions of all sessions. Begins with the open ones, and reconnects by itself.
+    #[must_use]
+    pub fn changes(&self) -> Changes {
+        Changes::new(self.transport.clone())
+    }
+
+    fn request(&self, operation: &Operation, values: &[&str]) -> Result<Request, ClientError> {
+        self.transport.request(operation, values)
+    }
+
+    fn of(&self, operation: &Operation, session: &SessionId) -> Result<Request, ClientError> {
+        self.request(operation, &[session.as_str()])
+    }
+
+    async fn get<T: DeserializeOwned>(&self, request: Request) -> Result<T, ClientError> {
+        json(&self.transport.call(&request).await?)
+    }
+
+    async fn text(&self, request: Request) -> Result<String, ClientError> {
+        let body = self.transport.call(&request).await?;
+        String::from_utf8(body).map_err(|error| ClientError::unexpected("text", error))
+    }
+
+    /// Sends a request that changes something, with its idempotency key.
+    async fn change(&self, request: Request) -> Result<Vec<u8>, Failed> {
+        let keyed = match &self.key {
+            Some(key) => request.header("idempotency-key", "idempotency key", key),
+            None => new_key().and_then(|key| request.header("idempotency-key", "idempotency key", &key)),
+        };
+        match keyed {
+            Ok(request) => self.transport.call(&request).await,
+            Err(error) => Err(Failed { error, attempts: 0 }),
+        }
+    }
+
+    async fn order(&self, operation: &Operation, session: &SessionId) -> Result<(), ClientError> {
+        self.change(self.of(operation, session)?).await?;
+        Ok(())
+    }
+
+    async fn say(
+        &self,
+        operation: &Operation,
+        session: &SessionId,
+        message: UserMessage,
+    ) -> Result<(), ClientError> {
+        let body = MessageBody::try_from(message)?;
+        self.change(self.of(operation, session)?.json(&body)?).await?;
+        Ok(())
+    }
+}
+
+fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ClientError> {
+    serde_json::from_slice(body).map_err(|error| ClientError::unexpected("JSON of the server", error))
+}

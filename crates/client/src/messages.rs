@@ -1,0 +1,70 @@
+//! Server-sent events. `eventsource-stream` has the grammar; what it is given is bounded, and cut at line ends.
+
+use std::fmt;
+use std::pin::Pin;
+
+use eventsource_stream::{Event, EventStream, EventStreamError};
+use futures_util::{Stream, StreamExt as _};
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+
+use crate::error::ClientError;
+use crate::lines::Lines;
+use crate::transport::Transport;
+
+type Pieces = Pin<Box<dyn Stream<Item = Result<Vec<u8>, ClientError>> + Send>>;
+
+/// Events of one connection.
+pub(crate) struct Messages {
+    events: EventStream<Pieces>,
+}
+
+impl fmt::Debug for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").finish_non_exhaustive()
+    }
+}
+
+/// Lines, with the length of the event that has not ended.
+struct Guarded {
+    lines: Lines,
+    length: usize,
+    limit: usize,
+}
+
+impl Guarded {
+    async fn next(mut self) -> Result<Option<(Vec<u8>, Self)>, ClientError> {
+        let Some(mut line) = self.lines.next().await? else { return Ok(None) };
+        self.length = if line.is_empty() { 0 } else { self.length + line.len() };
+        if self.length > self.limit {
+            return Err(ClientError::TooLong(self.limit));
+        }
+        line.push(b'\n');
+        Ok(Some((line, self)))
+    }
+}
+
+impl Messages {
+    pub(crate) fn new(response: Response, transport: &Transport) -> Result<Self, ClientError> {
+        let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        if !media_type.unwrap_or_default().starts_with("text/event-stream") {
+            return Err(ClientError::Unexpected { expected: "a stream of events", source: None });
+        }
+        let limit = transport.options.max_bytes;
+        let guarded = Guarded { lines: Lines::new(response, transport.clone()), length: 0, limit };
+        let pieces: Pieces = Box::pin(futures_util::stream::try_unfold(guarded, Guarded::next));
+        Ok(Self { events: EventStream::new(pieces) })
+    }
+
+    /// Returns the next event; `None` once the server has ended the stream.
+    pub(crate) async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+        let expected = "a stream of events";
+        match self.events.next().await {
+            None => Ok(None),
+            Some(Ok(event)) => Ok(Some(event)),
+            Some(Err(EventStreamError::Transport(error))) => Err(error),
+            Some(Err(EventStreamError::Utf8(error))) => Err(ClientError::unexpected(expected, error)),
+            Some(Err(EventStreamError::Parser(_))) => Err(ClientError::Unexpected { expected, source: None }),
+        }
+    }
+}

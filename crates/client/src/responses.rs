@@ -1,0 +1,324 @@
+//! What the server returns. Fields that later servers add are ignored.
+
+use pintle_agent::{SessionId, SessionState, Timestamp};
+use pintle_llm::Fingerprint;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// Id.
+    pub id: SessionId,
+    /// Beginning of the first message.
+    pub title: String,
+    /// Time of its creation.
+    pub created_at: Timestamp,
+    /// Time of the newest change.
+    pub updated_at: Timestamp,
+    /// Session whose subagent it is.
+    pub parent: Option<SessionId>,
+    /// State.
+    pub state: SessionState,
+    /// Whether this server has it open.
+    pub live: bool,
+    /// Place among the sessions that wait for room, of those of the same tenant, from 1; `None` unless it waits.
+    pub queue_position: Option<u64>,
+    /// Number of calls that wait for a decision; with those of its subagents while it is live.
+    pub pending_approvals: u64,
+    /// Cost so far in US dollars, if it is known.
+    pub cost_usd: Option<f64>,
+    /// Number of tokens so far.
+    pub tokens: Option<u64>,
+    /// Working directory of the tools.
+    pub directory: Option<String>,
+    /// Model.
+    pub model: Option<String>,
+    /// Mode: what happens to calls that no rule names.
+    pub mode: Option<String>,
+    /// Reasoning effort.
+    pub effort: Option<String>,
+}
+
+/// Page of a list of sessions, the newest change first.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct SessionPage {
+    /// Sessions.
+    pub sessions: Vec<SessionInfo>,
+    /// Cursor of the next page; `None` on the last one.
+    pub next: Option<String>,
+}
+
+/// A call that waits for a decision.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct Approval {
+    /// The model's id of the call.
+    pub call_id: String,
+    /// Fingerprint of the call, which a decision names.
+    pub fingerprint: Fingerprint,
+    /// Session that makes the call: a subagent, perhaps.
+    pub session: SessionId,
+    /// Name of the tool.
+    pub tool_name: String,
+    /// Arguments.
+    pub arguments: Value,
+    /// Reason why a decision is needed.
+    pub reason: String,
+    /// On which side of the sandbox the command would run.
+    pub sandbox: Option<String>,
+    /// Absolute paths of the files that it may change.
+    pub writes: Vec<String>,
+    /// Rules that together name exactly calls like this one.
+    pub suggested_rules: Vec<String>,
+    /// Changes that it would make now, as a unified diff.
+    pub diff: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ApprovalList {
+    pub(crate) approvals: Vec<Approval>,
+}
+
+/// Entry of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct HistoryEntry {
+    /// Number of entries before it.
+    pub index: usize,
+    /// `user`, `assistant`, `tool_results`, `system` or `steering`.
+    pub kind: String,
+    /// Text.
+    pub text: String,
+    /// Sequence number of the event that added it.
+    pub event: u64,
+    /// Time.
+    pub at: Timestamp,
+    /// Whether it is the beginning of a response that was stopped.
+    pub interrupted: bool,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct History {
+    pub(crate) turns: Vec<HistoryEntry>,
+}
+
+/// State of the files at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct Checkpoint {
+    /// Id.
+    pub id: String,
+    /// Number of entries that the history had.
+    pub turns: usize,
+    /// Sequence number of the event about it.
+    pub event: u64,
+    /// Time.
+    pub at: Timestamp,
+    /// `before_call`, `after_call`, `before_rewind` or `after_rewind`.
+    pub reason: String,
+    /// Number of files, directories and links.
+    pub entries: u64,
+    /// Description of what it lacks; `None` if it has everything.
+    pub partial: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CheckpointList {
+    pub(crate) checkpoints: Vec<Checkpoint>,
+}
+
+/// Changes of files.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct Diff {
+    /// Id of the checkpoint that they are compared with; `None` if no call has changed anything since.
+    pub checkpoint: Option<String>,
+    /// Changed files.
+    pub files: Vec<FileDiff>,
+    /// Number of changed files that are not listed because there are too many.
+    pub left_out: usize,
+    /// Paths about which nothing is known.
+    pub unknown: Vec<String>,
+}
+
+/// Changes of one file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct FileDiff {
+    /// Path.
+    pub path: String,
+    /// Kind of the change.
+    pub change: ChangeKind,
+    /// Changed lines with those around them.
+    pub hunks: Vec<Hunk>,
+    /// Reason why lines are not shown.
+    pub not_shown: Option<String>,
+}
+
+/// Kind of the change of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// The file is new.
+    Added,
+    /// The file is gone.
+    Removed,
+    /// The content differs.
+    Modified,
+    /// The mode differs.
+    ModeChanged,
+    /// A file became a directory or a link, or the reverse.
+    TypeChanged,
+    /// The link has another target.
+    Retargeted,
+    /// A kind of a later server.
+    #[serde(other)]
+    Other,
+}
+
+/// Changed lines that are near to one another.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct Hunk {
+    /// Number of the first old line, from 1; of the line before if there is none.
+    pub old_start: usize,
+    /// Number of the first new line, from 1; of the line before if there is none.
+    pub new_start: usize,
+    /// Lines.
+    pub lines: Vec<DiffLine>,
+}
+
+/// Line of a diff.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct DiffLine {
+    /// Kind.
+    pub kind: LineKind,
+    /// Text, without its end.
+    pub text: String,
+}
+
+/// Kind of a line of a diff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LineKind {
+    /// The line is in both files.
+    Context,
+    /// The line is new.
+    Add,
+    /// The line is gone.
+    Remove,
+}
+
+/// Effects of a restore, done or planned.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct RestoreReport {
+    /// Whether nothing was done.
+    pub dry_run: bool,
+    /// Number of entries that the conversation had.
+    pub turns_before: usize,
+    /// Number of entries that the conversation has then, if it goes back.
+    pub turns: Option<usize>,
+    /// Files that change.
+    pub files: Vec<FileStep>,
+    /// Files among them that somebody else may have changed.
+    pub changed_by_others: Vec<String>,
+    /// Files that stay as they are, although they differ.
+    pub left_alone: Vec<FileLeft>,
+    /// Files that could not be restored, with the reasons.
+    pub problems: Vec<String>,
+    /// Checkpoint of the files before; restoring it undoes the restore.
+    pub undo: Option<String>,
+}
+
+/// A file that a restore changes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct FileStep {
+    /// Path, relative to the directory of the session.
+    pub path: String,
+    /// `create`, `overwrite`, `remove`, `replace` or `set mode`.
+    pub action: String,
+}
+
+/// A file that a restore leaves as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct FileLeft {
+    /// Path, relative to the directory of the session.
+    pub path: String,
+    /// Reason, for people.
+    pub reason: String,
+}
+
+/// Cost by day and model.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct CostReport {
+    /// First day, in UTC, such as `2026-01-31`.
+    pub since: String,
+    /// Cost of each day and model that has any, the newest day first.
+    pub days: Vec<DayCost>,
+    /// Number of sessions that were read, those of subagents among them.
+    pub sessions: u64,
+    /// Whether all sessions of these days were read.
+    pub is_complete: bool,
+}
+
+/// Cost of one model on one day.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct DayCost {
+    /// Day, in UTC.
+    pub day: String,
+    /// Model that responded.
+    pub model: String,
+    /// Number of responses.
+    pub responses: u64,
+    /// Input tokens, cached ones among them.
+    pub input_tokens: u64,
+    /// Input tokens that were read from a cache.
+    pub cache_read_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// Cost in US dollars; `None` if a price is unknown.
+    pub cost_usd: Option<f64>,
+}
+
+/// Tool that the model of a session is offered.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct ToolInfo {
+    /// Name.
+    pub name: String,
+    /// Description for the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Value,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ToolInfoList {
+    pub(crate) tools: Vec<ToolInfo>,
+}
+
+/// Model that sessions can use.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct ModelInfo {
+    /// Id.
+    pub id: String,
+    /// Context window in tokens.
+    pub context_window: u64,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ModelList {
+    pub(crate) models: Vec<ModelInfo>,
+}

@@ -1,0 +1,214 @@
+//! Events of one session.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use eventsource_stream::Event;
+use futures_core::Stream;
+use pintle_agent::{EventKind, SessionEvent, SessionId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{ClientError, Problem};
+use crate::follow::{Disconnected, Items, Subscription, follow};
+use crate::operation::FOLLOW_SESSION;
+use crate::segments::Segments;
+use crate::transport::{Request, Transport};
+
+/// Id of an event of the record. A stream continues behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventId(String);
+
+impl EventId {
+    /// Creates an id from a text that the server has sent.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    /// Returns the id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the sequence number of the event.
+    fn seq(&self) -> Option<u64> {
+        self.0.split('-').next()?.parse().ok()
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Item of the events of a session.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SessionItem {
+    /// An event of the record. Each is received once, in the order of their sequence numbers.
+    Event {
+        /// Id behind which a stream continues.
+        id: EventId,
+        /// The event.
+        event: Box<SessionEvent>,
+    },
+    /// An event of the record whose kind this version of the client does not know.
+    Unknown {
+        /// Id behind which a stream continues.
+        id: EventId,
+        /// The event.
+        event: Value,
+    },
+    /// More text of an open segment. It follows the text before; only one with the offset 0 replaces the text of its segment,
+    /// as after a call that was started again.
+    Delta(Box<SessionEvent>),
+    /// A part of a text was missed. The event that ends the segment has all of it.
+    Gap(Box<SessionEvent>),
+    /// Events that were received are not on record. Drop all of them: the first event of the session follows.
+    Reset {
+        /// Reason, for people.
+        reason: String,
+    },
+    /// Everything that had happened before the connection was made has been received. Follows each reconnect, too.
+    Ready,
+    /// The connection was lost, and the stream is about to restore it.
+    Disconnected(Disconnected),
+}
+
+/// Events of a session, across lost connections. Returned by [`Client::events`](crate::Client::events).
+pub struct SessionEvents {
+    items: Items<SessionItem>,
+}
+
+impl SessionEvents {
+    pub(crate) fn new(transport: Transport, session: SessionId, after: Option<EventId>) -> Self {
+        let seq = after.as_ref().and_then(EventId::seq);
+        let last = after.map(|id| Last { id, seq });
+        Self {
+            items: follow(transport, SessionSubscription { session, last, segments: Segments::default() }),
+        }
+    }
+}
+
+impl fmt::Debug for SessionEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionEvents").finish_non_exhaustive()
+    }
+}
+
+impl Stream for SessionEvents {
+    type Item = Result<SessionItem, ClientError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.items.as_mut().poll_next(context)
+    }
+}
+
+/// Last event that was received.
+struct Last {
+    id: EventId,
+    seq: Option<u64>,
+}
+
+struct SessionSubscription {
+    session: SessionId,
+    last: Option<Last>,
+    segments: Segments,
+}
+
+/// Parts of an event that every kind has.
+#[derive(Deserialize)]
+struct AnyEvent {
+    seq: u64,
+    offset: Option<u64>,
+}
+
+impl Subscription for SessionSubscription {
+    type Item = SessionItem;
+
+    fn request(&self, transport: &Transport) -> Result<Request, ClientError> {
+        let request = transport.request(&FOLLOW_SESSION, &[self.session.as_str()])?;
+        Ok(request.query("after", self.last.as_ref().map(|last| last.id.as_str())))
+    }
+
+    fn receive(&mut self, message: Event) -> Result<Option<SessionItem>, ClientError> {
+        match message.event.as_str() {
+            "message" => self.event(&message),
+            "reset" => {
+                self.last = None;
+                self.segments.clear();
+                Ok(Some(SessionItem::Reset { reason: reason(&message.data)? }))
+            }
+            "ready" => Ok(Some(SessionItem::Ready)),
+            "problem" => Err(refused(&message.data)?),
+            // Heartbeats, and what later servers may send.
+            _ => Ok(None),
+        }
+    }
+
+    fn disconnected(disconnected: Disconnected) -> SessionItem {
+        SessionItem::Disconnected(disconnected)
+    }
+}
+
+impl SessionSubscription {
+    fn event(&mut self, message: &Event) -> Result<Option<SessionItem>, ClientError> {
+        let Ok(mut event) = serde_json::from_str::<SessionEvent>(&message.data) else {
+            return self.unknown_event(message);
+        };
+        if matches!(event.kind, EventKind::Gap { .. }) {
+            return Ok(Some(SessionItem::Gap(Box::new(event))));
+        }
+        if event.offset.is_some() {
+            return Ok(self.segments.add(&mut event).then(|| SessionItem::Delta(Box::new(event))));
+        }
+        self.segments.end(&event.kind);
+        let id = self.received(message, event.seq);
+        Ok(id.map(|id| SessionItem::Event { id, event: Box::new(event) }))
+    }
+
+    /// Takes an event of a later server.
+    fn unknown_event(&mut self, message: &Event) -> Result<Option<SessionItem>, ClientError> {
+        let AnyEvent { seq, offset } = json(&message.data)?;
+        if offset.is_some() {
+            return Ok(None);
+        }
+        let event = json(&message.data)?;
+        Ok(self.received(message, seq).map(|id| SessionItem::Unknown { id, event }))
+    }
+
+    /// Returns the id of an event, unless it was received before.
+    fn received(&mut self, message: &Event, seq: u64) -> Option<EventId> {
+        if self.last.as_ref().and_then(|last| last.seq).is_some_and(|last| seq <= last) {
+            return None;
+        }
+        let id = if message.id.is_empty() { seq.to_string() } else { message.id.clone() };
+        let id = EventId(id);
+        self.last = Some(Last { id: id.clone(), seq: Some(seq) });
+        Some(id)
+    }
+}
+
+pub(crate) fn json<T: DeserializeOwned>(data: &str) -> Result<T, ClientError> {
+    serde_json::from_str(data).map_err(|error| ClientError::unexpected("JSON of the server", error))
+}
+
+/// Returns the reason in the data of a message.
+pub(crate) fn reason(data: &str) -> Result<String, ClientError> {
+    #[derive(Deserialize)]
+    struct Reason {
+        reason: String,
+    }
+    json::<Reason>(data).map(|data| data.reason)
+}
+
+fn refused(data: &str) -> Result<ClientError, ClientError> {
+    let problem: Problem = json(data)?;
+    Ok(ClientError::Refused { problem, retry_after: None })
+}
