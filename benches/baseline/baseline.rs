@@ -7,10 +7,14 @@
 mod connection;
 mod conversation;
 mod events;
+#[cfg(feature = "server")]
+mod streams;
 
 pub(crate) use self::connection::Connection;
 pub(crate) use self::conversation::Conversation;
 pub(crate) use self::events::{parse_payloads, payloads};
+#[cfg(feature = "server")]
+pub(crate) use self::streams::serve_streams;
 
 use std::process::Stdio;
 

@@ -27,6 +27,8 @@ mod plan;
 mod protocols;
 mod report;
 mod round;
+#[cfg(feature = "server")]
+mod server;
 mod sessions;
 mod start;
 mod status;
@@ -59,6 +61,8 @@ const SUITES: &[Suite] = &[
     Suite { name: "governance", run: governance::run },
     #[cfg(feature = "protocols")]
     Suite { name: "protocols", run: protocols::run },
+    #[cfg(feature = "server")]
+    Suite { name: "server", run: server::run },
     Suite { name: "terminal", run: terminal::run },
 ];
 
@@ -73,6 +77,14 @@ fn main() -> ExitCode {
             memory::HOLD => Some(memory::print_growth(rest)),
             #[cfg(feature = "protocols")]
             protocols::SERVE => Some(protocols::serve()),
+            #[cfg(feature = "server")]
+            server::SERVE => Some(server::serve(rest)),
+            #[cfg(feature = "server")]
+            server::BARE => Some(server::bare(rest)),
+            #[cfg(feature = "server")]
+            server::PLAIN => Some(baseline::serve_streams()),
+            #[cfg(feature = "server")]
+            server::SUBSCRIBE => Some(server::subscribe(rest)),
             store::READ => Some(store::print_memory(rest)),
             _ => None,
         };

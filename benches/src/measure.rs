@@ -245,7 +245,7 @@ fn ratio(subject: Duration, baseline: Duration) -> f64 {
 }
 
 /// Returns the CPU time of this process and of the children that it waited for.
-fn cpu() -> Duration {
+pub(crate) fn cpu() -> Duration {
     let used = [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN].map(|who| {
         let usage = getrusage(who).expect("the system knows it");
         let microseconds = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();

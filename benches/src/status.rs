@@ -16,6 +16,18 @@ pub(crate) fn memory_of(process: &str, name: &str) -> u64 {
     kibibytes.unwrap_or_default() << 10
 }
 
+/// Returns the resident bytes that this process shares with no other; 0 if the system does not tell.
+#[cfg(feature = "server")]
+pub(crate) fn private_memory() -> u64 {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let kibibytes = |name: &str| {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
+    };
+    let each = ["Private_Clean", "Private_Dirty"].into_iter().filter_map(kibibytes);
+    each.sum::<u64>() << 10
+}
+
 /// Resets the peak of resident memory, `VmHWM`. Returns `false` on systems other than Linux.
 pub(crate) fn reset_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()

@@ -36,6 +36,7 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: LAYERS, features: &["compatible"] },
     Combination { packages: &[COMMAND], features: &["default"] },
     Combination { packages: &[BENCHES], features: &["protocols"] },
+    Combination { packages: &[BENCHES], features: &["server"] },
 ];
 
 /// Lints the packages of each combination, and all crates of the workspace below them.
