@@ -162,7 +162,7 @@ async fn events_and_text_that_are_sent_again_are_dropped() {
             SessionItem::Unknown { id, event } => format!("{id} unknown {}", event["data"]["x"]),
             SessionItem::Delta(event) => match event.kind {
                 EventKind::AssistantTextDelta { delta } => format!("{:?} {delta}", event.offset.unwrap()),
-                kind => format!("{kind:?}"),
+                EventKind::SessionStart { .. } | _ => "another delta".to_owned(),
             },
             SessionItem::Disconnected(lost) => format!("lost {}", lost.failures),
             SessionItem::Reset { reason } => format!("reset {reason}"),

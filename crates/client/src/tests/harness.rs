@@ -50,10 +50,10 @@ struct AskingGate;
 #[async_trait]
 impl Gate for AskingGate {
     async fn check(&self, call: &PreparedCall) -> Verdict {
-        match call.effect() {
-            pintle_tools::Effect::Read => Verdict::ALLOW,
-            _ => Verdict::ask("it changes something"),
+        if call.effect() == pintle_tools::Effect::Read {
+            return Verdict::ALLOW;
         }
+        Verdict::ask("it changes something")
     }
 }
 
@@ -95,7 +95,7 @@ fn host_error(error: StoreError) -> HostError {
         StoreError::NotFound(id) => HostError::NotFound(id),
         StoreError::Exists(id) => HostError::Exists(id),
         // The detail reaches the test.
-        error => HostError::Invalid(error.to_string()),
+        error @ (StoreError::InUse { .. } | _) => HostError::Invalid(error.to_string()),
     }
 }
 

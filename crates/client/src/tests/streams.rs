@@ -44,10 +44,11 @@ async fn a_stream_from_any_event_has_the_rest() {
         let mut items = client.events(&id, Some(after.clone()));
         let mut rest = Received::default();
         loop {
-            match next(&mut items).await.unwrap() {
-                SessionItem::Ready => break,
-                item => rest.take(item),
+            let item = next(&mut items).await.unwrap();
+            if matches!(item, SessionItem::Ready) {
+                break;
             }
+            rest.take(item);
         }
         assert_eq!(
             (rest.events.as_slice(), rest.resets),
