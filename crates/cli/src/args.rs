@@ -1,6 +1,8 @@
 //! Definition of the command line.
 
 mod approvals;
+#[cfg(feature = "client")]
+mod attach;
 mod audit;
 mod budget;
 mod config;
@@ -29,6 +31,8 @@ use clap_complete::Shell;
 use pintle_agent::{CompactionPolicy, Toolset};
 
 pub(crate) use self::approvals::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName};
+#[cfg(feature = "client")]
+pub(crate) use self::attach::AttachArgs;
 pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, EditConfigArgs, ListConfigArgs};
@@ -125,6 +129,10 @@ pub(crate) enum Command {
     #[cfg(feature = "server")]
     #[command(after_help = exit::TABLE)]
     Serve(Box<ServeSessionsArgs>),
+    /// Converse in a session of a server, as its client
+    #[cfg(feature = "client")]
+    #[command(after_help = exit::TABLE)]
+    Attach(AttachArgs),
     /// Make, list and revoke tokens for `pintle serve`
     #[cfg(feature = "server")]
     Tokens(TokensArgs),

@@ -145,6 +145,8 @@ impl Scope {
             #[cfg(feature = "server")]
             Command::Serve(args) => Self::new(in_environment(&args.run.environment)?, args.run.configuration)
                 .with_model(&args.run.model),
+            #[cfg(feature = "client")]
+            Command::Attach(_) => return Ok(None),
             #[cfg(feature = "server")]
             Command::Tokens(_) => return Ok(None),
             #[cfg(feature = "mcp")]

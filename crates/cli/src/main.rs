@@ -7,6 +7,8 @@ mod approvals;
 mod approve;
 mod args;
 mod ask;
+#[cfg(feature = "client")]
+mod attach;
 mod audit;
 mod budget;
 #[cfg(feature = "compat")]
@@ -52,6 +54,8 @@ mod prompt;
 mod prompt_commands;
 mod prompt_source;
 mod provider;
+#[cfg(feature = "client")]
+mod remote;
 mod render;
 mod reports;
 mod response_view;
@@ -170,6 +174,8 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Doctor(args) => doctor::doctor(&args, process_env).await,
         #[cfg(feature = "acp")]
         Command::Acp(args) => acp::acp(*args, process_env).await,
+        #[cfg(feature = "client")]
+        Command::Attach(args) => attach::attach(args, process_env).await,
         #[cfg(feature = "server")]
         Command::Serve(args) => serve::serve(*args, process_env).await,
         #[cfg(feature = "server")]

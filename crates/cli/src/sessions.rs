@@ -7,6 +7,8 @@ pub(crate) mod files;
 mod flags;
 mod list;
 mod place;
+#[cfg(feature = "client")]
+mod served;
 mod show;
 pub(crate) mod verify;
 pub(crate) mod worktree;
@@ -393,6 +395,10 @@ fn describe(args: &RunArgs, model: &Model, place: &Place, worktree: Option<&Work
 ///
 /// A usage failure for an unknown session, otherwise a failure with the cause.
 pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    #[cfg(feature = "client")]
+    if let Some(exit) = served::of_server(&args.command, process_env).await? {
+        return Ok(exit);
+    }
     let sessions = Sessions::open(process_env).await?;
     match args.command {
         SessionsCommand::List(args) => list::list(&sessions, &args, process_env).await,

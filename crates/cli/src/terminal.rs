@@ -5,6 +5,8 @@
 //! effects come out.
 
 mod approvals;
+#[cfg(feature = "client")]
+pub(crate) mod attached;
 mod attention;
 mod clipboard;
 pub(crate) mod commands;
@@ -28,6 +30,8 @@ mod search;
 mod status;
 pub(crate) mod user_commands;
 mod whole;
+
+use std::path::Path;
 
 use pintle_agent::{Run, Session, Turn, TurnKind};
 
@@ -106,9 +110,9 @@ pub(crate) async fn converse(
 ) -> Result<(Next, Device), Failure> {
     let Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device } = begun;
     let is_plain = surroundings.flags.plain;
-    let depth = depth(&surroundings, process_env);
+    let depth = depth(surroundings.flags, process_env);
     // Says whether the title is saved when the terminal is entered.
-    let attention = attention(&surroundings, process_env, depth);
+    let attention = attention(surroundings.flags, surroundings.directory, process_env, depth);
     let mut device = match device {
         Some(device) => device,
         None if is_plain => Device::lines()?,
@@ -173,8 +177,8 @@ fn recap(history: &[Turn], columns: usize) -> Vec<Line> {
 }
 
 /// Returns how many colours are shown, on the background that the user names.
-fn depth(surroundings: &Surroundings<'_>, process_env: &ProcessEnv) -> Depth {
-    match surroundings.flags.theme {
+fn depth(flags: &ConversationArgs, process_env: &ProcessEnv) -> Depth {
+    match flags.theme {
         _ if !console::style(process_env).colour => Depth::Monochrome,
         ThemeName::Auto => Depth::Sixteen,
         ThemeName::Dark => Depth::OnDark,
@@ -183,13 +187,16 @@ fn depth(surroundings: &Surroundings<'_>, process_env: &ProcessEnv) -> Depth {
 }
 
 /// Returns what shows titles and notifications. Has the title of before saved.
-fn attention(surroundings: &Surroundings<'_>, process_env: &ProcessEnv, depth: Depth) -> Attention {
-    let flags = surroundings.flags;
+fn attention(
+    flags: &ConversationArgs,
+    directory: &Path,
+    process_env: &ProcessEnv,
+    depth: Depth,
+) -> Attention {
     let has_title = attention::has_title(flags, process_env);
     if has_title {
         console::modes::save_title();
     }
-    let directory = surroundings.directory;
     let name = directory.file_name().unwrap_or(directory.as_os_str()).to_string_lossy();
     let asks = depth == Depth::Sixteen && attention::can_ask(flags, process_env);
     Attention::new(flags.notify, has_title.then_some(&name)).asking_background(asks)

@@ -67,6 +67,8 @@ impl Command {
             | Self::Doctor(_) => OutputFormat::Text,
             #[cfg(feature = "acp")]
             Self::Acp(_) => OutputFormat::Text,
+            #[cfg(feature = "client")]
+            Self::Attach(_) => OutputFormat::Text,
             #[cfg(feature = "server")]
             Self::Serve(_) | Self::Tokens(_) => OutputFormat::Text,
             #[cfg(feature = "mcp")]

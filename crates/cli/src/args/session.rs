@@ -93,6 +93,10 @@ pub(crate) struct ListSessionsArgs {
     /// List at most this many
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
+    /// List the sessions of this server, of every directory, at the address that `pintle serve` prints, or `unix:FILE`; its token may be in PINTLE_TOKEN
+    #[cfg(feature = "client")]
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) server: Option<String>,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
@@ -118,6 +122,10 @@ pub(crate) struct ExportArgs {
     /// Format: the record as JSON lines, the conversation as Markdown, or as an HTML page that needs nothing else
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "jsonl")]
     pub(crate) format: ExportFormat,
+    /// Export a session of this server, at the address that `pintle serve` prints, or `unix:FILE`; its token may be in PINTLE_TOKEN
+    #[cfg(feature = "client")]
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) server: Option<String>,
 }
 
 /// Values of `--format` of `pintle sessions export`.

@@ -19,19 +19,19 @@ const SHORT_ID: usize = 18;
 /// A session in a list.
 #[derive(Debug, Serialize)]
 pub(super) struct Row<'a> {
-    id: &'a str,
-    state: &'static str,
-    title: &'a str,
-    environment: String,
-    directory: String,
-    provider: Option<&'a str>,
-    model: Option<&'a str>,
+    pub(super) id: &'a str,
+    pub(super) state: &'static str,
+    pub(super) title: &'a str,
+    pub(super) environment: String,
+    pub(super) directory: String,
+    pub(super) provider: Option<&'a str>,
+    pub(super) model: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
+    pub(super) cost_usd: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tokens: Option<u64>,
-    created_at: String,
-    updated_at: String,
+    pub(super) tokens: Option<u64>,
+    pub(super) created_at: String,
+    pub(super) updated_at: String,
 }
 
 pub(super) async fn list(
@@ -126,7 +126,8 @@ fn state_name(state: SessionState) -> Option<String> {
     serde_json::to_value(state).ok()?.as_str().map(str::to_owned)
 }
 
-fn line(row: &Row<'_>, with_place: bool) -> String {
+/// Returns a session as a line, with its directory or without.
+pub(super) fn line(row: &Row<'_>, with_place: bool) -> String {
     let id = row.id.get(..SHORT_ID).unwrap_or(row.id);
     let time = row.updated_at.get(..16).unwrap_or(&row.updated_at).replace('T', " ");
     let cost = row.cost_usd.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}"));

@@ -145,6 +145,17 @@ impl Conversation {
         }
     }
 
+    /// Forgets what happened, since it follows again from the beginning. What is being written stays.
+    #[cfg(feature = "client")]
+    pub(crate) fn begin_again(&mut self) {
+        self.transcript = match self.is_plain() {
+            true => Transcript::plain(),
+            false => Transcript::new(region::columns(self.size)),
+        };
+        self.activity = Activity::default();
+        (self.is_running, self.is_interrupt_untold) = (false, false);
+    }
+
     /// Takes a change of the window's size.
     pub(crate) fn resize(&mut self, size: TerminalSize) {
         self.size = size;

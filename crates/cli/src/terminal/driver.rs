@@ -660,7 +660,7 @@ async fn list_files(environment: &dyn ExecutionEnvironment) -> Vec<String> {
 }
 
 /// Waits for Ctrl+C, if it arrives as a signal.
-async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>>) {
+pub(super) async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>>) {
     match signals {
         // The sender lives as long as the receiver is wanted.
         Some(signals) => drop(signals.recv().await),
@@ -669,7 +669,7 @@ async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>>) {
 }
 
 /// Waits until a time, or forever.
-async fn at(time: Option<Instant>) {
+pub(super) async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,

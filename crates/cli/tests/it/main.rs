@@ -10,6 +10,8 @@
 #[cfg(feature = "acp")]
 mod acp;
 mod approvals;
+#[cfg(all(feature = "client", feature = "server"))]
+mod attach;
 mod attacks;
 mod audit;
 mod bad_input;

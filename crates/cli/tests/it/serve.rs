@@ -27,7 +27,7 @@ const TURNS: &str = r#"
     text = "It is made."
     "#;
 
-fn command(harness: &Harness, flags: &[&str]) -> Command {
+pub(crate) fn command(harness: &Harness, flags: &[&str]) -> Command {
     let mut command = pintle(&["serve", "--provider", "anthropic", "--toolset", "spec"]);
     command.args(["--base-url", &harness.server.base_url(harness.dialect)]).args(flags);
     command.current_dir(harness.path("")).env("ANTHROPIC_API_KEY", crate::harness::KEY);
@@ -36,7 +36,7 @@ fn command(harness: &Harness, flags: &[&str]) -> Command {
 }
 
 /// Waits for the line with which a server says where it listens.
-fn first_line(child: &mut Child) -> String {
+pub(crate) fn first_line(child: &mut Child) -> String {
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     line

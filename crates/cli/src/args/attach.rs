@@ -1,0 +1,25 @@
+//! `pintle attach`.
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+use super::ConversationArgs;
+
+/// `pintle attach`.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    /// Address of the server: the line that `pintle serve` prints, or `unix:FILE`; the token may be in PINTLE_TOKEN instead
+    #[arg(value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) url: String,
+    /// Id of the session, or the beginning of it [default: the newest session]
+    #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: Option<String>,
+    /// Begin a new session
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) new: bool,
+    /// Working directory of the new session, on the server [default: that of the server]
+    #[arg(long, value_name = "DIR", requires = "new")]
+    pub(crate) dir: Option<String>,
+    #[command(flatten)]
+    pub(crate) conversation: ConversationArgs,
+}

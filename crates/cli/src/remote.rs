@@ -1,0 +1,102 @@
+//! Servers of sessions, as their client sees them.
+
+use pintle_agent::SessionId;
+use pintle_client::{Client, ClientError, ListSessions, NewSession, SessionInfo};
+
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+
+/// Variable with the token of a server.
+const TOKEN_VARIABLE: &str = "PINTLE_TOKEN";
+
+/// Sessions of a page of a list.
+const PAGE: usize = 200;
+
+/// A server.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    pub(crate) client: Client,
+}
+
+impl Remote {
+    /// Creates a client of the server at an address. A token in the address counts more than that of the variable, which may
+    /// be for another server.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for an address that is none.
+    pub(crate) fn new(url: &str, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let variable = process_env.variable(TOKEN_VARIABLE).filter(|token| !token.is_empty());
+        let token = variable.filter(|_| !url.contains("token="));
+        let client = Client::new(url, token.as_deref()).map_err(|error| explain(&error))?;
+        Ok(Self { client })
+    }
+
+    /// Returns the newest sessions, at most so many.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the server cannot be asked.
+    pub(crate) async fn newest(&self, limit: usize) -> Result<Vec<SessionInfo>, Failure> {
+        let mut found: Vec<SessionInfo> = Vec::new();
+        let mut list = ListSessions::default();
+        while found.len() < limit {
+            list.limit = Some((limit - found.len()).min(PAGE));
+            let page = self.client.list_sessions(&list).await.map_err(|error| explain(&error))?;
+            found.extend(page.sessions);
+            list.cursor = page.next;
+            if list.cursor.is_none() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the session whose id begins like this.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure if there is none, or more than one; a failure if the server cannot be asked.
+    pub(crate) async fn find(&self, prefix: &str) -> Result<SessionInfo, Failure> {
+        match self.client.session(&SessionId::new(prefix)).await {
+            Ok(session) => return Ok(session),
+            Err(error) if error.code() == Some("not_found") => {}
+            Err(error) => return Err(explain(&error)),
+        }
+        let all = self.newest(usize::MAX).await?;
+        let mut found = all.into_iter().filter(|session| session.id.as_str().starts_with(prefix));
+        match (found.next(), found.next()) {
+            (Some(session), None) => Ok(session),
+            (None, _) => Err(Failure::usage(format!("the server has no session `{prefix}`"))
+                .with_hint("`pintle sessions list --server URL` lists them")),
+            (Some(one), Some(other)) => Err(Failure::usage(format!(
+                "`{prefix}` is the beginning of several sessions, such as {} and {}",
+                one.id, other.id
+            ))),
+        }
+    }
+
+    /// Creates a session in a directory of the server.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the server refuses.
+    pub(crate) async fn create(&self, directory: Option<String>) -> Result<SessionInfo, Failure> {
+        let new = NewSession { directory, ..NewSession::default() };
+        self.client.create_session(new).await.map_err(|error| explain(&error))
+    }
+}
+
+/// Returns a failed request as a failure with its remedy.
+pub(crate) fn explain(error: &ClientError) -> Failure {
+    match (error, error.code()) {
+        (ClientError::InvalidUrl { .. } | ClientError::InvalidHeader(_), _) => {
+            Failure::usage(error.to_string()).with_hint("expected the line that `pintle serve` prints")
+        }
+        (_, Some("unauthorized")) => Failure::failed("the server refused the token").caused_by(error).with_hint(
+            "the token that `pintle serve` prints is a new one at every start; one of `pintle tokens` stays",
+        ),
+        (_, Some("not_found" | "invalid")) => Failure::usage(error.to_string()),
+        _ => Failure::failed("the server cannot be asked").caused_by(error),
+    }
+}

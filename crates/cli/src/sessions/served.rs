@@ -1,0 +1,90 @@
+//! `pintle sessions --server`: sessions of a server.
+
+use pintle_agent::SessionState;
+use pintle_client::SessionInfo;
+
+use super::list::{Row, line};
+use crate::args::{ExportArgs, ExportFormat, ListFormat, ListSessionsArgs, SessionsCommand};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+use crate::remote::{Remote, explain};
+use crate::render;
+
+/// Carries out a command that is about the sessions of a server; `None` if it is about those of this user.
+///
+/// # Errors
+///
+/// A failure if the server cannot be asked.
+pub(super) async fn of_server(
+    command: &SessionsCommand,
+    process_env: &ProcessEnv,
+) -> Result<Option<Exit>, Failure> {
+    let text = match command {
+        SessionsCommand::List(args) => {
+            let Some(url) = &args.server else { return Ok(None) };
+            list(&Remote::new(url, process_env)?, args).await?
+        }
+        SessionsCommand::Export(args) => {
+            let Some(url) = &args.server else { return Ok(None) };
+            export(&Remote::new(url, process_env)?, args).await?
+        }
+        SessionsCommand::Show(_)
+        | SessionsCommand::Verify(_)
+        | SessionsCommand::Diff(_)
+        | SessionsCommand::Rewind(_)
+        | SessionsCommand::Delete(_)
+        | SessionsCommand::Prune(_) => return Ok(None),
+    };
+    Console::new().write(&text).await?;
+    Ok(Some(Exit::Done))
+}
+
+async fn list(remote: &Remote, args: &ListSessionsArgs) -> Result<String, Failure> {
+    let found = remote.newest(args.limit).await?;
+    let rows: Vec<Row<'_>> = found.iter().map(row).collect();
+    match args.output {
+        ListFormat::Json => render::json_line(&rows),
+        ListFormat::Text if rows.is_empty() => Ok("the server has no sessions\n".to_owned()),
+        ListFormat::Text => Ok(rows.iter().map(|row| line(row, true)).collect()),
+    }
+}
+
+async fn export(remote: &Remote, args: &ExportArgs) -> Result<String, Failure> {
+    let format = match args.format {
+        ExportFormat::Jsonl => pintle_client::ExportFormat::Jsonl,
+        ExportFormat::Markdown => pintle_client::ExportFormat::Markdown,
+        ExportFormat::Html => pintle_client::ExportFormat::Html,
+    };
+    let id = remote.find(&args.id).await?.id;
+    remote.client.export(&id, format).await.map_err(|error| explain(&error))
+}
+
+/// Returns a session as a list shows it.
+fn row(session: &SessionInfo) -> Row<'_> {
+    Row {
+        id: session.id.as_str(),
+        state: state(session),
+        title: &session.title,
+        // The environment is the server's own affair.
+        environment: String::new(),
+        directory: session.directory.clone().unwrap_or_default(),
+        provider: None,
+        model: session.model.as_deref(),
+        cost_usd: session.cost_usd,
+        tokens: session.tokens,
+        created_at: session.created_at.to_string(),
+        updated_at: session.updated_at.to_string(),
+    }
+}
+
+fn state(session: &SessionInfo) -> &'static str {
+    match (session.state, session.live) {
+        _ if session.pending_approvals > 0 => "awaiting approval",
+        (SessionState::Processing, true) => "running",
+        // The server that ran it is gone.
+        (SessionState::Processing, false) => "unfinished",
+        (SessionState::Idle | SessionState::AwaitingInput | SessionState::Closed, _) => "idle",
+    }
+}
