@@ -135,8 +135,8 @@ fn number(value: f64) -> String {
     if value.abs() < 100.0 {
         return format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned();
     }
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
+    let digits = format!("{:.0}", value.abs());
+    let mut text = if value < 0.0 { "-".to_owned() } else { String::new() };
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');

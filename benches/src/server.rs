@@ -52,7 +52,7 @@ const ROUNDS: usize = 7;
 /// Processes whose memory is measured.
 const MEMORY_ROUNDS: usize = 3;
 
-const ALL: Pace = Pace { period: Duration::from_millis(100), deltas: 40 };
+const ALL: Pace = Pace { period: Duration::from_millis(250), deltas: 20 };
 const ONE: Pace = Pace { period: Duration::from_millis(10), deltas: 200 };
 
 const SESSION: &str = "private memory of an idle session that answered once, 1,000 of them";
@@ -71,10 +71,10 @@ pub(crate) fn run(wanted: &str) -> Report {
         report.facts.extend(memory());
     }
     if IDLE.contains(wanted) {
-        Stage::new(1, 1).compare(&ONE, IDLE, &mut report);
+        Stage::new(1, 1, &ONE).compare(&ONE, IDLE, &mut report);
     }
     if [EVENT, WHOLE, RATE, BUSY].iter().any(|name| name.contains(wanted)) {
-        Stage::new(SESSIONS, COPIES).compare(&ALL, BUSY, &mut report);
+        Stage::new(SESSIONS, COPIES, &ALL).compare(&ALL, BUSY, &mut report);
     }
     report
 }
@@ -135,8 +135,9 @@ impl Subscribers {
         self.0.ask(&format!("begin{record}"));
     }
 
-    fn wait(&mut self) -> Round {
-        Round::parse(&self.0.ask("wait"))
+    /// Waits for the ends of this many responses.
+    fn wait(&mut self, responses: usize) -> Round {
+        Round::parse(&self.0.ask(&format!("wait {responses}")))
     }
 
     fn leave(self) {
@@ -152,11 +153,10 @@ struct Stage {
     bare: Process,
     axum: Process,
     of_server: Subscribers,
-    of_axum: Option<Subscribers>,
+    of_axum: Subscribers,
     /// Sessions that stream.
     streaming: usize,
     copies: usize,
-    recorded: std::path::PathBuf,
     _directory: TempDir,
 }
 
@@ -171,20 +171,26 @@ struct Measured {
 }
 
 impl Stage {
-    /// Opens the sessions, the first `streaming` of which have `copies` subscribers each.
-    fn new(streaming: usize, copies: usize) -> Self {
+    /// Opens the sessions, the first `streaming` of which have `copies` subscribers each, and records what one of them gets
+    /// when no other session streams.
+    fn new(streaming: usize, copies: usize, pace: &Pace) -> Self {
         let directory = TempDir::new().expect("there is room for a directory");
         let of = |name: &str| directory.path().join(name);
         let mut server = Process::start(&[SERVE.as_ref(), of("served").as_os_str()]);
         let mut bare = Process::start(&[BARE.as_ref(), of("bare").as_os_str()]);
-        let axum = Process::start(&[PLAIN.as_ref()]);
+        let mut axum = Process::start(&[PLAIN.as_ref()]);
         let paths = server.open(SESSIONS);
         bare.open(SESSIONS);
         let paths = paths.get(..streaming).unwrap_or_default();
-        let of_server = Subscribers::connect(&mut server, paths, copies);
+        let mut of_server = Subscribers::connect(&mut server, paths, copies);
         let recorded = directory.path().join("recorded");
-        let _directory = directory;
-        Self { server, bare, axum, of_server, of_axum: None, streaming, copies, recorded, _directory }
+        of_server.begin(Some(&recorded));
+        server.ask("arm 1");
+        server.ask(&format!("go {}", pace.words()));
+        of_server.wait(copies);
+        let paths = axum.load(&recorded, streaming);
+        let of_axum = Subscribers::connect(&mut axum, &paths, copies);
+        Self { server, bare, axum, of_server, of_axum, streaming, copies, _directory: directory }
     }
 
     fn compare(mut self, pace: &Pace, name: &str, report: &mut Report) {
@@ -211,39 +217,32 @@ impl Stage {
                 report.facts.push(Fact::new(what, unit, Bound::None, values));
             };
             let microseconds = |times: &Percentiles| float(of(times)) / 1_000.0;
-            let subject = |round: &Measured| microseconds(&round.of_server.percentiles);
-            let baseline = |round: &Measured| microseconds(&round.of_axum.percentiles);
-            fact("added to the time in process", "µs", &|round| {
-                subject(round) - microseconds(&round.in_process)
-            });
-            fact("time relative to a plain axum stream", "×", &|round| {
-                subject(round) / baseline(round).max(1e-3)
-            });
-            fact("time of a plain axum stream", "µs", &baseline);
+            let client = |round: &Measured| microseconds(&round.of_server.percentiles);
+            let process = |round: &Measured| microseconds(&round.in_process);
+            fact("added to the time in process", "µs", &|round| client(round) - process(round));
+            fact("relative to the time in process", "×", &|round| client(round) / process(round).max(1e-3));
+            fact("time in process", "µs", &process);
         }
     }
 
     /// Streams one response of each session, in turns.
     fn round(&mut self, pace: &Pace) -> Measured {
-        let (streaming, copies) = (self.streaming, self.copies);
-        let is_first = self.of_axum.is_none();
-        self.of_server.begin(is_first.then_some(self.recorded.as_path()));
+        let (streaming, responses) = (self.streaming, self.streaming * self.copies);
+        self.server.ask("latencies");
+        self.of_server.begin(None);
         self.server.ask(&format!("arm {streaming}"));
         let of_server = &mut self.of_server;
         let (server, served) = cost(&mut self.server, pace, |server| {
-            let served = of_server.wait();
+            let served = of_server.wait(responses);
             server.ask("wait");
             served
         });
         let in_process = Percentiles::parse(&self.server.ask("latencies"));
         self.bare.ask(&format!("arm {streaming}"));
         let (bare, ()) = cost(&mut self.bare, pace, |bare| drop(bare.ask("wait")));
-        let of_axum = self.of_axum.get_or_insert_with(|| {
-            let paths = self.axum.load(&self.recorded, streaming);
-            Subscribers::connect(&mut self.axum, &paths, copies)
-        });
+        let of_axum = &mut self.of_axum;
         of_axum.begin(None);
-        let (axum, plain) = cost(&mut self.axum, pace, |_| of_axum.wait());
+        let (axum, plain) = cost(&mut self.axum, pace, |_| of_axum.wait(responses));
         Measured { server, bare, axum, of_server: served, of_axum: plain, in_process }
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn subscribe(arguments: &[String]) -> io::Result<()> {
                 String::new()
             }
             "wait" => {
-                let all = streams.len();
+                let all: usize = rest.parse().expect("it is a number");
                 let mut ended = subscribers.ended.subscribe();
                 let waited = runtime.block_on(async {
                     tokio::time::timeout(PATIENCE, ended.wait_for(|ended| *ended == all)).await.is_ok()

@@ -62,12 +62,12 @@ pub(super) fn stamped() -> String {
     format!("{MARK}{:0DIGITS$}{REST}", now())
 }
 
-/// Returns a recorded delta with the present time, and the same number of bytes.
-pub(crate) fn stamped_again(frame: &str) -> String {
-    match frame.split_once(MARK) {
-        Some((before, after)) => {
-            format!("{before}{MARK}{:0DIGITS$}{}", now(), after.get(DIGITS..).unwrap_or_default())
-        }
-        None => frame.to_owned(),
+/// Returns a recorded event with the present time in all of its texts, and the same number of bytes.
+pub(crate) fn stamped_again(event: &str) -> String {
+    let mut texts = event.split(MARK);
+    let mut stamped = texts.next().unwrap_or_default().to_owned();
+    for text in texts {
+        stamped.push_str(&format!("{MARK}{:0DIGITS$}{}", now(), text.get(DIGITS..).unwrap_or_default()));
     }
+    stamped
 }

@@ -100,8 +100,10 @@ struct Stage {
 }
 
 impl Stage {
+    #[expect(clippy::disallowed_methods, reason = "each process has a directory of its own")]
     fn new(arguments: &[String]) -> io::Result<Self> {
         let [directory] = arguments else { return Err(io::ErrorKind::InvalidInput.into()) };
+        std::fs::create_dir_all(directory)?;
         let store = FileStore::open(Path::new(directory).join("store")).map_err(io::Error::other)?;
         let adapter = Arc::new(Scripted::default());
         let provider: Arc<dyn ProviderAdapter> = Arc::<Scripted>::clone(&adapter);

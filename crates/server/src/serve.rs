@@ -11,7 +11,7 @@ use hyper_util::service::TowerToHyperService;
 use pintle_agent::{Clock, SystemClock};
 use pintle_store::SessionStore;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -104,7 +104,7 @@ impl Server {
     pub async fn serve_tcp(&self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
         self.require_tokens(&listener)?;
         let router = api::router(self.app(Some(self.hosts.clone()), false));
-        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        let accept = || accept(&listener);
         self.serve(router, accept, |stream| std::future::ready(Ok(stream)), stop).await;
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Server {
     ) -> io::Result<()> {
         self.require_tokens(&listener)?;
         let router = api::router(self.app(Some(self.hosts.clone()), true));
-        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        let accept = || accept(&listener);
         let acceptor = tokio_rustls::TlsAcceptor::from(identity.config().map_err(io::Error::other)?);
         let head_time = self.hub.limits.head_time;
         let secure = |stream| {
@@ -220,6 +220,17 @@ impl Server {
         let _ = tokio::time::timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} })
             .await;
     }
+}
+
+/// Accepts a connection whose writes are sent at once. Otherwise an event would wait until the client has acknowledged the one
+/// before it, for the time that a packet takes there and back.
+async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
+    let (stream, _) = listener.accept().await?;
+    if let Err(error) = stream.set_nodelay(true) {
+        // It fails for a connection that its client has left.
+        tracing::debug!(%error, "writes to a connection may be delayed");
+    }
+    Ok(stream)
 }
 
 /// Serves one connection until its client goes, or the server closes and the request under way is answered.
