@@ -1,4 +1,4 @@
-//! Where sessions are kept: in files of the user, or in a database that several hosts share.
+//! Store of the sessions: files of the user, or a database that several hosts share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

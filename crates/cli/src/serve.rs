@@ -60,7 +60,7 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
     };
     let takeover_interval = (kept_in::lease(process_env)? / 3).max(MIN_TAKEOVER_INTERVAL);
     let taking_up = async {
-        // What a server on this machine left in files, its successor takes up as it starts.
+        // Sessions in files are taken up once, at the start: servers on other hosts cannot have them.
         if kept_in::database(process_env).is_some() {
             server.keep_taking_up(takeover_interval).await;
         }

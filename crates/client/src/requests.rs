@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! Bodies and parameters of requests.
 
 use pintle_agent::{Decision, SessionId, SessionState, UserMessage};
 use pintle_llm::{Fingerprint, MediaSource};

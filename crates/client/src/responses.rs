@@ -1,4 +1,4 @@
-//! What the server returns. Fields that later servers add are ignored.
+//! Bodies of responses. Fields that later servers add are ignored.
 
 use pintle_agent::{SessionId, SessionState, Timestamp};
 use pintle_llm::Fingerprint;

@@ -198,7 +198,7 @@ pub trait SessionWriter: fmt::Debug + Send {
 #[async_trait]
 pub trait InboxSignal: fmt::Debug + Send {
     /// Waits until something may have been posted since the last call, or since the signal was created. It may return early.
-    /// How soon it returns depends on the store: at once in memory, on files if this process posts, and on PostgreSQL;
+    /// The delay depends on the store: none in memory, on files if this process posts, and on PostgreSQL;
     /// otherwise after at most some 500 ms on files and some 2 s on PostgreSQL. Needs a Tokio runtime with time.
     ///
     /// Cancel safe: nothing that is posted while nobody waits is missed by a later call.

@@ -37,7 +37,7 @@ async fn sessions_beyond_the_limit_wait_for_others_to_end() {
         assert_eq!((&session["live"], &session["queue_position"]), (&json!(false), &json!(position)));
     }
     assert!(fixture.get("/v1/metrics").await.text().contains("\npintle_sessions_waiting 2\n"));
-    // What needs the session now cannot wait.
+    // A change of settings needs the session at once.
     let change = Request::new("PATCH", &format!("/v1/sessions/{second}")).json(&json!({"mode": "auto"}));
     let refused = fixture.send(change).await;
     assert_eq!((refused.status, refused.json()["type"].as_str()), (429, Some("/problems/full")));

@@ -41,7 +41,7 @@ const EVENTS_AT_ONCE: usize = 256;
 /// Ctrl+C, which ends a paste whose end does not arrive.
 const END_OF_PASTE: &[u8] = b"\x03";
 
-/// How long messages and decisions may take to be sent after the user has left.
+/// Time for messages and decisions to be sent after the user has left.
 const LEAVE_TIME: Duration = Duration::from_secs(5);
 
 /// End of something that was begun.
