@@ -145,11 +145,11 @@ impl SessionHost for TestHost {
     }
 
     async fn fork(&self, origin: &SessionId, turns: usize, id: SessionId) -> Result<OpenSession, HostError> {
-        let mut summary = Summary::new(id, pintle_agent::Clock::now(&SystemClock));
+        let mut summary = Summary::new(id.clone(), pintle_agent::Clock::now(&SystemClock));
         summary.properties = self.store.summary(origin).await.map_err(host_error)?.unwrap().properties;
         let forked = fork(&self.store, origin, Some(turns), summary).await;
         let Fork { journal, start, .. } = forked.map_err(|error| HostError::Invalid(error.to_string()))?;
-        self.opened(self.builder().start(start).journal(journal))
+        self.opened(self.builder().id(id).start(start).journal(journal))
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {

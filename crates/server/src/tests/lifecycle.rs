@@ -263,3 +263,16 @@ async fn the_journal_is_read_by_lines() {
     assert_eq!(some.lines().collect::<Vec<_>>(), lines[1..3]);
     assert_eq!(fixture.get(&format!("/v1/sessions/{id}/journal?from=0")).await.status, 400);
 }
+
+#[tokio::test]
+async fn a_fork_that_was_just_made_can_be_deleted() {
+    let fixture = Setup::new(scripted().answer("Hello.")).start().await;
+    let id = fixture.create_with("Hello").await;
+    fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    for _ in 0..20 {
+        let forked = fixture.post(&format!("/v1/sessions/{id}/fork"), &json!({"turns": 1})).await;
+        let fork = forked.json()["id"].as_str().unwrap().to_owned();
+        let deleted = fixture.send(Request::new("DELETE", &format!("/v1/sessions/{fork}"))).await;
+        assert_eq!(deleted.status, 204, "{deleted:?}");
+    }
+}
