@@ -517,7 +517,7 @@ export interface components {
         CostReport: {
             /** @description Cost of each day and model that has any, the newest day first. */
             days: components["schemas"]["DayCost"][];
-            /** @description Whether all sessions of these days were read. The oldest ones are left out beyond 5,000. */
+            /** @description Whether all sessions of these days were read. Beyond 5,000 the oldest are left out, and damaged records always. */
             is_complete: boolean;
             /**
              * Format: uint

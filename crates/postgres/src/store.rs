@@ -77,7 +77,8 @@ impl PostgresStore {
     /// `postgresql://user@localhost/database`, or `host=/run/postgresql user=… dbname=…`. It must lead to the server itself
     /// or to a proxy that keeps one session per connection: notifications and settings belong to a session.
     ///
-    /// TLS is not built in. Servers on other hosts are refused unless [`Options::allow_plain_hosts`] is set, or the string has `sslmode=disable`.
+    /// TLS is not built in. Servers on other hosts are refused unless [`Options::allow_plain_hosts`] is set, or the string has
+    /// `sslmode=disable`.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ use crate::counters::Counters;
 use crate::files::{RestoreReport, RestoreRequest};
 use crate::host::{HostError, NewSession, OpenSession, SessionControls, SessionHost};
 use crate::limits::ServerLimits;
-use crate::problem::{CONFLICT, Problem};
+use crate::problem::{CONFLICT, FAILED, Problem};
 
 pub(crate) use self::room::TENANT;
 pub use self::takeover::TakenUp;
@@ -285,6 +285,12 @@ impl Hub {
             self.has_room_to_wait()?;
         }
         match begin().await {
+            // The client could not find it under the id that it gets.
+            Ok(opened) if opened.session.id() != &id => {
+                let other = opened.session.id().clone();
+                opened.controls.close(opened.session).await;
+                Err(Problem::new(FAILED, format!("the host began session `{other}` instead of `{id}`")))
+            }
             Ok(opened) => {
                 self.add(opened, tenant);
                 if !has_room {

@@ -119,8 +119,8 @@ impl SessionHandle {
 
     /// Ends this process's part of the session without ending what it does: an idle session is
     /// [suspended](crate::Session::suspend), and one with a run is [abandoned](SessionHandle::abandon), so that the run goes
-    /// on when the session is [resumed](crate::SessionBuilder::resume). No message that was posted meanwhile is lost between
-    /// the two.
+    /// on when the session is [resumed](crate::SessionBuilder::resume). The session decides which of the two when it takes
+    /// this, so a message that starts a run just before is not interrupted.
     ///
     /// # Errors
     ///

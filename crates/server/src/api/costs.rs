@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::Query;
+use super::list::is_of;
 use super::openapi::{Operation, Parameter};
 use super::{App, Caller, Scope, json};
 use crate::hub::TENANT;
@@ -63,7 +64,7 @@ struct CostReport {
     days: Vec<DayCost>,
     /// Number of sessions that were read, those of subagents among them.
     sessions: usize,
-    /// Whether all sessions of these days were read. The oldest ones are left out beyond 5,000.
+    /// Whether all sessions of these days were read. Beyond 5,000 the oldest are left out, and damaged records always.
     is_complete: bool,
 }
 
@@ -150,9 +151,7 @@ impl App {
         if let Some(tenant) = &caller.tenant {
             filter = filter.with_property(TENANT, tenant);
         }
-        let is_wanted = |summary: &Summary| {
-            summary.parent.is_some() || summary.properties.get(TENANT) == caller.tenant.as_ref()
-        };
+        let is_wanted = |summary: &Summary| summary.parent.is_some() || is_of(summary, caller);
         let (mut found, mut lists) = (Vec::new(), vec![filter]);
         while let Some(filter) = lists.pop() {
             let mut page = Page::of(PAGE);
@@ -191,15 +190,21 @@ async fn costs(
     }
     let today = app.access.clock.now().as_millis().div_euclid(DAY);
     let since = Timestamp::from_millis((today - i64::from(days) + 1) * DAY);
-    let (sessions, is_complete) = app.changed_since(&caller, since).await?;
+    let (found, mut is_complete) = app.changed_since(&caller, since).await?;
     let mut sums = BTreeMap::new();
-    for id in &sessions {
+    let mut sessions = 0;
+    for id in &found {
         match app.replay(id).await {
-            Ok(replay) => add_events(&mut sums, &replay.events, since, |provider, model, usage| {
-                app.hub.host.cost(provider, model, usage)
-            }),
-            // It was deleted meanwhile, or is damaged, which its own record says.
-            Err(problem) => tracing::debug!(session = %id, problem = problem.detail, "a record has no cost"),
+            Ok(replay) => {
+                sessions += 1;
+                add_events(&mut sums, &replay.events, since, |provider, model, usage| {
+                    app.hub.host.cost(provider, model, usage)
+                });
+            }
+            Err(problem) => {
+                tracing::debug!(session = %id, problem = problem.detail, "a record has no cost");
+                is_complete = false;
+            }
         }
     }
     let days = sums.into_iter().rev().map(|((day, model), sums)| DayCost {
@@ -212,7 +217,7 @@ async fn costs(
         cost_usd: sums.cost,
     });
     let days = days.collect();
-    Ok(json(&CostReport { since: day_of(since), days, sessions: sessions.len(), is_complete }))
+    Ok(json(&CostReport { since: day_of(since), days, sessions, is_complete }))
 }
 
 #[cfg(test)]

@@ -86,7 +86,8 @@ fn property<T: std::str::FromStr>(summary: &Summary, name: &str) -> Option<T> {
     summary.properties.get(name)?.parse().ok()
 }
 
-fn is_of(summary: &Summary, caller: &Caller) -> bool {
+/// Returns whether a session is of the tenant of a caller.
+pub(super) fn is_of(summary: &Summary, caller: &Caller) -> bool {
     summary.properties.get(TENANT) == caller.tenant.as_ref()
 }
 
