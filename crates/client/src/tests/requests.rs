@@ -150,5 +150,7 @@ async fn a_socket_is_an_address() {
     let id = client.create_session(new).await.unwrap().id;
     let mut received = Received::default();
     received.follow(&mut client.events(&id, None), is_end).await;
-    assert_eq!(received.texts, [("Hello.".to_owned(), "Hello.".to_owned())]);
+    // A run that was over when the stream began has left its text alone, without the deltas.
+    let texts: Vec<&str> = received.texts.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(texts, ["Hello."]);
 }
