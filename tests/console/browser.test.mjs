@@ -164,7 +164,7 @@ test("text streams in deltas, and steering and queued messages are sent", async 
   await page.locator(".outbox", { hasText: "And then release" }).waitFor();
   await page.locator(".row.input", { hasText: "And then release" }).waitFor();
   assert.ok(await page.locator(".outbox").isHidden());
-  assert.deepEqual(double.log.map((entry) => entry.path.split("/").at(-1)), ["submit", "steer", "follow-up"]);
+  assert.deepEqual(double.log.map((entry) => entry.path.split("/").at(-1)), ["submit", "say", "follow-up"]);
   await page.keyboard.press("Control+.");
   await page.locator("p:visible", { hasText: "The response was cut off here." }).waitFor();
 });

@@ -185,8 +185,9 @@ class Double {
       case "submit":
         session.submit(body);
         return [202, {}];
-      case "steer":
-        session.steer(body);
+      case "say":
+        if (session.state() === "PROCESSING") session.steer(body);
+        else session.submit(body);
         return [202, {}];
       case "follow-up":
         session.queue.push(body);

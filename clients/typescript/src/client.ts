@@ -145,7 +145,12 @@ export class PintleClient {
     return this.#change<"followUp">("POST", pathOf("/v1/sessions/{id}/follow-up", { id }), message, options);
   }
 
-  /** Sends a message into the current run. */
+  /** Sends a message into the current run, or as the beginning of one. */
+  say(id: string, message: UserMessage, options?: ChangeOptions): Promise<void> {
+    return this.#change<"say">("POST", pathOf("/v1/sessions/{id}/say", { id }), message, options);
+  }
+
+  /** Sends a message into the current run. Without one, it goes with the next message. */
   steer(id: string, message: UserMessage, options?: ChangeOptions): Promise<void> {
     return this.#change<"steer">("POST", pathOf("/v1/sessions/{id}/steer", { id }), message, options);
   }

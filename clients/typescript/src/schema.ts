@@ -395,6 +395,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/say": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a message into the run that goes on, or as the beginning of one */
+        post: operations["say"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/steer": {
         parameters: {
             query?: never;
@@ -404,7 +421,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send a message into the run that goes on */
+        /** Send a message into the run that goes on; without one, it goes with the next message */
         post: operations["steer"];
         delete?: never;
         options?: never;
@@ -1024,7 +1041,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path?: never;
@@ -1060,6 +1077,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1110,7 +1128,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1134,6 +1152,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1145,7 +1164,7 @@ export interface operations {
             header?: {
                 /** @description The `etag` that the session has to have */
                 "if-match"?: string;
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1176,6 +1195,7 @@ export interface operations {
             412: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1185,7 +1205,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1209,6 +1229,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1249,7 +1270,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1278,6 +1299,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1400,7 +1422,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1424,6 +1446,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1543,7 +1566,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1571,6 +1594,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1580,7 +1604,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1619,6 +1643,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1659,7 +1684,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1683,6 +1708,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1728,7 +1754,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1758,6 +1784,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1767,7 +1794,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1795,6 +1822,45 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    say: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MessageBody"];
+            };
+        };
+        responses: {
+            /** @description Done, or accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1804,7 +1870,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1832,6 +1898,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
@@ -1841,7 +1908,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A key that you made up. The same request with the same key does nothing again. */
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
                 "idempotency-key"?: string;
             };
             path: {
@@ -1869,6 +1936,7 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];

@@ -163,7 +163,7 @@ impl Client {
         session: &SessionId,
         message: impl Into<UserMessage>,
     ) -> Result<(), ClientError> {
-        self.say(&operation::SUBMIT, session, message.into()).await
+        self.send_message(&operation::SUBMIT, session, message.into()).await
     }
 
     /// Sends a message that waits for the end of the run.
@@ -176,10 +176,19 @@ impl Client {
         session: &SessionId,
         message: impl Into<UserMessage>,
     ) -> Result<(), ClientError> {
-        self.say(&operation::FOLLOW_UP, session, message.into()).await
+        self.send_message(&operation::FOLLOW_UP, session, message.into()).await
     }
 
-    /// Sends a message into the current run.
+    /// Sends a message into the current run, or as the beginning of one.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn say(&self, session: &SessionId, message: impl Into<UserMessage>) -> Result<(), ClientError> {
+        self.send_message(&operation::SAY, session, message.into()).await
+    }
+
+    /// Sends a message into the current run. Without one, it goes with the next message.
     ///
     /// # Errors
     ///
@@ -189,7 +198,7 @@ impl Client {
         session: &SessionId,
         message: impl Into<UserMessage>,
     ) -> Result<(), ClientError> {
-        self.say(&operation::STEER, session, message.into()).await
+        self.send_message(&operation::STEER, session, message.into()).await
     }
 
     /// Stops the run and keeps the session.
@@ -434,7 +443,7 @@ impl Client {
         Ok(())
     }
 
-    async fn say(
+    async fn send_message(
         &self,
         operation: &Operation,
         session: &SessionId,

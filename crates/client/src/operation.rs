@@ -47,6 +47,7 @@ pub(crate) const INTERRUPT: Operation = post("/v1/sessions/{id}/interrupt");
 pub(crate) const READ_JOURNAL: Operation = get("/v1/sessions/{id}/journal");
 pub(crate) const RESTORE: Operation = post("/v1/sessions/{id}/restore");
 pub(crate) const REWIND: Operation = post("/v1/sessions/{id}/rewind");
+pub(crate) const SAY: Operation = post("/v1/sessions/{id}/say");
 pub(crate) const STEER: Operation = post("/v1/sessions/{id}/steer");
 pub(crate) const LIST_TOOLS: Operation = get("/v1/sessions/{id}/tools");
 pub(crate) const SUBMIT: Operation = post("/v1/sessions/{id}/submit");

@@ -106,7 +106,7 @@ export const create = async (options) => (await send("POST", "/v1/sessions", opt
 /** @param {string} id */
 export const remove = (id) => send("DELETE", at(id));
 
-/** @param {string} id @param {"submit"|"steer"|"follow-up"} how @param {Message} message */
+/** @param {string} id @param {"submit"|"say"|"follow-up"} how @param {Message} message */
 export const say = (id, how, message) => send("POST", `${at(id)}/${how}`, message);
 
 /** @param {string} id @param {"interrupt"|"abort"|"compact"} what */

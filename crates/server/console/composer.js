@@ -1,4 +1,5 @@
-// The field for messages: it submits, steers and queues.
+// The field for messages: it submits, steers and queues. A run that is steered may have ended meanwhile; then the message begins
+// another one.
 
 import * as api from "./api.js";
 import { announce, button, fill, h, select } from "./dom.js";
@@ -11,7 +12,7 @@ const MODES = ["plan", "ask", "edit", "auto"];
 const EFFORTS = ["low", "medium", "high"];
 const MAX_IMAGE = 10 * 1024 * 1024;
 
-/** @typedef {"submit"|"steer"|"follow-up"} How */
+/** @typedef {"submit"|"say"|"follow-up"} How */
 
 export class Composer {
   /**
@@ -92,7 +93,7 @@ export class Composer {
    * @returns {How}
    */
   first() {
-    return this.phase === "PROCESSING" ? "steer" : "submit";
+    return this.phase === "PROCESSING" ? "say" : "submit";
   }
 
   /** @param {FileList|null|undefined} files */
@@ -138,7 +139,7 @@ export class Composer {
       this.changed();
       this.drawImages();
       this.drawPending();
-      announce({ submit: "Sent", steer: "Sent to the run", "follow-up": "Queued" }[how]);
+      announce({ submit: "Sent", say: "Sent to the run", "follow-up": "Queued" }[how]);
     } catch (error) {
       this.failed(error);
     } finally {
@@ -159,7 +160,7 @@ export class Composer {
   }
 
   drawPending() {
-    const names = { submit: "sent", steer: "steering", "follow-up": "queued" };
+    const names = { submit: "sent", say: "steering", "follow-up": "queued" };
     fill(this.waiting, ...this.pending.map(({ how, text }) => h("li", null, h("span", { class: "badge" }, names[how]), " ", h("span", { class: "cut" }, firstLine(text)))));
     this.waiting.hidden = this.pending.length === 0;
   }

@@ -49,6 +49,8 @@ pub(crate) const TOO_LARGE: Kind =
     kind("too_large", StatusCode::PAYLOAD_TOO_LARGE, "The request is too large");
 pub(crate) const MEDIA_TYPE: Kind =
     kind("media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The media type is not supported");
+pub(crate) const KEY: Kind =
+    kind("key", StatusCode::UNPROCESSABLE_ENTITY, "The key was used for another request");
 pub(crate) const RANGE: Kind =
     kind("range", StatusCode::RANGE_NOT_SATISFIABLE, "There is nothing in this range");
 pub(crate) const FULL: Kind = kind("full", StatusCode::TOO_MANY_REQUESTS, "Too much is under way");

@@ -28,9 +28,9 @@ impl Delivery {
     /// Returns the text of a message.
     pub(super) fn text(&mut self) -> Option<&mut String> {
         match &mut self.posted.input {
-            PostedInput::Message { message, .. } | PostedInput::Steer { message, .. } => {
-                Some(&mut message.text)
-            }
+            PostedInput::Message { message, .. }
+            | PostedInput::Say { message, .. }
+            | PostedInput::Steer { message, .. } => Some(&mut message.text),
             PostedInput::Interrupt
             | PostedInput::Abort
             | PostedInput::Compact
@@ -98,6 +98,10 @@ impl Driver {
                 InputKind::Submit { run, message: message.clone() }
             }
             PostedInput::Message { message, .. } => InputKind::FollowUp { message: message.clone() },
+            PostedInput::Say { message, .. } => {
+                let run = || RunId(self.run_counter.fetch_add(1, Ordering::Relaxed));
+                self.machine.saying(run, message.clone())
+            }
             PostedInput::Steer { message, .. } => InputKind::Steer { message: message.clone() },
             PostedInput::Interrupt => InputKind::Interrupt,
             PostedInput::Abort => InputKind::Abort,
@@ -158,7 +162,9 @@ impl Driver {
 
     async fn record_posted(&mut self, delivery: Delivery, kind: InputKind) {
         self.author = match &delivery.posted.input {
-            PostedInput::Message { by, .. } | PostedInput::Steer { by, .. } => by.clone(),
+            PostedInput::Message { by, .. } | PostedInput::Say { by, .. } | PostedInput::Steer { by, .. } => {
+                by.clone()
+            }
             // It has the name itself.
             PostedInput::Interrupt
             | PostedInput::Abort

@@ -29,6 +29,15 @@ pub enum PostedInput {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
+    /// A message for the run that goes on, to inject between two rounds; it starts a run if the session is idle.
+    Say {
+        /// The message.
+        #[serde(flatten)]
+        message: UserMessage,
+        /// Who says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
     /// A message to inject between two rounds, or with the next input.
     Steer {
         /// The message.

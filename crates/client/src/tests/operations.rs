@@ -26,6 +26,7 @@ async fn call_everything(client: &Client) {
         client.fork(session, 1).await.is_err(),
         client.submit(session, "text").await.is_err(),
         client.follow_up(session, "text").await.is_err(),
+        client.say(session, "text").await.is_err(),
         client.steer(session, "text").await.is_err(),
         client.interrupt(session).await.is_err(),
         client.abort(session).await.is_err(),

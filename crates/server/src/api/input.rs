@@ -34,28 +34,34 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             let problem = Problem::new(MEDIA_TYPE, "expected a body with content-type: application/json");
             return Err(problem.into_response());
         }
-        let arriving = tokio::time::timeout(app.hub.limits.body_time, Bytes::from_request(request, app));
-        let bytes = tokio::select! {
-            biased;
-            bytes = arriving => bytes,
-            // Only what has arrived is waited for.
-            () = app.hub.closing().cancelled() => {
-                return Err(Problem::new(UNAVAILABLE, "the server is shutting down").into_response());
-            }
-        };
-        let bytes = bytes
-            .map_err(|_| Problem::new(UNAVAILABLE, "the body did not arrive in time").into_response())?
-            .map_err(|rejection| {
-                let limit = app.hub.limits.body;
-                let kind = if rejection.status() == TOO_LARGE_STATUS { TOO_LARGE } else { INVALID };
-                Problem::new(kind, format!("the body cannot be read; at most {limit} bytes are taken"))
-                    .into_response()
-            })?;
+        let bytes = whole_body(request, app).await.map_err(|problem| problem.into_response())?;
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self(value)),
             Err(error) => Err(Problem::new(INVALID, format!("the body is wrong: {error}")).into_response()),
         }
     }
+}
+
+/// Reads a body to its end.
+///
+/// # Errors
+///
+/// A problem if it is larger than the limit, does not arrive in time, or breaks off, and if the server shuts down.
+pub(crate) async fn whole_body(request: Request, app: &App) -> Result<Bytes, Problem> {
+    let arriving = tokio::time::timeout(app.hub.limits.body_time, Bytes::from_request(request, app));
+    let bytes = tokio::select! {
+        biased;
+        bytes = arriving => bytes,
+        // Only what has arrived is waited for.
+        () = app.hub.closing().cancelled() => {
+            return Err(Problem::new(UNAVAILABLE, "the server is shutting down"));
+        }
+    };
+    bytes.map_err(|_| Problem::new(UNAVAILABLE, "the body did not arrive in time"))?.map_err(|rejection| {
+        let limit = app.hub.limits.body;
+        let kind = if rejection.status() == TOO_LARGE_STATUS { TOO_LARGE } else { INVALID };
+        Problem::new(kind, format!("the body cannot be read; at most {limit} bytes are taken"))
+    })
 }
 
 const TOO_LARGE_STATUS: axum::http::StatusCode = axum::http::StatusCode::PAYLOAD_TOO_LARGE;

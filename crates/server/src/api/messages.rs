@@ -36,9 +36,16 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .with_body::<MessageBody>(),
         operation(
+            "/v1/sessions/{id}/say",
+            "say",
+            "Send a message into the run that goes on, or as the beginning of one",
+            post(say),
+        )
+        .with_body::<MessageBody>(),
+        operation(
             "/v1/sessions/{id}/steer",
             "steer",
-            "Send a message into the run that goes on",
+            "Send a message into the run that goes on; without one, it goes with the next message",
             post(steer),
         )
         .with_body::<MessageBody>(),
@@ -154,6 +161,19 @@ async fn submit(
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Message { message: body.try_into()?, by: caller.principal() };
+    app.post(&found.summary.id, &found.root, &key, &input).await?;
+    Ok(accepted())
+}
+
+async fn say(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    key: Key,
+    Json(body): Json<MessageBody>,
+) -> Result<Response, Problem> {
+    let found = app.find_going(&caller, &id).await?;
+    let input = PostedInput::Say { message: body.try_into()?, by: caller.principal() };
     app.post(&found.summary.id, &found.root, &key, &input).await?;
     Ok(accepted())
 }

@@ -8,13 +8,14 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use blake3::Hash;
 use tokio::sync::OnceCell;
 
-use super::input::{IDEMPOTENCY_KEY, Key};
+use super::input::{IDEMPOTENCY_KEY, Key, whole_body};
 use super::{App, Caller};
-use crate::problem::{FAILED, Problem};
+use crate::problem::{FAILED, KEY, Problem};
 
-/// Answers that are kept for repetitions, the newest ones.
+/// Requests with a key that are known, the newest ones.
 const MAX_ANSWERS: usize = 4_096;
 
 /// Largest answer that is kept, in bytes. Those to requests that change something are small.
@@ -30,14 +31,23 @@ struct Answer {
 
 type Cell = Arc<OnceCell<Option<Answer>>>;
 
-/// Answers to requests with a key, so that their repetitions do nothing. What has to be done once beyond the life of the server
-/// goes through the inbox of a session.
+/// A request with a key.
+#[derive(Clone, Debug)]
+struct Known {
+    /// Hash of its body.
+    body: Hash,
+    /// Place for its answer, in which its first sender puts it.
+    cell: Cell,
+}
+
+/// Requests with a key, so that their repetitions do nothing. What has to be done once beyond the life of the server goes through
+/// the inbox of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Answered(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    answers: HashMap<String, Cell>,
+    requests: HashMap<String, Known>,
     order: VecDeque<String>,
 }
 
@@ -46,33 +56,33 @@ impl Answered {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the place for the answer to a request, in which its first sender puts it.
-    fn cell(&self, request: String) -> Cell {
+    /// Returns the place for the answer to a request, or `None` if its key was sent with another body.
+    fn cell(&self, request: String, body: Hash) -> Option<Cell> {
         let mut kept = self.lock();
-        if let Some(cell) = kept.answers.get(&request) {
-            return Arc::clone(cell);
+        if let Some(known) = kept.requests.get(&request) {
+            return (known.body == body).then(|| Arc::clone(&known.cell));
         }
         if kept.order.len() >= MAX_ANSWERS
             && let Some(oldest) = kept.order.pop_front()
         {
-            kept.answers.remove(&oldest);
+            kept.requests.remove(&oldest);
         }
         let cell = Cell::default();
         kept.order.push_back(request.clone());
-        kept.answers.insert(request, Arc::clone(&cell));
-        cell
+        kept.requests.insert(request, Known { body, cell: Arc::clone(&cell) });
+        Some(cell)
     }
 
-    /// A request that failed can be sent again.
+    /// A request that failed can be sent again, and be another one.
     fn forget(&self, request: &str) {
         let mut kept = self.lock();
-        kept.answers.remove(request);
+        kept.requests.remove(request);
         kept.order.retain(|known| known != request);
     }
 }
 
 /// Carries out a request that changes something also when its client goes: half of one would leave a session that nobody knows.
-/// A repetition waits for the answer to the first one, and gets it.
+/// A repetition waits for the answer to the first one, and gets it. A key is for one request.
 pub(super) async fn carry_out(State(app): State<App>, request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
@@ -81,12 +91,29 @@ pub(super) async fn carry_out(State(app): State<App>, request: Request, next: Ne
     if let Err(problem) = Key::check(request.headers()) {
         return problem.into_response();
     }
-    let Some(name) = name_of(&request) else {
+    let Some(named) = Named::of(&request) else {
         return app.hub.carry_out(next.run(request)).await.unwrap_or_else(failed);
     };
+    let (parts, body) = request.into_parts();
+    let limited = Request::from_parts(parts.clone(), body);
+    let body = match whole_body(limited, &app).await {
+        Ok(body) => body,
+        Err(problem) => return problem.into_response(),
+    };
+    let Some(cell) = app.answered.cell(named.name.clone(), blake3::hash(&body)) else {
+        let detail = "idempotency-key: expected one that was not sent with another body";
+        return Problem::new(KEY, detail).into_response();
+    };
+    let request = Request::from_parts(parts, Body::from(body));
     let answered = Arc::clone(&app.answered);
     let response = app.hub.carry_out(async move {
-        let cell = answered.cell(name.clone());
+        if !named.keeps_answer {
+            let response = next.run(request).await;
+            if !response.status().is_success() {
+                answered.forget(&named.name);
+            }
+            return Some(response);
+        }
         let mut own = None;
         let first = async {
             let (answer, response) = keep(next.run(request).await).await;
@@ -95,7 +122,7 @@ pub(super) async fn carry_out(State(app): State<App>, request: Request, next: Ne
         };
         let kept = cell.get_or_init(|| first).await;
         if kept.is_none() {
-            answered.forget(&name);
+            answered.forget(&named.name);
         }
         // Without an answer, the first one failed while this one waited.
         own.or_else(|| kept.clone().map(Answer::into_response))
@@ -111,16 +138,24 @@ impl Answer {
     }
 }
 
-/// Returns what tells a request with a key from all others. Sessions are created once by their ids, also beyond the life of the
-/// server, and may be deleted since.
-fn name_of(request: &Request) -> Option<String> {
-    let path = request.uri().path();
-    if path == "/v1/sessions" || path.ends_with("/fork") {
-        return None;
+/// What tells a request with a key from all others.
+#[derive(Debug)]
+struct Named {
+    name: String,
+    /// Whether a repetition gets the answer to the first one. Sessions are created once by their ids, also beyond the life of the
+    /// server, and may be deleted since.
+    keeps_answer: bool,
+}
+
+impl Named {
+    /// Returns the name of a request, if it has a key.
+    fn of(request: &Request) -> Option<Self> {
+        let path = request.uri().path();
+        let key = request.headers().get(IDEMPOTENCY_KEY)?.to_str().ok()?;
+        let caller = request.extensions().get::<Caller>()?.namespace();
+        let keeps_answer = path != "/v1/sessions" && !path.ends_with("/fork");
+        Some(Self { name: format!("{} {path} {caller} {key}", request.method()), keeps_answer })
     }
-    let key = request.headers().get(IDEMPOTENCY_KEY)?.to_str().ok()?;
-    let caller = request.extensions().get::<Caller>()?.namespace();
-    Some(format!("{} {path} {caller} {key}", request.method()))
 }
 
 /// Returns the answer to keep, if the request was carried out and its answer is not large, and the response.

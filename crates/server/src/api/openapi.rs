@@ -168,7 +168,7 @@ impl Operation {
         let key = self.changes().then(|| {
             json!({
                 "name": input::IDEMPOTENCY_KEY, "in": "header",
-                "description": "A key that you made up. The same request with the same key does nothing again.",
+                "description": "A key that you made up. The same request with the same key does nothing again; another body with it is refused.",
                 "schema": {"type": "string", "minLength": 1, "maxLength": 200},
             })
         });
@@ -201,6 +201,10 @@ impl Operation {
         responses.insert(status.to_string(), answer);
         for status in [400, 401, 403, 413, 415, 429, 500, 503].iter().chain(self.problems) {
             responses.insert(status.to_string(), json!({"$ref": "#/components/responses/Problem"}));
+        }
+        if self.changes() {
+            // The key of another request.
+            responses.insert("422".to_owned(), json!({"$ref": "#/components/responses/Problem"}));
         }
         Value::Object(responses)
     }

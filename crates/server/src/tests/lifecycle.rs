@@ -103,6 +103,30 @@ async fn requests_with_a_key_are_carried_out_once() {
 }
 
 #[tokio::test]
+async fn a_key_is_for_one_request() {
+    let fixture = Setup::new(scripted().answer("One.").answer("Two.")).start().await;
+    let post = |path: &str, body: &serde_json::Value| {
+        Request::new("POST", path).json(body).header("idempotency-key", "k")
+    };
+    let created = fixture.send(post("/v1/sessions", &json!({"message": {"text": "Hi"}}))).await;
+    assert_eq!(created.status, 201);
+    let id = created.json()["id"].as_str().unwrap().to_owned();
+    let submit = format!("/v1/sessions/{id}/submit");
+    assert_eq!(fixture.send(post(&submit, &json!({"text": "More"}))).await.status, 202);
+    for (path, other) in
+        [("/v1/sessions", json!({"message": {"text": "Ho"}})), (submit.as_str(), json!({"text": "Less"}))]
+    {
+        let refused = fixture.send(post(path, &other)).await;
+        assert_eq!(refused.status, 422, "{path}");
+        assert_eq!(refused.json()["type"], "/problems/key");
+    }
+    // What failed was no use of the key.
+    let fork = format!("/v1/sessions/{id}/fork");
+    assert_eq!(fixture.send(post(&fork, &json!({"turns": "many"}))).await.status, 400);
+    assert_eq!(fixture.send(post(&fork, &json!({"turns": 0}))).await.status, 201);
+}
+
+#[tokio::test]
 async fn requests_of_clients_that_go_away_are_carried_out() {
     let adapter = (0..200).fold(scripted(), |adapter, _| adapter.answer("Hello."));
     let mut fixture = Setup::new(adapter).start().await;

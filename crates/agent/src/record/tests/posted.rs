@@ -130,6 +130,29 @@ async fn a_message_starts_a_run_or_follows_the_present_one() {
 }
 
 #[tokio::test]
+async fn what_is_said_starts_a_run_or_steers_it() {
+    let harness = Harness::new(vec![calling(0, &["run"]), Message::assistant("done")]);
+    let kept = Kept::default();
+    let say = |text: &str| PostedInput::Say { message: text.into(), by: None };
+    let session = harness.undecided().journal(KeptJournal(kept.clone())).build().unwrap();
+    let mut events = session.events();
+    kept.post("1", say("first"));
+    while !matches!(events.next().await.unwrap().kind, EventKind::ApprovalRequested { .. }) {}
+    kept.post("2", say("second"));
+    kept.is_empty().await;
+    let call = &session.handle().approvals()[0];
+    session.handle().decide(&call.call_id, Decision::Approve).unwrap();
+    while !matches!(events.next().await.unwrap().kind, EventKind::ProcessingEnd { .. }) {}
+    assert_eq!(texts(&session), ["first", "second"]);
+    drop(session);
+    let record = kept.record();
+    let posted = record.entries.iter().filter(|entry| entry.posted.is_some());
+    let is_steering: Vec<bool> =
+        posted.map(|entry| matches!(entry.input.kind, InputKind::Steer { .. })).collect();
+    assert_eq!(is_steering, [false, true]);
+}
+
+#[tokio::test]
 async fn the_conversation_is_rewound_and_ended_by_post() {
     let harness = Harness::new(vec![Message::assistant("one"), Message::assistant("two")]);
     let kept = Kept::default();
