@@ -467,6 +467,7 @@ test("sessions that wait come first", () => {
   assert.deepEqual(choose(sessions, "all", "/X e").map((session) => session.id), ["e"]);
   assert.equal(waits(sessions[0]), false);
   assert.equal(stateText(sessions[2]), "2 approvals");
+  assert.equal(stateText({ ...sessions[0], pending_approvals: 0, queue_position: 3 }), "waits for room, place 3");
 });
 
 test("numbers are short", () => {

@@ -19,6 +19,7 @@ export function waits(session) {
  */
 export function stateText(session) {
   if (session.pending_approvals > 0) return session.pending_approvals === 1 ? "1 approval" : `${session.pending_approvals} approvals`;
+  if (session.queue_position) return `waits for room, place ${session.queue_position}`;
   switch (session.state) {
     case "PROCESSING":
       return session.live ? "running" : "interrupted";

@@ -12,6 +12,7 @@
  * @property {Phase} state
  * @property {boolean} live
  * @property {number} pending_approvals
+ * @property {number} [queue_position] place among the sessions that wait for room
  * @property {number} [cost_usd]
  * @property {number} [tokens]
  * @property {string} [directory]
