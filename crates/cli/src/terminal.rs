@@ -13,6 +13,7 @@ pub(crate) mod commands;
 mod completion;
 mod conversation;
 mod device;
+mod display;
 mod driver;
 mod editor;
 mod history;

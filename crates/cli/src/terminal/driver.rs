@@ -2,8 +2,6 @@
 
 mod called;
 mod outbox;
-mod pasted;
-mod stopped;
 
 use std::path::Path;
 use std::pin::Pin;
@@ -24,22 +22,18 @@ use tokio::time::Instant;
 use self::outbox::Outbox;
 use super::approvals::Decided;
 use super::attention::Attention;
-use super::clipboard;
-use super::conversation::{Conversation, Effect, FRAME};
+use super::conversation::{Conversation, Effect};
 use super::device::{Device, Sent};
+use super::display::{Display, Typed};
 use super::history_file::HistoryFile;
-use super::keys::{Decoder, ESCAPE_DELAY};
-use super::lines::LineReader;
+use super::keys::Input;
 use super::memory::{self, MemoryFile};
 use super::next::Next;
-use super::outside;
-use super::pager::Pager;
-use super::painter::{Painter, Screen};
+use super::painter::Screen;
 use super::user_commands::UserCommand;
 use super::whole::whole;
 use crate::approve::Question;
 use crate::args::ConversationArgs;
-use crate::console::{self, Console, modes};
 use crate::cost::Costs;
 use crate::explain;
 use crate::failure::{Failure, OrFailure as _};
@@ -131,17 +125,9 @@ pub(super) struct Driver<'a> {
     handle: SessionHandle,
     outbox: Outbox,
     surroundings: Surroundings<'a>,
-    conversation: Conversation,
-    painter: Painter,
-    console: Console,
-    decoder: Decoder,
-    /// Instead of the decoder, in a conversation in lines.
-    lines: LineReader,
+    display: Display,
     doing: FuturesUnordered<Doing<'a>>,
     cost: Costs,
-    began: Instant,
-    /// When the screen may be drawn next, if it has to be.
-    draws_at: Option<Instant>,
     /// Whether the events of the session are new, and not those of its record.
     is_caught_up: bool,
     /// Whether another session is looked for. What is typed meanwhile is for that one.
@@ -150,17 +136,6 @@ pub(super) struct Driver<'a> {
     next: Option<Next>,
     /// Newest failure of the session.
     failure: Option<Failure>,
-    /// When an open escape sequence ends. Other events do not postpone it.
-    escape_at: Option<Instant>,
-    /// Open while the user looks through the conversation.
-    pager: Option<Pager>,
-    /// Text for the clipboard, with the next drawing.
-    clipboard: Option<String>,
-    attention: Attention,
-    /// Newest piece of a paste that has not ended, and whether the user was told.
-    paste: Option<(Instant, bool)>,
-    /// When the terminal was taken back last.
-    came_back: Option<Instant>,
 }
 
 impl<'a> Driver<'a> {
@@ -176,26 +151,14 @@ impl<'a> Driver<'a> {
             session,
             handle: session.handle(),
             outbox: Outbox::new(session.handle(), Arc::clone(&surroundings.tools)),
-            conversation,
-            painter: Painter::new(screen),
-            console: Console::new(),
-            decoder: Decoder::default(),
-            lines: LineReader::default(),
+            display: Display::new(conversation, screen, attention),
             doing: FuturesUnordered::new(),
             cost: Costs::new(model.catalog_entry()),
-            began: Instant::now(),
-            draws_at: Some(Instant::now()),
             surroundings,
             is_caught_up: session.first_new_event() == 0,
             is_finding: false,
             next: None,
             failure: None,
-            escape_at: None,
-            pager: None,
-            clipboard: None,
-            attention,
-            paste: None,
-            came_back: None,
         }
     }
 
@@ -212,8 +175,8 @@ impl<'a> Driver<'a> {
         interrupts: &Interrupts,
     ) -> Result<Next, Failure> {
         // Keys arrive as bytes otherwise, Ctrl+C among them.
-        let mut signals = self.conversation.is_plain().then(|| interrupts.take_over());
-        self.console.write(self.attention.question()).await?;
+        let mut signals = self.display.conversation.is_plain().then(|| interrupts.take_over());
+        self.display.ask().await?;
         let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
         let mut events = self.session.tree_events();
         // Events tell what becomes of it.
@@ -221,13 +184,13 @@ impl<'a> Driver<'a> {
             run.detach();
         }
         if let Some(prompt) = prompt {
-            let said = self.conversation.said(&prompt);
+            let said = self.display.conversation.said(&prompt);
             self.say(said);
         }
         self.find_user_commands();
-        self.conversation.set_prompts(self.surroundings.servers.prompts());
+        self.display.conversation.set_prompts(self.surroundings.servers.prompts());
         // The user sees where to type before anything else happens.
-        self.draw().await?;
+        self.display.draw().await?;
         {
             // Also while the terminal takes no output.
             let conversing = self.converse(device, &mut signals, &mut resized, &mut events);
@@ -262,35 +225,34 @@ impl<'a> Driver<'a> {
                 self.take_inputs(unread, device).await?;
                 continue;
             }
-            let now = Instant::now();
-            let changes = self.conversation.changes_in(self.began.elapsed()).map(|time| now + time);
-            let draw = self.draws_at.into_iter().chain(changes).min();
             tokio::select! {
                 biased;
                 () = interrupted(signals) => {
-                    for effect in self.conversation.interrupt_or_leave(self.began.elapsed()) {
-                        self.perform(effect, device).await?;
-                    }
-                    self.draw().await?;
+                    let effects = self.display.interrupt_or_leave();
+                    self.perform(effects, device).await?;
+                    self.display.draw().await?;
                 }
                 piece = device.next() => match piece {
                     Some(Sent::Bytes(piece)) => self.typed(&piece, device).await?,
-                    Some(Sent::Stop) => self.stop(device).await?,
-                    Some(Sent::Continued(at)) => self.continued(at).await?,
+                    Some(Sent::Stop) => self.display.stop(device).await?,
+                    Some(Sent::Continued(at)) => self.display.continued(at).await?,
                     None => break,
                 },
-                () = at(self.escape_at) => self.flush_keys(device).await?,
-                () = at(self.paste_hint_at()) => self.hint_at_paste(),
-                _ = resized.recv() => self.resize().await?,
-                () = at(draw) => self.draw().await?,
+                () = at(self.display.escape_at()) => {
+                    let inputs = self.display.flush_keys();
+                    self.take_inputs(inputs, device).await?;
+                },
+                () = at(self.display.paste_hint_at()) => self.display.hint_at_paste(),
+                _ = resized.recv() => self.display.resize().await?,
+                () = at(self.display.next_drawing()) => self.display.draw().await?,
                 Some(done) = self.doing.next(), if !self.doing.is_empty() => self.done(done),
                 Some(notice) = self.surroundings.notices.recv() => {
-                    self.conversation.note("pintle", &notice);
-                    self.draw_soon();
+                    self.display.conversation.note("pintle", &notice);
+                    self.display.draw_soon();
                 }
                 Some(question) = self.surroundings.questions.recv() => {
-                    self.conversation.ask_also(question);
-                    self.draw_soon();
+                    self.display.conversation.ask_also(question);
+                    self.display.draw_soon();
                 }
                 event = events.next() => match event {
                     Some(event) => {
@@ -313,9 +275,7 @@ impl<'a> Driver<'a> {
         events: &mut pintle_agent::TreeEvents,
         interrupts: &Interrupts,
     ) -> Result<(), Failure> {
-        if self.pager.is_some() {
-            self.close_pager().await?;
-        }
+        self.display.close_pager().await?;
         if self.session.state() == SessionState::Processing && self.handle.interrupt().is_ok() {
             let ended = async {
                 while let Some(event) = events.next().await {
@@ -328,25 +288,14 @@ impl<'a> Driver<'a> {
             // Calls that have not ended by then are answered when the session is resumed.
             let _ = tokio::time::timeout(LEAVE_TIME, ended).await;
         }
-        let (lines, _) = self.conversation.frame(self.began.elapsed());
-        let last = self.painter.paint(&lines, &super::painter::Region::default()) + &self.painter.erase();
-        let written = self.console.write(&last);
-        if interrupts.is_interrupted() {
-            // A terminal that hangs is no reason to stay.
-            return tokio::time::timeout(modes::HANG_TIME, written).await.unwrap_or(Ok(()));
-        }
-        written.await
+        self.display.finish(interrupts).await
     }
 
     async fn typed(&mut self, piece: &[u8], device: &mut Device) -> Result<(), Failure> {
-        self.attention.typed(self.began.elapsed());
-        if self.conversation.is_plain() {
-            let lines = self.lines.push(piece);
-            return self.take_lines(lines, device).await;
+        match self.display.typed(piece) {
+            Typed::Lines(lines) => self.take_lines(lines, device).await,
+            Typed::Inputs(inputs) => self.take_inputs(inputs, device).await,
         }
-        let inputs = self.decode(piece);
-        self.escape_at = self.decoder.is_within_sequence().then(|| Instant::now() + ESCAPE_DELAY);
-        self.take_inputs(inputs, device).await
     }
 
     async fn take_lines(&mut self, lines: Vec<String>, device: &mut Device) -> Result<(), Failure> {
@@ -355,47 +304,32 @@ impl<'a> Driver<'a> {
                 device.unread_lines.push(line);
                 continue;
             }
-            for effect in self.conversation.line(&line, self.began.elapsed()) {
-                self.perform(effect, device).await?;
-            }
+            let effects = self.display.line(&line);
+            self.perform(effects, device).await?;
         }
-        self.draw().await
+        self.display.draw().await
     }
 
-    async fn flush_keys(&mut self, device: &mut Device) -> Result<(), Failure> {
-        let inputs = self.decoder.flush();
-        self.escape_at = None;
-        self.take_inputs(inputs, device).await
-    }
-
-    async fn take_inputs(
-        &mut self,
-        inputs: Vec<super::keys::Input>,
-        device: &mut Device,
-    ) -> Result<(), Failure> {
+    async fn take_inputs(&mut self, inputs: Vec<Input>, device: &mut Device) -> Result<(), Failure> {
         for input in inputs {
             if self.next.is_some() || self.is_finding {
                 device.unread.push(input);
                 continue;
             }
-            if let super::keys::Input::Background(background) = input {
-                self.painter.set_background(background);
-                continue;
-            }
-            if let Some(pager) = &mut self.pager {
-                if !pager.input(&input) {
-                    self.close_pager().await?;
-                }
-                continue;
-            }
-            for effect in self.conversation.input(input, self.began.elapsed()) {
-                self.perform(effect, device).await?;
-            }
+            let effects = self.display.input(input).await?;
+            self.perform(effects, device).await?;
         }
-        self.draw().await
+        self.display.draw().await
     }
 
-    async fn perform(&mut self, effect: Effect, device: &mut Device) -> Result<(), Failure> {
+    async fn perform(&mut self, effects: Vec<Effect>, device: &mut Device) -> Result<(), Failure> {
+        for effect in effects {
+            self.perform_one(effect, device).await?;
+        }
+        Ok(())
+    }
+
+    async fn perform_one(&mut self, effect: Effect, device: &mut Device) -> Result<(), Failure> {
         match effect {
             Effect::Say(said) => self.say(said),
             Effect::FollowUp(said) => self.follow_up(said),
@@ -411,22 +345,17 @@ impl<'a> Driver<'a> {
             Effect::Remember(text) => self.remember(&text),
             Effect::Run(command) => self.run_command(command),
             Effect::Memorize(file, line) => self.memorize(file, line),
-            Effect::Edit(text) => self.edit(&text, device).await?,
+            Effect::Edit(text) => self.display.edit(&text, self.surroundings.process_env, device).await?,
             Effect::ListFiles => {
                 let environment = Arc::clone(&self.surroundings.tools);
                 self.doing
                     .push(Box::pin(async move { Done::Listed(list_files(environment.as_ref()).await) }));
             }
-            Effect::Stop => self.stop(device).await?,
-            Effect::Redraw => {
-                let erased = self.painter.erase();
-                self.console.write(&erased).await?;
-            }
+            Effect::Stop => self.display.stop(device).await?,
+            Effect::Redraw => self.display.clear().await?,
             Effect::Look => {
-                let size = console::size();
-                let columns = size.columns.saturating_sub(1).max(1);
-                self.pager = Some(Pager::new(whole(&self.session.history(), columns), size));
-                self.console.write(modes::show_other_screen(true)).await?;
+                let history = self.session.history();
+                self.display.look(|columns| whole(&history, columns)).await?;
             }
             Effect::Leave => self.next = Some(Next::Leave),
         }
@@ -437,7 +366,7 @@ impl<'a> Driver<'a> {
     fn remember(&mut self, text: &str) {
         let Some(history) = &self.surroundings.history else { return };
         if let Err(failure) = history.append(text) {
-            self.conversation.note("history", &failure.message());
+            self.display.conversation.note("history", &failure.message());
             // Once is enough.
             self.surroundings.history = None;
         }
@@ -457,24 +386,10 @@ impl<'a> Driver<'a> {
         }));
     }
 
-    /// Has a text edited by the editor of the user, which has the terminal meanwhile.
-    async fn edit(&mut self, text: &str, device: &mut Device) -> Result<(), Failure> {
-        let erased = self.painter.erase();
-        self.console.write(&erased).await?;
-        let process_env = self.surroundings.process_env;
-        let mut edited = Ok(String::new());
-        device.suspend(|| edited = outside::edit(text, process_env))?;
-        match edited {
-            Ok(edited) => self.conversation.set_text(&edited),
-            Err(failure) => self.conversation.hint(failure.message(), self.began.elapsed()),
-        }
-        self.come_back().await
-    }
-
     /// Runs a command of the user where the tools work.
     fn run_command(&mut self, command: String) {
         let environment = Arc::clone(&self.surroundings.tools);
-        self.conversation.hint(format!("running {command}"), self.began.elapsed());
+        self.display.hint(format!("running {command}"));
         self.doing.push(Box::pin(async move {
             let request = ExecRequest::new(&command).with_timeout(COMMAND_TIME);
             let (ended, output) = match environment.exec_command(request).await {
@@ -502,59 +417,59 @@ impl<'a> Driver<'a> {
             Done::Decided(Ok(())) => {}
             Done::Sent { result: Ok(()), left_out, .. } => {
                 for problem in left_out {
-                    self.conversation.note("image", &problem);
+                    self.display.conversation.note("image", &problem);
                 }
             }
             Done::Sent { text, result: Err(error), .. } => {
-                self.conversation.restore(&text);
-                self.conversation.hint(format!("not sent: {error}"), self.began.elapsed());
+                self.display.conversation.restore(&text);
+                self.display.hint(format!("not sent: {error}"));
             }
-            Done::Pasted(Ok(image)) => self.conversation.attach(None, image),
-            Done::Pasted(Err(problem)) => self.conversation.hint(problem, self.began.elapsed()),
-            Done::Decided(Err(problem)) => self.conversation.note("approval", &problem),
-            Done::Ran { command, ended, output } => self.conversation.ran(&command, &ended, &output),
-            Done::Listed(files) => self.conversation.set_files(files),
-            Done::Commands(commands) => self.conversation.set_user_commands(commands),
-            Done::Refreshed => self.conversation.set_prompts(self.surroundings.servers.prompts()),
+            Done::Pasted(Ok(image)) => self.display.conversation.attach(None, image),
+            Done::Pasted(Err(problem)) => self.display.hint(problem),
+            Done::Decided(Err(problem)) => self.display.conversation.note("approval", &problem),
+            Done::Ran { command, ended, output } => self.display.conversation.ran(&command, &ended, &output),
+            Done::Listed(files) => self.display.conversation.set_files(files),
+            Done::Commands(commands) => self.display.conversation.set_user_commands(commands),
+            Done::Refreshed => self.display.conversation.set_prompts(self.surroundings.servers.prompts()),
             Done::Prompted { result: Ok(prompt), .. } => {
-                let said = self.conversation.said_by_prompt(prompt);
+                let said = self.display.conversation.said_by_prompt(prompt);
                 self.say(said);
             }
             Done::Prompted { written, result: Err(problem) } => {
-                self.conversation.restore(&written);
-                self.conversation.note("prompt", &problem);
+                self.display.conversation.restore(&written);
+                self.display.conversation.note("prompt", &problem);
             }
-            Done::Called(Ok(lines)) => self.conversation.answer(lines),
+            Done::Called(Ok(lines)) => self.display.conversation.answer(lines),
             Done::Found(found) => {
                 self.is_finding = false;
                 if let Err(problem) = found.and_then(|next| self.turn_to(next)) {
-                    self.conversation.hint(problem, self.began.elapsed());
+                    self.display.hint(problem);
                 }
             }
-            Done::Called(Err(problem)) => self.conversation.hint(problem, self.began.elapsed()),
+            Done::Called(Err(problem)) => self.display.hint(problem),
         }
         self.refresh();
-        self.draw_soon();
+        self.display.draw_soon();
     }
 
     fn event(&mut self, event: &SessionEvent) {
         let model = self.surroundings.model;
-        self.cost.add(event, model.find(&self.conversation.status.model), model.catalog());
+        self.cost.add(event, model.find(&self.display.conversation.status.model), model.catalog());
         if event.depth == 0 {
             self.is_caught_up = event.seq >= self.session.first_new_event();
         }
         if !self.is_caught_up {
-            self.conversation.earlier_event(event, self.began.elapsed());
+            self.display.conversation.earlier_event(event, self.display.elapsed());
             return;
         }
         if let EventKind::Error { error } = &event.kind
             && event.depth == 0
         {
             let failure = explain::model_error(error, &self.surroundings.model.route);
-            self.conversation.failed(&failure.message());
+            self.display.conversation.failed(&failure.message());
             self.failure = Some(failure);
         }
-        self.conversation.event(event, self.began.elapsed());
+        self.display.conversation.event(event, self.display.elapsed());
         if matches!(event.kind, EventKind::ProcessingEnd { .. }) && event.depth == 0 {
             let (servers, handle) = (self.surroundings.servers.clone(), self.handle.clone());
             self.doing.push(Box::pin(async move {
@@ -580,57 +495,17 @@ impl<'a> Driver<'a> {
         ) {
             self.refresh();
         }
-        self.draw_soon();
+        self.display.draw_soon();
     }
 
     /// Takes over what is known of the session without an event.
     fn refresh(&mut self) {
-        self.conversation.set_approvals(self.handle.approvals());
-        self.conversation.forget_withdrawn();
+        self.display.conversation.set_approvals(self.handle.approvals());
+        self.display.conversation.forget_withdrawn();
         let queued = self.handle.queued();
-        self.conversation.status.queued = queued.steering.len() + queued.follow_ups.len();
-        self.conversation.status.cost = self.cost.total();
-        self.conversation.status.mode = self.surroundings.policy.mode().to_string();
-    }
-
-    /// Goes back to the conversation, which may have another size by now.
-    async fn close_pager(&mut self) -> Result<(), Failure> {
-        self.pager = None;
-        self.console.write(modes::show_other_screen(false)).await?;
-        self.resize().await
-    }
-
-    async fn resize(&mut self) -> Result<(), Failure> {
-        let size = console::size();
-        if let Some(pager) = &mut self.pager {
-            pager.resize(size);
-            return self.draw().await;
-        }
-        let erased = self.painter.resize(size);
-        self.conversation.resize(size);
-        self.console.write(&erased).await?;
-        self.draw().await
-    }
-
-    fn draw_soon(&mut self) {
-        self.draws_at.get_or_insert_with(|| Instant::now() + FRAME);
-    }
-
-    async fn draw(&mut self) -> Result<(), Failure> {
-        self.draws_at = None;
-        self.survive_panic()?;
-        if let Some(pager) = &self.pager {
-            let rows: Vec<String> =
-                pager.shown().iter().map(|row| row.to_terminal(self.painter.depth())).collect();
-            return self.console.write(&format!("\x1b[H{}\x1b[K", rows.join("\x1b[K\r\n"))).await;
-        }
-        let (lines, region) = self.conversation.frame(self.began.elapsed());
-        let mut output = self.painter.paint(&lines, &region);
-        if let Some(text) = self.clipboard.take() {
-            output.push_str(&clipboard::put(&text));
-        }
-        output.push_str(&self.attention.update(self.conversation.doing(), self.began.elapsed()));
-        self.console.write(&output).await
+        self.display.conversation.status.queued = queued.steering.len() + queued.follow_ups.len();
+        self.display.conversation.status.cost = self.cost.total();
+        self.display.conversation.status.mode = self.surroundings.policy.mode().to_string();
     }
 }
 

@@ -38,7 +38,7 @@ impl Attached<'_> {
     /// Carries out a command.
     pub(super) fn call(&mut self, called: &Called) {
         let Called { command, arguments } = called;
-        let status = &self.conversation.status;
+        let status = &self.display.conversation.status;
         #[expect(clippy::wildcard_enum_match_arm, reason = "the others are not available from afar")]
         let lines = match command {
             Command::Compact => {

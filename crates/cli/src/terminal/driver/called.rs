@@ -60,14 +60,14 @@ impl Driver<'_> {
             Command::Agents => Ok(self.agents()),
             Command::Compact => self.handle.compact().map(|()| Vec::new()).map_err(|error| error.to_string()),
             Command::Config => return self.config(),
-            Command::Context => Ok(vec![reports::context(self.conversation.status.context)]),
+            Command::Context => Ok(vec![reports::context(self.display.conversation.status.context)]),
             Command::Copy => return self.copy(),
             Command::Cost => Ok(vec![reports::cost(self.cost.total())]),
             Command::Diff => return self.diff(),
             Command::Effort => self.effort(arguments),
             Command::Export => return self.export(arguments),
             Command::Fork => self.fork(arguments),
-            Command::Help => Ok(help(self.conversation.is_plain())),
+            Command::Help => Ok(help(self.display.conversation.is_plain())),
             Command::Init => {
                 self.say(Said::text(INIT));
                 Ok(Vec::new())
@@ -98,7 +98,7 @@ impl Driver<'_> {
 
     /// Has a server say what its prompt says. It is started if it does not run.
     pub(super) fn call_prompt(&mut self, called: CalledPrompt) {
-        self.conversation.hint(format!("asking server {}", called.server), self.began.elapsed());
+        self.display.hint(format!("asking server {}", called.server));
         let servers = self.surroundings.servers.clone();
         self.doing.push(Box::pin(async move {
             let result = servers.prompt(&called).await;
@@ -114,7 +114,7 @@ impl Driver<'_> {
     }
 
     fn effort(&mut self, effort: &str) -> Result<Vec<Line>, String> {
-        let status = &mut self.conversation.status;
+        let status = &mut self.display.conversation.status;
         if effort.is_empty() {
             let effort = status.effort.clone().unwrap_or_else(|| "the model's own".to_owned());
             return Ok(vec![labelled("effort", effort)]);
@@ -126,7 +126,7 @@ impl Driver<'_> {
     }
 
     fn model(&mut self, model: &str) -> Result<Vec<Line>, String> {
-        let status = &mut self.conversation.status;
+        let status = &mut self.display.conversation.status;
         if model.is_empty() {
             return Ok(vec![labelled("model", status.model.clone())]);
         }
@@ -164,7 +164,7 @@ impl Driver<'_> {
         let (policy, outbox, blind) =
             (self.surroundings.policy.clone(), self.outbox.clone(), self.blind_model());
         let task = (!task.is_empty())
-            .then(|| Said { instruction: Some(PLAN_FIRST), ..self.conversation.said(task) });
+            .then(|| Said { instruction: Some(PLAN_FIRST), ..self.display.conversation.said(task) });
         self.doing.push(Box::pin(async move {
             let set = policy.set_mode(Mode::Plan).await;
             if let Err(error) = set {
@@ -179,7 +179,7 @@ impl Driver<'_> {
 
     /// Lists the files of instructions that this session has, and those that the user may have.
     fn memory(&self) -> Vec<Line> {
-        let project = self.conversation.instructions();
+        let project = self.display.conversation.instructions();
         let mut lines: Vec<Line> = project
             .iter()
             .map(|(path, bytes)| labelled("project", format!("{path}, {bytes} bytes")))
@@ -202,7 +202,7 @@ impl Driver<'_> {
         let surroundings = &self.surroundings;
         let status = Status {
             session: self.session.id(),
-            model: &self.conversation.status.model,
+            model: &self.display.conversation.status.model,
             directory: surroundings.directory,
             environment: &surroundings.environment,
             policy: surroundings.policy,

@@ -125,7 +125,7 @@ impl Driver<'_> {
 
     /// Returns the model, if it is known to take no images.
     pub(super) fn blind_model(&self) -> Option<String> {
-        let model = &self.conversation.status.model;
+        let model = &self.display.conversation.status.model;
         let known = self.surroundings.model.find(model)?;
         (!known.supports_vision).then(|| model.clone())
     }
@@ -138,15 +138,14 @@ impl Driver<'_> {
                 Ok(image) => images.push((path, image)),
                 Err(problem) => {
                     if let Some(problem) = problem {
-                        self.conversation
-                            .hint(format!("no image was taken: {problem}"), self.began.elapsed());
+                        self.display.hint(format!("no image was taken: {problem}"));
                     }
-                    return self.conversation.paste(paste);
+                    return self.display.conversation.paste(paste);
                 }
             }
         }
         for (path, image) in images {
-            self.conversation.attach(Some(path), image);
+            self.display.conversation.attach(Some(path), image);
         }
     }
 }

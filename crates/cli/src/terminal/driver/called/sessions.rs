@@ -29,7 +29,7 @@ type Lines = Result<Vec<Line>, String>;
 impl Driver<'_> {
     /// Returns what a new session takes over from this one.
     pub(super) fn settings(&self) -> Settings {
-        let status = &self.conversation.status;
+        let status = &self.display.conversation.status;
         Settings {
             model: status.model.clone(),
             effort: status.effort.clone(),
@@ -169,13 +169,15 @@ impl Driver<'_> {
         let responses = history.iter().rev().filter(|turn| turn.kind == TurnKind::Assistant);
         let newest = responses.map(|turn| turn.item.text()).find(|text| !text.trim().is_empty());
         let result = match newest {
-            _ if self.conversation.is_plain() => Err("a conversation in lines cannot copy".to_owned()),
+            _ if self.display.conversation.is_plain() => {
+                Err("a conversation in lines cannot copy".to_owned())
+            }
             Some(text) if text.len() > MAX_COPIED => Err(format!(
                 "the last response has {}, and terminals take no more than {MAX_COPIED}: /export writes it to a file",
                 plural(text.len() as u64, "byte")
             )),
             Some(text) => {
-                self.clipboard = Some(text);
+                self.display.copy(text);
                 Ok(vec![labelled("copy", "the last response was sent to the clipboard")])
             }
             None => Err("there is no response to copy".to_owned()),

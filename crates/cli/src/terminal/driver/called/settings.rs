@@ -52,7 +52,7 @@ impl Driver<'_> {
             "dark" => Background::Dark,
             _ => return Err("expected light or dark".to_owned()),
         };
-        self.painter.set_background(background);
+        self.display.set_background(background);
         Ok(vec![labelled("theme", theme)])
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Driver;
+use super::Display;
 use crate::console::modes;
 use crate::failure::{Failure, OrFailure as _};
 use crate::terminal::device::{self, Device};
@@ -12,18 +12,15 @@ use crate::terminal::device::{self, Device};
 /// How long after the terminal was taken back a continuation may be reported that was the reason for it.
 const REPORT_TIME: Duration = Duration::from_millis(100);
 
-impl Driver<'_> {
+impl Display {
     /// Stops this process until the shell continues it.
-    pub(super) async fn stop(&mut self, device: &mut Device) -> Result<(), Failure> {
+    pub(in crate::terminal) async fn stop(&mut self, device: &mut Device) -> Result<(), Failure> {
         if !device::has_shell() {
-            self.conversation.hint("not stopped: there is no shell to go back to", self.began.elapsed());
+            self.hint("not stopped: there is no shell to go back to");
             return self.draw().await;
         }
-        if self.pager.is_some() {
-            self.close_pager().await?;
-        }
-        let erased = self.painter.erase();
-        self.console.write(&erased).await?;
+        self.close_pager().await?;
+        self.clear().await?;
         device.suspend(device::stop_job)?;
         self.come_back().await
     }
@@ -42,7 +39,7 @@ impl Driver<'_> {
     }
 
     /// Goes on after a stop that could not be caught: the shell has set its own modes since.
-    pub(super) async fn continued(&mut self, at: Instant) -> Result<(), Failure> {
+    pub(in crate::terminal) async fn continued(&mut self, at: Instant) -> Result<(), Failure> {
         if self.came_back.is_some_and(|came_back| at <= came_back + REPORT_TIME) {
             return Ok(());
         }
@@ -51,8 +48,7 @@ impl Driver<'_> {
             return self.draw_below().await;
         }
         // Nothing else has written.
-        let erased = self.painter.erase();
-        self.console.write(&erased).await?;
+        self.clear().await?;
         self.resize().await
     }
 
