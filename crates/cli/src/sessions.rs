@@ -402,7 +402,7 @@ pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Re
     let sessions = Sessions::open(process_env).await?;
     match args.command {
         SessionsCommand::List(args) => list::list(&sessions, &args, process_env).await,
-        SessionsCommand::Show(args) => show::show(&sessions, &args).await,
+        SessionsCommand::Show(args) => show::show(&sessions, &args.session).await,
         SessionsCommand::Export(args) => export::export(&sessions, &args).await,
         SessionsCommand::Verify(args) => verify::verify(&sessions, &args).await,
         SessionsCommand::Diff(args) => files::diff(&sessions, &args, process_env).await,

@@ -69,7 +69,7 @@ pub(crate) enum SessionsCommand {
     /// List sessions, the newest first
     List(ListSessionsArgs),
     /// Show the conversation of a session
-    Show(SessionArg),
+    Show(ShowArgs),
     /// Write a session as JSON lines, Markdown, or one HTML page
     Export(ExportArgs),
     /// Verify that nothing on record of a session was changed
@@ -100,6 +100,17 @@ pub(crate) struct ListSessionsArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
+}
+
+/// `pintle sessions show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
+    /// Show a session of this server, at the address that `pintle serve` prints, or `unix:FILE`; its token may be in PINTLE_TOKEN
+    #[cfg(feature = "client")]
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) server: Option<String>,
 }
 
 /// A session, and how to show it.

@@ -1,13 +1,13 @@
 //! `pintle sessions --server`: sessions of a server.
 
-use pintle_agent::SessionState;
+use pintle_agent::{Record, SessionState};
 use pintle_client::SessionInfo;
 
 use super::list::{Row, line};
-use crate::args::{ExportArgs, ExportFormat, ListFormat, ListSessionsArgs, SessionsCommand};
+use crate::args::{ExportArgs, ExportFormat, ListFormat, ListSessionsArgs, SessionArg, SessionsCommand};
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::remote::{Remote, explain};
 use crate::render;
@@ -30,8 +30,11 @@ pub(super) async fn of_server(
             let Some(url) = &args.server else { return Ok(None) };
             export(&Remote::new(url, process_env)?, args).await?
         }
-        SessionsCommand::Show(_)
-        | SessionsCommand::Verify(_)
+        SessionsCommand::Show(args) => {
+            let Some(url) = &args.server else { return Ok(None) };
+            show(&Remote::new(url, process_env)?, &args.session).await?
+        }
+        SessionsCommand::Verify(_)
         | SessionsCommand::Diff(_)
         | SessionsCommand::Rewind(_)
         | SessionsCommand::Delete(_)
@@ -59,6 +62,22 @@ async fn export(remote: &Remote, args: &ExportArgs) -> Result<String, Failure> {
     };
     let id = remote.find(&args.id).await?.id;
     remote.client.export(&id, format).await.map_err(|error| explain(&error))
+}
+
+async fn show(remote: &Remote, args: &SessionArg) -> Result<String, Failure> {
+    let session = remote.find(&args.id).await?;
+    let format = match args.output {
+        ListFormat::Json => pintle_client::ExportFormat::Jsonl,
+        ListFormat::Text => pintle_client::ExportFormat::Markdown,
+    };
+    let exported = remote.client.export(&session.id, format).await.map_err(|error| explain(&error))?;
+    match args.output {
+        ListFormat::Json => {
+            let record = Record::read(exported.as_bytes()).or_failed("the session cannot be shown")?;
+            super::show::json(&row(&session), &record)
+        }
+        ListFormat::Text => Ok(exported),
+    }
 }
 
 /// Returns a session as a list shows it.

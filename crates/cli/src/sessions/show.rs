@@ -1,8 +1,9 @@
 //! `pintle sessions show`: the conversation as text.
 
-use pintle_agent::{Turn, TurnKind};
+use pintle_agent::{Record, Turn, TurnKind};
 use serde_json::json;
 
+use super::list::Row;
 use super::{Sessions, export, list};
 use crate::args::{ListFormat, SessionArg};
 use crate::console::Console;
@@ -13,23 +14,31 @@ use crate::render;
 pub(super) async fn show(sessions: &Sessions, args: &SessionArg) -> Result<Exit, Failure> {
     let summary = sessions.find(&args.id).await?;
     let record = sessions.record(&summary.id).await?;
-    let replay = record.replay().or_failed("the session cannot be shown")?;
     let text = match args.output {
-        ListFormat::Json => {
-            let row = list::row(sessions, &summary).await;
-            let turns: Vec<_> =
-                (1..).zip(&replay.history).map(|(number, turn)| entry(number, turn)).collect();
-            let checkpoints: Vec<_> = replay
-                .checkpoints()
-                .into_iter()
-                .map(|(turns, checkpoint)| json!({"entries": turns, "id": checkpoint.id, "partial": checkpoint.partial}))
-                .collect();
-            render::json_line(&json!({"session": row, "history": turns, "checkpoints": checkpoints}))?
+        ListFormat::Json => json(&list::row(sessions, &summary).await, &record)?,
+        ListFormat::Text => {
+            let replay = record.replay().or_failed("the session cannot be shown")?;
+            export::markdown(&summary, &replay.history)
         }
-        ListFormat::Text => export::markdown(&summary, &replay.history),
     };
     Console::new().write(&text).await?;
     Ok(Exit::Done)
+}
+
+/// Returns a session as JSON: what a list says of it, its history and its checkpoints.
+///
+/// # Errors
+///
+/// A failure if the record cannot be replayed.
+pub(super) fn json(row: &Row<'_>, record: &Record) -> Result<String, Failure> {
+    let replay = record.replay().or_failed("the session cannot be shown")?;
+    let turns: Vec<_> = (1..).zip(&replay.history).map(|(number, turn)| entry(number, turn)).collect();
+    let checkpoints: Vec<_> = replay
+        .checkpoints()
+        .into_iter()
+        .map(|(turns, checkpoint)| json!({"entries": turns, "id": checkpoint.id, "partial": checkpoint.partial}))
+        .collect();
+    render::json_line(&json!({"session": row, "history": turns, "checkpoints": checkpoints}))
 }
 
 fn entry(number: usize, turn: &Turn) -> serde_json::Value {

@@ -123,6 +123,12 @@ fn a_session_of_a_server_is_conversed_in() {
     let arguments = ["sessions", "export", id, "--format", "markdown", "--server", &address(&harness)];
     let exported = run(&mut pintle(&arguments));
     assert!(exported.stdout.contains("You are welcome."), "{exported:?}");
+    let shown = run(&mut pintle(&["sessions", "show", id, "--server", &address(&harness)]));
+    assert_eq!(shown.stdout, exported.stdout);
+    let arguments = ["sessions", "show", id, "--output", "json", "--server", &address(&harness)];
+    let json: serde_json::Value = serde_json::from_str(&run(&mut pintle(&arguments)).stdout).unwrap();
+    assert_eq!(json.pointer("/history/0/kind"), Some(&"user".into()), "{json}");
+    assert!(json.to_string().contains("You are welcome."), "{json}");
     let missing = run(&mut pintle(&["sessions", "export", "none", "--server", &address(&harness)]));
     assert!(missing.code == Some(2) && missing.stderr.contains("has no session `none`"), "{missing:?}");
 }
