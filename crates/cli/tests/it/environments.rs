@@ -5,7 +5,7 @@
 
 mod bad_input;
 mod prompts;
-mod remote;
+pub(crate) mod remote;
 mod signals;
 
 use self::remote::Remote;

@@ -1,5 +1,8 @@
 //! `pintle serve`: sessions for clients elsewhere, which outlive the server.
 
+mod image;
+#[cfg(feature = "client")]
+mod kills;
 mod shared;
 
 use std::io::{BufRead as _, BufReader};

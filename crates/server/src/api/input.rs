@@ -95,7 +95,11 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
 
 /// Key of a request that changes something. Without a header it is one that no other request has.
 #[derive(Clone, Debug)]
-pub(crate) struct Key(String);
+pub(crate) struct Key {
+    key: String,
+    /// Path of the request: the same key is another one elsewhere.
+    path: String,
+}
 
 impl Key {
     /// Returns the key that a request has, if it has one.
@@ -110,14 +114,16 @@ impl Key {
         }
     }
 
-    /// Returns the id of the input that the request posts.
+    /// Returns the id of the input that the request posts: another one for each operation of a session.
     pub(crate) fn input_id(&self) -> String {
-        format!("http-{}", self.0)
+        let operation =
+            self.path.trim_start_matches("/v1/sessions").splitn(3, '/').nth(2).unwrap_or("create");
+        format!("http-{operation}-{}", self.key)
     }
 
     /// Returns the id of the session that the request creates for somebody: the same for the same key.
     pub(crate) fn session_id(&self, of: &str) -> SessionId {
-        let hash = blake3::hash(format!("{of}\n{}", self.0).as_bytes());
+        let hash = blake3::hash(format!("{of}\n{}", self.key).as_bytes());
         let hex = hash.to_hex();
         let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
         // Shaped as a UUID of version 8, whose bits are the application's.
@@ -137,7 +143,8 @@ impl FromRequestParts<App> for Key {
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
         let key = Self::check(&parts.headers)?;
-        Ok(Self(key.map_or_else(|| SessionId::generate().to_string(), str::to_owned)))
+        let key = key.map_or_else(|| SessionId::generate().to_string(), str::to_owned);
+        Ok(Self { key, path: parts.uri.path().to_owned() })
     }
 }
 
@@ -159,10 +166,18 @@ mod tests {
 
     #[test]
     fn one_key_creates_one_session_for_each_caller() {
-        let key = Key("k".to_owned());
+        let key = Key { key: "k".to_owned(), path: "/v1/sessions".to_owned() };
         let id = key.session_id("ann");
         assert_eq!(id, key.session_id("ann"));
         assert_ne!(id, key.session_id("ben"));
         assert_eq!(id.as_str().len(), 36, "{id}");
+    }
+
+    #[test]
+    fn a_key_is_another_one_for_each_operation() {
+        let input_id = |path: &str| Key { key: "k".to_owned(), path: path.to_owned() }.input_id();
+        assert_eq!(input_id("/v1/sessions"), "http-create-k");
+        assert_eq!(input_id("/v1/sessions/s1/submit"), "http-submit-k");
+        assert_eq!(input_id("/v1/sessions/s1/approvals/c1"), "http-approvals/c1-k");
     }
 }

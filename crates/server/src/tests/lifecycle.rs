@@ -120,6 +120,14 @@ async fn a_key_is_for_one_request() {
         assert_eq!(refused.status, 422, "{path}");
         assert_eq!(refused.json()["type"], "/problems/key");
     }
+    // The same key is another one for another operation.
+    fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    assert_eq!(fixture.send(post(&format!("/v1/sessions/{id}/abort"), &json!({}))).await.status, 202);
+    let end = tokio::time::Instant::now() + PATIENCE;
+    while fixture.get(&format!("/v1/sessions/{id}")).await.json()["state"] != "CLOSED" {
+        assert!(tokio::time::Instant::now() < end, "it was aborted");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
     // What failed was no use of the key.
     let fork = format!("/v1/sessions/{id}/fork");
     assert_eq!(fixture.send(post(&fork, &json!({"turns": "many"}))).await.status, 400);

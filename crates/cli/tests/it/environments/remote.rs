@@ -180,7 +180,7 @@ impl Drop for Remote {
 
 /// Returns the address of a service, or `None` with a note on standard error. Fails in continuous integration.
 #[expect(clippy::print_stderr, reason = "skipped tests are reported")]
-pub(super) fn service(variable: &str) -> Option<OsString> {
+pub(crate) fn service(variable: &str) -> Option<OsString> {
     let value = std::env::var_os(variable);
     if value.is_none() {
         assert!(std::env::var_os("CI").is_none(), "{variable} is not set, see `cargo xtask services up`");
@@ -213,7 +213,7 @@ pub(super) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Runs a command that must succeed and returns its standard output.
-pub(super) fn stdout_of(command: &mut Command) -> String {
+pub(crate) fn stdout_of(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
