@@ -1,0 +1,211 @@
+//! Anchors: a test or a command that fails until the goal is reached. A model proposes it, and we run it.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::command_run::{CommandRun, End, Observation, Stability};
+use crate::contract::{AnchorPlan, PathRules};
+use crate::diff::ChangedFile;
+use crate::results::ResultsFormat;
+
+/// Number of times that an anchor has to fail in the same way.
+pub const ANCHOR_RUNS: usize = 3;
+
+/// Tests that are named in a problem.
+const NAMED: usize = 5;
+
+/// What was found about a proposed anchor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnchorFacts {
+    /// Command that runs it.
+    pub command: String,
+    /// Format of its results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<ResultsFormat>,
+    /// File with the results, for formats that are files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+    /// Files that differ from the base.
+    pub files: Vec<ChangedFile>,
+    /// Runs on the base with these files.
+    pub runs: Vec<CommandRun>,
+    /// Tests of the command that failed on the base without these files.
+    #[serde(default)]
+    pub failing_before: BTreeSet<String>,
+}
+
+/// An anchor that was seen to fail for the right reason. Only [`AnchorFacts::judge`] makes one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Anchor {
+    command: String,
+    results: Option<ResultsFormat>,
+    report: Option<String>,
+    tests: BTreeSet<String>,
+    files: Vec<String>,
+}
+
+/// Why a proposal is no anchor. The text says what was expected, for the model that proposed it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AnchorProblem {
+    /// It changes files that hold no tests.
+    #[error("it changes {}; expected changes of test files only", named(.0))]
+    ChangesProduct(Vec<String>),
+    /// It changes or deletes tests that are there.
+    #[error("it changes {}, which was there before; expected new test files, or additions to them", named(.0))]
+    DeletesTests(Vec<String>),
+    /// It changes nothing, and is to be a new test.
+    #[error("it changes no file; expected a new test")]
+    ChangesNothing,
+    /// It was not run often enough.
+    #[error("it was run {0} times; expected 3")]
+    TooFewRuns(usize),
+    /// It passes.
+    #[error("it passes before anything was done; expected that it fails")]
+    Passes,
+    /// The runs differ.
+    #[error("its runs differ: {0}; expected that it fails in the same way each time")]
+    Unstable(String),
+    /// It does not come to its assertions.
+    #[error("it {0}; expected that it runs, and fails by what it asserts")]
+    Broken(String),
+    /// Its results cannot be what was found.
+    #[error("its results are wrong: {0}")]
+    Results(String),
+    /// Only tests fail that failed without it.
+    #[error("only tests fail that failed before: {}; expected one more", named(.0))]
+    NothingNew(Vec<String>),
+}
+
+impl AnchorFacts {
+    /// Judges a proposal.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it.
+    pub fn judge(&self, plan: &AnchorPlan, rules: &PathRules) -> Result<Anchor, Vec<AnchorProblem>> {
+        let mut problems = Vec::new();
+        self.judge_files(plan, rules, &mut problems);
+        let observed = Observation::of(&self.runs);
+        let tests = match self.judge_runs(&observed) {
+            Ok(tests) => tests,
+            Err(problem) => {
+                problems.push(problem);
+                BTreeSet::new()
+            }
+        };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Anchor {
+            command: self.command.clone(),
+            results: self.results,
+            report: self.report.clone(),
+            tests,
+            files: self.files.iter().map(|file| file.path.clone()).collect(),
+        })
+    }
+
+    fn judge_files(&self, plan: &AnchorPlan, rules: &PathRules, problems: &mut Vec<AnchorProblem>) {
+        let product = |file: &&ChangedFile| !rules.is_test(&file.path);
+        let product: Vec<String> = self.files.iter().filter(product).map(|file| file.path.clone()).collect();
+        if !product.is_empty() {
+            problems.push(AnchorProblem::ChangesProduct(product));
+        }
+        let deleted: Vec<String> =
+            self.files.iter().filter(|file| file.removed > 0).map(|file| file.path.clone()).collect();
+        if !deleted.is_empty() {
+            problems.push(AnchorProblem::DeletesTests(deleted));
+        }
+        if *plan == AnchorPlan::Test && self.files.is_empty() {
+            problems.push(AnchorProblem::ChangesNothing);
+        }
+    }
+
+    /// Returns the tests that fail, of a command with results, or none.
+    fn judge_runs(&self, observed: &Observation) -> Result<BTreeSet<String>, AnchorProblem> {
+        if self.runs.len() < ANCHOR_RUNS {
+            return Err(AnchorProblem::TooFewRuns(self.runs.len()));
+        }
+        let ends = || observed.ends.iter().map(End::describe).collect::<Vec<_>>().join(", and ");
+        let [end] = observed.ends.as_slice() else {
+            return Err(AnchorProblem::Unstable(format!("it {}", ends())));
+        };
+        match end {
+            End::Exited(0) => return Err(AnchorProblem::Passes),
+            // 126 and 127 are the shell's own: the command could not be run.
+            End::Exited(1..=125) => {}
+            End::Exited(_) | End::Killed(_) | End::TimedOut | End::NotRun(_) => {
+                return Err(AnchorProblem::Broken(end.describe()));
+            }
+        }
+        if let Some(problem) = observed.problems.first() {
+            return Err(AnchorProblem::Results(problem.clone()));
+        }
+        if !observed.has_tests {
+            return Ok(BTreeSet::new());
+        }
+        let flaky: Vec<String> = observed.having(Stability::Flaky).map(str::to_owned).collect();
+        if !flaky.is_empty() {
+            return Err(AnchorProblem::Unstable(named(&flaky)));
+        }
+        let is_new = |name: &&str| !self.failing_before.contains(*name);
+        let broken: Vec<String> =
+            observed.having(Stability::Breaks).filter(is_new).map(str::to_owned).collect();
+        if !broken.is_empty() {
+            return Err(AnchorProblem::Broken(format!("breaks {}", named(&broken))));
+        }
+        let failing: BTreeSet<String> = observed.having(Stability::Fails).map(str::to_owned).collect();
+        let new: BTreeSet<String> = failing.difference(&self.failing_before).cloned().collect();
+        if new.is_empty() {
+            return Err(AnchorProblem::NothingNew(failing.into_iter().collect()));
+        }
+        Ok(new)
+    }
+}
+
+impl Anchor {
+    /// Returns the command that runs it.
+    #[must_use]
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Returns the format of its results.
+    #[must_use]
+    pub fn results(&self) -> Option<ResultsFormat> {
+        self.results
+    }
+
+    /// Returns the file with the results, for formats that are files.
+    #[must_use]
+    pub fn report(&self) -> Option<&str> {
+        self.report.as_deref()
+    }
+
+    /// Returns the tests that have to pass. Without one, the command has to exit with 0.
+    #[must_use]
+    pub fn tests(&self) -> &BTreeSet<String> {
+        &self.tests
+    }
+
+    /// Returns the files that belong to it.
+    #[must_use]
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+}
+
+/// Returns the first names, with the number of the others.
+pub(crate) fn named(names: &[String]) -> String {
+    let mut text = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED {
+        text.push_str(&format!(" and {} more", names.len() - NAMED));
+    }
+    text
+}

@@ -1,0 +1,156 @@
+//! Runs of commands, by us, and what several of them together say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::results::{TestRun, TestStatus};
+
+/// Something large that is kept elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reference {
+    /// Hash of the content, as the store names it.
+    pub hash: String,
+    /// Size in bytes.
+    pub bytes: u64,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It exited.
+    Exited(i32),
+    /// It was killed by this signal.
+    Killed(i32),
+    /// It was stopped after its time.
+    TimedOut,
+    /// It could not be run, for this reason.
+    NotRun(String),
+}
+
+/// A run of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRun {
+    /// How it ended.
+    pub end: End,
+    /// Results of its tests, if it has a format of results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestRun>,
+    /// Its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Reference>,
+    /// Time that it took, in milliseconds.
+    #[serde(default)]
+    pub millis: u64,
+}
+
+impl CommandRun {
+    /// Creates a run that ended like this.
+    #[must_use]
+    pub fn new(end: End) -> Self {
+        Self { end, tests: None, output: None, millis: 0 }
+    }
+
+    /// Sets the results of its tests.
+    #[must_use]
+    pub fn with_tests(mut self, tests: TestRun) -> Self {
+        self.tests = Some(tests);
+        self
+    }
+
+    /// Returns whether it exited with 0.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.end == End::Exited(0)
+    }
+}
+
+impl End {
+    /// Returns how it ended, in words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Exited(code) => format!("exited with {code}"),
+            Self::Killed(signal) => format!("was killed by signal {signal}"),
+            Self::TimedOut => "did not end in its time".to_owned(),
+            Self::NotRun(reason) => format!("could not be run: {reason}"),
+        }
+    }
+}
+
+/// What became of a test in several runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stability {
+    /// It passed in each run.
+    Passes,
+    /// It failed in each run by what it asserts.
+    Fails,
+    /// It failed in each run, and not always by what it asserts.
+    Breaks,
+    /// It was skipped in each run.
+    Skipped,
+    /// The runs differ.
+    Flaky,
+}
+
+/// What several runs of one command say together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// Ends of the runs, each once.
+    pub ends: Vec<End>,
+    /// Tests of any of the runs.
+    pub tests: BTreeMap<String, Stability>,
+    /// Reasons why the results cannot be what was found.
+    pub problems: BTreeSet<String>,
+    /// Whether there are results of tests.
+    pub has_tests: bool,
+}
+
+impl Observation {
+    /// Compares runs of one command.
+    #[must_use]
+    pub fn of(runs: &[CommandRun]) -> Self {
+        let mut found = Self { has_tests: runs.iter().any(|run| run.tests.is_some()), ..Self::default() };
+        let mut statuses: BTreeMap<&str, Vec<TestStatus>> = BTreeMap::new();
+        for run in runs {
+            if !found.ends.contains(&run.end) {
+                found.ends.push(run.end.clone());
+            }
+            if let Some(tests) = &run.tests {
+                found.problems.extend(tests.problems.iter().cloned());
+                for (name, status) in &tests.tests {
+                    statuses.entry(name).or_default().push(*status);
+                }
+            }
+        }
+        let stable = |statuses: &[TestStatus]| {
+            let all = |wanted: TestStatus| statuses.iter().all(|status| *status == wanted);
+            let fails = |status: &TestStatus| matches!(status, TestStatus::Failed | TestStatus::Broken);
+            match () {
+                // It is missing in some.
+                () if statuses.len() < runs.len() => Stability::Flaky,
+                () if all(TestStatus::Passed) => Stability::Passes,
+                () if all(TestStatus::Failed) => Stability::Fails,
+                () if all(TestStatus::Skipped) => Stability::Skipped,
+                () if statuses.iter().all(fails) => Stability::Breaks,
+                () => Stability::Flaky,
+            }
+        };
+        found.tests =
+            statuses.into_iter().map(|(name, statuses)| (name.to_owned(), stable(&statuses))).collect();
+        found
+    }
+
+    /// Returns the tests of which this is so.
+    pub fn having(&self, stability: Stability) -> impl Iterator<Item = &str> {
+        self.tests.iter().filter(move |(_, found)| **found == stability).map(|(name, _)| name.as_str())
+    }
+
+    /// Returns whether each run exited with 0.
+    #[must_use]
+    pub fn always_succeeds(&self) -> bool {
+        self.ends == [End::Exited(0)]
+    }
+}

@@ -1,0 +1,345 @@
+//! Contracts: what a task is, and what counts as its end.
+
+mod file;
+mod paths;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::file::ContractError;
+pub use self::paths::{InvalidPattern, PathRules};
+use crate::results::ResultsFormat;
+
+/// Most candidates of a task.
+pub const MAX_CANDIDATES: usize = 16;
+
+/// What a task is, and what counts as its end. [`Contract::parse`] reads one from a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Contract {
+    /// What is to be reached, for the models that work on it.
+    pub goal: String,
+    /// Commands that have to pass.
+    #[serde(default, rename = "check")]
+    pub checks: Vec<Check>,
+    /// What shows that the goal was not reached before.
+    #[serde(default)]
+    pub anchor: AnchorPlan,
+    /// Files that may change.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Limits of the whole task.
+    #[serde(default)]
+    pub budget: TaskBudget,
+    /// Candidates, each of which works on the goal by itself. One with the session's own settings by default.
+    #[serde(default, rename = "candidate")]
+    pub candidates: Vec<CandidatePlan>,
+    /// Number of times that a candidate may work on the goal, 1 to 5: after the first time it is told what is missing. Default 2.
+    #[serde(default = "default_attempts")]
+    pub attempts: u32,
+    /// Review of the best candidate.
+    #[serde(default)]
+    pub review: ReviewPlan,
+    /// Points at which the task waits for a person.
+    #[serde(default)]
+    pub gates: Vec<Gate>,
+}
+
+/// A command, and what counts as pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Check {
+    /// Name in the report, unique in the contract.
+    pub name: String,
+    /// Command of the shell, run in the root of a clean worktree.
+    pub command: String,
+    /// What counts as pass.
+    #[serde(default)]
+    pub pass: Pass,
+    /// Format of the results of its tests; without one, its exit code alone counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<ResultsFormat>,
+    /// File with the results, for formats that are files, below the root of the worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+    /// Seconds after which it is stopped, 1 to 86,400. Default 600.
+    #[serde(default = "default_timeout")]
+    pub timeout_s: u32,
+    /// Number of times that it is run, 1 to 10: tests that differ between the runs are flaky. Default 2.
+    #[serde(default = "default_runs")]
+    pub runs: u32,
+}
+
+/// What counts as pass of a check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pass {
+    /// It exits with 0, and no test fails that is not flaky.
+    #[default]
+    Success,
+    /// Each test that passed before passes, and no new one fails. It needs results of tests.
+    NoWorse,
+}
+
+/// What shows that the goal was not reached before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum AnchorPlan {
+    /// A test that a model writes first, and that fails until the goal is reached.
+    #[default]
+    Test,
+    /// A command that fails until the goal is reached; it is there already.
+    Command {
+        /// Command of the shell.
+        command: String,
+        /// Format of the results of its tests.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        results: Option<ResultsFormat>,
+        /// File with the results, for formats that are files.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<String>,
+    },
+    /// Nothing can fail first, as in refactoring and documentation: the checks alone are the evidence. The report says so.
+    None {
+        /// Why nothing can fail first, for the report.
+        because: String,
+    },
+}
+
+/// Files that may change. Patterns are those of globs, from the root of the repository: `*` stays in a directory, `**` does not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Scope {
+    /// Files that may change; all if there is none.
+    #[serde(default)]
+    pub paths: Vec<String>,
+    /// Files among them that may not.
+    #[serde(default)]
+    pub except: Vec<String>,
+    /// Files that have to stay as they are, besides [the usual ones](PathRules).
+    #[serde(default)]
+    pub protected: Vec<String>,
+    /// Files that may change although they are usually protected.
+    #[serde(default)]
+    pub unprotected: Vec<String>,
+    /// Largest number of lines that may be added and removed together. Default 5,000.
+    #[serde(default = "default_lines")]
+    pub max_lines: u64,
+}
+
+/// Limits of a task, over all its candidates and reviews.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TaskBudget {
+    /// US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// Input and output tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Minutes that the steps of the task take, without the time in which it waits for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<u64>,
+}
+
+/// One candidate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CandidatePlan {
+    /// Model; the session's own if it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Effort of reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// What this candidate is told besides the goal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+}
+
+/// Review of the best candidate by a session of its own, which sees the diff and the evidence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ReviewPlan {
+    /// Number of times that findings send a candidate back, 0 to 5. Without one, nobody reviews. Default 1.
+    #[serde(default = "default_rounds")]
+    pub rounds: u32,
+    /// Model; the session's own if it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// Point at which a task waits for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gate {
+    /// After the anchor was found, and before anybody works on the goal.
+    Anchor,
+    /// After a candidate was chosen and reviewed.
+    Result,
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self {
+            paths: Vec::new(),
+            except: Vec::new(),
+            protected: Vec::new(),
+            unprotected: Vec::new(),
+            max_lines: default_lines(),
+        }
+    }
+}
+
+impl Default for ReviewPlan {
+    fn default() -> Self {
+        Self { rounds: default_rounds(), model: None }
+    }
+}
+
+impl Contract {
+    /// Creates a contract with a goal, an anchor that a model writes, and nothing else. [`check`](Self::check) tells what is
+    /// missing.
+    #[must_use]
+    pub fn new(goal: impl Into<String>) -> Self {
+        Self {
+            goal: goal.into(),
+            checks: Vec::new(),
+            anchor: AnchorPlan::default(),
+            scope: Scope::default(),
+            budget: TaskBudget::default(),
+            candidates: vec![CandidatePlan::default()],
+            attempts: default_attempts(),
+            review: ReviewPlan::default(),
+            gates: Vec::new(),
+        }
+    }
+
+    /// Adds a check.
+    #[must_use]
+    pub fn with_check(mut self, check: Check) -> Self {
+        self.checks.push(check);
+        self
+    }
+
+    /// Sets the anchor.
+    #[must_use]
+    pub fn with_anchor(mut self, anchor: AnchorPlan) -> Self {
+        self.anchor = anchor;
+        self
+    }
+
+    /// Sets the files that may change.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Sets the limits of the task.
+    #[must_use]
+    pub fn with_budget(mut self, budget: TaskBudget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Sets the candidates.
+    #[must_use]
+    pub fn with_candidates(mut self, candidates: impl IntoIterator<Item = CandidatePlan>) -> Self {
+        self.candidates = candidates.into_iter().collect();
+        self
+    }
+
+    /// Sets the number of times that a candidate may work on the goal.
+    #[must_use]
+    pub fn with_attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// Sets the review.
+    #[must_use]
+    pub fn with_review(mut self, review: ReviewPlan) -> Self {
+        self.review = review;
+        self
+    }
+
+    /// Adds a point at which the task waits for a person.
+    #[must_use]
+    pub fn with_gate(mut self, gate: Gate) -> Self {
+        self.gates.push(gate);
+        self
+    }
+}
+
+impl Check {
+    /// Creates a check that passes if the command exits with 0.
+    #[must_use]
+    pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            command: command.into(),
+            pass: Pass::default(),
+            results: None,
+            report: None,
+            timeout_s: default_timeout(),
+            runs: default_runs(),
+        }
+    }
+
+    /// Sets the format of the results of its tests.
+    #[must_use]
+    pub fn with_results(mut self, results: ResultsFormat) -> Self {
+        self.results = Some(results);
+        self
+    }
+
+    /// Sets the file with the results.
+    #[must_use]
+    pub fn with_report(mut self, report: impl Into<String>) -> Self {
+        self.report = Some(report.into());
+        self
+    }
+
+    /// Sets what counts as pass.
+    #[must_use]
+    pub fn with_pass(mut self, pass: Pass) -> Self {
+        self.pass = pass;
+        self
+    }
+
+    /// Sets the number of times that it is run.
+    #[must_use]
+    pub fn with_runs(mut self, runs: u32) -> Self {
+        self.runs = runs;
+        self
+    }
+}
+
+fn default_attempts() -> u32 {
+    2
+}
+
+fn default_timeout() -> u32 {
+    600
+}
+
+fn default_runs() -> u32 {
+    2
+}
+
+fn default_lines() -> u64 {
+    5_000
+}
+
+fn default_rounds() -> u32 {
+    1
+}

@@ -1,0 +1,169 @@
+//! Contracts from files, and what is wrong with them.
+
+use std::collections::HashSet;
+
+use thiserror::Error;
+
+use super::{AnchorPlan, Check, Contract, MAX_CANDIDATES, Pass, PathRules};
+use crate::results::ResultsFormat;
+
+/// Longest goal, in bytes.
+const MAX_GOAL: usize = 64 << 10;
+
+/// Why a contract is none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ContractError {
+    /// The file is not TOML, or has a field that no contract has.
+    #[error("the contract cannot be read: {0}")]
+    Syntax(String),
+    /// It contradicts itself, or lacks something. Each text says what was expected.
+    #[error("the contract is wrong: {}", .0.join("; "))]
+    Wrong(Vec<String>),
+}
+
+impl Contract {
+    /// Reads a contract in TOML, and checks it.
+    ///
+    /// # Errors
+    ///
+    /// [`ContractError`], with all that is wrong.
+    pub fn parse(text: &str) -> Result<Self, ContractError> {
+        let mut contract: Self = toml::from_str(text)
+            .map_err(|error| ContractError::Syntax(error.to_string().trim_end().to_owned()))?;
+        if contract.candidates.is_empty() {
+            contract.candidates.push(super::CandidatePlan::default());
+        }
+        contract.check()?;
+        Ok(contract)
+    }
+
+    /// Checks that the contract can be kept, and that something would prove it.
+    ///
+    /// # Errors
+    ///
+    /// [`ContractError::Wrong`], with all that is wrong.
+    pub fn check(&self) -> Result<(), ContractError> {
+        let mut problems = Vec::new();
+        let mut expect = |is_right: bool, problem: &str| {
+            if !is_right {
+                problems.push(problem.to_owned());
+            }
+        };
+        expect(!self.goal.trim().is_empty(), "goal: expected a text");
+        expect(self.goal.len() <= MAX_GOAL, "goal: expected at most 64 KiB");
+        let count = self.candidates.len();
+        expect((1..=MAX_CANDIDATES).contains(&count), "candidate: expected 1 to 16");
+        expect((1..=5).contains(&self.attempts), "attempts: expected 1 to 5");
+        expect(self.review.rounds <= 5, "review.rounds: expected 0 to 5");
+        expect(self.scope.max_lines > 0, "scope.max_lines: expected 1 or more");
+        let budget = &self.budget;
+        expect(budget.usd.is_none_or(|usd| usd.is_finite() && usd > 0.0), "budget.usd: expected more than 0");
+        expect(budget.tokens != Some(0), "budget.tokens: expected more than 0");
+        expect(budget.minutes != Some(0), "budget.minutes: expected more than 0");
+        self.check_proof(&mut problems);
+        self.check_scope(&mut problems);
+        let mut names = HashSet::new();
+        for check in &self.checks {
+            if !names.insert(check.name.as_str()) {
+                problems.push(format!("check `{}`: expected a name that no other check has", check.name));
+            }
+            check.check(&mut problems);
+        }
+        if problems.is_empty() { Ok(()) } else { Err(ContractError::Wrong(problems)) }
+    }
+
+    /// Something has to prove that the goal was reached.
+    fn check_proof(&self, problems: &mut Vec<String>) {
+        match &self.anchor {
+            AnchorPlan::Test => {}
+            AnchorPlan::Command { command, results, report } => {
+                if command.trim().is_empty() {
+                    problems.push("anchor.command: expected a command".to_owned());
+                }
+                check_results("anchor", *results, report.as_deref(), problems);
+            }
+            AnchorPlan::None { because } => {
+                if because.trim().is_empty() {
+                    problems.push("anchor.because: expected why nothing can fail first".to_owned());
+                }
+                if self.checks.is_empty() {
+                    problems.push(
+                        "check: expected at least one, since without an anchor nothing else proves anything"
+                            .to_owned(),
+                    );
+                }
+            }
+        }
+    }
+
+    fn check_scope(&self, problems: &mut Vec<String>) {
+        let rules = match PathRules::new(&self.scope) {
+            Ok(rules) => rules,
+            Err(error) => return problems.push(format!("scope: {error}")),
+        };
+        // A file that is named must be one that can change.
+        let is_file = |path: &&String| !path.contains(['*', '?', '[', '{']) && !path.ends_with('/');
+        for path in self.scope.paths.iter().filter(is_file) {
+            if rules.is_protected(path) {
+                problems.push(format!(
+                    "scope: `{path}` may change and is protected; expected it in `unprotected`, or not at all"
+                ));
+            } else if !rules.is_in_scope(path) {
+                problems.push(format!("scope: `{path}` is in `paths` and in `except`"));
+            }
+        }
+        for pattern in &self.scope.unprotected {
+            if self.scope.protected.contains(pattern) {
+                problems.push(format!("scope: `{pattern}` is in `protected` and in `unprotected`"));
+            }
+        }
+        if !self.scope.paths.is_empty()
+            && self.scope.paths.iter().all(|path| self.scope.except.contains(path))
+        {
+            problems
+                .push("scope: everything in `paths` is in `except`, so that nothing may change".to_owned());
+        }
+    }
+}
+
+impl Check {
+    fn check(&self, problems: &mut Vec<String>) {
+        let name = format!("check `{}`", self.name);
+        let mut expect = |is_right: bool, problem: &str| {
+            if !is_right {
+                problems.push(format!("{name}: {problem}"));
+            }
+        };
+        expect(!self.name.trim().is_empty(), "expected a name");
+        expect(!self.command.trim().is_empty(), "command: expected a command");
+        expect((1..=86_400).contains(&self.timeout_s), "timeout_s: expected 1 to 86,400");
+        expect((1..=10).contains(&self.runs), "runs: expected 1 to 10");
+        let is_compared = self.pass == Pass::NoWorse;
+        expect(
+            !is_compared || self.results.is_some(),
+            "pass: `no-worse` needs `results`, to tell tests apart",
+        );
+        check_results(&name, self.results, self.report.as_deref(), problems);
+    }
+}
+
+fn check_results(of: &str, results: Option<ResultsFormat>, report: Option<&str>, problems: &mut Vec<String>) {
+    let needs_file = results.is_some_and(ResultsFormat::is_file);
+    match report {
+        None if needs_file => {
+            problems.push(format!("{of}: report: expected the file that the results are written to"))
+        }
+        Some(_) if !needs_file => {
+            problems.push(format!("{of}: report: expected none, since the results are in the output"))
+        }
+        Some(path)
+            if path.is_empty() || path.starts_with('/') || path.split('/').any(|part| part == "..") =>
+        {
+            problems.push(format!(
+                "{of}: report: expected a path from the root of the repository, found `{path}`"
+            ));
+        }
+        _ => {}
+    }
+}

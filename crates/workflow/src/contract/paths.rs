@@ -1,0 +1,153 @@
+//! Which files may change.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use thiserror::Error;
+
+use super::Scope;
+
+/// Files that judge, which stay as they are unless a contract says otherwise: tests, their configuration, continuous
+/// integration, lock files, and what changes the meaning of other files for git.
+const PROTECTED: [&str; 44] = [
+    "**/test/**",
+    "**/tests/**",
+    "**/__tests__/**",
+    "**/testdata/**",
+    "**/fixtures/**",
+    "**/spec/**",
+    "**/*_test.*",
+    "**/*_tests.*",
+    "**/test_*.*",
+    "**/*.test.*",
+    "**/*.spec.*",
+    "**/*Test.*",
+    "**/*Tests.*",
+    "**/conftest.py",
+    "**/pytest.ini",
+    "**/tox.ini",
+    "**/noxfile.py",
+    "**/setup.cfg",
+    "**/pyproject.toml",
+    "**/package.json",
+    "**/jest.config.*",
+    "**/vitest.config.*",
+    "**/.mocharc*",
+    "**/Makefile",
+    "**/.cargo/**",
+    "**/.config/nextest.toml",
+    "**/build.rs",
+    "**/rust-toolchain",
+    "**/rust-toolchain.toml",
+    "**/Cargo.lock",
+    "**/package-lock.json",
+    "**/yarn.lock",
+    "**/pnpm-lock.yaml",
+    "**/poetry.lock",
+    "**/uv.lock",
+    "**/go.sum",
+    ".github/**",
+    ".gitlab-ci.yml",
+    ".ci/**",
+    ".circleci/**",
+    "**/.gitattributes",
+    "**/.gitmodules",
+    "**/.gitignore",
+    "**/.envrc",
+];
+
+/// Files that hold tests, among those that are protected: an anchor may add to them.
+const TESTS: [&str; 13] = [
+    "**/test/**",
+    "**/tests/**",
+    "**/__tests__/**",
+    "**/testdata/**",
+    "**/fixtures/**",
+    "**/spec/**",
+    "**/*_test.*",
+    "**/*_tests.*",
+    "**/test_*.*",
+    "**/*.test.*",
+    "**/*.spec.*",
+    "**/*Test.*",
+    "**/*Tests.*",
+];
+
+/// A pattern that is none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{pattern}` is no pattern: {reason}")]
+#[non_exhaustive]
+pub struct InvalidPattern {
+    /// The text.
+    pub pattern: String,
+    /// Reason.
+    pub reason: String,
+}
+
+/// The patterns of a [`Scope`], ready to judge paths. Paths are those of git: from the root of the repository, with `/`.
+///
+/// Tests, their configuration, continuous integration and lock files are protected unless the scope names them as
+/// `unprotected`.
+#[derive(Clone, Debug)]
+pub struct PathRules {
+    paths: Option<GlobSet>,
+    except: GlobSet,
+    protected: GlobSet,
+    usual: GlobSet,
+    unprotected: GlobSet,
+    tests: GlobSet,
+}
+
+impl PathRules {
+    /// Compiles the patterns of a scope.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidPattern`] for the first one that is none.
+    pub fn new(scope: &Scope) -> Result<Self, InvalidPattern> {
+        Ok(Self {
+            paths: if scope.paths.is_empty() { None } else { Some(set(&scope.paths)?) },
+            except: set(&scope.except)?,
+            protected: set(&scope.protected)?,
+            usual: set(&PROTECTED)?,
+            unprotected: set(&scope.unprotected)?,
+            tests: set(&TESTS)?,
+        })
+    }
+
+    /// Returns whether a file is in the scope. Files that are protected may be in it as well.
+    #[must_use]
+    pub fn is_in_scope(&self, path: &str) -> bool {
+        let path = Path::new(path);
+        self.paths.as_ref().is_none_or(|paths| paths.is_match(path)) && !self.except.is_match(path)
+    }
+
+    /// Returns whether a file has to stay as it is.
+    #[must_use]
+    pub fn is_protected(&self, path: &str) -> bool {
+        let path = Path::new(path);
+        self.protected.is_match(path) || self.usual.is_match(path) && !self.unprotected.is_match(path)
+    }
+
+    /// Returns whether a file holds tests.
+    #[must_use]
+    pub fn is_test(&self, path: &str) -> bool {
+        self.tests.is_match(Path::new(path))
+    }
+}
+
+fn set(patterns: &[impl AsRef<str>]) -> Result<GlobSet, InvalidPattern> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let pattern = pattern.as_ref();
+        let invalid = |reason: String| InvalidPattern { pattern: pattern.to_owned(), reason };
+        if pattern.is_empty() || pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
+            return Err(invalid("expected a path from the root of the repository".to_owned()));
+        }
+        // A directory stands for what is in it.
+        let glob = pattern.strip_suffix('/').map(|directory| format!("{directory}/**"));
+        let built = GlobBuilder::new(glob.as_deref().unwrap_or(pattern)).literal_separator(true).build();
+        set.add(built.map_err(|error| invalid(error.kind().to_string()))?);
+    }
+    set.build().map_err(|error| InvalidPattern { pattern: String::new(), reason: error.to_string() })
+}

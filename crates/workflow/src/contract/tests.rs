@@ -1,0 +1,160 @@
+//! Contracts, and what is said of those that are none.
+
+use super::*;
+
+const WHOLE: &str = r#"
+goal = "Sums of negative numbers are right."
+attempts = 3
+gates = ["anchor"]
+
+[anchor]
+kind = "command"
+command = "sh reproduce.sh"
+
+[[check]]
+name = "tests"
+command = "cargo test"
+results = "cargo"
+pass = "no-worse"
+
+[[check]]
+name = "lints"
+command = "make lint"
+timeout_s = 60
+
+[scope]
+paths = ["src/"]
+except = ["src/generated/**"]
+protected = ["docs/**"]
+
+[budget]
+usd = 2.5
+minutes = 30
+
+[[candidate]]
+model = "small"
+
+[[candidate]]
+model = "large"
+effort = "high"
+prompt = "Prefer the smallest change."
+
+[review]
+rounds = 2
+"#;
+
+#[test]
+fn a_file_says_what_is_proved_and_how() {
+    let contract = Contract::parse(WHOLE).unwrap();
+    assert_eq!((contract.checks.len(), contract.candidates.len(), contract.attempts), (2, 2, 3));
+    assert_eq!((contract.checks[0].pass, contract.checks[0].runs), (Pass::NoWorse, 2));
+    assert_eq!((contract.review.rounds, contract.gates.as_slice()), (2, [Gate::Anchor].as_slice()));
+    let again = Contract::parse(&toml::to_string(&contract).unwrap()).unwrap();
+    assert_eq!(again, contract);
+    let least = Contract::parse("goal = \"Do it.\"").unwrap();
+    assert_eq!(least, Contract::new("Do it."));
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let problems = |text: &str| match Contract::parse(text).unwrap_err() {
+        ContractError::Wrong(problems) => problems.join("\n"),
+        ContractError::Syntax(error) => error,
+    };
+    insta::assert_snapshot!(problems(r#"
+        goal = " "
+        attempts = 0
+        [anchor]
+        kind = "none"
+        because = ""
+        [scope]
+        paths = ["src/a.rs", "tests/b.rs", "c.rs"]
+        except = ["c.rs"]
+        max_lines = 0
+        [budget]
+        usd = -1.0
+        tokens = 0
+        [review]
+        rounds = 9
+    "#), @r"
+    goal: expected a text
+    attempts: expected 1 to 5
+    review.rounds: expected 0 to 5
+    scope.max_lines: expected 1 or more
+    budget.usd: expected more than 0
+    budget.tokens: expected more than 0
+    anchor.because: expected why nothing can fail first
+    check: expected at least one, since without an anchor nothing else proves anything
+    scope: `tests/b.rs` may change and is protected; expected it in `unprotected`, or not at all
+    scope: `c.rs` is in `paths` and in `except`
+    ");
+    insta::assert_snapshot!(problems(r#"
+        goal = "Do it."
+        [[check]]
+        name = "a"
+        command = ""
+        runs = 0
+        pass = "no-worse"
+        [[check]]
+        name = "a"
+        command = "true"
+        results = "junit"
+        [[check]]
+        name = "b"
+        command = "true"
+        results = "tap"
+        report = "out.tap"
+        [[check]]
+        name = "c"
+        command = "true"
+        results = "junit"
+        report = "../out.xml"
+    "#), @r"
+    check `a`: command: expected a command
+    check `a`: runs: expected 1 to 10
+    check `a`: pass: `no-worse` needs `results`, to tell tests apart
+    check `a`: expected a name that no other check has
+    check `a`: report: expected the file that the results are written to
+    check `b`: report: expected none, since the results are in the output
+    check `c`: report: expected a path from the root of the repository, found `../out.xml`
+    ");
+    let unknown = problems("goal = \"Do it.\"\nbudgets = 3");
+    assert!(unknown.contains("budgets") && unknown.contains("line 2"), "{unknown}");
+    for pattern in ["/etc/passwd", "../x", "a[", ""] {
+        let said = problems(&format!("goal = \"Do it.\"\n[scope]\npaths = [\"{pattern}\"]"));
+        assert!(said.contains("is no pattern"), "{said}");
+    }
+}
+
+#[test]
+fn files_that_judge_are_protected() {
+    let scope = Scope {
+        paths: vec!["src/**".to_owned(), "lib/".to_owned()],
+        except: vec!["src/generated/**".to_owned()],
+        protected: vec!["src/frozen.rs".to_owned()],
+        unprotected: vec!["**/Cargo.lock".to_owned()],
+        ..Scope::default()
+    };
+    let rules = PathRules::new(&scope).unwrap();
+    for (path, in_scope, protected, test) in [
+        ("src/main.rs", true, false, false),
+        ("src/deep/down.rs", true, false, false),
+        ("lib/a/b.py", true, false, false),
+        ("src/generated/a.rs", false, false, false),
+        ("docs/a.md", false, false, false),
+        ("src/frozen.rs", true, true, false),
+        ("src/parse_test.go", true, true, true),
+        ("tests/it/main.rs", false, true, true),
+        ("crates/a/tests/x.rs", false, true, true),
+        ("web/a.test.ts", false, true, true),
+        ("conftest.py", false, true, false),
+        (".github/workflows/ci.yml", false, true, false),
+        ("sub/.gitattributes", false, true, false),
+        ("Cargo.lock", false, false, false),
+        ("package-lock.json", false, true, false),
+        ("src/contest.rs", true, false, false),
+    ] {
+        let found = (rules.is_in_scope(path), rules.is_protected(path), rules.is_test(path));
+        assert_eq!(found, (in_scope, protected, test), "{path}");
+    }
+}

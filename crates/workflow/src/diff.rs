@@ -1,0 +1,47 @@
+//! Changes of files.
+
+use serde::{Deserialize, Serialize};
+
+use crate::command_run::Reference;
+
+/// How a file changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// It has other content, or is another kind of file.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// A file that changed. A file that was renamed is one that is gone and one that is new.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// Path from the root of the repository, with `/`.
+    pub path: String,
+    /// How it changed.
+    pub kind: ChangeKind,
+    /// Lines that were added; 0 for files that are no text.
+    pub added: u64,
+    /// Lines that were removed; 1 at least for files that are no text and were there.
+    pub removed: u64,
+}
+
+/// What a candidate changed, of the files that git does not ignore.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    /// The patch, which git can apply to the commit with the anchor.
+    pub patch: Reference,
+    /// Files that changed, in the order of their paths.
+    pub files: Vec<ChangedFile>,
+}
+
+impl Diff {
+    /// Returns the number of lines that were added and removed.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.files.iter().map(|file| file.added.saturating_add(file.removed)).fold(0, u64::saturating_add)
+    }
+}

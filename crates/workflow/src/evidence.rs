@@ -1,0 +1,256 @@
+//! Evidence: what has to hold before a candidate counts as done, judged from facts that we found and the model cannot write.
+
+mod checks;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::anchor::{Anchor, named};
+use crate::command_run::{CommandRun, End, Observation, Stability};
+use crate::contract::{Contract, PathRules};
+use crate::diff::Diff;
+
+/// Runs of the checks on the base, before anybody worked on the goal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// Runs by the names of the checks.
+    pub checks: BTreeMap<String, Vec<CommandRun>>,
+}
+
+/// What was found about an attempt of a candidate, in a clean worktree with its diff.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CandidateFacts {
+    /// Its diff.
+    pub diff: Diff,
+    /// Why the diff could not be applied to a clean worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_applied: Option<String>,
+    /// Protected files whose hash is another one, after the checks ran as well.
+    #[serde(default)]
+    pub protected: Vec<String>,
+    /// Files that have something like a secret in what was added.
+    #[serde(default)]
+    pub secrets: Vec<String>,
+    /// Runs of the anchor.
+    #[serde(default)]
+    pub anchor: Vec<CommandRun>,
+    /// Runs by the names of the checks.
+    #[serde(default)]
+    pub checks: BTreeMap<String, Vec<CommandRun>>,
+}
+
+/// Step that found something.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ProofStep {
+    /// The candidate worked, and what it did could be judged.
+    Work,
+    /// The diff: it is not empty, and can be applied.
+    Diff,
+    /// Only files in the scope changed.
+    Scope,
+    /// Protected files are as they were.
+    Protected,
+    /// Nothing like a secret was added.
+    Secrets,
+    /// The diff is not larger than agreed.
+    Size,
+    /// The anchor passes.
+    Anchor,
+    /// The check of this name passes.
+    Check(String),
+}
+
+/// Something that keeps an attempt from being done.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Finding {
+    /// Step that found it.
+    pub step: ProofStep,
+    /// What was found, for people and for the candidate.
+    pub what: String,
+}
+
+/// A check that was passed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PassedCheck {
+    /// Its name.
+    pub name: String,
+    /// Its command.
+    pub command: String,
+    /// Number of tests that passed in each run.
+    pub passed: usize,
+    /// Tests that were flaky before already, and prove nothing.
+    pub flaky: Vec<String>,
+    /// Tests that failed before and fail still.
+    pub failing_before: Vec<String>,
+}
+
+/// Proof that an attempt reached the goal. Only [`judge`] makes one: it has no other constructor, and cannot be read back from
+/// anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    diff: Diff,
+    anchor: Option<Anchor>,
+    checks: Vec<PassedCheck>,
+}
+
+impl Proof {
+    /// Returns the diff that it is about.
+    #[must_use]
+    pub fn diff(&self) -> &Diff {
+        &self.diff
+    }
+
+    /// Returns the anchor that failed before and passes now; `None` if the contract says that nothing could fail first.
+    #[must_use]
+    pub fn anchor(&self) -> Option<&Anchor> {
+        self.anchor.as_ref()
+    }
+
+    /// Returns the checks that were passed.
+    #[must_use]
+    pub fn checks(&self) -> &[PassedCheck] {
+        &self.checks
+    }
+}
+
+impl fmt::Display for ProofStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Work => f.write_str("work"),
+            Self::Diff => f.write_str("diff"),
+            Self::Scope => f.write_str("scope"),
+            Self::Protected => f.write_str("protected files"),
+            Self::Secrets => f.write_str("secrets"),
+            Self::Size => f.write_str("size"),
+            Self::Anchor => f.write_str("anchor"),
+            Self::Check(name) => write!(f, "check {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step, self.what)
+    }
+}
+
+/// Judges an attempt.
+///
+/// `anchor` is `None` only if the contract says that nothing can fail first.
+///
+/// # Errors
+///
+/// All that keeps it from being done, in the order of the steps.
+pub fn judge(
+    contract: &Contract,
+    rules: &PathRules,
+    anchor: Option<&Anchor>,
+    baseline: &Baseline,
+    facts: &CandidateFacts,
+) -> Result<Proof, Vec<Finding>> {
+    let mut findings = Vec::new();
+    let mut find = |step: ProofStep, what: String| findings.push(Finding { step, what });
+    judge_diff(contract, rules, facts, &mut find);
+    if let Some(reason) = &facts.not_applied {
+        find(ProofStep::Diff, format!("it cannot be applied to a clean worktree: {reason}"));
+        // Nothing was run.
+        return Err(findings);
+    }
+    if let Some(anchor) = anchor {
+        judge_anchor(anchor, &facts.anchor, &mut find);
+    }
+    let mut passed = Vec::new();
+    for check in &contract.checks {
+        let runs = |of: &BTreeMap<String, Vec<CommandRun>>| of.get(&check.name).cloned().unwrap_or_default();
+        match checks::judge(check, &runs(&baseline.checks), &runs(&facts.checks)) {
+            Ok(check) => passed.push(check),
+            Err(problems) => {
+                let step = || ProofStep::Check(check.name.clone());
+                problems.into_iter().for_each(|problem| find(step(), problem));
+            }
+        }
+    }
+    if anchor.is_none() && passed.is_empty() && findings.is_empty() {
+        findings.push(Finding { step: ProofStep::Anchor, what: "nothing was run that proves it".to_owned() });
+    }
+    if findings.is_empty() {
+        Ok(Proof { diff: facts.diff.clone(), anchor: anchor.cloned(), checks: passed })
+    } else {
+        Err(findings)
+    }
+}
+
+fn judge_diff(
+    contract: &Contract,
+    rules: &PathRules,
+    facts: &CandidateFacts,
+    find: &mut impl FnMut(ProofStep, String),
+) {
+    let diff = &facts.diff;
+    if diff.files.is_empty() {
+        find(ProofStep::Diff, "nothing was changed".to_owned());
+    }
+    let paths = |is_wrong: &dyn Fn(&str) -> bool| {
+        let wrong = diff.files.iter().map(|file| &file.path).filter(|path| is_wrong(path));
+        wrong.cloned().collect::<Vec<_>>()
+    };
+    let outside = paths(&|path| !rules.is_in_scope(path) && !rules.is_protected(path));
+    if !outside.is_empty() {
+        find(ProofStep::Scope, format!("{} changed, which is outside of the scope", named(&outside)));
+    }
+    let mut protected = paths(&|path| rules.is_protected(path));
+    protected
+        .extend(facts.protected.iter().filter(|path| !protected.contains(path)).cloned().collect::<Vec<_>>());
+    if !protected.is_empty() {
+        find(ProofStep::Protected, format!("{} changed, which is protected", named(&protected)));
+    }
+    if !facts.secrets.is_empty() {
+        find(ProofStep::Secrets, format!("{} has something like a secret", named(&facts.secrets)));
+    }
+    let (lines, most) = (diff.lines(), contract.scope.max_lines);
+    if lines > most {
+        find(ProofStep::Size, format!("{lines} lines changed; at most {most} were agreed"));
+    }
+}
+
+fn judge_anchor(anchor: &Anchor, runs: &[CommandRun], find: &mut impl FnMut(ProofStep, String)) {
+    let observed = Observation::of(runs);
+    let mut find = |what: String| find(ProofStep::Anchor, what);
+    if runs.is_empty() {
+        return find("it was not run".to_owned());
+    }
+    for problem in &observed.problems {
+        find(format!("its results are wrong: {problem}"));
+    }
+    if anchor.tests().is_empty() {
+        for end in observed.ends.iter().filter(|end| **end != End::Exited(0)) {
+            find(format!("it {}", end.describe()));
+        }
+        return;
+    }
+    for (meaning, is_it) in [
+        ("does not run", None),
+        ("fails still", Some(Stability::Fails)),
+        ("breaks", Some(Stability::Breaks)),
+        ("passes only sometimes", Some(Stability::Flaky)),
+        ("is skipped", Some(Stability::Skipped)),
+    ] {
+        let tests = anchor.tests().iter().filter(|test| observed.tests.get(*test).copied() == is_it);
+        let tests: Vec<String> = tests.cloned().collect();
+        if !tests.is_empty() {
+            find(format!("{} {meaning}", named(&tests)));
+        }
+    }
+}
+
+/// Returns what is told to a candidate whose attempt was not enough.
+#[must_use]
+pub fn feedback(findings: &[Finding]) -> String {
+    findings.iter().map(|finding| format!("- {finding}\n")).collect()
+}

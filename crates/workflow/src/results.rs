@@ -1,0 +1,114 @@
+//! Results of single tests, from what test runners print or write.
+//!
+//! A runner's exit code says that something failed. Which test it was, whether it failed by an assertion, and whether all that
+//! ran before ran again, only its results say. They are what the code under test could have printed as well, so that each parser
+//! checks what can be checked: a plan that was kept, sums that are right, no test named twice. What is not right is a
+//! [problem](TestRun::problems), and results with problems prove nothing.
+
+mod cargo;
+mod junit;
+mod pytest;
+mod tap;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde::{Deserialize, Serialize};
+
+/// Most tests of a run that are kept.
+const MAX_TESTS: usize = 50_000;
+
+/// Most problems of a run that are kept.
+const MAX_PROBLEMS: usize = 20;
+
+/// Format of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ResultsFormat {
+    /// Output of `cargo test`, in its default format.
+    Cargo,
+    /// Output of `pytest` with `-v` or `-rA`.
+    Pytest,
+    /// A file of JUnit XML, which most runners can write.
+    Junit,
+    /// Output in the Test Anything Protocol, version 12 to 14.
+    Tap,
+}
+
+/// What became of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TestStatus {
+    /// It passed.
+    Passed,
+    /// It ran, and what it asserts does not hold.
+    Failed,
+    /// It did not come to its assertions, such as after an error in what prepares it.
+    Broken,
+    /// It did not run.
+    Skipped,
+}
+
+/// Results of one run of a test runner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestRun {
+    /// Tests by their names, which are unique in a run.
+    pub tests: BTreeMap<String, TestStatus>,
+    /// Reasons why these results cannot be what the runner found, for people. At most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+impl ResultsFormat {
+    /// Parses results. Text that has none is a run without tests, and a problem.
+    #[must_use]
+    pub fn parse(self, text: &str) -> TestRun {
+        let mut run = match self {
+            Self::Cargo => cargo::parse(text),
+            Self::Pytest => pytest::parse(text),
+            Self::Junit => junit::parse(text),
+            Self::Tap => tap::parse(text),
+        };
+        if run.tests.is_empty() && run.problems.is_empty() {
+            run.problem("there are no results".to_owned());
+        }
+        run
+    }
+
+    /// Returns whether results are in a file, and not in the output.
+    #[must_use]
+    pub fn is_file(self) -> bool {
+        matches!(self, Self::Junit)
+    }
+}
+
+impl TestRun {
+    /// Returns the number of tests of a status.
+    #[must_use]
+    pub fn count(&self, status: TestStatus) -> usize {
+        self.tests.values().filter(|found| **found == status).count()
+    }
+
+    fn add(&mut self, name: String, status: TestStatus) {
+        if self.tests.len() >= MAX_TESTS {
+            self.problem(format!("there are more than {MAX_TESTS} tests"));
+            return;
+        }
+        match self.tests.entry(name) {
+            Entry::Vacant(entry) => drop(entry.insert(status)),
+            Entry::Occupied(entry) => {
+                let problem = format!("`{}` is reported twice", entry.key());
+                self.problem(problem);
+            }
+        }
+    }
+
+    fn problem(&mut self, problem: String) {
+        if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+}

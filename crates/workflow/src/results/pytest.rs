@@ -1,0 +1,119 @@
+//! Output of `pytest`, as it names tests with `-v` or `-rA`.
+
+use std::collections::BTreeMap;
+
+use super::{TestRun, TestStatus};
+
+pub(super) fn parse(text: &str) -> TestRun {
+    let mut run = TestRun::default();
+    // Both forms may be printed, and an error in the clean-up of a test that passed is a second line.
+    let mut found: BTreeMap<String, TestStatus> = BTreeMap::new();
+    let mut summed = None;
+    let mut in_summary = false;
+    for line in text.lines().map(str::trim_end) {
+        if is_rule(line) {
+            in_summary = line.contains(" short test summary info ");
+            if let Some(counts) = counts(line) {
+                if summed.replace(counts).is_some() {
+                    run.problem("there are two summaries".to_owned());
+                }
+            }
+            continue;
+        }
+        let named = if in_summary { short(line) } else { verbose(line) };
+        if let Some((test, status)) = named {
+            let known = found.entry(test.to_owned()).or_insert(status);
+            *known = worse(*known, status);
+        }
+    }
+    for (test, status) in found {
+        run.add(test, status);
+    }
+    match summed {
+        Some(counts) => check(&counts, &mut run),
+        None => run.problem("the run ended without a summary".to_owned()),
+    }
+    run
+}
+
+/// Returns whether a line is a heading or the end: `==== text ====`.
+fn is_rule(line: &str) -> bool {
+    line.starts_with("==") && line.ends_with("==") && line.len() > 4
+}
+
+/// `tests/test_a.py::test_b PASSED  [ 50%]`
+fn verbose(line: &str) -> Option<(&str, TestStatus)> {
+    let line = match line.rsplit_once('[') {
+        Some((rest, progress)) if progress.ends_with("%]") => rest.trim_end(),
+        _ => line,
+    };
+    let (test, word) = line.rsplit_once(' ')?;
+    // The reason of a skip follows in brackets.
+    let (test, word) = match test.split_once(" SKIPPED") {
+        Some((test, _)) => (test, "SKIPPED"),
+        None => (test, word),
+    };
+    test.contains("::").then_some(())?;
+    Some((test.trim_end(), status(word)?))
+}
+
+/// `FAILED tests/test_a.py::test_b - assert 1 == 2`
+fn short(line: &str) -> Option<(&str, TestStatus)> {
+    let (word, rest) = line.split_once(' ')?;
+    // Skipped tests are not named there, and an error of a module has no test.
+    let test = rest.split(" - ").next().unwrap_or(rest);
+    (test.contains("::") || word == "ERROR").then_some(())?;
+    Some((test, status(word)?))
+}
+
+fn status(word: &str) -> Option<TestStatus> {
+    Some(match word {
+        "PASSED" | "XPASS" => TestStatus::Passed,
+        "FAILED" => TestStatus::Failed,
+        "ERROR" => TestStatus::Broken,
+        "SKIPPED" | "XFAIL" => TestStatus::Skipped,
+        _ => return None,
+    })
+}
+
+/// A test that passed and whose clean-up failed is broken.
+fn worse(one: TestStatus, other: TestStatus) -> TestStatus {
+    let weight = |status| match status {
+        TestStatus::Passed => 0,
+        TestStatus::Skipped => 1,
+        TestStatus::Broken => 2,
+        TestStatus::Failed => 3,
+    };
+    if weight(other) > weight(one) { other } else { one }
+}
+
+/// Returns the counts of the last line: `== 1 failed, 2 passed, 1 error in 0.12s ==`.
+fn counts(line: &str) -> Option<BTreeMap<&str, usize>> {
+    let (counts, _) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
+    if counts == "no tests ran" {
+        return Some(BTreeMap::new());
+    }
+    let count = |part: &'_ str| -> Option<(usize, usize)> {
+        let end = part.find(' ')?;
+        Some((part.get(..end)?.parse().ok()?, end + 1))
+    };
+    counts.split(", ").map(|part| count(part).map(|(number, at)| (&part[at..], number))).collect()
+}
+
+fn check(counts: &BTreeMap<&str, usize>, run: &mut TestRun) {
+    let count = |names: &[&str]| names.iter().filter_map(|name| counts.get(name)).sum::<usize>();
+    let (passed, failed) = (count(&["passed", "xpassed"]), count(&["failed"]));
+    // Without `-v`, tests that passed are not named; nothing is proved by them then.
+    for (what, named, summed) in
+        [("passed", run.count(TestStatus::Passed), passed), ("failed", run.count(TestStatus::Failed), failed)]
+    {
+        // A test whose clean-up failed is counted twice.
+        let errors = count(&["error", "errors"]);
+        if named > summed || named + errors < summed {
+            run.problem(format!("{named} {what} tests are named, and the summary has {summed}"));
+        }
+    }
+    if count(&["error", "errors"]) > 0 && run.count(TestStatus::Broken) == 0 {
+        run.add("(collection)".to_owned(), TestStatus::Broken);
+    }
+}

@@ -1,0 +1,25 @@
+//! Which of several candidates is the best: evidence first, then the smaller diff, then the lower cost.
+
+use crate::evidence::Proof;
+
+/// A candidate that was proved.
+#[derive(Clone, Copy, Debug)]
+pub struct Proved<'a> {
+    /// Its number, from 0.
+    pub candidate: usize,
+    /// Its proof.
+    pub proof: &'a Proof,
+    /// What it cost in US dollars; `None` if a price is not known, which counts as more than any price.
+    pub usd: Option<f64>,
+}
+
+/// Returns the candidates, the best one first. All of them are proved, so that the diff decides, then the cost, then the number.
+#[must_use]
+pub fn ranked(mut candidates: Vec<Proved<'_>>) -> Vec<usize> {
+    let cost = |one: &Proved<'_>| one.usd.unwrap_or(f64::INFINITY);
+    candidates.sort_by(|one, other| {
+        let lines = one.proof.diff().lines().cmp(&other.proof.diff().lines());
+        lines.then(cost(one).total_cmp(&cost(other))).then(one.candidate.cmp(&other.candidate))
+    });
+    candidates.into_iter().map(|one| one.candidate).collect()
+}

@@ -1,0 +1,399 @@
+//! A task as a machine: what was found goes in, and what is to be done comes out. It does no I/O and reads no clock, so that the
+//! same inputs lead to the same end in every process, with every host.
+//!
+//! ```text
+//!  baseline ─► anchor ─► candidate 0: work ─► evidence ─┬─► the best one: review ─► done
+//!                 ▲  │   candidate 1: work ─► evidence ─┤                  │
+//!                 └──┘                ▲           │     │                  │
+//!                                     └───────────┘     │                  │
+//!                                     ▲                 │                  │
+//!                                     └─────────────────┴──── findings ◄───┘
+//! ```
+
+mod candidate;
+mod outcome;
+mod step;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use self::candidate::{Attempt, Candidate};
+pub use self::outcome::{BlockedBy, Done, LimitKind, Outcome};
+pub use self::step::{
+    Decision, Found, Order, ReviewFacts, Signal, Spent, Step, StepId, StepKind, StepResult, WorkEnd,
+    WorkFacts, WorkLimits,
+};
+use crate::anchor::{Anchor, AnchorProblem};
+use crate::contract::{AnchorPlan, Contract, ContractError, Gate, PathRules};
+use crate::evidence::{Baseline, Finding, ProofStep, judge};
+use crate::selection::{Proved, ranked};
+
+/// Number of times that a model may propose an anchor.
+pub const ANCHOR_ATTEMPTS: u32 = 3;
+
+/// Input of a task. A host records each one before the machine takes it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// A step is about to begin. From now on it is waited for, whatever the others cost.
+    Began(StepId),
+    /// A step has ended.
+    Finished(Box<StepResult>),
+    /// Somebody said something.
+    Said(Signal),
+}
+
+/// What a task wants now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wants {
+    /// Steps to carry out, side by side. Those that are under way already go on.
+    pub steps: Vec<Step>,
+    /// Person to wait for.
+    pub gate: Option<Gate>,
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+pub struct Task {
+    contract: Contract,
+    rules: PathRules,
+    baseline: Option<Baseline>,
+    anchor: Option<Anchor>,
+    /// Proposals that were none, with what was wrong.
+    proposals: Vec<Vec<String>>,
+    /// What a person said about the anchor, and the result.
+    decisions: BTreeMap<Gate, bool>,
+    candidates: Vec<Candidate>,
+    /// Steps that have begun.
+    begun: BTreeSet<StepId>,
+    spent: Spent,
+    outcome: Option<Outcome>,
+}
+
+impl Task {
+    /// Begins a task.
+    ///
+    /// # Errors
+    ///
+    /// [`ContractError`] if the contract cannot be kept.
+    pub fn new(contract: Contract) -> Result<Self, ContractError> {
+        contract.check()?;
+        let rules = PathRules::new(&contract.scope)
+            .map_err(|error| ContractError::Wrong(vec![format!("scope: {error}")]))?;
+        let candidates = contract.candidates.iter().map(|_| Candidate::default()).collect();
+        Ok(Self {
+            contract,
+            rules,
+            baseline: None,
+            anchor: None,
+            proposals: Vec::new(),
+            decisions: BTreeMap::new(),
+            candidates,
+            begun: BTreeSet::new(),
+            spent: Spent::default(),
+            outcome: None,
+        })
+    }
+
+    /// Returns the contract.
+    #[must_use]
+    pub fn contract(&self) -> &Contract {
+        &self.contract
+    }
+
+    /// Returns the rules of the contract about files.
+    #[must_use]
+    pub fn rules(&self) -> &PathRules {
+        &self.rules
+    }
+
+    /// Returns the runs on the base, once there are any.
+    #[must_use]
+    pub fn baseline(&self) -> Option<&Baseline> {
+        self.baseline.as_ref()
+    }
+
+    /// Returns the anchor, once there is one.
+    #[must_use]
+    pub fn anchor(&self) -> Option<&Anchor> {
+        self.anchor.as_ref()
+    }
+
+    /// Returns what was wrong with the proposals that were no anchors.
+    #[must_use]
+    pub fn proposals(&self) -> &[Vec<String>] {
+        &self.proposals
+    }
+
+    /// Returns the candidates.
+    #[must_use]
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Returns what all steps have cost.
+    #[must_use]
+    pub fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// Returns how the task ended, once it has.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// Takes an input. Returns `false`, and changes nothing but the costs, for a result that nobody waits for, such as a second
+    /// one of the same step.
+    pub fn take(&mut self, input: Input) -> bool {
+        match input {
+            Input::Began(step) => {
+                let is_wanted = self.wants().steps.iter().any(|wanted| wanted.id == step);
+                is_wanted && self.begun.insert(step)
+            }
+            Input::Finished(result) => {
+                let is_wanted = self.wants().steps.iter().any(|step| step.id == result.step);
+                let candidate = result.step.candidate.and_then(|index| self.candidates.get_mut(index));
+                candidate.into_iter().for_each(|candidate| candidate.cost(result.step.kind, &result.spent));
+                self.spent.add(&result.spent);
+                if is_wanted {
+                    self.found(*result);
+                }
+                is_wanted
+            }
+            Input::Said(signal) => self.said(signal),
+        }
+    }
+
+    /// Returns what is to be done now: nothing once the task has ended.
+    #[must_use]
+    pub fn wants(&self) -> Wants {
+        let wants = |steps: Vec<Step>| Wants { steps, gate: None };
+        if self.outcome.is_some() {
+            return Wants::default();
+        }
+        if self.baseline.is_none() {
+            return wants(vec![Step::new(StepKind::Baseline, None, 1, Order::Baseline)]);
+        }
+        if self.needs_anchor() {
+            let attempt = u32::try_from(self.proposals.len()).unwrap_or(u32::MAX).saturating_add(1);
+            let feedback = self.proposals.last().map(|problems| problems.join("\n"));
+            return wants(vec![Step::new(StepKind::Anchor, None, attempt, Order::Anchor { feedback })]);
+        }
+        if let Some(gate) = self.open_gate(Gate::Anchor) {
+            return Wants { steps: Vec::new(), gate: Some(gate) };
+        }
+        let steps = self.candidate_steps();
+        if !steps.is_empty() {
+            return wants(steps);
+        }
+        match self.best() {
+            Some(best) if self.needs_review(best) => wants(vec![self.review_of(best)]),
+            Some(_) => Wants { steps: Vec::new(), gate: self.open_gate(Gate::Result) },
+            None => Wants::default(),
+        }
+    }
+
+    fn needs_anchor(&self) -> bool {
+        self.anchor.is_none() && !matches!(self.contract.anchor, AnchorPlan::None { .. })
+    }
+
+    fn open_gate(&self, gate: Gate) -> Option<Gate> {
+        (self.contract.gates.contains(&gate) && !self.decisions.contains_key(&gate)).then_some(gate)
+    }
+
+    /// Returns the steps of candidates that are neither proved nor out.
+    fn candidate_steps(&self) -> Vec<Step> {
+        let working = self.candidates.iter().filter(|candidate| candidate.is_going()).count();
+        let limits = self.limits_for(working.max(1));
+        let steps = self.candidates.iter().enumerate();
+        steps.filter_map(|(index, candidate)| candidate.next_step(index, &limits)).collect()
+    }
+
+    /// Returns the share of the budget that is left.
+    fn limits_for(&self, shares: usize) -> WorkLimits {
+        let budget = &self.contract.budget;
+        let shares = u64::try_from(shares).unwrap_or(u64::MAX);
+        WorkLimits {
+            #[expect(clippy::cast_precision_loss, reason = "there are at most 16")]
+            usd: budget.usd.map(|usd| (usd - self.spent.usd).max(0.0) / shares as f64),
+            tokens: budget.tokens.map(|tokens| tokens.saturating_sub(self.spent.tokens) / shares),
+            seconds: budget
+                .minutes
+                .map(|minutes| minutes.saturating_mul(60).saturating_sub(self.spent.millis / 1_000) / shares),
+        }
+    }
+
+    /// Returns the limit that was reached, if one was.
+    fn reached(&self) -> Option<LimitKind> {
+        let (budget, spent) = (&self.contract.budget, &self.spent);
+        if budget.usd.is_some_and(|usd| spent.usd >= usd) {
+            Some(LimitKind::Usd)
+        } else if budget.tokens.is_some_and(|tokens| spent.tokens >= tokens) {
+            Some(LimitKind::Tokens)
+        } else if budget.minutes.is_some_and(|minutes| spent.millis / 60_000 >= minutes) {
+            Some(LimitKind::Minutes)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the best candidate of those that are proved.
+    #[must_use]
+    pub fn best(&self) -> Option<usize> {
+        let proved = self.candidates.iter().enumerate().filter_map(|(candidate, state)| {
+            Some(Proved { candidate, proof: state.proof()?, usd: state.work_usd() })
+        });
+        ranked(proved.collect()).first().copied()
+    }
+
+    fn needs_review(&self, candidate: usize) -> bool {
+        self.contract.review.rounds > 0
+            && self.candidates.get(candidate).is_some_and(|state| state.review().is_none())
+    }
+
+    fn review_of(&self, candidate: usize) -> Step {
+        let attempt = self.candidates.get(candidate).map_or(1, Candidate::attempt_number);
+        let limits = self.limits_for(1);
+        Step::new(StepKind::Review, Some(candidate), attempt, Order::Review { limits })
+    }
+
+    fn found(&mut self, result: StepResult) {
+        let StepResult { step, found, .. } = result;
+        let found = if found.is_of(step.kind) {
+            found
+        } else {
+            Found::Failed { reason: format!("a step of {} found something else", step.kind) }
+        };
+        match (step.kind, found) {
+            (StepKind::Baseline, Found::Baseline(baseline)) => self.baseline = Some(baseline),
+            (StepKind::Anchor, Found::Anchor(facts)) => match facts.judge(&self.contract.anchor, &self.rules)
+            {
+                Ok(anchor) => self.anchor = Some(anchor),
+                Err(problems) => self.refuse_anchor(problems.iter().map(AnchorProblem::to_string).collect()),
+            },
+            (StepKind::Anchor, Found::Failed { reason }) => self.refuse_anchor(vec![reason]),
+            (StepKind::Baseline | StepKind::Review, Found::Failed { reason }) => {
+                self.outcome = Some(Outcome::Failed { step, reason });
+            }
+            (_, found) => self.found_by_candidate(&step, found),
+        }
+        self.settle();
+    }
+
+    fn found_by_candidate(&mut self, step: &StepId, found: Found) {
+        let (contract, rules, anchor) = (&self.contract, &self.rules, self.anchor.as_ref());
+        let Some(candidate) = step.candidate.and_then(|index| self.candidates.get_mut(index)) else { return };
+        match found {
+            Found::Work(facts) => candidate.worked(facts),
+            Found::Evidence(facts) => {
+                let baseline = self.baseline.clone().unwrap_or_default();
+                let verdict = judge(contract, rules, anchor, &baseline, &facts);
+                candidate.judged(*facts, verdict, contract);
+            }
+            Found::Review(facts) => candidate.reviewed(facts, contract),
+            Found::Failed { reason } => {
+                let finding =
+                    Finding { step: ProofStep::Work, what: format!("{} failed: {reason}", step.kind) };
+                candidate.failed(finding, contract);
+            }
+            Found::Baseline(_) | Found::Anchor(_) => {}
+        }
+    }
+
+    fn refuse_anchor(&mut self, problems: Vec<String>) {
+        self.proposals.push(problems);
+        let is_fixed = matches!(self.contract.anchor, AnchorPlan::Command { .. });
+        if is_fixed || self.proposals.len() >= ANCHOR_ATTEMPTS as usize {
+            self.outcome = Some(Outcome::Blocked(BlockedBy::NoAnchor(self.proposals.clone())));
+        }
+    }
+
+    fn said(&mut self, signal: Signal) -> bool {
+        if self.outcome.is_some() {
+            return false;
+        }
+        match signal {
+            Signal::Cancel { reason } => self.outcome = Some(Outcome::Aborted { reason }),
+            // It goes to a session that works; here it is kept for the next one.
+            Signal::Steer { candidate, text } => {
+                for (_, state) in self
+                    .candidates
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(index, _)| candidate.is_none_or(|wanted| wanted == *index))
+                {
+                    state.words.push(text.clone());
+                }
+            }
+            Signal::Decide(Decision { gate, is_approved, words }) => {
+                if self.wants().gate != Some(gate) {
+                    return false;
+                }
+                self.decided(gate, is_approved, words);
+            }
+        }
+        self.settle();
+        true
+    }
+
+    fn decided(&mut self, gate: Gate, is_approved: bool, words: Option<String>) {
+        if is_approved {
+            self.decisions.insert(gate, true);
+            return;
+        }
+        match (gate, words) {
+            (Gate::Anchor, Some(words)) if self.contract.anchor == AnchorPlan::Test => {
+                self.anchor = None;
+                self.refuse_anchor(vec![words]);
+            }
+            (Gate::Result, Some(words)) if self.best().is_some() => {
+                let best = self.best().and_then(|best| self.candidates.get_mut(best));
+                best.into_iter().for_each(|candidate| candidate.send_back(words.clone(), &self.contract));
+            }
+            (gate, words) => self.outcome = Some(Outcome::Blocked(BlockedBy::Refused { gate, words })),
+        }
+    }
+
+    /// Ends the task if nothing more can be done.
+    fn settle(&mut self) {
+        if self.outcome.is_some() {
+            return;
+        }
+        if let Some(limit) = self.reached() {
+            self.stop_at(limit);
+        }
+        if self.outcome.is_some() || !self.wants().steps.is_empty() || self.wants().gate.is_some() {
+            return;
+        }
+        let done = self.best().and_then(|best| Some((best, self.candidates.get(best)?)));
+        self.outcome =
+            Some(match done.and_then(|(best, state)| Some((best, state.proof()?, state.review()))) {
+                Some((candidate, proof, review)) => {
+                    Outcome::Done(Box::new(Done::new(candidate, proof.clone(), review.cloned())))
+                }
+                None => match self.reached() {
+                    Some(limit) => Outcome::Limit { limit, best: None },
+                    None => Outcome::Blocked(BlockedBy::NoCandidate),
+                },
+            });
+    }
+
+    /// Begins nothing more that costs money. What has begun is waited for, and what was worked on is judged.
+    fn stop_at(&mut self, limit: LimitKind) {
+        let begun = &self.begun;
+        for step in self.wants().steps.into_iter().filter(|step| !begun.contains(&step.id)) {
+            match (step.id.kind, step.id.candidate) {
+                (StepKind::Work, Some(candidate)) => {
+                    let state = self.candidates.get_mut(candidate);
+                    state.into_iter().for_each(Candidate::give_up);
+                }
+                (StepKind::Anchor | StepKind::Review, _) => {
+                    self.outcome = Some(Outcome::Limit { limit, best: self.best() });
+                }
+                (StepKind::Baseline | StepKind::Evidence | StepKind::Work, _) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Candidates: each works, is judged, and tries again with what is missing.
+
+use super::step::{Order, ReviewFacts, Spent, Step, StepKind, WorkEnd, WorkFacts, WorkLimits};
+use crate::contract::Contract;
+use crate::evidence::{CandidateFacts, Finding, Proof, feedback};
+
+/// A candidate and its attempts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Candidate {
+    attempts: Vec<Attempt>,
+    /// Number of times that a review or a person has sent it back.
+    sent_back: u32,
+    /// What people said since its newest attempt began.
+    pub(super) words: Vec<String>,
+    /// Why it does not go on.
+    out: Option<String>,
+    spent: Spent,
+    /// What was spent without reviews.
+    worked: Spent,
+}
+
+/// One attempt of a candidate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attempt {
+    /// How the work ended, once it has.
+    pub work: Option<WorkFacts>,
+    /// Facts about its diff, once they were collected.
+    pub facts: Option<CandidateFacts>,
+    /// Its proof, or what is missing.
+    pub verdict: Option<Result<Proof, Vec<Finding>>>,
+    /// Its review.
+    pub review: Option<ReviewFacts>,
+    /// What has to change, after a review or a refusal.
+    pub sent_back: Vec<String>,
+}
+
+impl Candidate {
+    /// Returns its attempts.
+    #[must_use]
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts
+    }
+
+    /// Returns what its steps have cost.
+    #[must_use]
+    pub fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// Returns what it has cost without its reviews, in US dollars, if all prices are known. A review must not change which
+    /// candidate is the best.
+    pub(super) fn work_usd(&self) -> Option<f64> {
+        self.worked.known_usd()
+    }
+
+    pub(super) fn cost(&mut self, kind: StepKind, spent: &Spent) {
+        self.spent.add(spent);
+        if kind != StepKind::Review {
+            self.worked.add(spent);
+        }
+    }
+
+    /// Returns why it does not go on, if it does not.
+    #[must_use]
+    pub fn out(&self) -> Option<&str> {
+        self.out.as_deref()
+    }
+
+    /// Returns the proof of its newest attempt, unless it was sent back or is out.
+    #[must_use]
+    pub fn proof(&self) -> Option<&Proof> {
+        let attempt =
+            self.attempts.last().filter(|attempt| attempt.sent_back.is_empty() && self.out.is_none())?;
+        attempt.verdict.as_ref()?.as_ref().ok()
+    }
+
+    /// Returns the review of its newest attempt.
+    #[must_use]
+    pub fn review(&self) -> Option<&ReviewFacts> {
+        self.attempts.last()?.review.as_ref()
+    }
+
+    /// Returns the number of its newest attempt, from 1.
+    pub(super) fn attempt_number(&self) -> u32 {
+        u32::try_from(self.attempts.len()).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Returns whether it works, or is judged.
+    pub(super) fn is_going(&self) -> bool {
+        self.out.is_none() && self.proof().is_none()
+    }
+
+    /// Returns its next step, if it is neither proved nor out.
+    pub(super) fn next_step(&self, index: usize, limits: &WorkLimits) -> Option<Step> {
+        if !self.is_going() {
+            return None;
+        }
+        let newest = self.attempts.last();
+        if newest.is_some_and(|attempt| attempt.work.is_some() && attempt.verdict.is_none()) {
+            return Some(Step::new(StepKind::Evidence, Some(index), self.attempt_number(), Order::Evidence));
+        }
+        let attempt = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let order = Order::Work { feedback: self.feedback(), limits: *limits };
+        Some(Step::new(StepKind::Work, Some(index), attempt, order))
+    }
+
+    /// Returns what is missing after the newest attempt, and what people said since.
+    fn feedback(&self) -> Option<String> {
+        let mut lines = String::new();
+        if let Some(newest) = self.attempts.last() {
+            if let Some(Err(findings)) = &newest.verdict {
+                lines.push_str(&feedback(findings));
+            }
+            newest.sent_back.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
+        }
+        self.words.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
+        (!lines.is_empty()).then_some(lines)
+    }
+
+    pub(super) fn worked(&mut self, facts: WorkFacts) {
+        self.words.clear();
+        self.attempts.push(Attempt { work: Some(facts), ..Attempt::default() });
+    }
+
+    pub(super) fn judged(
+        &mut self,
+        facts: CandidateFacts,
+        verdict: Result<Proof, Vec<Finding>>,
+        contract: &Contract,
+    ) {
+        let before = self.attempts.iter().rev().nth(1).and_then(|attempt| attempt.verdict.as_ref());
+        let is_same = matches!((before, &verdict), (Some(Err(before)), Err(now)) if before == now);
+        let Some(newest) = self.attempts.last_mut() else { return };
+        let is_proved = verdict.is_ok();
+        newest.facts = Some(facts);
+        newest.verdict = Some(verdict);
+        if is_proved {
+            return;
+        }
+        let has_limit = newest.work.as_ref().is_some_and(|work| work.end == WorkEnd::Limit);
+        if is_same {
+            self.out = Some("two attempts have the same faults".to_owned());
+        } else if has_limit {
+            self.out = Some("its share of the budget is used up".to_owned());
+        } else if self.attempt_number() >= self.most_attempts(contract) {
+            self.out = Some("it has no attempt left".to_owned());
+        }
+    }
+
+    pub(super) fn failed(&mut self, finding: Finding, contract: &Contract) {
+        let is_begun = self.attempts.last().is_some_and(|attempt| attempt.verdict.is_none());
+        if !is_begun {
+            self.attempts.push(Attempt::default());
+        }
+        if let Some(newest) = self.attempts.last_mut() {
+            newest.verdict = Some(Err(vec![finding]));
+        }
+        if self.attempt_number() >= self.most_attempts(contract) {
+            self.out = Some("it has no attempt left".to_owned());
+        }
+    }
+
+    pub(super) fn reviewed(&mut self, facts: ReviewFacts, contract: &Contract) {
+        let findings = facts.findings.clone();
+        if let Some(newest) = self.attempts.last_mut() {
+            newest.review = Some(facts);
+        }
+        if findings.is_empty() {
+            return;
+        }
+        if self.sent_back >= contract.review.rounds {
+            self.out = Some("the review has faults still".to_owned());
+        } else {
+            self.sent_back += 1;
+        }
+        if let Some(newest) = self.attempts.last_mut() {
+            newest.sent_back = findings;
+        }
+    }
+
+    /// Sends it back with what a person said.
+    pub(super) fn send_back(&mut self, words: String, contract: &Contract) {
+        self.sent_back += 1;
+        if let Some(newest) = self.attempts.last_mut() {
+            newest.sent_back = vec![words];
+        }
+        if self.sent_back > contract.review.rounds.saturating_add(contract.attempts) {
+            self.out = Some("it was refused too often".to_owned());
+        }
+    }
+
+    /// Begins no other attempt.
+    pub(super) fn give_up(&mut self) {
+        self.out = Some("the budget is used up".to_owned());
+    }
+
+    fn most_attempts(&self, contract: &Contract) -> u32 {
+        contract.attempts.saturating_add(self.sent_back)
+    }
+}

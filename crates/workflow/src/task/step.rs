@@ -1,0 +1,259 @@
+//! Steps of a task, and what they find.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::anchor::AnchorFacts;
+use crate::contract::Gate;
+use crate::evidence::{Baseline, CandidateFacts};
+
+/// Kind of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepKind {
+    /// All checks run on the base.
+    Baseline,
+    /// A model proposes an anchor, and we run it; or we run the one of the contract.
+    Anchor,
+    /// A candidate works on the goal.
+    Work,
+    /// The diff of a candidate is put on a clean worktree, and everything is run there.
+    Evidence,
+    /// A session of its own reviews the diff and the evidence.
+    Review,
+}
+
+/// What tells a step from all others of its task.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StepId {
+    /// Kind.
+    pub kind: StepKind,
+    /// Number of the candidate, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<usize>,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+}
+
+/// A step to carry out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What tells it from all others.
+    pub id: StepId,
+    /// What is to be done.
+    pub order: Order,
+}
+
+/// What is to be done in a step.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Order {
+    /// Run all checks on the base.
+    Baseline,
+    /// Find an anchor.
+    Anchor {
+        /// What was wrong with the last proposal.
+        feedback: Option<String>,
+    },
+    /// Work on the goal.
+    Work {
+        /// What is missing after the last attempt, and what people said.
+        feedback: Option<String>,
+        /// Limits.
+        limits: WorkLimits,
+    },
+    /// Collect the evidence.
+    Evidence,
+    /// Review.
+    Review {
+        /// Limits.
+        limits: WorkLimits,
+    },
+}
+
+/// Limits of a session that works for a task: its share of what is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WorkLimits {
+    /// US dollars.
+    pub usd: Option<f64>,
+    /// Tokens.
+    pub tokens: Option<u64>,
+    /// Seconds.
+    pub seconds: Option<u64>,
+}
+
+/// What steps have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// US dollars, as far as prices are known.
+    #[serde(default)]
+    pub usd: f64,
+    /// Whether a price is not known.
+    #[serde(default)]
+    pub is_price_unknown: bool,
+    /// Input and output tokens.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Milliseconds.
+    #[serde(default)]
+    pub millis: u64,
+}
+
+/// What a step has found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepResult {
+    /// The step.
+    pub step: StepId,
+    /// What it found.
+    pub found: Found,
+    /// What it cost.
+    #[serde(default)]
+    pub spent: Spent,
+}
+
+/// What a step has found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Found {
+    /// Runs on the base.
+    Baseline(Baseline),
+    /// A proposed anchor, and its runs.
+    Anchor(Box<AnchorFacts>),
+    /// A candidate has worked.
+    Work(WorkFacts),
+    /// Evidence of a candidate.
+    Evidence(Box<CandidateFacts>),
+    /// A review.
+    Review(ReviewFacts),
+    /// The step could not be carried out.
+    Failed {
+        /// Reason, for people.
+        reason: String,
+    },
+}
+
+/// How the work of a candidate ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkFacts {
+    /// Session that worked.
+    pub session: String,
+    /// How it ended. What it says about its success does not count.
+    pub end: WorkEnd,
+}
+
+/// How the work of a candidate ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkEnd {
+    /// By itself.
+    Finished,
+    /// At a limit.
+    Limit,
+    /// By an error.
+    Failed,
+}
+
+/// A review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewFacts {
+    /// Session that reviewed.
+    pub session: String,
+    /// Faults that have to be mended; none if the reviewer accepts.
+    pub findings: Vec<String>,
+    /// What the reviewer says besides.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remarks: String,
+}
+
+/// What people say to a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Signal {
+    /// Words to a candidate, or to all of them.
+    Steer {
+        /// Number of the candidate, from 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        candidate: Option<usize>,
+        /// Words.
+        text: String,
+    },
+    /// A decision.
+    Decide(Decision),
+    /// Stop everything.
+    Cancel {
+        /// Reason, for the report.
+        reason: String,
+    },
+}
+
+/// A decision of a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// What is decided on.
+    pub gate: Gate,
+    /// Whether the task goes on.
+    pub is_approved: bool,
+    /// What has to change; a refusal without words ends the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
+}
+
+impl Step {
+    pub(super) fn new(kind: StepKind, candidate: Option<usize>, attempt: u32, order: Order) -> Self {
+        Self { id: StepId { kind, candidate, attempt }, order }
+    }
+}
+
+impl Found {
+    /// Returns whether a step of this kind can find it.
+    pub(super) fn is_of(&self, kind: StepKind) -> bool {
+        match self {
+            Self::Baseline(_) => kind == StepKind::Baseline,
+            Self::Anchor(_) => kind == StepKind::Anchor,
+            Self::Work(_) => kind == StepKind::Work,
+            Self::Evidence(_) => kind == StepKind::Evidence,
+            Self::Review(_) => kind == StepKind::Review,
+            Self::Failed { .. } => true,
+        }
+    }
+}
+
+impl Spent {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.usd += other.usd;
+        self.is_price_unknown |= other.is_price_unknown;
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.millis = self.millis.saturating_add(other.millis);
+    }
+
+    /// Returns the dollars, if all prices are known.
+    #[must_use]
+    pub fn known_usd(&self) -> Option<f64> {
+        (!self.is_price_unknown).then_some(self.usd)
+    }
+}
+
+impl fmt::Display for StepKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Baseline => "baseline",
+            Self::Anchor => "anchor",
+            Self::Work => "work",
+            Self::Evidence => "evidence",
+            Self::Review => "review",
+        })
+    }
+}
+
+/// `work-0-2`: kind, candidate, attempt.
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.candidate {
+            Some(candidate) => write!(f, "{}-{candidate}-{}", self.kind, self.attempt),
+            None => write!(f, "{}-{}", self.kind, self.attempt),
+        }
+    }
+}

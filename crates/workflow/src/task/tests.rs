@@ -1,0 +1,356 @@
+//! Tasks from their contracts to their ends.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::anchor::AnchorFacts;
+use crate::contract::{CandidatePlan, Check, ReviewPlan, TaskBudget};
+use crate::evidence::CandidateFacts;
+use crate::facts_for_tests::{added, diff, modified, plain, run};
+
+fn contract() -> Contract {
+    Contract::new("Sums of negative numbers are right.").with_check(Check::new("tests", "make test"))
+}
+
+fn baseline() -> Found {
+    Found::Baseline(Baseline { checks: [("tests".to_owned(), vec![plain(0)])].into() })
+}
+
+fn anchor(code: i32) -> Found {
+    Found::Anchor(Box::new(AnchorFacts {
+        command: "make anchor".to_owned(),
+        results: None,
+        report: None,
+        files: vec![added("tests/test_new.py", 3)],
+        runs: vec![run(code, "-new"), run(code, "-new"), run(code, "-new")],
+        failing_before: Default::default(),
+    }))
+}
+
+fn worked(end: WorkEnd) -> Found {
+    Found::Work(WorkFacts { session: "s".to_owned(), end })
+}
+
+/// Evidence of a diff with so many lines whose check exits with this code.
+fn evidence(lines: u64, code: i32) -> Found {
+    Found::Evidence(Box::new(CandidateFacts {
+        diff: diff([modified("src/sums.py", lines, 0)]),
+        not_applied: None,
+        protected: vec![],
+        secrets: vec![],
+        anchor: vec![run(0, "+new")],
+        checks: [("tests".to_owned(), vec![plain(code)])].into(),
+    }))
+}
+
+fn review(findings: &[&str]) -> Found {
+    let findings = findings.iter().map(|finding| (*finding).to_owned()).collect();
+    Found::Review(ReviewFacts { session: "r".to_owned(), findings, remarks: String::new() })
+}
+
+/// A task, and the steps that it has wanted.
+struct Played {
+    task: Task,
+    steps: Vec<String>,
+}
+
+impl Played {
+    fn new(contract: Contract) -> Self {
+        Self { task: Task::new(contract).unwrap(), steps: Vec::new() }
+    }
+
+    /// Carries out all steps that are wanted, one after the other, until the task wants a person or has ended.
+    fn play(&mut self, mut find: impl FnMut(&Step) -> (Found, f64)) -> &mut Self {
+        for _ in 0..200 {
+            let Some(step) = self.task.wants().steps.into_iter().next() else { return self };
+            self.steps.push(step.id.to_string());
+            let (found, usd) = find(&step);
+            self.finish(step.id, found, usd);
+        }
+        panic!("{:?} goes on without end", self.steps);
+    }
+
+    fn finish(&mut self, step: StepId, found: Found, usd: f64) {
+        self.task.take(Input::Began(step.clone()));
+        let spent = Spent { usd, tokens: 10, millis: 1_000, ..Spent::default() };
+        assert!(self.task.take(Input::Finished(Box::new(StepResult { step, found, spent }))));
+    }
+
+    fn decide(&mut self, gate: Gate, is_approved: bool, words: Option<&str>) -> bool {
+        let words = words.map(str::to_owned);
+        self.task.take(Input::Said(Signal::Decide(Decision { gate, is_approved, words })))
+    }
+
+    fn end(&self) -> String {
+        match self.task.outcome().unwrap() {
+            Outcome::Done(done) => format!("done by {}", done.candidate()),
+            outcome => format!("{outcome:?}"),
+        }
+    }
+}
+
+/// Finds what leads to the goal at once.
+fn right(step: &Step) -> (Found, f64) {
+    let found = match step.id.kind {
+        StepKind::Baseline => baseline(),
+        StepKind::Anchor => anchor(1),
+        StepKind::Work => worked(WorkEnd::Finished),
+        StepKind::Evidence => evidence(3, 0),
+        StepKind::Review => review(&[]),
+    };
+    (found, 0.1)
+}
+
+#[test]
+fn a_task_goes_from_the_baseline_to_its_review() {
+    let mut played = Played::new(contract());
+    played.play(right);
+    assert_eq!(played.steps, ["baseline-1", "anchor-1", "work-0-1", "evidence-0-1", "review-0-1"]);
+    assert_eq!(played.end(), "done by 0");
+    let Some(Outcome::Done(done)) = played.task.outcome() else { unreachable!() };
+    assert!(done.proof().anchor().is_some() && done.review().is_some());
+    assert!((played.task.spent().usd - 0.5).abs() < 1e-9);
+    assert_eq!(played.task.wants(), Wants::default(), "nothing follows");
+}
+
+#[test]
+fn a_candidate_is_told_what_is_missing() {
+    let mut told = Vec::new();
+    let mut played = Played::new(contract().with_attempts(3));
+    played.play(|step| {
+        if let Order::Work { feedback, .. } = &step.order {
+            told.push(feedback.clone().unwrap_or_default());
+        }
+        match (step.id.kind, step.id.attempt) {
+            (StepKind::Evidence, 1) => (evidence(3, 1), 0.0),
+            (StepKind::Evidence, 2) => (Found::Failed { reason: "the disk is full".to_owned() }, 0.0),
+            (StepKind::Review, 3) => (review(&["name it better"]), 0.0),
+            _ => right(step),
+        }
+    });
+    assert_eq!(played.end(), "done by 0");
+    assert_eq!(
+        told,
+        [
+            "",
+            "- check tests: it exited with 1\n",
+            "- work: evidence failed: the disk is full\n",
+            "- name it better\n"
+        ]
+    );
+}
+
+#[test]
+fn the_smaller_diff_of_those_that_are_proved_wins() {
+    let mut played = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 4]));
+    played.play(|step| match (step.id.kind, step.id.candidate) {
+        (StepKind::Evidence, Some(0)) => (evidence(9, 0), 0.0),
+        (StepKind::Evidence, Some(1)) => (evidence(1, 1), 0.0),
+        (StepKind::Evidence, Some(2)) => (evidence(5, 0), 0.4),
+        (StepKind::Evidence, Some(3)) => (evidence(5, 0), 0.05),
+        // The best one is refused for good, and the next one is taken.
+        (StepKind::Review, Some(3)) => (review(&["no"]), 0.0),
+        _ => right(step),
+    });
+    assert_eq!(played.end(), "done by 2");
+    let outs: Vec<_> =
+        played.task.candidates().iter().map(|candidate| candidate.out().unwrap_or("-")).collect();
+    assert_eq!(outs, ["-", "two attempts have the same faults", "-", "the review has faults still"]);
+    let reviews: Vec<_> = played.steps.iter().filter(|step| step.starts_with("review")).collect();
+    assert_eq!(reviews, ["review-3-1", "review-3-2", "review-2-1"]);
+}
+
+#[test]
+fn without_proof_nothing_is_done() {
+    let none = |found: fn(&Step) -> Found| {
+        let mut played = Played::new(contract());
+        played.play(|step| (found(step), 0.0));
+        played.end()
+    };
+    let said = [
+        none(|step| match step.id.kind {
+            StepKind::Anchor => anchor(0),
+            _ => right(step).0,
+        }),
+        none(|step| match step.id.kind {
+            StepKind::Evidence => evidence(3, 1),
+            _ => right(step).0,
+        }),
+        none(|step| match step.id.kind {
+            StepKind::Work => Found::Failed { reason: "there is no model".to_owned() },
+            _ => right(step).0,
+        }),
+        none(|step| match step.id.kind {
+            StepKind::Baseline => Found::Failed { reason: "there is no git".to_owned() },
+            _ => right(step).0,
+        }),
+        // A step that found something else has found nothing.
+        none(|step| match step.id.kind {
+            StepKind::Evidence => review(&[]),
+            StepKind::Work if step.id.attempt > 1 => Found::Failed { reason: "it is over".to_owned() },
+            _ => right(step).0,
+        }),
+    ];
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    Blocked(NoAnchor([["it passes before anything was done; expected that it fails"], ["it passes before anything was done; expected that it fails"], ["it passes before anything was done; expected that it fails"]]))
+    Blocked(NoCandidate)
+    Blocked(NoCandidate)
+    Failed { step: StepId { kind: Baseline, candidate: None, attempt: 1 }, reason: "there is no git" }
+    Blocked(NoCandidate)
+    "#);
+}
+
+#[test]
+fn a_budget_ends_what_costs_and_not_what_proves() {
+    let budget = TaskBudget { usd: Some(1.0), ..TaskBudget::default() };
+    let with = |rounds: u32, costs: fn(&Step) -> f64| {
+        let review = ReviewPlan { rounds, ..ReviewPlan::default() };
+        let mut played = Played::new(
+            contract()
+                .with_budget(budget)
+                .with_review(review)
+                .with_candidates(vec![CandidatePlan::default(); 2]),
+        );
+        played.play(|step| (right(step).0, costs(step)));
+        format!("{}: {}\n", played.end(), played.steps.join(" "))
+    };
+    let said = [
+        with(1, |step| if step.id.kind == StepKind::Anchor { 1.0 } else { 0.0 }),
+        with(1, |step| if step.id.kind == StepKind::Work { 0.5 } else { 0.0 }),
+        with(0, |step| if step.id.kind == StepKind::Work { 1.0 } else { 0.0 }),
+        with(1, |_| 0.1),
+    ];
+    insta::assert_snapshot!(said.concat(), @r"
+    Limit { limit: Usd, best: None }: baseline-1 anchor-1
+    Limit { limit: Usd, best: Some(0) }: baseline-1 anchor-1 work-0-1 evidence-0-1 work-1-1 evidence-1-1
+    done by 0: baseline-1 anchor-1 work-0-1 evidence-0-1
+    done by 0: baseline-1 anchor-1 work-0-1 evidence-0-1 work-1-1 evidence-1-1 review-0-1
+    ");
+    // What has begun is waited for, although the other one has used up everything.
+    let mut played =
+        Played::new(contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]));
+    played.play(|step| match step.id.kind {
+        StepKind::Work => (Found::Failed { reason: "unused".to_owned() }, 0.0),
+        _ => right(step),
+    });
+    assert!(played.end().starts_with("Blocked"), "{}", played.end());
+    let mut task =
+        Task::new(contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2])).unwrap();
+    for found in [baseline(), anchor(1)] {
+        let step = task.wants().steps.remove(0).id;
+        task.take(Input::Finished(Box::new(StepResult { step, found, spent: Spent::default() })));
+    }
+    let [one, other] = &task.wants().steps[..] else { unreachable!() };
+    let Order::Work { limits, .. } = &one.order else { unreachable!() };
+    assert_eq!(limits.usd, Some(0.5), "each has its share");
+    let (one, other) = (one.id.clone(), other.id.clone());
+    assert!(task.take(Input::Began(one.clone())) && task.take(Input::Began(other.clone())));
+    assert!(!task.take(Input::Began(one.clone())), "it has begun");
+    let spent = Spent { usd: 5.0, ..Spent::default() };
+    task.take(Input::Finished(Box::new(StepResult { step: one, found: worked(WorkEnd::Limit), spent })));
+    assert!(task.wants().steps.iter().any(|step| step.id == other), "{:?}", task.wants());
+}
+
+#[test]
+fn people_decide_steer_and_cancel() {
+    let gates = contract().with_gate(Gate::Anchor).with_gate(Gate::Result);
+    let mut played = Played::new(gates.clone());
+    assert!(!played.decide(Gate::Anchor, true, None), "nobody was asked");
+    played.play(right);
+    assert_eq!(played.task.wants().gate, Some(Gate::Anchor));
+    assert!(!played.decide(Gate::Result, true, None), "it is about something else");
+    assert!(played.decide(Gate::Anchor, false, Some("test zero as well")));
+    let [step] = &played.task.wants().steps[..] else { unreachable!() };
+    assert_eq!(step.order, Order::Anchor { feedback: Some("test zero as well".to_owned()) });
+    played.play(right);
+    assert!(played.decide(Gate::Anchor, true, None));
+    assert!(
+        played.task.take(Input::Said(Signal::Steer { candidate: None, text: "use integers".to_owned() }))
+    );
+    let [step] = &played.task.wants().steps[..] else { unreachable!() };
+    assert!(
+        matches!(&step.order, Order::Work { feedback: Some(said), .. } if said == "- use integers\n"),
+        "{step:?}"
+    );
+    played.play(right);
+    assert_eq!((played.task.wants().gate, played.task.outcome()), (Some(Gate::Result), None));
+    assert!(played.decide(Gate::Result, false, Some("shorter")));
+    played.play(right);
+    assert!(played.decide(Gate::Result, true, None));
+    assert_eq!(played.end(), "done by 0");
+    assert!(!played.decide(Gate::Result, true, None), "it is over");
+
+    let mut refused = Played::new(gates.clone());
+    refused.play(right);
+    refused.decide(Gate::Anchor, false, None);
+    assert_eq!(refused.end(), "Blocked(Refused { gate: Anchor, words: None })");
+    let mut cancelled = Played::new(gates);
+    cancelled.task.take(Input::Said(Signal::Cancel { reason: "enough".to_owned() }));
+    assert_eq!(cancelled.end(), r#"Aborted { reason: "enough" }"#);
+    assert_eq!(cancelled.task.wants(), Wants::default());
+}
+
+/// Returns something that a step of this kind might find, by number.
+fn anything(kind: StepKind, number: u8) -> Found {
+    match (kind, number % 8) {
+        (_, 0) => Found::Failed { reason: "no".to_owned() },
+        // It is no answer to this step.
+        (_, 1) => worked(WorkEnd::Finished),
+        (StepKind::Baseline, _) => baseline(),
+        (StepKind::Anchor, number) => anchor(i32::from(number > 3)),
+        (StepKind::Work, 2) => worked(WorkEnd::Limit),
+        (StepKind::Work, _) => worked(WorkEnd::Finished),
+        (StepKind::Evidence, number @ 2..5) => evidence(u64::from(number), 0),
+        (StepKind::Evidence, number) => evidence(1, i32::from(number)),
+        (StepKind::Review, 2..5) => review(&[]),
+        (StepKind::Review, _) => review(&["a fault"]),
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_task_ends_and_done_means_proved(
+        found in proptest::collection::vec((0..=u8::MAX, 0..4_usize, 0.0..0.3_f64), 400),
+        candidates in 1..4_usize,
+        attempts in 1..4_u32,
+        rounds in 0..3_u32,
+        usd in proptest::option::of(0.1..3.0_f64),
+    ) {
+        let contract = contract()
+            .with_attempts(attempts)
+            .with_candidates(vec![CandidatePlan::default(); candidates])
+            .with_review(ReviewPlan { rounds, ..ReviewPlan::default() })
+            .with_budget(TaskBudget { usd, ..TaskBudget::default() });
+        let mut task = Task::new(contract).unwrap();
+        let (mut inputs, mut sum) = (Vec::new(), 0.0);
+        for (number, at, cost) in found {
+            let steps = task.wants().steps;
+            let Some(step) = steps.get(at % steps.len().max(1)) else { break };
+            let found = anything(step.id.kind, number);
+            let spent = Spent { usd: cost, ..Spent::default() };
+            sum += cost;
+            let (began, id) = (Input::Began(step.id.clone()), step.id.clone());
+            let finished = Input::Finished(Box::new(StepResult { step: id, found, spent }));
+            task.take(began.clone());
+            prop_assert!(task.take(finished.clone()));
+            prop_assert!(!task.take(Input::Finished(Box::new(StepResult {
+                step: step.id.clone(), found: right(step).0, spent: Spent::default(),
+            }))), "a step counts once");
+            inputs.extend([began, finished]);
+        }
+        prop_assert!(task.outcome().is_some(), "{:?}", task.wants());
+        prop_assert!((task.spent().usd - sum).abs() < 1e-9);
+        if let Some(Outcome::Done(done)) = task.outcome() {
+            let candidate = &task.candidates()[done.candidate()];
+            prop_assert_eq!(candidate.proof(), Some(done.proof()));
+            prop_assert!(rounds == 0 || candidate.review().is_some_and(|review| review.findings.is_empty()));
+        }
+        // The same inputs lead to the same end.
+        let mut again = Task::new(task.contract().clone()).unwrap();
+        let text = serde_json::to_string(&inputs).unwrap();
+        for input in serde_json::from_str::<Vec<Input>>(&text).unwrap() {
+            again.take(input);
+        }
+        prop_assert_eq!(again.outcome(), task.outcome());
+    }
+}
