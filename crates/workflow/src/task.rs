@@ -144,6 +144,12 @@ impl Task {
         self.outcome.as_ref()
     }
 
+    /// Returns whether a step has begun.
+    #[must_use]
+    pub fn has_begun(&self, step: &StepId) -> bool {
+        self.begun.contains(step)
+    }
+
     /// Takes an input. Returns `false`, and changes nothing but the costs, for a result that nobody waits for, such as a second
     /// one of the same step.
     pub fn take(&mut self, input: Input) -> bool {

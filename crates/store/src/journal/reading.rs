@@ -20,6 +20,20 @@ pub async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Rec
     Ok(read_to_end(store, id).await?.record)
 }
 
+/// Reads all lines of a journal, with their large values: that of something else than a session of the agent.
+///
+/// # Errors
+///
+/// [`StoreError::NotFound`] if there is no such session, [`StoreError::Damaged`], [`StoreError::MissingBlob`] and the like.
+pub async fn read_objects(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<String>, StoreError> {
+    let (mut reader, blobs) = (store.read(id, 1).await?, store.blobs(id));
+    let mut objects = Vec::new();
+    while let Some(line) = reader.next().await? {
+        objects.push(move_from_blobs(line.object, blobs.as_ref()).await?);
+    }
+    Ok(objects)
+}
+
 /// Record, and the number of its last line.
 pub(super) struct Read {
     pub(super) record: Record,

@@ -3,49 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::anchor::AnchorFacts;
 use crate::contract::{CandidatePlan, Check, ReviewPlan, TaskBudget};
-use crate::evidence::CandidateFacts;
-use crate::facts_for_tests::{added, diff, modified, plain, run};
+use crate::facts_for_tests::{anchor, baseline, evidence, found_right, review, worked};
 
 fn contract() -> Contract {
     Contract::new("Sums of negative numbers are right.").with_check(Check::new("tests", "make test"))
-}
-
-fn baseline() -> Found {
-    Found::Baseline(Baseline { checks: [("tests".to_owned(), vec![plain(0)])].into() })
-}
-
-fn anchor(code: i32) -> Found {
-    Found::Anchor(Box::new(AnchorFacts {
-        command: "make anchor".to_owned(),
-        results: None,
-        report: None,
-        files: vec![added("tests/test_new.py", 3)],
-        runs: vec![run(code, "-new"), run(code, "-new"), run(code, "-new")],
-        failing_before: Default::default(),
-    }))
-}
-
-fn worked(end: WorkEnd) -> Found {
-    Found::Work(WorkFacts { session: "s".to_owned(), end })
-}
-
-/// Evidence of a diff with so many lines whose check exits with this code.
-fn evidence(lines: u64, code: i32) -> Found {
-    Found::Evidence(Box::new(CandidateFacts {
-        diff: diff([modified("src/sums.py", lines, 0)]),
-        not_applied: None,
-        protected: vec![],
-        secrets: vec![],
-        anchor: vec![run(0, "+new")],
-        checks: [("tests".to_owned(), vec![plain(code)])].into(),
-    }))
-}
-
-fn review(findings: &[&str]) -> Found {
-    let findings = findings.iter().map(|finding| (*finding).to_owned()).collect();
-    Found::Review(ReviewFacts { session: "r".to_owned(), findings, remarks: String::new() })
 }
 
 /// A task, and the steps that it has wanted.
@@ -91,14 +53,7 @@ impl Played {
 
 /// Finds what leads to the goal at once.
 fn right(step: &Step) -> (Found, f64) {
-    let found = match step.id.kind {
-        StepKind::Baseline => baseline(),
-        StepKind::Anchor => anchor(1),
-        StepKind::Work => worked(WorkEnd::Finished),
-        StepKind::Evidence => evidence(3, 0),
-        StepKind::Review => review(&[]),
-    };
-    (found, 0.1)
+    (found_right(step.id.kind), 0.1)
 }
 
 #[test]

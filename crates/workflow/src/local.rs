@@ -1,0 +1,316 @@
+//! Tasks on a store alone: no engine, and nothing to install.
+//!
+//! The journal of a task is the truth: its first line is the contract, and each other one an input. Whoever opens it replays them
+//! and goes on. What people say is posted to the inbox of the task, whether a process has it open or not.
+
+mod line;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::{Clock, SystemClock};
+use pintle_store::{
+    Barrier, Fence, InboxSignal, Posting, SessionId, SessionStore, SessionWriter, StoreError, Summary,
+};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::line::Line;
+use crate::contract::{Contract, ContractError};
+use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, StepResult, Task};
+
+/// Property of a summary that tells tasks from sessions.
+pub const KIND: &str = "kind";
+
+/// Its value.
+pub const KIND_TASK: &str = "task";
+
+/// Longest title of a task, in characters.
+const MAX_TITLE: usize = 80;
+
+/// Carries out the steps of a task. An implementation has the worktrees and the sessions.
+#[async_trait]
+pub trait Performer: fmt::Debug + Send + Sync {
+    /// Carries out a step. It may have begun before, in a process that died: what that one left is found, and gone on with or
+    /// put away.
+    ///
+    /// When `cancel` is tripped, the step ends soon, and leaves nothing behind that runs. `fence` fails once another process has
+    /// the task; no effect may follow then.
+    async fn perform(
+        &self,
+        task: &Task,
+        step: &Step,
+        fence: &Fence,
+        cancel: &CancellationToken,
+    ) -> (Found, Spent);
+
+    /// Hands words on to a step that is under way. Returns whether it takes them.
+    async fn steer(&self, step: &StepId, text: &str) -> bool;
+}
+
+/// Why a task cannot go on here.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The store failed. What was recorded until then counts.
+    #[error("the store of the task failed")]
+    Store(#[from] StoreError),
+    /// The contract cannot be kept.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    /// Something cannot be written as JSON.
+    #[error("it cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+    /// The journal is not that of a task, or of a later version.
+    #[error("`{id}` is not a task that this version can read: {reason}")]
+    NotATask {
+        /// Id.
+        id: SessionId,
+        /// Reason.
+        reason: String,
+    },
+}
+
+/// A task on a store, and its only host.
+#[derive(Debug)]
+pub struct LocalHost {
+    id: SessionId,
+    writer: Box<dyn SessionWriter>,
+    inbox: Box<dyn InboxSignal>,
+    task: Task,
+    /// Ids of the posted signals that are on record.
+    known: HashSet<String>,
+    clock: Arc<dyn Clock>,
+}
+
+/// Steps that are under way.
+#[derive(Debug)]
+struct Running {
+    tokens: BTreeMap<StepId, CancellationToken>,
+    tasks: JoinSet<()>,
+    finished: mpsc::UnboundedReceiver<StepResult>,
+    sender: mpsc::UnboundedSender<StepResult>,
+}
+
+impl LocalHost {
+    /// Records a new task.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Contract`] before anything is written, and [`HostError::Store`].
+    pub async fn create(
+        store: &dyn SessionStore,
+        id: SessionId,
+        contract: Contract,
+    ) -> Result<Self, HostError> {
+        let task = Task::new(contract)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let mut summary = Summary::new(id.clone(), clock.now()).with_property(KIND, KIND_TASK);
+        summary.title = title(&task.contract().goal);
+        let mut writer = store.create(summary).await?;
+        writer.append(vec![line::first(task.contract())?], Barrier::Synced).await?;
+        Ok(Self { id, inbox: writer.inbox_signal(), writer, task, known: HashSet::new(), clock })
+    }
+
+    /// Takes up a task where its last process left it.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Store`], such as that another process has it, and [`HostError::NotATask`].
+    pub async fn open(store: &dyn SessionStore, id: &SessionId) -> Result<Self, HostError> {
+        let opened = store.open(id).await?;
+        let (task, known) = replay(store, id).await?;
+        let writer = opened.writer;
+        let clock = Arc::new(SystemClock);
+        Ok(Self { id: id.clone(), inbox: writer.inbox_signal(), writer, task, known, clock })
+    }
+
+    /// Returns the id of the task.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Returns the task.
+    #[must_use]
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// Goes on until the task has ended, and waits for people as long as it takes. Returns how it ended.
+    ///
+    /// Cancel safe: the steps that are under way end with the future, and begin again when the task is opened.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Store`]; the steps that are under way are stopped then.
+    pub async fn run(&mut self, performer: Arc<dyn Performer>) -> Result<Outcome, HostError> {
+        let mut running = Running::new();
+        let ended = self.go_on(&performer, &mut running).await;
+        running.stop().await;
+        let outcome = ended?;
+        self.writer.close().await?;
+        Ok(outcome)
+    }
+
+    async fn go_on(
+        &mut self,
+        performer: &Arc<dyn Performer>,
+        running: &mut Running,
+    ) -> Result<Outcome, HostError> {
+        loop {
+            self.take_signals(performer, running).await?;
+            if let Some(outcome) = self.task.outcome() {
+                return Ok(outcome.clone());
+            }
+            self.begin_steps(performer, running).await?;
+            tokio::select! {
+                biased;
+                Some(result) = running.finished.recv() => {
+                    running.tokens.remove(&result.step);
+                    self.record(Input::Finished(Box::new(result)), None).await?;
+                }
+                () = self.inbox.wait() => {}
+            }
+        }
+    }
+
+    /// Begins what is wanted and not under way, and stops what is under way and not wanted any more.
+    async fn begin_steps(
+        &mut self,
+        performer: &Arc<dyn Performer>,
+        running: &mut Running,
+    ) -> Result<(), HostError> {
+        let wanted = self.task.wants().steps;
+        for (id, token) in &running.tokens {
+            if !wanted.iter().any(|step| step.id == *id) {
+                token.cancel();
+            }
+        }
+        for step in wanted {
+            if running.tokens.contains_key(&step.id) {
+                continue;
+            }
+            if !self.task.has_begun(&step.id) {
+                self.record(Input::Began(step.id.clone()), None).await?;
+            }
+            running.begin(Arc::clone(performer), self.task.clone(), step, self.writer.fence());
+        }
+        Ok(())
+    }
+
+    /// Records what people have posted, and takes it out of the inbox.
+    async fn take_signals(
+        &mut self,
+        performer: &Arc<dyn Performer>,
+        running: &Running,
+    ) -> Result<(), HostError> {
+        for posted in self.writer.inbox().await? {
+            if !self.known.contains(&posted.input_id) {
+                // Something that no version of us wrote is put away.
+                if let Ok(signal) = serde_json::from_str::<Signal>(&posted.input) {
+                    if let Signal::Steer { candidate, text } = &signal {
+                        running.steer(performer, *candidate, text).await;
+                    }
+                    self.record(Input::Said(signal), Some(posted.input_id.clone())).await?;
+                }
+            }
+            self.writer.take(&posted.input_id).await?;
+        }
+        Ok(())
+    }
+
+    /// Records an input, and takes it.
+    async fn record(&mut self, input: Input, posted: Option<String>) -> Result<(), HostError> {
+        let line = line::of(self.clock.now(), posted.as_deref(), &input)?;
+        self.writer.append(vec![line], Barrier::Synced).await?;
+        self.known.extend(posted);
+        self.task.take(input);
+        Ok(())
+    }
+}
+
+impl Running {
+    fn new() -> Self {
+        let (sender, finished) = mpsc::unbounded_channel();
+        Self { tokens: BTreeMap::new(), tasks: JoinSet::new(), finished, sender }
+    }
+
+    fn begin(&mut self, performer: Arc<dyn Performer>, task: Task, step: Step, fence: Fence) {
+        let (token, sender) = (CancellationToken::new(), self.sender.clone());
+        self.tokens.insert(step.id.clone(), token.clone());
+        self.tasks.spawn(async move {
+            let (found, spent) = performer.perform(&task, &step, &fence, &token).await;
+            // The receiver is gone only if the host is.
+            let _ = sender.send(StepResult { step: step.id, found, spent });
+        });
+    }
+
+    async fn steer(&self, performer: &Arc<dyn Performer>, candidate: Option<usize>, text: &str) {
+        for step in self.tokens.keys() {
+            if candidate.is_none_or(|wanted| step.candidate == Some(wanted)) {
+                performer.steer(step, text).await;
+            }
+        }
+    }
+
+    /// Stops everything, and waits until it has ended.
+    async fn stop(mut self) {
+        self.tokens.values().for_each(CancellationToken::cancel);
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+/// Posts a signal to a task, whether a process has it open or not. It survives the death of the machine once this returns.
+/// Posting again with the same `input_id` changes nothing.
+///
+/// # Errors
+///
+/// As for [`SessionStore::post`].
+pub async fn post_signal(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    input_id: &str,
+    signal: &Signal,
+) -> Result<Posting, StoreError> {
+    store.post(id, input_id, &serde_json::to_string(signal).unwrap_or_default()).await
+}
+
+/// Reads a task as it is on record now, also while a process has it open.
+///
+/// # Errors
+///
+/// As for [`LocalHost::open`].
+pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task, HostError> {
+    Ok(replay(store, id).await?.0)
+}
+
+async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashSet<String>), HostError> {
+    let not_a_task = |reason: &str| HostError::NotATask { id: id.clone(), reason: reason.to_owned() };
+    let (mut task, mut known) = (None::<Task>, HashSet::new());
+    for object in pintle_store::read_objects(store, id).await? {
+        match Line::parse(&object) {
+            Ok(Some(Line::Contract(contract))) => task = Some(Task::new(*contract)?),
+            Ok(Some(Line::Input { posted, input })) => {
+                let task = task.as_mut().ok_or_else(|| not_a_task("its first line is no contract"))?;
+                known.extend(posted);
+                task.take(input);
+            }
+            // A line of the store itself.
+            Ok(None) => {}
+            Err(error) => return Err(not_a_task(&error)),
+        }
+    }
+    Ok((task.ok_or_else(|| not_a_task("it has no contract"))?, known))
+}
+
+/// Returns the first line of a goal, cut.
+fn title(goal: &str) -> String {
+    goal.trim().lines().next().unwrap_or_default().chars().take(MAX_TITLE).collect()
+}

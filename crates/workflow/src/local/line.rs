@@ -1,0 +1,73 @@
+//! Lines of the journal of a task.
+
+use pintle_agent::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::contract::Contract;
+use crate::task::Input;
+
+/// Version of the journal. A later one is refused.
+const VERSION: u32 = 1;
+
+/// A line of the journal of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Line {
+    /// The first one.
+    Contract(Box<Contract>),
+    /// One of the others.
+    Input {
+        /// Id under which it was posted.
+        posted: Option<String>,
+        input: Input,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ContractLine {
+    task: u32,
+    contract: Value,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct InputLine {
+    at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    posted: Option<String>,
+    task_input: Input,
+}
+
+impl Line {
+    /// Parses a line; `None` for one of the store itself.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, in words.
+    pub(super) fn parse(object: &str) -> Result<Option<Self>, String> {
+        let value: Value = serde_json::from_str(object).map_err(|error| error.to_string())?;
+        if value.get("task").is_some() {
+            let line: ContractLine = serde_json::from_value(value).map_err(|error| error.to_string())?;
+            if line.task != VERSION {
+                return Err(format!("it has version {}, and this is version {VERSION}", line.task));
+            }
+            let contract = serde_json::from_value(line.contract).map_err(|error| error.to_string())?;
+            return Ok(Some(Self::Contract(Box::new(contract))));
+        }
+        if value.get("task_input").is_some() {
+            let line: InputLine = serde_json::from_value(value).map_err(|error| error.to_string())?;
+            return Ok(Some(Self::Input { posted: line.posted, input: line.task_input }));
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the first line.
+pub(super) fn first(contract: &Contract) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&ContractLine { task: VERSION, contract: serde_json::to_value(contract)? })
+}
+
+/// Returns the line of an input.
+pub(super) fn of(at: Timestamp, posted: Option<&str>, input: &Input) -> Result<String, serde_json::Error> {
+    let posted = posted.map(str::to_owned);
+    serde_json::to_string(&InputLine { at, posted, task_input: input.clone() })
+}

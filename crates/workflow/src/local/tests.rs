@@ -1,0 +1,196 @@
+//! Tasks on stores, whose processes die at every step.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use pintle_store::{FileStore, MemoryStore};
+
+use super::*;
+use crate::contract::{CandidatePlan, Check, Gate};
+use crate::facts_for_tests::{found_right, found_wrong};
+use crate::task::{Decision, StepKind};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn contract() -> Contract {
+    Contract::new("Sums of negative numbers are right.\nAll of them.")
+        .with_check(Check::new("tests", "make test"))
+        .with_candidates(vec![CandidatePlan::default(); 2])
+}
+
+/// Performs steps in memory, and counts how often each was begun.
+#[derive(Debug, Default)]
+struct Scripted {
+    begun: Mutex<Vec<String>>,
+    steered: Mutex<Vec<String>>,
+    /// Steps that wait until they are cancelled.
+    hanging: Option<StepKind>,
+    cancelled: AtomicUsize,
+}
+
+#[async_trait]
+impl Performer for Scripted {
+    async fn perform(
+        &self,
+        _task: &Task,
+        step: &Step,
+        fence: &Fence,
+        cancel: &CancellationToken,
+    ) -> (Found, Spent) {
+        self.begun.lock().unwrap().push(step.id.to_string());
+        fence.check().unwrap();
+        let spent = Spent { usd: 0.25, tokens: 100, millis: 10, ..Spent::default() };
+        if self.hanging == Some(step.id.kind) {
+            cancel.cancelled().await;
+            self.cancelled.fetch_add(1, Ordering::Relaxed);
+            return (Found::Failed { reason: "it was stopped".to_owned() }, spent);
+        }
+        // The first attempt of the second candidate is wrong.
+        match (step.id.kind, step.id.candidate, step.id.attempt) {
+            (StepKind::Evidence, Some(1), 1) => (found_wrong(), spent),
+            _ => (found_right(step.id.kind), spent),
+        }
+    }
+
+    async fn steer(&self, step: &StepId, text: &str) -> bool {
+        self.steered.lock().unwrap().push(format!("{step}: {text}"));
+        true
+    }
+}
+
+/// Waits until something is so.
+async fn until(is_so: impl Fn() -> bool) {
+    let end = tokio::time::Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(tokio::time::Instant::now() < end);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_ends_and_can_be_read() {
+    let store = MemoryStore::new();
+    let id = SessionId::new("t1");
+    let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
+    let performer = Arc::new(Scripted::default());
+    let outcome = host.run(performer.clone()).await.unwrap();
+    let Outcome::Done(done) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(done.proof().checks().len(), 1);
+    drop(host);
+    let read = read_task(&store, &id).await.unwrap();
+    assert_eq!((read.outcome(), read.spent().tokens), (Some(&outcome), 900));
+    let summary = store.summary(&id).await.unwrap().unwrap();
+    assert_eq!(summary.title, "Sums of negative numbers are right.");
+    assert_eq!(summary.properties.get(KIND).map(String::as_str), Some(KIND_TASK));
+    let mut again = LocalHost::open(&store, &id).await.unwrap();
+    assert_eq!(again.run(performer.clone()).await.unwrap(), outcome);
+    assert_eq!(performer.begun.lock().unwrap().len(), 9, "nothing is done twice");
+    let wrong = LocalHost::create(&store, SessionId::new("t2"), Contract::new(" ")).await.unwrap_err();
+    assert!(wrong.to_string().contains("goal: expected a text"), "{wrong}");
+    assert!(store.summary(&SessionId::new("t2")).await.unwrap().is_none());
+}
+
+/// Lets the process die after each number of lines, and compares the end with that of a task that nobody killed.
+#[tokio::test]
+async fn a_task_whose_process_dies_at_any_line_ends_the_same() {
+    let whole = MemoryStore::new();
+    let id = SessionId::new("t");
+    let mut host = LocalHost::create(&whole, id.clone(), contract()).await.unwrap();
+    let expected = host.run(Arc::new(Scripted::default())).await.unwrap();
+    drop(host);
+    let lines: Vec<String> = pintle_store::read_objects(&whole, &id).await.unwrap();
+    let inputs: Vec<Input> = lines
+        .iter()
+        .filter_map(|line| match Line::parse(line).unwrap()? {
+            Line::Input { input, .. } => Some(input),
+            Line::Contract(_) => None,
+        })
+        .collect();
+    assert_eq!(inputs.len(), 18);
+    for dies_after in 0..=inputs.len() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FileStore::open(directory.path()).unwrap();
+        let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
+        for input in &inputs[..dies_after] {
+            host.record(input.clone(), None).await.unwrap();
+        }
+        drop(host);
+        let mut host = LocalHost::open(&store, &id).await.unwrap();
+        let performer = Arc::new(Scripted::default());
+        assert_eq!(host.run(performer.clone()).await.unwrap(), expected, "after {dies_after}");
+        // A step whose result is on record does not run again.
+        let finished =
+            inputs[..dies_after].iter().filter(|input| matches!(input, Input::Finished(_))).count();
+        assert_eq!(performer.begun.lock().unwrap().len(), 9 - finished, "after {dies_after}");
+        assert_eq!(host.task().spent().tokens, 900, "after {dies_after}");
+    }
+}
+
+#[tokio::test]
+async fn people_are_waited_for_without_a_process() {
+    let store = MemoryStore::new();
+    let id = SessionId::new("t");
+    let gated = contract().with_gate(Gate::Anchor);
+    let mut host = LocalHost::create(&store, id.clone(), gated).await.unwrap();
+    let performer = Arc::new(Scripted::default());
+    let waiting = tokio::time::timeout(Duration::from_millis(200), host.run(performer.clone())).await;
+    assert!(waiting.is_err(), "it waits");
+    drop(host);
+    let decision = Decision { gate: Gate::Anchor, is_approved: true, words: None };
+    for _ in 0..2 {
+        post_signal(&store, &id, "d1", &Signal::Decide(decision.clone())).await.unwrap();
+    }
+    store.post(&id, "rubbish", "{\"what\": 1}").await.unwrap();
+    let mut host = LocalHost::open(&store, &id).await.unwrap();
+    let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
+    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    drop(host);
+    assert!(!store.has_posted(&id).await.unwrap());
+}
+
+#[tokio::test]
+async fn cancelling_stops_what_is_under_way() {
+    let store = Arc::new(MemoryStore::new());
+    let id = SessionId::new("t");
+    let mut host = LocalHost::create(store.as_ref(), id.clone(), contract()).await.unwrap();
+    let performer = Arc::new(Scripted { hanging: Some(StepKind::Work), ..Scripted::default() });
+    let (working, poster) = (performer.clone(), Arc::clone(&store));
+    let cancel = async {
+        until(|| working.begun.lock().unwrap().iter().filter(|step| step.starts_with("work")).count() == 2)
+            .await;
+        let steer = Signal::Steer { candidate: Some(1), text: "use integers".to_owned() };
+        post_signal(poster.as_ref(), &id, "s", &steer).await.unwrap();
+        until(|| !working.steered.lock().unwrap().is_empty()).await;
+        let cancel = Signal::Cancel { reason: "enough".to_owned() };
+        post_signal(poster.as_ref(), &id, "c", &cancel).await.unwrap();
+    };
+    let (outcome, ()) = tokio::join!(tokio::time::timeout(PATIENCE, host.run(performer.clone())), cancel);
+    assert_eq!(outcome.unwrap().unwrap(), Outcome::Aborted { reason: "enough".to_owned() });
+    assert_eq!(performer.cancelled.load(Ordering::Relaxed), 2);
+    assert_eq!(*performer.steered.lock().unwrap(), ["work-1-1: use integers"]);
+}
+
+#[tokio::test]
+async fn another_process_is_kept_out() {
+    let store = MemoryStore::new();
+    let id = SessionId::new("t");
+    let host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
+    let error = LocalHost::open(&store, &id).await.unwrap_err();
+    assert!(matches!(error, HostError::Store(StoreError::InUse { .. })), "{error:?}");
+    assert!(read_task(&store, &id).await.is_ok(), "it can be read meanwhile");
+    drop(host);
+    let session = SessionId::new("s");
+    let mut writer = store.create(Summary::new(session.clone(), SystemClock.now())).await.unwrap();
+    writer.append(vec!["{\"note\": 1}".to_owned()], Barrier::Synced).await.unwrap();
+    drop(writer);
+    let error = LocalHost::open(&store, &session).await.unwrap_err();
+    assert!(error.to_string().contains("it has no contract"), "{error}");
+    let later = SessionId::new("l");
+    let mut writer = store.create(Summary::new(later.clone(), SystemClock.now())).await.unwrap();
+    writer.append(vec!["{\"task\": 9, \"contract\": {}}".to_owned()], Barrier::Synced).await.unwrap();
+    drop(writer);
+    let error = LocalHost::open(&store, &later).await.unwrap_err();
+    assert!(error.to_string().contains("version 9"), "{error}");
+}
