@@ -13,10 +13,10 @@ pub(super) fn parse(text: &str) -> TestRun {
     for line in text.lines().map(str::trim_end) {
         if is_rule(line) {
             in_summary = line.contains(" short test summary info ");
-            if let Some(counts) = counts(line) {
-                if summed.replace(counts).is_some() {
-                    run.problem("there are two summaries".to_owned());
-                }
+            if let Some(counts) = counts(line)
+                && summed.replace(counts).is_some()
+            {
+                run.problem("there are two summaries".to_owned());
             }
             continue;
         }
