@@ -42,6 +42,10 @@ export type ExportFormat = NonNullable<NonNullable<operations["exportSession"]["
 export type AuditFormat = NonNullable<NonNullable<operations["auditSession"]["parameters"]["query"]>["format"]>;
 /** A model that sessions can use. */
 export type Model = Schemas["ModelSummary"];
+/** A tool that the model of a session is offered. */
+export type Tool = Schemas["ToolView"];
+/** Cost by day and model. */
+export type CostReport = Schemas["CostReport"];
 /** Which sessions a list has. */
 export type ListQuery = NonNullable<operations["listSessions"]["parameters"]["query"]>;
 
@@ -233,6 +237,16 @@ export class PintleClient {
   /** Lists models that sessions can use. */
   listModels(options?: CallOptions): Promise<{ models: Model[] }> {
     return this.#get<"listModels">({ path: "/v1/models", ...options });
+  }
+
+  /** Lists the tools that the model of a session is offered. */
+  listTools(id: string, options?: CallOptions): Promise<{ tools: Tool[] }> {
+    return this.#get<"listTools">({ path: pathOf("/v1/sessions/{id}/tools", { id }), ...options });
+  }
+
+  /** Reads the cost of the last days, today among them: 1 to 366, and 30 by default. */
+  readCosts(days?: number, options?: CallOptions): Promise<CostReport> {
+    return this.#get<"readCosts">({ path: "/v1/costs", query: { days }, ...options });
   }
 
   /** Reads measurements of the server, in the text format of Prometheus. */

@@ -6,6 +6,7 @@ export {
   type CallOptions,
   type ChangeOptions,
   type Checkpoint,
+  type CostReport,
   type Decision,
   type Diff,
   type DiffQuery,
@@ -19,6 +20,7 @@ export {
   type Session,
   type SessionList,
   type SettingsChange,
+  type Tool,
   type Turn,
   type UserMessage,
 } from "./client.js";

@@ -550,12 +550,20 @@ export interface components {
             directory?: string | null;
             /** @description Reasoning effort. */
             effort?: string | null;
+            /** @description Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: that of the server. */
+            environment?: string | null;
+            /** @description Grant that no rule, mode or decision goes beyond. */
+            grant?: {
+                [key: string]: unknown;
+            } | null;
             /** @description First message. */
             message?: components["schemas"]["MessageBody"] | null;
             /** @description Mode: what happens to calls that no rule names. */
             mode?: string | null;
             /** @description Model. Default: that of the server. */
             model?: string | null;
+            /** @description Rules for calls, besides those of the server's user and of the project. */
+            rules?: components["schemas"]["NewRules"];
         };
         /** @description Cost of one model on one day. */
         DayCost: {
@@ -703,6 +711,19 @@ export interface components {
             context_window: number;
             /** @description Id. */
             id: string;
+        };
+        /** @description Rules for the calls of a new session, as text. */
+        NewRules: {
+            /**
+             * @description Calls that nobody has to approve. It takes the scope `approve`.
+             * @default []
+             */
+            allow?: string[];
+            /**
+             * @description Calls that are denied.
+             * @default []
+             */
+            deny?: string[];
         };
         /** @description Reason why a request failed. */
         Problem: {

@@ -30,10 +30,27 @@ pub struct ListSessions {
 pub struct NewSession {
     /// Working directory of the tools, absolute. Default: that of the server.
     pub directory: Option<String>,
+    /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: that of the server.
+    pub environment: Option<String>,
+    /// Rules for calls, besides those of the server's user and of the project.
+    pub rules: NewRules,
+    /// Grant as a JSON object, that no rule, mode or decision goes beyond.
+    pub grant: Option<Value>,
     /// Settings. Default: those of the server.
     pub settings: SettingsChange,
     /// First message.
     pub message: Option<UserMessage>,
+}
+
+/// Rules for the calls of a session, as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NewRules {
+    /// Calls that nobody has to approve. It takes a token with the scope `approve`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// Calls that are denied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
 }
 
 /// Settings to change. Those that are `None` stay.
@@ -130,6 +147,11 @@ impl AuditFormat {
 pub(crate) struct CreateBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     directory: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<String>,
+    rules: NewRules,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<Value>,
     #[serde(flatten)]
     settings: SettingsChange,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,8 +162,9 @@ impl TryFrom<NewSession> for CreateBody {
     type Error = ClientError;
 
     fn try_from(new: NewSession) -> Result<Self, ClientError> {
-        let NewSession { directory, settings, message } = new;
-        Ok(Self { directory, settings, message: message.map(MessageBody::try_from).transpose()? })
+        let NewSession { directory, environment, rules, grant, settings, message } = new;
+        let message = message.map(MessageBody::try_from).transpose()?;
+        Ok(Self { directory, environment, rules, grant, settings, message })
     }
 }
 

@@ -172,12 +172,28 @@ impl OpenSession {
 pub struct NewSession {
     /// Working directory of the tools, absolute. Default: that of the server.
     pub directory: Option<String>,
+    /// Execution environment, by a name of the host such as `docker:CONTAINER`. Default: that of the server.
+    pub environment: Option<String>,
+    /// Rules for calls, besides those that the host has already.
+    pub rules: NewRules,
+    /// Grant as JSON: no rule, mode or decision goes beyond it. Default: none.
+    pub grant: Option<serde_json::Value>,
     /// Settings at the beginning.
     #[serde(flatten)]
     pub settings: SettingsChange,
     /// Properties in the store, which the server sets.
     #[serde(skip)]
     pub properties: BTreeMap<String, String>,
+}
+
+/// Rules for the calls of a new session, as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NewRules {
+    /// Calls that nobody has to approve. It takes the scope `approve`.
+    pub allow: Vec<String>,
+    /// Calls that are denied.
+    pub deny: Vec<String>,
 }
 
 /// Settings to change.

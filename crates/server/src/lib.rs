@@ -21,7 +21,7 @@ pub use api::{Scope, Token, TokenError, Tokens};
 pub use audit::{AuditLine, AuditLog};
 pub use files::{FileChanges, FileLeft, FilePoint, FileStep, RestoreReport, RestoreRequest};
 pub use host::{
-    DocumentKind, HostError, ModelSummary, NewSession, OpenSession, SessionControls, SessionHost,
+    DocumentKind, HostError, ModelSummary, NewRules, NewSession, OpenSession, SessionControls, SessionHost,
     SessionSettings, SettingsChange,
 };
 pub use hub::TakenUp;

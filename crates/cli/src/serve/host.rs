@@ -1,6 +1,7 @@
 //! Opens the sessions of a server.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use pintle_server::{
     OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
 };
 use pintle_store::Summary;
+use tempfile::NamedTempFile;
 
 use super::controls::ServeControls;
 use crate::approve::Prompter;
@@ -45,6 +47,8 @@ pub(super) struct ServeHost {
 struct Wanted {
     id: Option<SessionId>,
     directory: Option<PathBuf>,
+    /// Grant in a file.
+    grant: Option<PathBuf>,
     settings: SettingsChange,
     properties: std::collections::BTreeMap<String, String>,
 }
@@ -74,7 +78,7 @@ impl ServeHost {
         let process_env = &self.process_env;
         let is_new = selected.is_none();
         let completed = config::complete_run(words, process_env).await?;
-        let Wanted { id, directory, settings, properties } = wanted;
+        let Wanted { id, directory, grant, settings, properties } = wanted;
         let session = SessionArgs {
             given: completed.session.given.clone(),
             id: id.as_ref().map(ToString::to_string),
@@ -83,6 +87,7 @@ impl ServeHost {
         };
         let mut args = RunArgs { session, ..completed };
         args.environment.dir = directory.or(args.environment.dir);
+        args.grant = grant.or(args.grant);
         args.model.model = settings.model.or(args.model.model);
         args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort);
         if let Some(mode) = &settings.mode {
@@ -147,18 +152,27 @@ impl ServeHost {
 #[async_trait]
 impl SessionHost for ServeHost {
     async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError> {
-        let NewSession { directory, settings, properties, .. } = request;
+        let NewSession { directory, environment, rules, grant, settings, properties, .. } = request;
         let directory = directory.map(PathBuf::from);
-        if let Some(directory) = &directory
-            && !(directory.is_absolute() && directory.is_dir())
-        {
-            let shown = directory.display();
-            return Err(HostError::Invalid(format!(
-                "directory: expected an absolute path of one, not `{shown}`"
-            )));
+        if let Some(directory) = &directory {
+            check_directory(directory, environment.as_deref())?;
         }
-        let wanted = Wanted { id: Some(id), directory, settings, properties };
-        self.open_with(&[], None, wanted).await.map_err(|failure| host_error(&failure))
+        let mut words = Vec::new();
+        if let Some(environment) = &environment {
+            if let Some(of_server) = self.given.get("env") {
+                let of_server = of_server.join(", ");
+                let problem = format!("environment: the sessions of this server work in {of_server}");
+                return Err(HostError::Invalid(problem));
+            }
+            words.push(format!("--env={environment}"));
+        }
+        words.extend(rules.allow.iter().map(|rule| format!("--allow={rule}")));
+        words.extend(rules.deny.iter().map(|rule| format!("--deny={rule}")));
+        // It is on record once the session is open.
+        let grant = grant.map(|grant| written(&grant)).transpose()?;
+        let path = grant.as_ref().map(|file| file.path().to_owned());
+        let wanted = Wanted { id: Some(id), directory, grant: path, settings, properties };
+        self.open_with(&words, None, wanted).await.map_err(|failure| host_error(&failure))
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
@@ -270,6 +284,24 @@ fn report_of(report: Report) -> RestoreReport {
     done.undo = report.undo.filter(|_| !report.dry_run);
     done.problems = report.problems;
     done
+}
+
+/// Checks the working directory of a new session, as far as it can be seen from here.
+fn check_directory(directory: &Path, environment: Option<&str>) -> Result<(), HostError> {
+    let is_local = environment.is_none_or(|environment| environment == "local");
+    if directory.is_absolute() && (!is_local || directory.is_dir()) {
+        return Ok(());
+    }
+    let shown = directory.display();
+    Err(HostError::Invalid(format!("directory: expected an absolute path of one, not `{shown}`")))
+}
+
+/// Writes a grant into a file of its own.
+fn written(grant: &serde_json::Value) -> Result<NamedTempFile, HostError> {
+    let failed = |error| HostError::failed("the grant cannot be written", error);
+    let mut file = NamedTempFile::new().map_err(failed)?;
+    file.write_all(grant.to_string().as_bytes()).map_err(failed)?;
+    Ok(file)
 }
 
 fn host_error(failure: &Failure) -> HostError {

@@ -239,6 +239,55 @@ fn files_of_a_session_are_compared_and_restored() {
 }
 
 #[test]
+fn a_session_is_created_with_what_it_may_do() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let mut served = Served::start(&harness);
+    let create = |served: &Served, more: Value| {
+        let mut wanted = json!({"message": {"text": "Make it"}, "mode": "ask"});
+        wanted.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        served.request("POST", "/v1/sessions", Some(&wanted))
+    };
+    for (more, said) in [
+        (json!({"rules": {"allow": ["shell("]}}), "shell("),
+        (json!({"environment": "moon"}), "moon"),
+        (json!({"environment": "docker:none", "directory": "here"}), "absolute path"),
+        (json!({"grant": {"tools": 3}}), "grant"),
+    ] {
+        let (status, body) = create(&served, more);
+        assert_eq!(status, 400, "{body}");
+        assert!(body.contains(said), "{said}: {body}");
+    }
+    let id_of = |(status, body): (u16, String)| {
+        assert_eq!(status, 201, "{body}");
+        serde_json::from_str::<Value>(&body).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let ended = |session: &Value| session["state"] == "IDLE" && session["tokens"].as_u64() > Some(0);
+    let denied = id_of(create(&served, json!({"rules": {"deny": ["shell"]}})));
+    served.wait(&denied, ended);
+    let grant = json!({
+        "version": 1, "id": "g", "tools": ["*"], "reads": {"roots": ["/"]}, "writes": {"roots": ["/"]},
+        "effect": "write", "network": false, "environments": ["local"],
+    });
+    let granted = id_of(create(&served, json!({"grant": grant, "rules": {"allow": ["shell"]}})));
+    served.wait(&granted, ended);
+    assert!(!harness.directory.path().join("made").exists(), "neither of them may");
+    let allowed = id_of(create(&served, json!({"rules": {"allow": ["shell"]}, "environment": "local"})));
+    served.wait(&allowed, ended);
+    assert_eq!(harness.read("made"), "made\n", "nobody was asked");
+
+    // The next server knows what they may do.
+    served.signal(Signal::KILL);
+    let served = Served::start(&harness);
+    let again = json!({"text": "Make it"});
+    for id in [&denied, &granted] {
+        let (status, body) = served.request("POST", &format!("/v1/sessions/{id}/submit"), Some(&again));
+        assert_eq!(status, 202, "{body}");
+        served.wait(id, |session| session["live"] == json!(true) && ended(session));
+    }
+    assert_eq!(harness.read("made"), "made\n");
+}
+
+#[test]
 fn a_socket_serves_its_user_without_a_token() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
     let path = harness.path("server.sock");

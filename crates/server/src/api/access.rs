@@ -187,6 +187,18 @@ impl Caller {
         self.name.clone().map(Principal::new)
     }
 
+    /// Checks that the caller has a scope, besides that of the operation.
+    ///
+    /// # Errors
+    ///
+    /// A problem if it has not.
+    pub(crate) fn require(&self, scope: Scope) -> Result<(), Problem> {
+        if self.scopes.contains(&scope) {
+            return Ok(());
+        }
+        Err(Problem::new(FORBIDDEN, format!("this token lacks the scope `{}`", scope.as_str())))
+    }
+
     /// Returns what tells this caller's keys from those of others.
     pub(crate) fn namespace(&self) -> String {
         format!("{}/{}", self.tenant.as_deref().unwrap_or_default(), self.name.as_deref().unwrap_or_default())
@@ -224,11 +236,11 @@ fn too_many(wait: Duration) -> Response {
 
 /// Refuses a request of a caller without the scope.
 pub(super) async fn require(scope: Scope, request: Request, next: Next) -> Response {
-    let caller = request.extensions().get::<Caller>();
-    if caller.is_some_and(|caller| caller.scopes.contains(&scope)) {
-        return next.run(request).await;
+    let nobody = || Err(Problem::new(FORBIDDEN, "a token is needed"));
+    match request.extensions().get::<Caller>().map_or_else(nobody, |caller| caller.require(scope)) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
     }
-    Problem::new(FORBIDDEN, format!("this token lacks the scope `{}`", scope.as_str())).into_response()
 }
 
 /// Refuses requests that a page of another origin makes, and those under a name that is not the server's: a name whose

@@ -11,13 +11,14 @@ use pintle_llm::ToolItem;
 use pintle_store::post_input;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::input::{Json, Key, Path, Query};
 use super::list::{ListQuery, SessionList, SessionView};
 use super::messages::MessageBody;
 use super::openapi::{Operation, Parameter};
 use super::{App, Caller, Scope, json};
-use crate::host::{ModelSummary, NewSession, SettingsChange};
+use crate::host::{ModelSummary, NewRules, NewSession, SettingsChange};
 use crate::hub::{SERVED, TENANT};
 use crate::problem::{CONFLICT, FAILED, Problem};
 
@@ -119,6 +120,15 @@ struct CreateBody {
     /// Working directory of the tools, absolute. Default: that of the server.
     #[serde(default)]
     directory: Option<String>,
+    /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: that of the server.
+    #[serde(default)]
+    environment: Option<String>,
+    /// Rules for calls, besides those of the server's user and of the project.
+    #[serde(default)]
+    rules: NewRules,
+    /// Grant that no rule, mode or decision goes beyond.
+    #[serde(default)]
+    grant: Option<serde_json::Map<String, Value>>,
     /// Model. Default: that of the server.
     #[serde(default)]
     model: Option<String>,
@@ -211,10 +221,20 @@ async fn create(
     key: Key,
     Json(body): Json<CreateBody>,
 ) -> Result<Response, Problem> {
-    let CreateBody { directory, model, mode, effort, message } = body;
+    let CreateBody { directory, environment, rules, grant, model, mode, effort, message } = body;
+    if !rules.allow.is_empty() {
+        // They decide on calls beforehand.
+        caller.require(Scope::Approve)?;
+    }
     let message = message.map(UserMessage::try_from).transpose()?;
-    let mut request =
-        NewSession { directory, settings: SettingsChange { model, mode, effort }, ..NewSession::default() };
+    let mut request = NewSession {
+        directory,
+        environment,
+        rules,
+        grant: grant.map(Value::Object),
+        settings: SettingsChange { model, mode, effort },
+        ..NewSession::default()
+    };
     request.properties.insert(SERVED.to_owned(), "true".to_owned());
     request.properties.extend(caller.tenant.clone().map(|tenant| (TENANT.to_owned(), tenant)));
     let (id, is_new) = app.hub.create(key.session_id(&caller.namespace()), request).await?;

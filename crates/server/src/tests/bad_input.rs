@@ -161,6 +161,19 @@ async fn tokens_say_who_may_do_what() {
 }
 
 #[tokio::test]
+async fn rules_that_allow_take_the_scope_to_approve() {
+    let (runner, secret) = Token::generate("ann", [Scope::Read, Scope::Run]).unwrap();
+    let fixture = Setup::new(scripted()).with_tokens(Tokens::new([runner])).start().await;
+    let create = |rules: serde_json::Value| {
+        let request = Request::new("POST", "/v1/sessions").json(&json!({"rules": rules}));
+        fixture.send(request.header("authorization", &format!("Bearer {secret}")))
+    };
+    assert_eq!(create(json!({"allow": ["shell"]})).await.status, 403);
+    assert_eq!(create(json!({"deny": ["shell"]})).await.status, 201);
+    assert_eq!(create(json!({"permit": ["shell"]})).await.status, 400);
+}
+
+#[tokio::test]
 async fn tenants_do_not_see_each_other() {
     let (a, of_a) = Token::generate("ann", Scope::ALL).unwrap();
     let (b, of_b) = Token::generate("ben", Scope::ALL).unwrap();

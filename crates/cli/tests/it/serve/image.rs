@@ -86,8 +86,8 @@ impl Built {
         loop {
             let output = stdout_of(&mut docker(&["logs", self.container()]));
             let lines: Vec<_> = output.lines().filter_map(|line| line.strip_prefix("http://")).collect();
-            if lines.len() == count {
-                let (authority, token) = lines[count - 1].trim().split_once("/#token=").unwrap();
+            if let (true, Some(newest)) = (lines.len() == count, lines.last()) {
+                let (authority, token) = newest.trim().split_once("/#token=").unwrap();
                 return (authority.to_owned(), token.to_owned());
             }
             assert!(Instant::now() < end, "{output}");
