@@ -203,9 +203,20 @@ impl Anchor {
 
 /// Returns the first names, with the number of the others.
 pub(crate) fn named(names: &[String]) -> String {
-    let mut text = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let first = names.iter().take(NAMED).map(|name| format!("`{}`", shown(name)));
+    let mut text = first.collect::<Vec<_>>().join(", ");
     if names.len() > NAMED {
         text.push_str(&format!(" and {} more", names.len() - NAMED));
     }
     text
+}
+
+/// Returns a name or a command as one line that can stand between backticks.
+pub(crate) fn shown(text: &str) -> String {
+    let shown = |character: char| match character {
+        '`' => '\'',
+        _ if character.is_control() => ' ',
+        _ => character,
+    };
+    text.chars().map(shown).collect()
 }

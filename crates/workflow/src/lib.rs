@@ -9,6 +9,7 @@ pub mod evidence;
 #[cfg(test)]
 mod facts_for_tests;
 mod local;
+pub mod report;
 pub mod results;
 mod selection;
 pub mod task;
