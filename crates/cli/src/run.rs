@@ -286,22 +286,33 @@ pub(crate) async fn keep(
     if args.session.no_session {
         return Ok(None);
     }
-    let place = Place::of_args(&args.environment, process_env)?;
-    if let Some(selected) = selected {
-        let opened = selected.open(args, model, &place, worktree.as_ref()).await.map(Some);
-        return or_remove(opened, worktree, process_env).await;
-    }
-    let created = match Sessions::open(process_env).await {
-        Ok(sessions) => sessions.create(args, model, &place, worktree.as_ref()).await,
-        Err(failure) => Err(failure),
-    };
-    match created {
+    let must_be_kept = selected.is_some() || worktree.is_some();
+    match keep_for_good(args, selected, model, worktree.as_ref(), process_env).await {
         Ok(kept) => Ok(Some(kept)),
-        Err(failure) if worktree.is_some() => or_remove(Err(failure), worktree, process_env).await,
+        Err(failure) if must_be_kept => or_remove(Err(failure), worktree, process_env).await,
         Err(failure) => {
             console::notice(&format!("this run is not kept: {}", failure.message()));
             Ok(None)
         }
+    }
+}
+
+/// Returns the session that somebody else is to find again.
+///
+/// # Errors
+///
+/// A failure if it cannot be created or opened.
+pub(crate) async fn keep_for_good(
+    args: &RunArgs,
+    selected: Option<Selected>,
+    model: &Model,
+    worktree: Option<&Worktree>,
+    process_env: &ProcessEnv,
+) -> Result<Kept, Failure> {
+    let place = Place::of_args(&args.environment, process_env)?;
+    match selected {
+        Some(selected) => selected.open(args, model, &place, worktree).await,
+        None => Sessions::open(process_env).await?.create(args, model, &place, worktree).await,
     }
 }
 

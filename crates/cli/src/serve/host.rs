@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
 use crate::process_env::ProcessEnv;
-use crate::run::keep;
+use crate::run::keep_for_good;
 use crate::sessions::delete::delete_one;
 use crate::sessions::export;
 use crate::sessions::files::{Files, Point, Report, RewindOptions, in_place};
@@ -99,7 +99,7 @@ impl ServeHost {
         let mode = *args.policy.mode.get_or_insert(Mode::Edit);
         let model = Model::from_args(&args.model, process_env).await?;
         let target = EnvTarget::of_hosted(&args, mode, process_env)?;
-        let kept = keep(&args, selected, &model, None, process_env).await?;
+        let kept = Some(keep_for_good(&args, selected, &model, None, process_env).await?);
         let env_session = target.connect().await?;
         let prompter = Prompter::in_conversation(process_env.principal());
         let opening = Opening {

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pintle_testkit::Dialect;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, pintle, run};
@@ -285,6 +285,40 @@ fn a_session_is_created_with_what_it_may_do() {
         served.wait(id, |session| session["live"] == json!(true) && ended(session));
     }
     assert_eq!(harness.read("made"), "made\n");
+}
+
+/// Returns the command with writes beyond a limit of its files as errors, and not as its end.
+fn with_limits(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+        .arg(command.get_program())
+        .args(command.get_args());
+    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(command.get_current_dir().unwrap());
+    shell
+}
+
+#[test]
+fn a_session_that_cannot_be_kept_is_none() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let served = Served::of(with_limits(&command(&harness, &["--listen", "127.0.0.1:0"])));
+    let pid = Pid::from_raw(i32::try_from(served.child.id()).unwrap()).unwrap();
+    let limit = |bytes: Option<u64>| {
+        let limit = Rlimit { current: bytes, maximum: None };
+        prlimit(Some(pid), Resource::Fsize, limit).unwrap();
+    };
+    let create = || served.request("POST", "/v1/sessions", Some(&json!({})));
+    assert_eq!(create().0, 201);
+    // As on a full disk, nothing can be written.
+    limit(Some(0));
+    let (status, body) = create();
+    assert!(status >= 500, "{status}: {body}");
+    assert!(body.contains("cannot"), "{body}");
+    limit(None);
+    let listed = served.get("/v1/sessions");
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(create().0, 201);
 }
 
 #[test]
