@@ -75,6 +75,25 @@ impl ServeHost {
         selected: Option<Selected>,
         wanted: Wanted,
     ) -> Result<OpenSession, Failure> {
+        let (new, mut is_kept) = (wanted.id.clone(), false);
+        let opened = self.try_open(words, selected, wanted, &mut is_kept).await;
+        if let (Err(_), true, Some(id)) = (&opened, is_kept, new)
+            && let Ok(sessions) = Sessions::open(&self.process_env).await
+        {
+            // Nobody has seen it, and it cannot be opened.
+            let _ = sessions.store().delete(&id).await;
+        }
+        opened
+    }
+
+    /// Sets `is_kept` once the session is in the store.
+    async fn try_open(
+        &self,
+        words: &[String],
+        selected: Option<Selected>,
+        wanted: Wanted,
+        is_kept: &mut bool,
+    ) -> Result<OpenSession, Failure> {
         let process_env = &self.process_env;
         let is_new = selected.is_none();
         let completed = config::complete_run(words, process_env).await?;
@@ -100,6 +119,7 @@ impl ServeHost {
         let model = Model::from_args(&args.model, process_env).await?;
         let target = EnvTarget::of_hosted(&args, mode, process_env)?;
         let kept = Some(keep_for_good(&args, selected, &model, None, process_env).await?);
+        *is_kept = true;
         let env_session = target.connect().await?;
         let prompter = Prompter::in_conversation(process_env.principal());
         let opening = Opening {
