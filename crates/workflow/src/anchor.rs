@@ -19,7 +19,7 @@ pub const ANCHOR_RUNS: usize = 3;
 /// Tests that are named in a problem.
 const NAMED: usize = 5;
 
-/// What was found about a proposed anchor.
+/// Facts about a proposed anchor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnchorFacts {
     /// Command that runs it.
@@ -49,7 +49,7 @@ pub struct Anchor {
     files: Vec<String>,
 }
 
-/// Why a proposal is no anchor. The text says what was expected, for the model that proposed it.
+/// Reason why a proposal is no anchor. The text says what was expected, for the model that proposed it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AnchorProblem {

@@ -15,7 +15,7 @@ pub struct Reference {
     pub bytes: u64,
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
@@ -32,7 +32,7 @@ pub enum End {
 /// A run of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRun {
-    /// How it ended.
+    /// End.
     pub end: End,
     /// Results of its tests, if it has a format of results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ impl End {
     }
 }
 
-/// What became of a test in several runs.
+/// Outcome of a test over several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stability {
@@ -95,7 +95,7 @@ pub enum Stability {
     Flaky,
 }
 
-/// What several runs of one command say together.
+/// Several runs of one command, compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
     /// Ends of the runs, each once.

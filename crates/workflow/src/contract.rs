@@ -1,4 +1,4 @@
-//! Contracts: what a task is, and what counts as its end.
+//! Contracts: tasks, and the conditions of their end.
 
 mod file;
 mod paths;
@@ -14,17 +14,17 @@ use crate::results::ResultsFormat;
 /// Most candidates of a task.
 pub const MAX_CANDIDATES: usize = 16;
 
-/// What a task is, and what counts as its end. [`Contract::parse`] reads one from a file.
+/// A task, and the conditions of its end. [`Contract::parse`] reads one from a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Contract {
-    /// What is to be reached, for the models that work on it.
+    /// Goal, for the models that work on it.
     pub goal: String,
     /// Commands that have to pass.
     #[serde(default, rename = "check")]
     pub checks: Vec<Check>,
-    /// What shows that the goal was not reached before.
+    /// Evidence that the goal was not reached before.
     #[serde(default)]
     pub anchor: AnchorPlan,
     /// Files that may change.
@@ -56,7 +56,7 @@ pub struct Check {
     pub name: String,
     /// Command of the shell, run in the root of a clean worktree.
     pub command: String,
-    /// What counts as pass.
+    /// Condition of a pass.
     #[serde(default)]
     pub pass: Pass,
     /// Format of the results of its tests; without one, its exit code alone counts.
@@ -73,7 +73,7 @@ pub struct Check {
     pub runs: u32,
 }
 
-/// What counts as pass of a check.
+/// Condition under which a check passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
@@ -84,7 +84,7 @@ pub enum Pass {
     NoWorse,
 }
 
-/// What shows that the goal was not reached before.
+/// Evidence that the goal was not reached before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 #[non_exhaustive]
@@ -105,7 +105,7 @@ pub enum AnchorPlan {
     },
     /// Nothing can fail first, as in refactoring and documentation: the checks alone are the evidence. The report says so.
     None {
-        /// Why nothing can fail first, for the report.
+        /// Reason why nothing can fail first, for the report.
         because: String,
     },
 }
@@ -159,7 +159,7 @@ pub struct CandidatePlan {
     /// Effort of reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// What this candidate is told besides the goal.
+    /// Instructions for this candidate besides the goal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
 }

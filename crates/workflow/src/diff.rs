@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command_run::Reference;
 
-/// How a file changed.
+/// Kind of a change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
@@ -21,7 +21,7 @@ pub enum ChangeKind {
 pub struct ChangedFile {
     /// Path from the root of the repository, with `/`.
     pub path: String,
-    /// How it changed.
+    /// Kind of the change.
     pub kind: ChangeKind,
     /// Lines that were added; 0 for files that are no text.
     pub added: u64,
@@ -29,7 +29,7 @@ pub struct ChangedFile {
     pub removed: u64,
 }
 
-/// What a candidate changed, of the files that git does not ignore.
+/// Changes of a candidate, in the files that git does not ignore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
     /// The patch, which git can apply to the commit with the anchor.

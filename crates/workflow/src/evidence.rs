@@ -21,12 +21,12 @@ pub struct Baseline {
     pub checks: BTreeMap<String, Vec<CommandRun>>,
 }
 
-/// What was found about an attempt of a candidate, in a clean worktree with its diff.
+/// Facts about an attempt of a candidate, in a clean worktree with its diff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CandidateFacts {
     /// Its diff.
     pub diff: Diff,
-    /// Why the diff could not be applied to a clean worktree.
+    /// Reason why the diff could not be applied to a clean worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_applied: Option<String>,
     /// Protected files whose hash is another one, after the checks ran as well.
@@ -71,7 +71,7 @@ pub enum ProofStep {
 pub struct Finding {
     /// Step that found it.
     pub step: ProofStep,
-    /// What was found, for people and for the candidate.
+    /// Description, for people and for the candidate.
     pub what: String,
 }
 

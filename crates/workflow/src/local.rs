@@ -54,7 +54,7 @@ pub trait Performer: fmt::Debug + Send + Sync {
     async fn steer(&self, step: &StepId, text: &str) -> bool;
 }
 
-/// Why a task cannot go on here.
+/// Error of a host.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HostError {

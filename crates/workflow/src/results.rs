@@ -38,7 +38,7 @@ pub enum ResultsFormat {
     Tap,
 }
 
-/// What became of a test.
+/// Outcome of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TestStatus {

@@ -9,7 +9,7 @@ pub struct Proved<'a> {
     pub candidate: usize,
     /// Its proof.
     pub proof: &'a Proof,
-    /// What it cost in US dollars; `None` if a price is not known, which counts as more than any price.
+    /// Cost in US dollars; `None` if a price is not known, which counts as more than any price.
     pub usd: Option<f64>,
 }
 

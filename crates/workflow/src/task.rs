@@ -40,11 +40,11 @@ pub enum Input {
     Began(StepId),
     /// A step has ended.
     Finished(Box<StepResult>),
-    /// Somebody said something.
+    /// A signal of a person.
     Said(Signal),
 }
 
-/// What a task wants now.
+/// Steps and decisions that a task waits for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wants {
     /// Steps to carry out, side by side. Those that are under way already go on.
@@ -62,7 +62,7 @@ pub struct Task {
     anchor: Option<Anchor>,
     /// Proposals that were none, with what was wrong.
     proposals: Vec<Vec<String>>,
-    /// What a person said about the anchor, and the result.
+    /// Decisions of people about the anchor and the result.
     decisions: BTreeMap<Gate, bool>,
     candidates: Vec<Candidate>,
     /// Steps that have begun.

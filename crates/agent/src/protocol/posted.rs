@@ -25,7 +25,7 @@ pub enum PostedInput {
         /// The input.
         #[serde(flatten)]
         message: UserMessage,
-        /// Who says it.
+        /// Author of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
@@ -34,7 +34,7 @@ pub enum PostedInput {
         /// The message.
         #[serde(flatten)]
         message: UserMessage,
-        /// Who says it.
+        /// Author of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
@@ -43,7 +43,7 @@ pub enum PostedInput {
         /// The message.
         #[serde(flatten)]
         message: UserMessage,
-        /// Who says it.
+        /// Author of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },

@@ -80,7 +80,7 @@ impl ServeHost {
         if let (Err(_), true, Some(id)) = (&opened, is_kept, new)
             && let Ok(sessions) = Sessions::open(&self.process_env).await
         {
-            // Nobody has seen it, and it cannot be opened.
+            // The session was shown to no client, and cannot be opened.
             let _ = sessions.store().delete(&id).await;
         }
         opened
@@ -106,6 +106,12 @@ impl ServeHost {
         };
         let mut args = RunArgs { session, ..completed };
         args.environment.dir = directory.or(args.environment.dir);
+        if grant.is_some() && args.grant.is_some() {
+            // Another one could be wider.
+            return Err(Failure::usage(
+                "grant: expected none, since the server holds its sessions to its own",
+            ));
+        }
         args.grant = grant.or(args.grant);
         args.model.model = settings.model.or(args.model.model);
         args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort);

@@ -23,7 +23,7 @@ use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 use crate::render::Line;
 
-/// What was typed.
+/// Typed keys or lines.
 #[derive(Debug)]
 pub(super) enum Typed {
     Inputs(Vec<Input>),

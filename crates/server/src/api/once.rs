@@ -138,7 +138,7 @@ impl Answer {
     }
 }
 
-/// What tells a request with a key from all others.
+/// Name of a request with a key, unlike that of any other.
 #[derive(Debug)]
 struct Named {
     name: String,

@@ -222,8 +222,8 @@ async fn create(
     Json(body): Json<CreateBody>,
 ) -> Result<Response, Problem> {
     let CreateBody { directory, environment, rules, grant, model, mode, effort, message } = body;
-    if !rules.allow.is_empty() {
-        // They decide on calls beforehand.
+    if !rules.allow.is_empty() || environment.is_some() {
+        // Such rules decide on calls beforehand, and other environments have other sandboxes and keys.
         caller.require(Scope::Approve)?;
     }
     let message = message.map(UserMessage::try_from).transpose()?;

@@ -171,6 +171,9 @@ async fn rules_that_allow_take_the_scope_to_approve() {
     assert_eq!(create(json!({"allow": ["shell"]})).await.status, 403);
     assert_eq!(create(json!({"deny": ["shell"]})).await.status, 201);
     assert_eq!(create(json!({"permit": ["shell"]})).await.status, 400);
+    let elsewhere = Request::new("POST", "/v1/sessions").json(&json!({"environment": "ssh:other"}));
+    let answer = fixture.send(elsewhere.header("authorization", &format!("Bearer {secret}"))).await;
+    assert_eq!(answer.status, 403);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::results::ResultsFormat;
 /// Longest goal, in bytes.
 const MAX_GOAL: usize = 64 << 10;
 
-/// Why a contract is none.
+/// Error of a contract.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ContractError {

@@ -9,7 +9,7 @@ use crate::contract::{Check, Pass};
 ///
 /// # Errors
 ///
-/// What is wrong, in words.
+/// The mistake, in words.
 pub(super) fn judge(
     check: &Check,
     before: &[CommandRun],

@@ -1,4 +1,4 @@
-//! What counts as evidence, and what keeps an attempt from being done.
+//! Evidence that is enough, and findings that keep an attempt from being done.
 
 use super::*;
 use crate::anchor::AnchorFacts;

@@ -42,7 +42,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// What is wrong, in words.
+    /// The mistake, in words.
     pub(super) fn parse(object: &str) -> Result<Option<Self>, String> {
         let value: Value = serde_json::from_str(object).map_err(|error| error.to_string())?;
         if value.get("task").is_some() {

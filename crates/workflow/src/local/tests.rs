@@ -11,7 +11,7 @@ use crate::contract::{CandidatePlan, Check, Gate};
 use crate::facts_for_tests::{found_right, found_wrong};
 use crate::task::{Decision, StepKind};
 
-/// How long anything may take.
+/// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn contract() -> Contract {

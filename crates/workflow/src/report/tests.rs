@@ -1,4 +1,4 @@
-//! What reports say.
+//! Reports of tasks with each kind of end.
 
 use super::*;
 use crate::contract::{CandidatePlan, Check, TaskBudget};

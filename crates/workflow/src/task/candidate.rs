@@ -10,19 +10,19 @@ pub struct Candidate {
     attempts: Vec<Attempt>,
     /// Number of times that a review or a person has sent it back.
     sent_back: u32,
-    /// What people said since its newest attempt began.
+    /// Words of people since its newest attempt began.
     pub(super) words: Vec<String>,
-    /// Why it does not go on.
+    /// Reason why it does not go on.
     out: Option<String>,
     spent: Spent,
-    /// What was spent without reviews.
+    /// Costs without reviews.
     worked: Spent,
 }
 
 /// One attempt of a candidate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attempt {
-    /// How the work ended, once it has.
+    /// End of the work, once it has ended.
     pub work: Option<WorkFacts>,
     /// Facts about its diff, once they were collected.
     pub facts: Option<CandidateFacts>,
@@ -30,7 +30,7 @@ pub struct Attempt {
     pub verdict: Option<Result<Proof, Vec<Finding>>>,
     /// Its review.
     pub review: Option<ReviewFacts>,
-    /// What has to change, after a review or a refusal.
+    /// Required changes, after a review or a refusal.
     pub sent_back: Vec<String>,
 }
 

@@ -6,7 +6,7 @@ use super::step::{ReviewFacts, StepId};
 use crate::contract::Gate;
 use crate::evidence::Proof;
 
-/// How a task ended.
+/// End of a task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -44,7 +44,7 @@ pub struct Done {
     review: Option<ReviewFacts>,
 }
 
-/// Why a task cannot go on by itself.
+/// Reason why a task cannot go on by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -55,9 +55,9 @@ pub enum BlockedBy {
     NoCandidate,
     /// A person refused.
     Refused {
-        /// What was refused.
+        /// The refused result.
         gate: Gate,
-        /// What the person said.
+        /// Words of the person.
         words: Option<String>,
     },
 }

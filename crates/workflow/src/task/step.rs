@@ -24,7 +24,7 @@ pub enum StepKind {
     Review,
 }
 
-/// What tells a step from all others of its task.
+/// Identity of a step within its task.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StepId {
     /// Kind.
@@ -39,13 +39,13 @@ pub struct StepId {
 /// A step to carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What tells it from all others.
+    /// Identity.
     pub id: StepId,
-    /// What is to be done.
+    /// Work.
     pub order: Order,
 }
 
-/// What is to be done in a step.
+/// Work of a step.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Order {
@@ -53,12 +53,12 @@ pub enum Order {
     Baseline,
     /// Find an anchor.
     Anchor {
-        /// What was wrong with the last proposal.
+        /// Problems of the last proposal.
         feedback: Option<String>,
     },
     /// Work on the goal.
     Work {
-        /// What is missing after the last attempt, and what people said.
+        /// Findings about the last attempt, and words of people.
         feedback: Option<String>,
         /// Limits.
         limits: WorkLimits,
@@ -83,7 +83,7 @@ pub struct WorkLimits {
     pub seconds: Option<u64>,
 }
 
-/// What steps have cost.
+/// Costs of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// US dollars, as far as prices are known.
@@ -100,19 +100,19 @@ pub struct Spent {
     pub millis: u64,
 }
 
-/// What a step has found.
+/// Result of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepResult {
     /// The step.
     pub step: StepId,
-    /// What it found.
+    /// Findings.
     pub found: Found,
-    /// What it cost.
+    /// Costs.
     #[serde(default)]
     pub spent: Spent,
 }
 
-/// What a step has found.
+/// Result of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -134,16 +134,16 @@ pub enum Found {
     },
 }
 
-/// How the work of a candidate ended.
+/// End of a candidate's work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkFacts {
     /// Session that worked.
     pub session: String,
-    /// How it ended. What it says about its success does not count.
+    /// End. The session's own word on its success does not count.
     pub end: WorkEnd,
 }
 
-/// How the work of a candidate ended.
+/// End of a candidate's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkEnd {
@@ -162,12 +162,12 @@ pub struct ReviewFacts {
     pub session: String,
     /// Faults that have to be mended; none if the reviewer accepts.
     pub findings: Vec<String>,
-    /// What the reviewer says besides.
+    /// Remarks of the reviewer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remarks: String,
 }
 
-/// What people say to a task.
+/// Signal of a person to a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -192,11 +192,11 @@ pub enum Signal {
 /// A decision of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What is decided on.
+    /// Gate that is decided on.
     pub gate: Gate,
     /// Whether the task goes on.
     pub is_approved: bool,
-    /// What has to change; a refusal without words ends the task.
+    /// Required changes; a refusal without words ends the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }

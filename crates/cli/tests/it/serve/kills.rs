@@ -214,7 +214,7 @@ async fn recorded(
     Ok(events)
 }
 
-/// What a run does before it ends.
+/// Faults of a run before it ends.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     seed: u64,
