@@ -271,15 +271,24 @@ fn a_session_is_created_with_what_it_may_do() {
         "version": 1, "id": "g", "tools": ["*"], "reads": {"roots": ["/"]}, "writes": {"roots": ["/"]},
         "effect": "write", "network": false, "environments": ["local"],
     });
-    let granted = id_of(create(&served, json!({"grant": grant, "rules": {"allow": ["shell"]}})));
+    let granted = id_of(create(&served, json!({"grant": grant.clone(), "rules": {"allow": ["shell"]}})));
     served.wait(&granted, ended);
     assert!(!harness.directory.path().join("made").exists(), "neither of them may");
     let allowed = id_of(create(&served, json!({"rules": {"allow": ["shell"]}, "environment": "local"})));
     served.wait(&allowed, ended);
     assert_eq!(harness.read("made"), "made\n", "nobody was asked");
 
-    // The next server knows what they may do.
     served.signal(Signal::KILL);
+    // A server with a grant of its own lets no client replace it.
+    let own = harness.path("grant.json");
+    std::fs::write(&own, grant.to_string()).unwrap();
+    let mut held =
+        Served::of(command(&harness, &["--listen", "127.0.0.1:0", "--grant", own.to_str().unwrap()]));
+    let (status, body) = create(&held, json!({"grant": grant}));
+    assert!(status == 400 && body.contains("its own"), "{status}: {body}");
+    held.signal(Signal::KILL);
+
+    // The next server knows what they may do.
     let served = Served::start(&harness);
     let again = json!({"text": "Make it"});
     for id in [&denied, &granted] {
