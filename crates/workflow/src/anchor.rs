@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::command_run::{CommandRun, End, Observation, Stability};
+use crate::command_run::{CommandRun, End, Observation, Reference, Stability};
 use crate::contract::{AnchorPlan, PathRules};
 use crate::diff::ChangedFile;
 use crate::results::ResultsFormat;
@@ -30,6 +30,15 @@ pub struct AnchorFacts {
     /// File with the results, for formats that are files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// Session that proposed it; none for the command of a contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The patch that adds it to the base; none for the command of a contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Reference>,
+    /// File of it to which a [control](crate::evidence::Control) can be added: one that we added on the base ran, and failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<String>,
     /// Files that differ from the base.
     pub files: Vec<ChangedFile>,
     /// Runs on the base with these files.
@@ -45,6 +54,8 @@ pub struct Anchor {
     command: String,
     results: Option<ResultsFormat>,
     report: Option<String>,
+    patch: Option<Reference>,
+    control: Option<String>,
     tests: BTreeSet<String>,
     files: Vec<String>,
 }
@@ -106,6 +117,8 @@ impl AnchorFacts {
             command: self.command.clone(),
             results: self.results,
             report: self.report.clone(),
+            patch: self.patch.clone(),
+            control: self.control.clone(),
             tests,
             files: self.files.iter().map(|file| file.path.clone()).collect(),
         })
@@ -186,6 +199,18 @@ impl Anchor {
     #[must_use]
     pub fn report(&self) -> Option<&str> {
         self.report.as_deref()
+    }
+
+    /// Returns the patch that adds it to the base, unless it was there.
+    #[must_use]
+    pub fn patch(&self) -> Option<&Reference> {
+        self.patch.as_ref()
+    }
+
+    /// Returns the file to which a control can be added, if there is one.
+    #[must_use]
+    pub fn control(&self) -> Option<&str> {
+        self.control.as_deref()
     }
 
     /// Returns the tests that have to pass. Without one, the command has to exit with 0.

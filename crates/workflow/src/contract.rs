@@ -21,6 +21,12 @@ pub const MAX_CANDIDATES: usize = 16;
 pub struct Contract {
     /// Goal, for the models that work on it.
     pub goal: String,
+    /// State from which the task starts. A host fills it in when it records the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
+    /// Command that prepares each worktree, such as one that installs dependencies. It has the time of a check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<String>,
     /// Commands that have to pass.
     #[serde(default, rename = "check")]
     pub checks: Vec<Check>,
@@ -45,6 +51,17 @@ pub struct Contract {
     /// Points at which the task waits for a person.
     #[serde(default)]
     pub gates: Vec<Gate>,
+}
+
+/// State from which a task starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Base {
+    /// Path or address of the repository, from which git can fetch.
+    pub repository: String,
+    /// Full id of the commit.
+    pub commit: String,
 }
 
 /// A command, and what counts as pass.
@@ -212,6 +229,8 @@ impl Contract {
     pub fn new(goal: impl Into<String>) -> Self {
         Self {
             goal: goal.into(),
+            base: None,
+            prepare: None,
             checks: Vec::new(),
             anchor: AnchorPlan::default(),
             scope: Scope::default(),
@@ -221,6 +240,20 @@ impl Contract {
             review: ReviewPlan::default(),
             gates: Vec::new(),
         }
+    }
+
+    /// Sets the state from which the task starts.
+    #[must_use]
+    pub fn with_base(mut self, base: Base) -> Self {
+        self.base = Some(base);
+        self
+    }
+
+    /// Sets the command that prepares each worktree.
+    #[must_use]
+    pub fn with_prepare(mut self, command: impl Into<String>) -> Self {
+        self.prepare = Some(command.into());
+        self
     }
 
     /// Adds a check.
@@ -280,6 +313,14 @@ impl Contract {
     }
 }
 
+impl Base {
+    /// Creates a base from a repository and the full id of a commit in it.
+    #[must_use]
+    pub fn new(repository: impl Into<String>, commit: impl Into<String>) -> Self {
+        Self { repository: repository.into(), commit: commit.into() }
+    }
+}
+
 impl Check {
     /// Creates a check that passes if the command exits with 0.
     #[must_use]
@@ -328,7 +369,7 @@ fn default_attempts() -> u32 {
     2
 }
 
-fn default_timeout() -> u32 {
+pub(crate) fn default_timeout() -> u32 {
     600
 }
 

@@ -39,6 +39,12 @@ pub struct Diff {
 }
 
 impl Diff {
+    /// Returns a diff without changes, whose patch is not kept.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { patch: Reference { hash: String::new(), bytes: 0 }, files: Vec::new() }
+    }
+
     /// Returns the number of lines that were added and removed.
     #[must_use]
     pub fn lines(&self) -> u64 {

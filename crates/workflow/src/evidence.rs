@@ -13,12 +13,16 @@ use crate::anchor::{Anchor, named};
 use crate::command_run::{CommandRun, End, Observation, Stability};
 use crate::contract::{Contract, PathRules};
 use crate::diff::Diff;
+use crate::results::TestStatus;
 
 /// Runs of the checks on the base, before anybody worked on the goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
     /// Runs by the names of the checks.
     pub checks: BTreeMap<String, Vec<CommandRun>>,
+    /// Remarks about the repository, for the report.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// Facts about an attempt of a candidate, in a clean worktree with its diff.
@@ -26,7 +30,7 @@ pub struct Baseline {
 pub struct CandidateFacts {
     /// Its diff.
     pub diff: Diff,
-    /// Reason why the diff could not be applied to a clean worktree.
+    /// Reason why the diff could not be taken over into a clean worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_applied: Option<String>,
     /// Protected files whose hash is another one, after the checks ran as well.
@@ -41,6 +45,19 @@ pub struct CandidateFacts {
     /// Runs by the names of the checks.
     #[serde(default)]
     pub checks: BTreeMap<String, Vec<CommandRun>>,
+    /// The control, if the anchor has a place for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
+}
+
+/// A test that must fail whatever a candidate does, added by us beside the anchor under a name that nobody knows before. If it
+/// does not fail, the code under test has taken over the runner of tests, and no result counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    /// Name of the test, or the part of it that is ours.
+    pub test: String,
+    /// Run of the anchor with it.
+    pub run: CommandRun,
 }
 
 /// Step that found something.
@@ -97,6 +114,40 @@ pub struct Proof {
     diff: Diff,
     anchor: Option<Anchor>,
     checks: Vec<PassedCheck>,
+}
+
+impl CandidateFacts {
+    /// Creates facts about a diff that was never tried, for this reason.
+    #[must_use]
+    pub fn not_applied(diff: Diff, reason: impl Into<String>) -> Self {
+        Self { not_applied: Some(reason.into()), ..Self::of(diff) }
+    }
+
+    /// Creates facts about a diff of which nothing was tried yet.
+    #[must_use]
+    pub fn of(diff: Diff) -> Self {
+        Self {
+            diff,
+            not_applied: None,
+            protected: Vec::new(),
+            secrets: Vec::new(),
+            anchor: Vec::new(),
+            control: None,
+            checks: BTreeMap::new(),
+        }
+    }
+}
+
+impl Control {
+    /// Returns whether the runner says that it failed, and exits accordingly.
+    #[must_use]
+    pub fn is_seen_failing(&self) -> bool {
+        let mut tests = self.run.tests.iter().flat_map(|run| &run.tests);
+        let is_failed = |(name, status): (&String, &TestStatus)| {
+            name.contains(&self.test) && matches!(status, TestStatus::Failed | TestStatus::Broken)
+        };
+        self.run.end != End::Exited(0) && tests.any(is_failed)
+    }
 }
 
 impl Proof {
@@ -156,14 +207,15 @@ pub fn judge(
 ) -> Result<Proof, Vec<Finding>> {
     let mut findings = Vec::new();
     let mut find = |step: ProofStep, what: String| findings.push(Finding { step, what });
-    judge_diff(contract, rules, facts, &mut find);
+    judge_diff(contract, rules, anchor, facts, &mut find);
     if let Some(reason) = &facts.not_applied {
-        find(ProofStep::Diff, format!("it cannot be applied to a clean worktree: {reason}"));
+        find(ProofStep::Diff, format!("it cannot be judged: {reason}"));
         // Nothing was run.
         return Err(findings);
     }
     if let Some(anchor) = anchor {
         judge_anchor(anchor, &facts.anchor, &mut find);
+        judge_control(anchor, facts.control.as_ref(), &mut find);
     }
     let mut passed = Vec::new();
     for check in &contract.checks {
@@ -189,22 +241,26 @@ pub fn judge(
 fn judge_diff(
     contract: &Contract,
     rules: &PathRules,
+    anchor: Option<&Anchor>,
     facts: &CandidateFacts,
     find: &mut impl FnMut(ProofStep, String),
 ) {
     let diff = &facts.diff;
-    if diff.files.is_empty() {
+    if diff.files.is_empty() && facts.not_applied.is_none() {
         find(ProofStep::Diff, "nothing was changed".to_owned());
     }
     let paths = |is_wrong: &dyn Fn(&str) -> bool| {
         let wrong = diff.files.iter().map(|file| &file.path).filter(|path| is_wrong(path));
         wrong.cloned().collect::<Vec<_>>()
     };
-    let outside = paths(&|path| !rules.is_in_scope(path) && !rules.is_protected(path));
+    let is_protected = |path: &str| {
+        rules.is_protected(path) || anchor.is_some_and(|anchor| anchor.files().iter().any(|file| file == path))
+    };
+    let outside = paths(&|path| !rules.is_in_scope(path) && !is_protected(path));
     if !outside.is_empty() {
         find(ProofStep::Scope, format!("{} changed, which is outside of the scope", named(&outside)));
     }
-    let mut protected = paths(&|path| rules.is_protected(path));
+    let mut protected = paths(&is_protected);
     protected
         .extend(facts.protected.iter().filter(|path| !protected.contains(path)).cloned().collect::<Vec<_>>());
     if !protected.is_empty() {
@@ -247,6 +303,20 @@ fn judge_anchor(anchor: &Anchor, runs: &[CommandRun], find: &mut impl FnMut(Proo
             find(format!("{} {meaning}", named(&tests)));
         }
     }
+}
+
+fn judge_control(anchor: &Anchor, control: Option<&Control>, find: &mut impl FnMut(ProofStep, String)) {
+    if anchor.control().is_none() {
+        return;
+    }
+    let problem = match control {
+        None => "the control was not run",
+        Some(control) if !control.is_seen_failing() => {
+            "the control, a test that must fail, does not fail: results of tests mean nothing here"
+        }
+        Some(_) => return,
+    };
+    find(ProofStep::Anchor, problem.to_owned());
 }
 
 /// Returns what is told to a candidate whose attempt was not enough.

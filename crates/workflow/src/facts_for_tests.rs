@@ -46,7 +46,7 @@ pub(crate) fn diff(files: impl IntoIterator<Item = ChangedFile>) -> Diff {
 }
 
 pub(crate) fn baseline() -> Found {
-    Found::Baseline(Baseline { checks: [("tests".to_owned(), vec![plain(0)])].into() })
+    Found::Baseline(Baseline { checks: [("tests".to_owned(), vec![plain(0)])].into(), remarks: Vec::new() })
 }
 
 pub(crate) fn anchor(code: i32) -> Found {
@@ -54,6 +54,9 @@ pub(crate) fn anchor(code: i32) -> Found {
         command: "make anchor".to_owned(),
         results: None,
         report: None,
+        session: None,
+        patch: None,
+        control: None,
         files: vec![added("tests/test_new.py", 3)],
         runs: vec![run(code, "-new"), run(code, "-new"), run(code, "-new")],
         failing_before: Default::default(),
@@ -61,7 +64,7 @@ pub(crate) fn anchor(code: i32) -> Found {
 }
 
 pub(crate) fn worked(end: WorkEnd) -> Found {
-    Found::Work(WorkFacts { session: "s".to_owned(), end })
+    Found::Work(WorkFacts { session: "s".to_owned(), end, diff: None, unfit: None })
 }
 
 /// Evidence of a diff with so many lines whose check exits with this code.
@@ -71,6 +74,7 @@ pub(crate) fn evidence(lines: u64, code: i32) -> Found {
         not_applied: None,
         protected: vec![],
         secrets: vec![],
+        control: None,
         anchor: vec![run(0, "+new")],
         checks: [("tests".to_owned(), vec![plain(code)])].into(),
     }))

@@ -8,13 +8,21 @@ mod diff;
 pub mod evidence;
 #[cfg(test)]
 mod facts_for_tests;
+mod git;
 mod local;
+mod perform;
+mod prompts;
 pub mod report;
 pub mod results;
+pub mod repository;
+mod secrets;
 mod selection;
 pub mod task;
+mod worker;
 
 pub use command_run::{CommandRun, End, Observation, Reference, Stability};
 pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use local::{HostError, KIND, KIND_TASK, LocalHost, Performer, post_signal, read_task};
+pub use perform::RepositoryPerformer;
 pub use selection::{Proved, ranked};
+pub use worker::{Assignment, OpenPlace, Place, Places, Worked, Worker, WorkerError};

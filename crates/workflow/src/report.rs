@@ -24,6 +24,7 @@ pub struct Report<'a> {
     outcome: Option<&'a Outcome>,
     anchor: Option<&'a Anchor>,
     proposals: &'a [Vec<String>],
+    remarks: &'a [String],
     candidates: Vec<CandidateReport<'a>>,
     spent: &'a Spent,
 }
@@ -65,6 +66,7 @@ impl<'a> Report<'a> {
             outcome: task.outcome(),
             anchor: task.anchor(),
             proposals: task.proposals(),
+            remarks: task.baseline().map(|baseline| baseline.remarks.as_slice()).unwrap_or_default(),
             candidates: candidates.collect(),
             spent: task.spent(),
         }
@@ -85,7 +87,7 @@ impl<'a> Report<'a> {
         let mut text = format!("# {}\n\n{}\n", self.title(), self.ending());
         let _ = write!(text, "\n## Goal\n\n{}\n", quoted(&self.contract.goal));
         if let Some(Outcome::Done(done)) = self.outcome {
-            let _ = write!(text, "\n## Evidence\n\n{}", self.evidence(done.proof()));
+            let _ = write!(text, "\n## Evidence\n\n{}", evidence(self.contract, done.proof()));
             if let Some(review) = done.review() {
                 let _ = write!(text, "\n## Review\n\n{}\n", said_by_reviewer(review));
             }
@@ -102,6 +104,10 @@ impl<'a> Report<'a> {
         }
         for (number, candidate) in self.candidates.iter().enumerate() {
             text.push_str(&candidate.findings(number));
+        }
+        if !self.remarks.is_empty() {
+            text.push_str("\n## Remarks\n\n");
+            self.remarks.iter().for_each(|remark| text.push_str(&format!("* {}\n", plain(remark))));
         }
         let _ = write!(text, "\n## Bill\n\n{}\n", bill(self.spent));
         text
@@ -145,59 +151,6 @@ impl<'a> Report<'a> {
             Some(Outcome::Aborted { reason }) => format!("It was cancelled: {}", plain(reason)),
             Some(Outcome::Failed { step, reason }) => format!("The step {step} failed: {}", plain(reason)),
         }
-    }
-
-    fn evidence(&self, proof: &Proof) -> String {
-        let mut text = match (proof.anchor(), &self.contract.anchor) {
-            (Some(anchor), _) => {
-                let tests: Vec<String> = anchor.tests().iter().cloned().collect();
-                let what = if tests.is_empty() {
-                    String::new()
-                } else {
-                    format!(" ({})", crate::anchor::named(&tests))
-                };
-                format!(
-                    "* Anchor: {}{what} failed three times before, and passes now.\n",
-                    code(anchor.command())
-                )
-            }
-            (None, AnchorPlan::None { because }) => {
-                format!("* There is no anchor: {}. The checks alone are the evidence.\n", plain(because))
-            }
-            (None, _) => String::new(),
-        };
-        for check in proof.checks() {
-            let _ = write!(text, "* Check {}: {} passes", code(&check.name), code(&check.command));
-            if check.passed > 0 {
-                let _ = write!(text, ", with {} tests", check.passed);
-            }
-            if !check.failing_before.is_empty() {
-                let _ = write!(
-                    text,
-                    "; {} failed before and fails still",
-                    crate::anchor::named(&check.failing_before)
-                );
-            }
-            if !check.flaky.is_empty() {
-                let _ = write!(
-                    text,
-                    "; {} was flaky before and proves nothing",
-                    crate::anchor::named(&check.flaky)
-                );
-            }
-            text.push_str(".\n");
-        }
-        let diff = proof.diff();
-        let (added, removed) = diff
-            .files
-            .iter()
-            .fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
-        let _ = writeln!(
-            text,
-            "* Diff: {}, {added} lines added, {removed} removed; protected files are as they were.",
-            files(diff.files.len())
-        );
-        text
     }
 }
 
@@ -247,6 +200,60 @@ impl CandidateReport<'_> {
         }
         text
     }
+}
+
+/// Returns what proves a result, as a list in Markdown.
+pub(crate) fn evidence(contract: &Contract, proof: &Proof) -> String {
+    let mut text = match (proof.anchor(), &contract.anchor) {
+        (Some(anchor), _) => {
+            let tests: Vec<String> = anchor.tests().iter().cloned().collect();
+            let what = if tests.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", crate::anchor::named(&tests))
+            };
+            format!(
+                "* Anchor: {}{what} failed three times before, and passes now.\n",
+                code(anchor.command())
+            )
+        }
+        (None, AnchorPlan::None { because }) => {
+            format!("* There is no anchor: {}. The checks alone are the evidence.\n", plain(because))
+        }
+        (None, _) => String::new(),
+    };
+    for check in proof.checks() {
+        let _ = write!(text, "* Check {}: {} passes", code(&check.name), code(&check.command));
+        if check.passed > 0 {
+            let _ = write!(text, ", with {} tests", check.passed);
+        }
+        if !check.failing_before.is_empty() {
+            let _ = write!(
+                text,
+                "; {} failed before and fails still",
+                crate::anchor::named(&check.failing_before)
+            );
+        }
+        if !check.flaky.is_empty() {
+            let _ = write!(
+                text,
+                "; {} was flaky before and proves nothing",
+                crate::anchor::named(&check.flaky)
+            );
+        }
+        text.push_str(".\n");
+    }
+    let diff = proof.diff();
+    let (added, removed) = diff
+        .files
+        .iter()
+        .fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
+    let _ = writeln!(
+        text,
+        "* Diff: {}, {added} lines added, {removed} removed; protected files are as they were.",
+        files(diff.files.len())
+    );
+    text
 }
 
 fn said_by_reviewer(review: &ReviewFacts) -> String {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use thiserror::Error;
 
-use super::{AnchorPlan, Check, Contract, MAX_CANDIDATES, Pass, PathRules};
+use super::{AnchorPlan, Base, Check, Contract, MAX_CANDIDATES, Pass, PathRules};
 use crate::results::ResultsFormat;
 
 /// Longest goal, in bytes.
@@ -52,6 +52,20 @@ impl Contract {
         };
         expect(!self.goal.trim().is_empty(), "goal: expected a text");
         expect(self.goal.len() <= MAX_GOAL, "goal: expected at most 64 KiB");
+        expect(
+            self.prepare.as_ref().is_none_or(|command| !command.trim().is_empty()),
+            "prepare: expected a command",
+        );
+        let is_id = |commit: &str| {
+            matches!(commit.len(), 40 | 64) && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let is_base = |base: &Base| {
+            is_id(&base.commit) && !base.repository.is_empty() && !base.repository.starts_with('-')
+        };
+        expect(
+            self.base.as_ref().is_none_or(is_base),
+            "base: expected a repository, and the full id of a commit",
+        );
         let count = self.candidates.len();
         expect((1..=MAX_CANDIDATES).contains(&count), "candidate: expected 1 to 16");
         expect((1..=5).contains(&self.attempts), "attempts: expected 1 to 5");

@@ -18,6 +18,9 @@ fn rules(contract: &Contract) -> PathRules {
 fn anchor() -> Anchor {
     let failing = || run(1, "-new");
     let facts = AnchorFacts {
+        session: None,
+        patch: None,
+        control: None,
         command: "make anchor".to_owned(),
         results: Some(ResultsFormat::Tap),
         report: None,
@@ -34,12 +37,13 @@ fn baseline(words: &str) -> Baseline {
         ("tests".to_owned(), vec![run(code, words), run(code, words)]),
         ("lints".to_owned(), vec![plain(0), plain(0)]),
     ];
-    Baseline { checks: checks.into() }
+    Baseline { checks: checks.into(), ..Baseline::default() }
 }
 
 /// Facts about an attempt that is done.
 fn done() -> CandidateFacts {
     CandidateFacts {
+        control: None,
         diff: diff([modified("src/sums.py", 2, 1)]),
         not_applied: None,
         protected: vec![],
@@ -178,6 +182,7 @@ fn what_failed_before_is_told_apart() {
             ("lints".to_owned(), vec![plain(0)]),
         ]
         .into(),
+        ..Baseline::default()
     };
     let mut facts = done();
     facts.checks.insert("tests".to_owned(), vec![run(1, "+a -b +new"), run(0, "+a +b +new")]);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::anchor::AnchorFacts;
 use crate::contract::Gate;
+use crate::diff::Diff;
 use crate::evidence::{Baseline, CandidateFacts};
 
 /// Kind of a step.
@@ -141,6 +142,12 @@ pub struct WorkFacts {
     pub session: String,
     /// End. The session's own word on its success does not count.
     pub end: WorkEnd,
+    /// Changes of the candidate since the anchor, at this end. Later ones do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Diff>,
+    /// Reason why its changes cannot be taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
 }
 
 /// End of a candidate's work.
@@ -222,7 +229,7 @@ impl Found {
 }
 
 impl Spent {
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.usd += other.usd;
         self.is_price_unknown |= other.is_price_unknown;
         self.tokens = self.tokens.saturating_add(other.tokens);

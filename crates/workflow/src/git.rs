@@ -1,0 +1,165 @@
+//! Git, as tasks run it: on directories of our own, and without anything that a repository's settings could run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment};
+use thiserror::Error;
+
+/// Longest run of one git command. A first checkout of a large repository takes minutes.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Most bytes of git's message in an error.
+const MAX_MESSAGE: usize = 2_000;
+
+/// Settings that keep a repository's own from running programs or changing content.
+const NEUTRAL: [&str; 13] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "core.autocrlf=false",
+    "core.quotePath=false",
+    "core.fileMode=true",
+    "core.symlinks=true",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.addEmbeddedRepo=false",
+    "protocol.ext.allow=never",
+    "submodule.recurse=false",
+];
+
+/// Variables that lead git elsewhere.
+const UNSET: [&str; 5] =
+    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"];
+
+/// Variables that bring settings along.
+const UNSET_SETTINGS: [&str; 4] =
+    ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_ATTR_SOURCE", "GIT_EXTERNAL_DIFF"];
+
+/// Error of git.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GitError {
+    /// It could not be run.
+    #[error("git cannot be run")]
+    Run(#[from] EnvError),
+    /// It failed, with this message.
+    #[error("`git {command}` failed: {message}")]
+    Failed {
+        /// Subcommand.
+        command: String,
+        /// Message of git.
+        message: String,
+    },
+}
+
+/// Git on one repository.
+#[derive(Clone, Debug)]
+pub(crate) struct Git {
+    /// Environment in which git runs: this machine, as the user.
+    machine: Arc<dyn ExecutionEnvironment>,
+    directory: PathBuf,
+    variables: BTreeMap<&'static str, String>,
+    /// Whether the user's own settings count, as in the user's own repository.
+    is_of_user: bool,
+}
+
+impl Git {
+    /// Git in a working tree of the user, with the user's settings but without hooks.
+    pub(crate) fn of_user(machine: &Arc<dyn ExecutionEnvironment>, directory: &Path) -> Self {
+        let (machine, directory) = (Arc::clone(machine), directory.to_owned());
+        Self { machine, directory, variables: BTreeMap::new(), is_of_user: true }
+    }
+
+    /// Git on a repository of ours. Nothing of a working tree that it is used with is trusted, its `.git` least of all.
+    pub(crate) fn of_task(machine: &Arc<dyn ExecutionEnvironment>, git_directory: &Path) -> Self {
+        let mut git = Self::of_user(machine, git_directory);
+        git.is_of_user = false;
+        git.with("GIT_DIR", git_directory)
+    }
+
+    /// With a working tree.
+    pub(crate) fn with_work_tree(mut self, work_tree: &Path) -> Self {
+        self.directory = work_tree.to_owned();
+        self.with("GIT_WORK_TREE", work_tree)
+    }
+
+    /// With an index besides the usual one.
+    pub(crate) fn with_index(self, index: &Path) -> Self {
+        self.with("GIT_INDEX_FILE", index)
+    }
+
+    fn with(mut self, name: &'static str, path: &Path) -> Self {
+        self.variables.insert(name, path.display().to_string());
+        self
+    }
+
+    /// Runs a command and returns its standard output, without the last line feed.
+    ///
+    /// Cancel safe: git ends with the future.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Result<String, GitError> {
+        let output = self.bytes(arguments, None).await?;
+        let text = String::from_utf8_lossy(&output).into_owned();
+        Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+    }
+
+    /// Runs a command with this standard input, and returns its standard output.
+    pub(crate) async fn bytes(&self, arguments: &[&str], input: Option<&[u8]>) -> Result<Vec<u8>, GitError> {
+        let failed = |message: String| {
+            let command = arguments.first().copied().unwrap_or_default().to_owned();
+            GitError::Failed { command, message }
+        };
+        let result = self.machine.exec_command(self.request(arguments, input)).await?;
+        if result.timed_out {
+            return Err(failed(format!("no end within {} s", TIMEOUT.as_secs())));
+        }
+        if !result.success() {
+            let message = result.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
+            return Err(failed(message.trim().to_owned()));
+        }
+        result.stdout.read_at(0, usize::MAX).map_err(|error| failed(error.to_string()))
+    }
+
+    fn request(&self, arguments: &[&str], input: Option<&[u8]>) -> ExecRequest {
+        let settings = if self.is_of_user { &[][..] } else { &UNSET_SETTINGS };
+        let unset = UNSET.iter().chain(settings).filter(|name| !self.variables.contains_key(*name));
+        let words = unset.flat_map(|name| ["-u", name]).chain(["git"]);
+        let words = words.chain(NEUTRAL.iter().flat_map(|setting| ["-c", setting]));
+        let line: Vec<String> = words.chain(arguments.iter().copied()).map(quoted).collect();
+        let mut request = ExecRequest::new(format!("env {}", line.join(" ")))
+            .with_timeout(TIMEOUT)
+            .with_working_dir(&self.directory)
+            .with_env("GIT_TERMINAL_PROMPT", "0")
+            .with_env("LC_ALL", "C");
+        if !self.is_of_user {
+            request = request
+                .with_env("GIT_CONFIG_NOSYSTEM", "1")
+                .with_env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .with_env("GIT_ATTR_NOSYSTEM", "1");
+        }
+        for role in ["AUTHOR", "COMMITTER"] {
+            request = request
+                .with_env(format!("GIT_{role}_NAME"), "pintle")
+                .with_env(format!("GIT_{role}_EMAIL"), "");
+            if !self.is_of_user {
+                // The same content gives the same commit, on each host.
+                request = request.with_env(format!("GIT_{role}_DATE"), "1000000000 +0000");
+            }
+        }
+        for (name, value) in &self.variables {
+            request = request.with_env(*name, value);
+        }
+        match input {
+            Some(input) => request.with_stdin(input),
+            None => request,
+        }
+    }
+}
+
+/// Quotes a word for the shell.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

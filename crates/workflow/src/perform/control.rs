@@ -1,0 +1,39 @@
+//! Controls: tests that must fail, in the languages that are known.
+
+use pintle_agent::SessionId;
+
+/// Returns how a test that fails is written at the end of a file; `None` for languages that are not known.
+pub(super) fn form(path: &str) -> Option<fn(&str) -> String> {
+    let (_, extension) = path.rsplit_once('.')?;
+    Some(match extension {
+        "py" => |name| format!("\n\ndef {name}():\n    assert False\n"),
+        "rs" => |name| format!("\n#[test]\nfn {name}() {{\n    panic!();\n}}\n"),
+        "js" | "mjs" | "cjs" | "ts" | "jsx" | "tsx" => {
+            |name| format!("\ntest('{name}', () => {{ throw new Error('control'); }});\n")
+        }
+        _ => return None,
+    })
+}
+
+/// Returns a name that nobody knew before.
+pub(super) fn name() -> String {
+    let id = SessionId::generate();
+    let unique: String = id.as_str().chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("test_control_{}", unique.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ_and_can_be_written() {
+        let (one, other) = (name(), name());
+        assert_ne!(one, other);
+        assert!(one.chars().all(|character| character.is_ascii_alphanumeric() || character == '_'));
+        for path in ["tests/a.py", "tests/a.rs", "a.test.ts"] {
+            assert!(form(path).unwrap()(&one).contains(&one), "{path}");
+        }
+        assert!(form("tests/a.sh").is_none() && form("tests/a").is_none());
+    }
+}

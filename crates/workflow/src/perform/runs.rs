@@ -1,0 +1,193 @@
+//! Commands of a task: run by us, with their results and their output.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pintle_env::{EnvError, ExecRequest, ExecResult, FileKind};
+use pintle_store::Blobs;
+use tokio_util::sync::CancellationToken;
+
+use super::StepError;
+use crate::anchor::Anchor;
+use crate::command_run::{CommandRun, End, Reference};
+use crate::contract::{Check, default_timeout};
+use crate::results::{ResultsFormat, TestRun};
+use crate::worker::{OpenPlace, Place};
+
+/// Most bytes of results that are parsed.
+const MAX_RESULTS: u64 = 16 << 20;
+
+/// Most bytes of output that are kept of each end.
+const MAX_KEPT: usize = 128 << 10;
+
+/// A shell adds the number of a signal to this code.
+const SIGNALS: i32 = 128;
+
+/// A command to run, and where its results are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    command: &'a str,
+    results: Option<ResultsFormat>,
+    report: Option<&'a str>,
+    timeout_s: u32,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(command: &'a str) -> Self {
+        Self { command, results: None, report: None, timeout_s: default_timeout() }
+    }
+
+    pub(super) fn with_results(mut self, results: Option<ResultsFormat>, report: Option<&'a str>) -> Self {
+        (self.results, self.report) = (results, report);
+        self
+    }
+}
+
+impl<'a> From<&'a Check> for Line<'a> {
+    fn from(check: &'a Check) -> Self {
+        let Check { command, results, report, timeout_s, .. } = check;
+        Self { command, results: *results, report: report.as_deref(), timeout_s: *timeout_s }
+    }
+}
+
+impl<'a> From<&'a Anchor> for Line<'a> {
+    fn from(anchor: &'a Anchor) -> Self {
+        Self::new(anchor.command()).with_results(anchor.results(), anchor.report())
+    }
+}
+
+/// A place in which commands run.
+pub(super) struct Runs<'a> {
+    place: &'a Place,
+    open: OpenPlace,
+    blobs: &'a dyn Blobs,
+    cancel: &'a CancellationToken,
+}
+
+impl<'a> Runs<'a> {
+    pub(super) fn new(
+        place: &'a Place,
+        open: OpenPlace,
+        blobs: &'a dyn Blobs,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        Self { place, open, blobs, cancel }
+    }
+
+    /// Ends everything that runs here.
+    pub(super) async fn close(self) -> Result<(), StepError> {
+        Ok(self.open.environment().cleanup().await?)
+    }
+
+    /// Runs a command several times, one after the other.
+    pub(super) async fn repeat(&self, line: Line<'_>, times: usize) -> Result<Vec<CommandRun>, StepError> {
+        let mut runs = Vec::with_capacity(times);
+        for _ in 0..times {
+            runs.push(self.run(line).await?);
+        }
+        Ok(runs)
+    }
+
+    /// Runs a command once.
+    pub(super) async fn run(&self, line: Line<'_>) -> Result<CommandRun, StepError> {
+        if let Some(report) = line.report
+            && let Err(reason) = self.remove_report(report).await
+        {
+            return Ok(CommandRun::new(End::NotRun(reason)));
+        }
+        let mut request = ExecRequest::new(line.command)
+            .with_timeout(Duration::from_secs(u64::from(line.timeout_s)))
+            .with_working_dir(&self.place.root);
+        for (name, value) in &self.place.variables {
+            request = request.with_env(name, value);
+        }
+        let ended = tokio::select! {
+            ended = self.open.environment().exec_command(request) => ended,
+            () = self.cancel.cancelled() => return Err(StepError::Stopped),
+        };
+        match ended {
+            Ok(ended) => self.seen(line, &ended).await,
+            Err(error @ EnvError::EnvironmentLost { .. }) => Err(error.into()),
+            Err(error) => Ok(CommandRun::new(End::NotRun(error.to_string()))),
+        }
+    }
+
+    async fn seen(&self, line: Line<'_>, ended: &ExecResult) -> Result<CommandRun, StepError> {
+        let mut run = CommandRun::new(end_of(ended));
+        run.millis = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
+        let head = ended.output.head_text_lossy(MAX_KEPT)?;
+        let text = match ended.output.len() > 2 * MAX_KEPT as u64 {
+            false => ended.output.to_text_lossy()?,
+            true => format!("{head}\n[…]\n{}", ended.output.tail_text_lossy(MAX_KEPT)?),
+        };
+        let (bytes, hash) = (text.len() as u64, self.blobs.put(text.into_bytes()).await?);
+        run.output = Some(Reference { hash: hash.to_string(), bytes });
+        if let Some(format) = line.results {
+            run.tests = Some(match line.report {
+                Some(report) => self.report(format, report).await,
+                None if ended.output.len() > MAX_RESULTS => with_problem("the output is too long"),
+                None => format.parse(&ended.output.to_text_lossy()?),
+            });
+        }
+        Ok(run)
+    }
+
+    /// Removes a report that was there before: it is not of this run.
+    async fn remove_report(&self, report: &str) -> Result<(), String> {
+        let path = self.place.root.join(report);
+        let Some(directory) = self.inside(path.parent().unwrap_or(&path), report).await? else {
+            return Ok(());
+        };
+        // A link itself is removed, and not what it leads to.
+        let path = directory.join(path.file_name().unwrap_or_default());
+        match self.open.environment().remove(&path).await {
+            Ok(()) | Err(EnvError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(format!("an older `{report}` cannot be removed: {error}")),
+        }
+    }
+
+    async fn report(&self, format: ResultsFormat, report: &str) -> TestRun {
+        let environment = self.open.environment();
+        let read = async {
+            let Some(path) = self.inside(&self.place.root.join(report), report).await? else {
+                return Err(format!("`{report}` was not written"));
+            };
+            let found = environment.metadata(&path).await.map_err(|error| error.to_string())?;
+            if found.kind != FileKind::File || found.len > MAX_RESULTS {
+                return Err(format!("`{report}` is no file of up to {} MiB", MAX_RESULTS >> 20));
+            }
+            environment.read(&path, None).await.map_err(|error| error.to_string())
+        };
+        match read.await {
+            Ok(bytes) => format.parse(&String::from_utf8_lossy(&bytes)),
+            Err(problem) => with_problem(&problem),
+        }
+    }
+
+    /// Returns where a path of the place really is; `None` if it is not there.
+    async fn inside(&self, path: &Path, name: &str) -> Result<Option<PathBuf>, String> {
+        let environment = self.open.environment();
+        if !environment.file_exists(path).await.map_err(|error| error.to_string())? {
+            return Ok(None);
+        }
+        let real = async |path: &Path| environment.canonicalize(path).await.map_err(|error| error.to_string());
+        let (root, path) = (real(&self.place.root).await?, real(path).await?);
+        if path.starts_with(&root) { Ok(Some(path)) } else { Err(format!("`{name}` leads out of the worktree")) }
+    }
+}
+
+fn with_problem(problem: &str) -> TestRun {
+    TestRun { problems: vec![problem.to_owned()], ..TestRun::default() }
+}
+
+fn end_of(ended: &ExecResult) -> End {
+    if ended.timed_out {
+        End::TimedOut
+    } else if ended.stuck.is_some() {
+        End::NotRun("one of its processes cannot be killed".to_owned())
+    } else if ended.exit_code > SIGNALS && ended.exit_code <= SIGNALS + 64 {
+        End::Killed(ended.exit_code - SIGNALS)
+    } else {
+        End::Exited(ended.exit_code)
+    }
+}

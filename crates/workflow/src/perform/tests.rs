@@ -1,0 +1,5 @@
+//! Tasks on real repositories, with real commands in sandboxes, and sessions that follow a script.
+
+mod cheats;
+mod project;
+mod tasks;

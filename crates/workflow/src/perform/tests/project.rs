@@ -1,0 +1,250 @@
+//! A project with a fault, and what lets a task on it run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_agent::SessionId;
+use pintle_env::{ExecRequest, ExecutionEnvironment, LocalEnvironment, SandboxLevel, SandboxSupport, Sandboxed};
+use pintle_store::{MemoryStore, SessionStore};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::contract::{Base, CandidatePlan, Check, Contract, Pass, ReviewPlan, Scope};
+use crate::perform::RepositoryPerformer;
+use crate::repository::UserRepository;
+use crate::results::ResultsFormat;
+use crate::task::{Outcome, Spent, Task, WorkEnd};
+use crate::worker::{Assignment, OpenPlace, Place, Places, Worked, Worker, WorkerError};
+use crate::{LocalHost, read_task};
+
+/// Time limit of a whole task.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Runner of tests that prints TAP.
+const RUNNER: &str = r#"import importlib.util, pathlib, sys
+sys.path.insert(0, "src")
+paths = [pathlib.Path(name) for name in sys.argv[1:]] or sorted(pathlib.Path("tests").glob("test_*.py"))
+tests = []
+for path in paths:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    tests += [(path.stem + "." + name, test) for name, test in vars(module).items() if name.startswith("test_")]
+print("1.." + str(len(tests)))
+code = 0
+for number, (name, test) in enumerate(tests, 1):
+    try:
+        test()
+        print("ok", number, "-", name)
+    except AssertionError:
+        code = 1
+        print("not ok", number, "-", name)
+sys.exit(code)
+"#;
+
+/// The anchor that the script proposes.
+const ANCHOR: &str = "import sums\n\ndef test_negative():\n    assert sums.add(3, -1) == 2\n    assert sums.add(-2, -2) == -4\n";
+
+/// Files of the project. Its sums of negative numbers are wrong.
+pub(super) const FILES: [(&str, &str); 7] = [
+    ("src/sums.py", "def add(a, b):\n    return a + abs(b)\n"),
+    ("tests/run.py", RUNNER),
+    ("tests/test_sums.py", "import sums\n\ndef test_positive():\n    assert sums.add(1, 2) == 3\n\ndef test_zero():\n    assert sums.add(0, 0) == 0\n"),
+    ("Makefile", "test:\n\tpython3 tests/run.py\n"),
+    (".github/workflows/ci.yml", "on: push\n"),
+    ("poetry.lock", "# locked\n"),
+    ("README.md", "# Sums\n"),
+];
+
+/// Words that lead to the goal.
+pub(super) const RIGHT: &str = "sed -i 's/abs(b)/b/' src/sums.py";
+
+/// A repository with the project.
+#[derive(Debug)]
+pub(super) struct Project {
+    directory: tempfile::TempDir,
+    pub(super) machine: Arc<dyn ExecutionEnvironment>,
+}
+
+/// Sessions that run commands of the shell in their place.
+#[derive(Debug, Default)]
+pub(super) struct Scripted {
+    /// Commands and answers by the end of a session's id, one for each time that it works. The last one is repeated.
+    scripts: BTreeMap<String, Vec<(String, Option<Value>)>>,
+    pub(super) messages: Mutex<Vec<(String, String)>>,
+    pub(super) steered: Mutex<Vec<String>>,
+}
+
+/// Environments on this machine, in the strictest sandbox that there is.
+#[derive(Debug)]
+pub(super) struct Held(SandboxSupport);
+
+impl Held {
+    async fn find(machine: &LocalEnvironment) -> Self {
+        Self(SandboxSupport::probe(machine).await.unwrap())
+    }
+}
+
+#[async_trait]
+impl Places for Held {
+    async fn open(&self, place: &Place) -> Result<OpenPlace, WorkerError> {
+        let wrong = |error: &dyn std::fmt::Display| WorkerError(error.to_string());
+        let temporary = place.directory().join("tmp");
+        let local = LocalEnvironment::with_host_env(&place.root, std::env::vars_os());
+        let local = local.map_err(|error| wrong(&error))?;
+        let level = self.0.levels().into_iter().max_by_key(|level| *level == SandboxLevel::Full);
+        let environment: Arc<dyn ExecutionEnvironment> = match level {
+            None => Arc::new(local),
+            Some(level) => {
+                let sandbox = Sandboxed::new(local)
+                    .with_level(level)
+                    .with_support(self.0.clone())
+                    .with_writable(&place.root)
+                    .with_temporary(temporary);
+                let unenforced = sandbox.unenforced().await.map_err(|error| wrong(&error))?;
+                Arc::new(unenforced.into_iter().fold(sandbox, Sandboxed::accepting))
+            }
+        };
+        environment.initialize().await.map_err(|error| wrong(&error))?;
+        Ok(OpenPlace::new(environment, ()))
+    }
+}
+
+impl Scripted {
+    pub(super) fn new() -> Self {
+        let answer = json!({
+            "command": "python3 tests/run.py tests/test_negative.py", "results": "tap", "report": null,
+        });
+        let write = format!("cat >tests/test_negative.py <<'END'\n{ANCHOR}END");
+        Self::default().with("anchor", &write, Some(answer))
+    }
+
+    /// Adds work of a session.
+    pub(super) fn with(mut self, session: &str, command: &str, answer: Option<Value>) -> Self {
+        self.scripts.entry(session.to_owned()).or_default().push((command.to_owned(), answer));
+        self
+    }
+}
+
+/// A worker with the environments that its commands run in.
+#[derive(Debug)]
+struct InPlaces(Arc<Scripted>, Arc<Held>);
+
+#[async_trait]
+impl Worker for InPlaces {
+    async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError> {
+        let Self(scripted, places) = self;
+        let name = assignment.session.strip_prefix("t-").unwrap_or(&assignment.session).to_owned();
+        let times = {
+            let mut messages = scripted.messages.lock().unwrap();
+            messages.push((name.clone(), assignment.message.clone()));
+            messages.iter().filter(|(session, _)| *session == name).count()
+        };
+        let script = scripted.scripts.get(&name).and_then(|all| all.get(times - 1).or(all.last()));
+        let (command, answer) = script.cloned().ok_or_else(|| WorkerError(format!("no script for {name}")))?;
+        let open = places.open(&assignment.place).await?;
+        let request = ExecRequest::new(command).with_timeout(Duration::from_secs(60));
+        let variables = assignment.place.variables.iter();
+        let request = variables.fold(request, |request, (name, value)| request.with_env(name, value));
+        tokio::select! {
+            done = open.environment().exec_command(request) => {
+                let done = done.map_err(|error| WorkerError(error.to_string()))?;
+                assert!(!done.timed_out, "{name}");
+            }
+            () = cancel.cancelled() => {}
+        }
+        open.environment().cleanup().await.map_err(|error| WorkerError(error.to_string()))?;
+        let spent = Spent { usd: 0.01, tokens: 10, ..Spent::default() };
+        Ok(Worked::new(WorkEnd::Finished, spent).with_answer(answer))
+    }
+
+    async fn steer(&self, session: &str, text: &str) -> bool {
+        self.0.steered.lock().unwrap().push(format!("{session}: {text}"));
+        true
+    }
+}
+
+impl Project {
+    pub(super) async fn new() -> Self {
+        Self::with(&FILES).await
+    }
+
+    pub(super) async fn with(files: &[(&str, &str)]) -> Self {
+        let project = Self::empty();
+        for (path, text) in files {
+            project.write(path, text).await;
+        }
+        project.sh("git init -q -b main && git add -A && git -c user.name=a -c user.email=b commit -qm first").await;
+        project
+    }
+
+    /// A directory without a repository.
+    pub(super) fn empty() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let local = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
+        // As a user's own repository would have it.
+        std::fs::create_dir(directory.path().join("project")).unwrap();
+        let local: Arc<dyn ExecutionEnvironment> = Arc::new(local);
+        Self { directory, machine: local }
+    }
+
+    pub(super) fn root(&self) -> std::path::PathBuf {
+        self.directory.path().join("project")
+    }
+
+    pub(super) async fn write(&self, path: &str, text: &str) {
+        self.machine.write(&self.root().join(path), text.as_bytes()).await.unwrap();
+    }
+
+    pub(super) async fn sh(&self, line: &str) -> String {
+        let request = ExecRequest::new(line).with_working_dir(self.root()).with_timeout(Duration::from_secs(60));
+        let done = self.machine.exec_command(request).await.unwrap();
+        assert!(done.success(), "{line}: {}", done.output.to_text_lossy().unwrap());
+        done.stdout.to_text_lossy().unwrap()
+    }
+
+    /// A contract without reviews, with the tests as check.
+    pub(super) async fn contract(&self, candidates: usize) -> Contract {
+        let found = UserRepository::find(Arc::clone(&self.machine), &self.root()).await.unwrap();
+        let mut check =
+            Check::new("tests", "python3 tests/run.py").with_results(ResultsFormat::Tap).with_pass(Pass::NoWorse);
+        check.timeout_s = 30;
+        let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
+        Contract::new("Sums of negative numbers are right.")
+            .with_base(Base::new(found.root.display().to_string(), found.head))
+            .with_check(check)
+            .with_scope(scope)
+            .with_attempts(1)
+            .with_review(ReviewPlan { rounds: 0, model: None })
+            .with_candidates(vec![CandidatePlan::default(); candidates])
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(super) async fn performer(&self, store: &dyn SessionStore, scripted: &Arc<Scripted>) -> RepositoryPerformer {
+        let local = LocalEnvironment::with_host_env(self.directory.path(), std::env::vars_os()).unwrap();
+        let places = Arc::new(Held::find(&local).await);
+        let worker = Arc::new(InPlaces(Arc::clone(scripted), Arc::clone(&places)));
+        let blobs = Arc::from(store.blobs(&SessionId::new("t")));
+        let directory = self.directory.path().join("task");
+        RepositoryPerformer::new("t", directory, Arc::clone(&self.machine), places, worker, blobs)
+    }
+
+    /// Runs a task to its end, and returns how it ended with its state.
+    pub(super) async fn run(&self, contract: Contract, scripted: Scripted) -> (Outcome, Task) {
+        let (store, id) = (MemoryStore::new(), SessionId::new("t"));
+        let scripted = Arc::new(scripted);
+        let mut host = LocalHost::create(&store, id.clone(), contract).await.unwrap();
+        let performer = Arc::new(self.performer(&store, &scripted).await);
+        let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
+        drop(host);
+        performer.clean().await.unwrap();
+        assert!(!self.directory.path().join("task").exists(), "nothing is left");
+        (outcome, read_task(&store, &id).await.unwrap())
+    }
+}

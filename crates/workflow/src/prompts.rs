@@ -1,0 +1,203 @@
+//! Messages to the sessions of a task, and the forms of their answers.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::anchor::Anchor;
+use crate::contract::{AnchorPlan, CandidatePlan, Contract};
+use crate::results::ResultsFormat;
+
+/// Most bytes of a patch in a message.
+const MAX_PATCH: usize = 100 << 10;
+
+/// Answer of a session that proposes an anchor.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Proposal {
+    pub(crate) command: String,
+    #[serde(default)]
+    pub(crate) results: Option<ResultsFormat>,
+    #[serde(default)]
+    pub(crate) report: Option<String>,
+}
+
+/// Answer of a session that reviews.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Review {
+    #[serde(default)]
+    pub(crate) findings: Vec<String>,
+    #[serde(default)]
+    pub(crate) remarks: String,
+}
+
+/// Returns the form of a [`Proposal`].
+pub(crate) fn proposal_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "command": {
+                "type": "string",
+                "description": "Command of the shell that runs the new test, from the root of the repository",
+            },
+            "results": {
+                "enum": ["cargo", "pytest", "junit", "tap", null],
+                "description": "Format of its results: output of `cargo test`, output of `pytest -rA`, a file of JUnit XML, output of TAP; null if it has none of them",
+            },
+            "report": {
+                "type": ["string", "null"],
+                "description": "File with the results, for junit",
+            },
+        },
+        "required": ["command", "results", "report"],
+        "additionalProperties": false,
+    })
+}
+
+/// Returns the form of a [`Review`].
+pub(crate) fn review_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "findings": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "Faults that have to be mended before this is merged, each with its place; none if there are none",
+            },
+            "remarks": { "type": "string", "description": "Anything else, in a few sentences" },
+        },
+        "required": ["findings", "remarks"],
+        "additionalProperties": false,
+    })
+}
+
+/// Asks for a test that fails until the goal is reached.
+pub(crate) fn anchor(contract: &Contract, feedback: Option<&str>) -> String {
+    let mut text = format!(
+        "Write a test that fails now and passes once this goal is reached. Do not work on the goal itself.\n\n\
+         {}\n\
+         Rules:\n\
+         - Add to test files only: a new file, or new lines in one. Change and remove nothing that is there.\n\
+         - It must come to its assertion and fail there. An error of compilation, of an import or of what prepares the test does not count, and neither does a time-out.\n\
+         - It must fail in the same way each time, without a network and without the time of day.\n\
+         - If the project has no tests, write a script below `tests/` that exits with 1 while the goal is not reached, and with 0 afterwards.\n\
+         - Your answer names the command that runs the new test and as little else as possible.\n",
+        goal(contract)
+    );
+    if let Some(feedback) = feedback {
+        text.push_str(&format!("\nAn earlier proposal was refused:\n{feedback}\n"));
+    }
+    text
+}
+
+/// Asks for the goal.
+pub(crate) fn work(
+    contract: &Contract,
+    plan: &CandidatePlan,
+    anchor: Option<&Anchor>,
+    feedback: Option<&str>,
+) -> String {
+    if let Some(feedback) = feedback {
+        return format!(
+            "The work was judged on a clean copy, and is not finished:\n{feedback}\nGo on until this is mended. The rules are the same."
+        );
+    }
+    let mut text = format!("Reach this goal in the repository that you are in.\n\n{}\n", goal(contract));
+    text.push_str("It is judged by commands that run on a clean copy of your changes:\n");
+    if let Some(anchor) = anchor {
+        text.push_str(&format!("- `{}` fails now and has to pass", anchor.command()));
+        if !anchor.files().is_empty() {
+            text.push_str(&format!(" (its test is in {})", crate::anchor::named(anchor.files())));
+        }
+        text.push_str(".\n");
+    }
+    for check in &contract.checks {
+        text.push_str(&format!("- `{}` has to pass", check.command));
+        text.push_str(match check.pass {
+            crate::contract::Pass::Success => ".\n",
+            crate::contract::Pass::NoWorse => " as far as it does now: no test may fail that passes now.\n",
+        });
+    }
+    text.push_str(&rules(contract));
+    if let Some(more) = &plan.prompt {
+        text.push_str(&format!("\n{more}\n"));
+    }
+    text
+}
+
+/// Asks for a review of a change that has its evidence.
+pub(crate) fn review(contract: &Contract, patch: &str, evidence: &str) -> String {
+    let shown = patch.get(..floor(patch, MAX_PATCH)).unwrap_or_default();
+    let cut = if shown.len() < patch.len() { "\n(The rest is in the working tree.)\n" } else { "" };
+    format!(
+        "Review this change before it is merged. Somebody else made it; the working tree has it applied. Change nothing.\n\n\
+         {}\n\
+         This was found by running it:\n{evidence}\n\
+         Look for what the tests do not show: parts of the goal that are missing, cases that are treated for the tests alone, faults beside the goal. A matter of taste is a remark and no finding.\n\n\
+         ```diff\n{shown}\n```\n{cut}",
+        goal(contract)
+    )
+}
+
+fn goal(contract: &Contract) -> String {
+    let quoted: String = contract.goal.trim().lines().map(|line| format!("> {line}\n")).collect();
+    format!("Goal:\n{quoted}")
+}
+
+fn rules(contract: &Contract) -> String {
+    let list = |patterns: &[String]| crate::anchor::named(patterns);
+    let scope = &contract.scope;
+    let mut text = "Rules:\n".to_owned();
+    if !scope.paths.is_empty() {
+        text.push_str(&format!("- Only files in {} may change.\n", list(&scope.paths)));
+    }
+    if !scope.except.is_empty() {
+        text.push_str(&format!("- Files in {} may not.\n", list(&scope.except)));
+    }
+    text.push_str(
+        "- Tests, their configuration, continuous integration and lock files stay as they are; they are compared",
+    );
+    if scope.unprotected.is_empty() {
+        text.push_str(".\n");
+    } else {
+        text.push_str(&format!(", except {}.\n", list(&scope.unprotected)));
+    }
+    if !scope.protected.is_empty() {
+        text.push_str(&format!("- So do files in {}.\n", list(&scope.protected)));
+    }
+    text.push_str(&format!("- At most {} lines may change.\n", scope.max_lines));
+    if let AnchorPlan::None { because } = &contract.anchor {
+        text.push_str(&format!("- No test fails first: {because}.\n"));
+    }
+    text
+}
+
+/// Returns the largest index up to `most` at which a character begins.
+fn floor(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Check, Pass, Scope};
+
+    fn contract() -> Contract {
+        let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
+        let check = Check::new("tests", "pytest -rA").with_results(ResultsFormat::Pytest).with_pass(Pass::NoWorse);
+        Contract::new("Sums of negative\nnumbers are right.").with_check(check).with_scope(scope)
+    }
+
+    #[test]
+    fn sessions_are_told_what_counts() {
+        insta::assert_snapshot!(work(&contract(), &CandidatePlan::default(), None, None), @"");
+        insta::assert_snapshot!(work(&contract(), &CandidatePlan::default(), None, Some("- check tests: it exited with 1\n")), @"");
+        insta::assert_snapshot!(anchor(&contract(), Some("it passes")), @"");
+        insta::assert_snapshot!(review(&contract(), "+a\n", "- The check passes.\n"), @"");
+    }
+
+    #[test]
+    fn long_patches_are_cut_between_characters() {
+        let patch = "ä".repeat(MAX_PATCH);
+        let text = review(&contract(), &patch, "");
+        assert!(text.len() < MAX_PATCH + 2_000 && text.contains("The rest is in the working tree"));
+    }
+}

@@ -1,0 +1,415 @@
+//! The repository of a task: the commit that it starts from, and clean working trees with what candidates changed.
+//!
+//! Candidates never see this repository. They work in clones of their own, in which nothing is trusted: what they changed is read
+//! from their files alone, into this one. So a candidate's settings of git, its hooks, filters and ignored files have no effect
+//! on what is judged, and neither have the time stamps of its files.
+
+mod raw;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment};
+use pintle_store::{Blobs, Hash, StoreError};
+use thiserror::Error;
+
+use crate::command_run::Reference;
+use crate::diff::{ChangedFile, Diff};
+use crate::git::{Git, GitError, quoted};
+
+/// Most bytes of new and changed files that are taken from a candidate.
+const MAX_CHANGED_BYTES: u64 = 64 << 20;
+
+/// Longest time in which a worktree is removed.
+const REMOVAL: Duration = Duration::from_secs(600);
+
+/// Number of commits of the history that candidates see.
+const HISTORY: &str = "--depth=50";
+
+/// Name of the commit from which a task starts, in its repository.
+const BASE: &str = "refs/pintle/base";
+
+/// Comparison of two trees, file by file.
+const DIFF: [&str; 5] = ["diff-tree", "-r", "--no-ext-diff", "--no-textconv", "--no-renames"];
+
+/// Files that tools leave behind, and that are no part of a change.
+const EXCLUDED: &str = "__pycache__/\n*.pyc\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n/target/\nnode_modules/\n";
+
+/// Error of the repository of a task.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RepositoryError {
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A file or directory could not be used.
+    #[error("{0}")]
+    Files(#[from] EnvError),
+    /// No temporary directory could be made.
+    #[error("cannot create a temporary directory")]
+    Temporary(#[from] io::Error),
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// It is no repository from which a task can start. The text says what was expected.
+    #[error("{0}")]
+    Unusable(String),
+    /// A change cannot be taken over. The text is for people and for the candidate.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+/// A repository of the user, seen from one of its directories.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UserRepository {
+    machine: Arc<dyn ExecutionEnvironment>,
+    /// Root of its working tree.
+    pub root: PathBuf,
+    /// Commit that is checked out.
+    pub head: String,
+    /// Branch that is checked out; `None` for a detached head.
+    pub branch: Option<String>,
+    /// Number of files with changes that are not committed, and of files that git does not know.
+    pub changed: usize,
+}
+
+/// The repository of a task.
+#[derive(Clone, Debug)]
+pub struct TaskRepository {
+    machine: Arc<dyn ExecutionEnvironment>,
+    directory: PathBuf,
+}
+
+impl UserRepository {
+    /// Finds the repository of a directory. `machine` is this machine as its user sees it: git runs there.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Unusable`] outside of a repository, in a bare one, and in one without a commit.
+    pub async fn find(machine: Arc<dyn ExecutionEnvironment>, directory: &Path) -> Result<Self, RepositoryError> {
+        let git = Git::of_user(&machine, directory);
+        let shown = directory.display();
+        let root = git.run(&["rev-parse", "--show-toplevel"]).await.map_err(|error| match error {
+            GitError::Run(_) => RepositoryError::Git(error),
+            _ => RepositoryError::Unusable(format!(
+                "{shown} is not in the working tree of a git repository; expected one, since candidates are compared by git"
+            )),
+        })?;
+        let git = Git::of_user(&machine, Path::new(&root));
+        let head = git.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await.map_err(|_| {
+            RepositoryError::Unusable(format!("{root} has no commit yet; expected one to start from"))
+        })?;
+        let branch = git.run(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok();
+        let status = git.run(&["status", "--porcelain", "--untracked-files=normal"]).await?;
+        let changed = status.lines().count();
+        Ok(Self { machine, root: PathBuf::from(root), head, branch, changed })
+    }
+
+    /// Makes a commit of the working tree as it is now, whose parent is the commit that is checked out. Neither the working tree
+    /// nor its index changes; `name` keeps the commit from being removed.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`], and [`RepositoryError::Io`].
+    pub async fn snapshot(&self, name: &str) -> Result<String, RepositoryError> {
+        let scratch = scratch()?;
+        let git = Git::of_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", &self.head]).await?;
+        git.run(&["add", "--all"]).await?;
+        let tree = git.run(&["write-tree"]).await?;
+        let commit = git.run(&["commit-tree", &tree, "-p", &self.head, "-m", "Local changes"]).await?;
+        git.run(&["update-ref", &format!("refs/pintle/tasks/{name}"), &commit]).await?;
+        Ok(commit)
+    }
+
+    /// Makes a branch with one commit: a patch on top of a commit. The working tree and its index stay as they are. Returns the
+    /// commit.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if the branch exists or the patch cannot be applied; nothing is changed then.
+    pub async fn commit_to_branch(
+        &self,
+        base: &str,
+        patch: &[u8],
+        branch: &str,
+        message: &str,
+    ) -> Result<String, RepositoryError> {
+        let scratch = scratch()?;
+        let git = Git::of_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
+        git.run(&["check-ref-format", "--branch", branch]).await?;
+        git.run(&["read-tree", base]).await?;
+        apply_to_index(&git, patch).await?;
+        let tree = git.run(&["write-tree"]).await?;
+        let commit = git.bytes(&["commit-tree", &tree, "-p", base], Some(message.as_bytes())).await?;
+        let commit = String::from_utf8_lossy(&commit).trim().to_owned();
+        // The zeros say that it must not exist.
+        let none = "0".repeat(commit.len());
+        git.run(&["update-ref", &format!("refs/heads/{branch}"), &commit, &none]).await?;
+        Ok(commit)
+    }
+
+    /// Makes a worktree of git at `path` with a branch that exists.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`], such as that the directory exists.
+    pub async fn add_worktree(&self, path: &Path, branch: &str) -> Result<(), RepositoryError> {
+        let path = path.display().to_string();
+        Git::of_user(&self.machine, &self.root).run(&["worktree", "add", "--quiet", &path, branch]).await?;
+        Ok(())
+    }
+
+    /// Applies a patch to the working tree, all of it or nothing. The index stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if it cannot be applied.
+    pub async fn apply(&self, patch: &[u8]) -> Result<(), RepositoryError> {
+        let git = Git::of_user(&self.machine, &self.root);
+        git.bytes(&["apply", "--whitespace=nowarn", "--binary", "-"], Some(patch)).await?;
+        Ok(())
+    }
+}
+
+impl TaskRepository {
+    /// Opens the repository of a task below `directory`, and fetches the commit that it starts from unless it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if the user's repository does not have the commit any more.
+    pub async fn open(
+        machine: Arc<dyn ExecutionEnvironment>,
+        directory: &Path,
+        source: &str,
+        base: &str,
+    ) -> Result<Self, RepositoryError> {
+        let repository = Self { machine, directory: directory.join("git") };
+        let machine = &repository.machine;
+        let git = repository.git();
+        let found = match machine.file_exists(&repository.directory.join("HEAD")).await? {
+            true => git.run(&["rev-parse", "--verify", "--quiet", BASE]).await.ok(),
+            false => None,
+        };
+        if found.as_deref() == Some(base) {
+            return Ok(repository);
+        }
+        machine.create_directory(&repository.directory).await?;
+        git.run(&["init", "--quiet", "--bare", "--template="]).await?;
+        git.run(&["fetch", "--quiet", "--no-tags", "--update-shallow", HISTORY, source, &format!("+{base}:{BASE}")])
+            .await?;
+        machine.write(&repository.directory.join("info/exclude"), EXCLUDED.as_bytes()).await?;
+        Ok(repository)
+    }
+
+    fn git(&self) -> Git {
+        Git::of_task(&self.machine, &self.directory)
+    }
+
+    /// Returns remarks about the base, for the report: parts of it that are not there.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn remarks(&self) -> Result<Vec<String>, RepositoryError> {
+        let listing = self.git().run(&["ls-tree", "-r", "-z", BASE]).await?;
+        let entries = listing.split('\0').filter_map(|entry| entry.split_once('\t'));
+        let submodules: Vec<String> = entries
+            .clone()
+            .filter(|(kind, _)| kind.starts_with("160000 "))
+            .map(|(_, path)| path.to_owned())
+            .collect();
+        let mut remarks = Vec::new();
+        if !submodules.is_empty() {
+            let named = crate::anchor::named(&submodules);
+            remarks.push(format!("submodules are empty in the worktrees of a task: {named}"));
+        }
+        let mut pointers = 0_usize;
+        for (_, path) in entries.filter(|(_, path)| path.rsplit('/').next() == Some(".gitattributes")) {
+            let text = self.git().run(&["cat-file", "blob", &format!("{BASE}:{path}")]).await?;
+            pointers += text.lines().filter(|line| line.contains("filter=lfs")).count();
+        }
+        if pointers > 0 {
+            remarks.push("files of LFS are pointers in the worktrees of a task".to_owned());
+        }
+        Ok(remarks)
+    }
+
+    /// Returns the commit from which the task starts.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        BASE
+    }
+
+    /// Returns the commit that a patch leads to from another one. The same patch gives the same commit.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Unfit`] if it cannot be applied.
+    pub async fn with_patch(&self, from: &str, patch: &[u8]) -> Result<String, RepositoryError> {
+        let scratch = scratch()?;
+        let git = self.git().with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", from]).await?;
+        apply_to_index(&git, patch).await.map_err(|error| RepositoryError::Unfit(error.to_string()))?;
+        let tree = git.run(&["write-tree"]).await?;
+        Ok(git.run(&["commit-tree", &tree, "-p", from, "-m", "Change of a task"]).await?)
+    }
+
+    /// Makes a new clone of a commit at `root`, with a history of its own and fresh time stamps. What was there is removed.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`].
+    pub async fn clone_to(&self, root: &Path, commit: &str) -> Result<(), RepositoryError> {
+        remove_directory(self.machine.as_ref(), root).await?;
+        self.machine.create_directory(root).await?;
+        // The commit needs a name, to be fetched.
+        let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
+        let name = format!("refs/pintle/commits/{commit}");
+        self.git().run(&["update-ref", &name, &commit]).await?;
+        // Nobody but us has been here yet.
+        let git = Git::of_task(&self.machine, &root.join(".git")).with_work_tree(root);
+        git.run(&["init", "--quiet", "--template="]).await?;
+        let source = self.directory.display().to_string();
+        git.run(&["fetch", "--quiet", "--no-tags", "--update-shallow", &source, &name]).await?;
+        git.run(&["update-ref", "--no-deref", "HEAD", &commit]).await?;
+        git.run(&["read-tree", "HEAD"]).await?;
+        git.run(&["checkout-index", "--all", "--force", "--quiet"]).await?;
+        self.machine.write(&root.join(".git/info/exclude"), EXCLUDED.as_bytes()).await?;
+        Ok(())
+    }
+
+    /// Applies a patch to the files of a clone that nobody else has been in.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Unfit`] if it cannot be applied.
+    pub async fn apply_to(&self, root: &Path, from: &str, patch: &[u8]) -> Result<(), RepositoryError> {
+        let commit = self.with_patch(from, patch).await?;
+        let scratch = scratch()?;
+        let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", from]).await?;
+        git.run(&["update-index", "-q", "--refresh"]).await?;
+        git.run(&["read-tree", "-m", "-u", from, &commit]).await?;
+        Ok(())
+    }
+
+    /// Reads the files below `root`, and returns how they differ from a commit. Its patch is kept in `blobs`.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Unfit`] for changes that cannot be judged: above 64 MiB, with files that cannot be read, or with a
+    /// repository inside.
+    pub async fn diff(&self, root: &Path, from: &str, blobs: &dyn Blobs) -> Result<Diff, RepositoryError> {
+        let tree = self.tree(root, from).await?;
+        let files = self.changed(from, &tree).await?;
+        let arguments = [&DIFF[..], &["--patch", "--binary", "--full-index", from, &tree]].concat();
+        let patch = self.git().bytes(&arguments, None).await?;
+        let (bytes, hash) = (patch.len() as u64, blobs.put(patch).await?);
+        Ok(Diff { patch: Reference { hash: hash.to_string(), bytes }, files })
+    }
+
+    /// Reads the files below `root`, and returns which of them differ from a commit.
+    ///
+    /// # Errors
+    ///
+    /// As for [`diff`](Self::diff).
+    pub async fn changes(&self, root: &Path, from: &str) -> Result<Vec<ChangedFile>, RepositoryError> {
+        let tree = self.tree(root, from).await?;
+        self.changed(from, &tree).await
+    }
+
+    /// Reads the files below `root` into a tree.
+    async fn tree(&self, root: &Path, from: &str) -> Result<String, RepositoryError> {
+        let scratch = scratch()?;
+        let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
+        // Without what an index knows about time stamps, each file is read.
+        git.run(&["read-tree", from]).await?;
+        self.check_size(&git, root).await?;
+        let unfit = |error: GitError| RepositoryError::Unfit(format!("its files cannot be read: {error}"));
+        git.run(&["add", "--all"]).await.map_err(unfit)?;
+        Ok(git.run(&["write-tree"]).await?)
+    }
+
+    async fn changed(&self, from: &str, tree: &str) -> Result<Vec<ChangedFile>, RepositoryError> {
+        let arguments = [&DIFF[..], &["--raw", "--numstat", "-z", from, tree]].concat();
+        let (files, links) = raw::parse(&self.git().bytes(&arguments, None).await?)?;
+        for (path, hash) in links {
+            let target = self.git().run(&["cat-file", "blob", &hash]).await?;
+            if raw::leads_out(&path, &target) {
+                return Err(RepositoryError::Unfit(format!(
+                    "`{path}` is a link that leads out of the repository; expected files, which can be compared"
+                )));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns the size of a changed file; 0 if it is gone.
+    async fn length(&self, root: &Path, name: &[u8]) -> u64 {
+        use std::os::unix::ffi::OsStrExt as _;
+        let path = root.join(std::ffi::OsStr::from_bytes(name));
+        self.machine.metadata(&path).await.map_or(0, |found| found.len)
+    }
+
+    /// Refuses changes that would fill the repository.
+    async fn check_size(&self, git: &Git, root: &Path) -> Result<(), RepositoryError> {
+        let arguments = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
+        let listing = git.bytes(&arguments, None).await?;
+        let mut total = 0_u64;
+        for name in listing.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+            total = total.saturating_add(self.length(root, name).await);
+        }
+        if total > MAX_CHANGED_BYTES {
+            return Err(RepositoryError::Unfit(format!(
+                "its new and changed files have {} MiB; expected at most {} MiB",
+                total >> 20,
+                MAX_CHANGED_BYTES >> 20
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Returns bytes that are kept elsewhere.
+///
+/// # Errors
+///
+/// [`RepositoryError::Unfit`] if they are not kept any more.
+pub async fn kept(reference: &Reference, blobs: &dyn Blobs) -> Result<Vec<u8>, RepositoryError> {
+    let lost = || RepositoryError::Unfit(format!("`{}` is not kept any more", reference.hash));
+    let hash: Hash = reference.hash.parse().map_err(|_| lost())?;
+    blobs.get(&hash).await?.ok_or_else(lost)
+}
+
+/// Puts a patch into the index. An empty one changes nothing.
+async fn apply_to_index(git: &Git, patch: &[u8]) -> Result<(), GitError> {
+    if !patch.is_empty() {
+        git.bytes(&["apply", "--cached", "--binary", "--whitespace=nowarn", "-"], Some(patch)).await?;
+    }
+    Ok(())
+}
+
+fn scratch() -> Result<tempfile::TempDir, RepositoryError> {
+    Ok(tempfile::tempdir()?)
+}
+
+/// Removes a directory with everything in it, also what its owner may not change. One that is not there is fine.
+pub(crate) async fn remove_directory(
+    machine: &dyn ExecutionEnvironment,
+    path: &Path,
+) -> Result<(), RepositoryError> {
+    let path = quoted(&path.display().to_string());
+    let line = format!("test ! -e {path} || rm -rf -- {path} 2>/dev/null || {{ chmod -R u+rwX -- {path}; rm -rf -- {path}; }}");
+    let done = machine.exec_command(ExecRequest::new(line).with_timeout(REMOVAL)).await?;
+    if done.success() {
+        return Ok(());
+    }
+    let message = done.stderr.head_text_lossy(200).unwrap_or_default();
+    Err(RepositoryError::Unfit(format!("{path} cannot be removed: {}", message.trim())))
+}

@@ -1,0 +1,148 @@
+//! Sessions and environments of a task, as its host provides them.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_env::ExecutionEnvironment;
+use serde_json::Value;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::task::{Spent, WorkEnd, WorkLimits};
+
+/// A directory in which something is worked on or tried, with everything that it shares with no other one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// Root of the clone.
+    pub root: PathBuf,
+    /// Variables of commands: a target directory, a directory for temporary files, and free ports.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// Work for a session.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Assignment {
+    /// Id of the session. One that exists goes on.
+    pub session: String,
+    /// Id of the message, unique in the session: one that is on record already is not sent again.
+    pub input: String,
+    /// Task that it belongs to, and its step, for the record.
+    pub task: String,
+    /// Message.
+    pub message: String,
+    /// Place to work in.
+    pub place: Place,
+    /// Model; the host's own if it is absent.
+    pub model: Option<String>,
+    /// Effort of reasoning.
+    pub effort: Option<String>,
+    /// JSON Schema that the last response has to match.
+    pub answer: Option<Value>,
+    /// Limits of this work.
+    pub limits: WorkLimits,
+}
+
+/// Work that a session has done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Worked {
+    /// End.
+    pub end: WorkEnd,
+    /// The last response, if it had to match a schema and does.
+    pub answer: Option<Value>,
+    /// Costs.
+    pub spent: Spent,
+}
+
+/// A session that could not work, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct WorkerError(pub String);
+
+/// Lets sessions work.
+#[async_trait]
+pub trait Worker: fmt::Debug + Send + Sync {
+    /// Carries out an assignment, and closes its session. When `cancel` is tripped, the session is aborted, and nothing of it runs
+    /// when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError`] if the session cannot be opened.
+    async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError>;
+
+    /// Hands words on to a session that works. Returns whether it takes them.
+    async fn steer(&self, session: &str, text: &str) -> bool;
+}
+
+/// An environment in which commands run.
+pub struct OpenPlace {
+    environment: Arc<dyn ExecutionEnvironment>,
+    /// Kept as long as the environment is used.
+    _guard: Box<dyn Any + Send + Sync>,
+}
+
+/// Environments for commands that we run ourselves.
+#[async_trait]
+pub trait Places: fmt::Debug + Send + Sync {
+    /// Opens an environment whose working directory is the place. Its commands should be able to change nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError`], with the reason.
+    async fn open(&self, place: &Place) -> Result<OpenPlace, WorkerError>;
+}
+
+impl Place {
+    /// Creates a place with these variables.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>, variables: BTreeMap<String, String>) -> Self {
+        Self { root: root.into(), variables }
+    }
+
+    /// Returns the directory that everything of the place is in.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.root.parent().unwrap_or(&self.root)
+    }
+}
+
+impl Worked {
+    /// Creates an end of work.
+    #[must_use]
+    pub fn new(end: WorkEnd, spent: Spent) -> Self {
+        Self { end, answer: None, spent }
+    }
+
+    /// Sets the last response.
+    #[must_use]
+    pub fn with_answer(mut self, answer: Option<Value>) -> Self {
+        self.answer = answer;
+        self
+    }
+}
+
+impl OpenPlace {
+    /// Creates an open place; `guard` is dropped after it.
+    #[must_use]
+    pub fn new(environment: Arc<dyn ExecutionEnvironment>, guard: impl Any + Send + Sync) -> Self {
+        Self { environment, _guard: Box::new(guard) }
+    }
+
+    /// Returns the environment.
+    #[must_use]
+    pub fn environment(&self) -> &dyn ExecutionEnvironment {
+        self.environment.as_ref()
+    }
+}
+
+impl fmt::Debug for OpenPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenPlace").field("environment", &self.environment).finish_non_exhaustive()
+    }
+}
