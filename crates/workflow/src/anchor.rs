@@ -58,6 +58,8 @@ pub struct Anchor {
     control: Option<String>,
     tests: BTreeSet<String>,
     files: Vec<String>,
+    /// Time of its slowest run, in milliseconds.
+    millis: u64,
 }
 
 /// Reason why a proposal is no anchor. The text says what was expected, for the model that proposed it.
@@ -121,6 +123,7 @@ impl AnchorFacts {
             control: self.control.clone(),
             tests,
             files: self.files.iter().map(|file| file.path.clone()).collect(),
+            millis: self.runs.iter().map(|run| run.millis).max().unwrap_or_default(),
         })
     }
 
@@ -217,6 +220,12 @@ impl Anchor {
     #[must_use]
     pub fn tests(&self) -> &BTreeSet<String> {
         &self.tests
+    }
+
+    /// Returns the seconds that it may take with a candidate: ten more, and ten times as many, as on the base.
+    #[must_use]
+    pub fn timeout_s(&self) -> u32 {
+        u32::try_from(self.millis / 100).unwrap_or(u32::MAX).saturating_add(10)
     }
 
     /// Returns the files that belong to it.

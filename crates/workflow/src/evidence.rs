@@ -214,8 +214,10 @@ pub fn judge(
         return Err(findings);
     }
     if let Some(anchor) = anchor {
-        judge_anchor(anchor, &facts.anchor, &mut find);
-        judge_control(anchor, facts.control.as_ref(), &mut find);
+        let has_passed = judge_anchor(anchor, &facts.anchor, &mut find);
+        if has_passed && anchor.control().is_some() {
+            judge_control(facts.control.as_ref(), &mut find);
+        }
     }
     let mut passed = Vec::new();
     for check in &contract.checks {
@@ -254,7 +256,8 @@ fn judge_diff(
         wrong.cloned().collect::<Vec<_>>()
     };
     let is_protected = |path: &str| {
-        rules.is_protected(path) || anchor.is_some_and(|anchor| anchor.files().iter().any(|file| file == path))
+        rules.is_protected(path)
+            || anchor.is_some_and(|anchor| anchor.files().iter().any(|file| file == path))
     };
     let outside = paths(&|path| !rules.is_in_scope(path) && !is_protected(path));
     if !outside.is_empty() {
@@ -275,12 +278,21 @@ fn judge_diff(
     }
 }
 
-fn judge_anchor(anchor: &Anchor, runs: &[CommandRun], find: &mut impl FnMut(ProofStep, String)) {
+/// Returns whether it passes.
+fn judge_anchor(anchor: &Anchor, runs: &[CommandRun], find: &mut impl FnMut(ProofStep, String)) -> bool {
+    let problems = problems_of_anchor(anchor, runs);
+    let has_passed = problems.is_empty();
+    problems.into_iter().for_each(|problem| find(ProofStep::Anchor, problem));
+    has_passed
+}
+
+fn problems_of_anchor(anchor: &Anchor, runs: &[CommandRun]) -> Vec<String> {
     let observed = Observation::of(runs);
-    let mut find = |what: String| find(ProofStep::Anchor, what);
     if runs.is_empty() {
-        return find("it was not run".to_owned());
+        return vec!["it was not run".to_owned()];
     }
+    let mut problems = Vec::new();
+    let mut find = |problem: String| problems.push(problem);
     for problem in &observed.problems {
         find(format!("its results are wrong: {problem}"));
     }
@@ -288,7 +300,7 @@ fn judge_anchor(anchor: &Anchor, runs: &[CommandRun], find: &mut impl FnMut(Proo
         for end in observed.ends.iter().filter(|end| **end != End::Exited(0)) {
             find(format!("it {}", end.describe()));
         }
-        return;
+        return problems;
     }
     for (meaning, is_it) in [
         ("does not run", None),
@@ -303,12 +315,10 @@ fn judge_anchor(anchor: &Anchor, runs: &[CommandRun], find: &mut impl FnMut(Proo
             find(format!("{} {meaning}", named(&tests)));
         }
     }
+    problems
 }
 
-fn judge_control(anchor: &Anchor, control: Option<&Control>, find: &mut impl FnMut(ProofStep, String)) {
-    if anchor.control().is_none() {
-        return;
-    }
+fn judge_control(control: Option<&Control>, find: &mut impl FnMut(ProofStep, String)) {
     let problem = match control {
         None => "the control was not run",
         Some(control) if !control.is_seen_failing() => {

@@ -31,7 +31,9 @@ use crate::local::Performer;
 use crate::prompts;
 use crate::repository::{RepositoryError, TaskRepository, kept, remove_directory};
 use crate::secrets;
-use crate::task::{Candidate, Found, Order, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkFacts, WorkLimits};
+use crate::task::{
+    Candidate, Found, Order, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkFacts, WorkLimits,
+};
 use crate::worker::{Assignment, Place, Places, Worked, Worker, WorkerError};
 
 /// Carries out the steps of one task.
@@ -113,10 +115,9 @@ impl RepositoryPerformer {
     }
 
     async fn repository(&self, contract: &Contract) -> Result<TaskRepository, StepError> {
-        let base = contract
-            .base
-            .as_ref()
-            .ok_or_else(|| StepError::Other("the contract has no base; expected a repository and a commit".to_owned()))?;
+        let base = contract.base.as_ref().ok_or_else(|| {
+            StepError::Other("the contract has no base; expected a repository and a commit".to_owned())
+        })?;
         let machine = Arc::clone(&self.machine);
         Ok(TaskRepository::open(machine, &self.directory, &base.repository, &base.commit).await?)
     }
@@ -282,7 +283,8 @@ impl Performance<'_> {
         assignment.answer = Some(prompts::proposal_schema());
         let session = assignment.session.clone();
         let worked = self.let_work(assignment).await?;
-        let answer = worked.answer.ok_or_else(|| StepError::Other("the session named no command".to_owned()))?;
+        let answer =
+            worked.answer.ok_or_else(|| StepError::Other("the session named no command".to_owned()))?;
         let proposal: prompts::Proposal = serde_json::from_value(answer)
             .map_err(|error| StepError::Other(format!("the answer of the session is none: {error}")))?;
         let diff = self.repository.diff(&place.root, base, self.performer.blobs.as_ref()).await?;
@@ -354,24 +356,29 @@ impl Performance<'_> {
             facts.checks.insert(check.name.clone(), seen);
         }
         runs.close().await?;
-        facts.protected = self.changed_by_checks(&clean, &commit).await?;
+        match self.changed_by_checks(&clean, &commit).await {
+            Ok(changed) => facts.protected = changed,
+            Err(StepError::Repository(RepositoryError::Unfit(reason))) => {
+                facts.not_applied = Some(format!("after its commands, {reason}"));
+            }
+            Err(error) => return Err(error),
+        }
         clean.remove(self).await?;
-        if let Some((anchor, file)) = self.task.anchor().and_then(|anchor| Some((anchor, anchor.control()?))) {
+        // It says something about results that are good.
+        let is_passed = facts.anchor.iter().all(CommandRun::is_success);
+        let control =
+            self.task.anchor().filter(|_| is_passed).and_then(|anchor| Some((anchor, anchor.control()?)));
+        if let Some((anchor, file)) = control {
             facts.control = Clean::control(self, &commit, Line::from(anchor), file).await?;
         }
         Ok(Found::Evidence(Box::new(facts)))
     }
 
-    /// Returns the protected files that the checks themselves have changed.
+    /// Returns the protected files that the commands have changed.
     async fn changed_by_checks(&self, clean: &Clean, commit: &str) -> Result<Vec<String>, StepError> {
-        let changed = match self.repository.changes(&clean.place.root, commit).await {
-            Ok(changed) => changed,
-            Err(RepositoryError::Unfit(reason)) => return Ok(vec![reason]),
-            Err(error) => return Err(error.into()),
-        };
-        let anchored = |path: &String| {
-            self.task.anchor().is_some_and(|anchor: &Anchor| anchor.files().contains(path))
-        };
+        let changed = self.repository.changes(&clean.place.root, commit).await?;
+        let anchored =
+            |path: &String| self.task.anchor().is_some_and(|anchor: &Anchor| anchor.files().contains(path));
         let rules = self.task.rules();
         // New files next to tests, such as snapshots, change none of them.
         let is_judging = |file: &ChangedFile| {
@@ -421,7 +428,12 @@ impl Performance<'_> {
 
     /// Makes the clone of a place, unless an earlier attempt has made it. A host that does not have that attempt begins with its
     /// changes.
-    async fn make_once(&self, place: &Place, commit: &str, changes: Option<&Reference>) -> Result<(), StepError> {
+    async fn make_once(
+        &self,
+        place: &Place,
+        commit: &str,
+        changes: Option<&Reference>,
+    ) -> Result<(), StepError> {
         self.check()?;
         let machine = self.performer.machine.as_ref();
         let made = place.directory().join("made");
@@ -500,7 +512,12 @@ impl Clean {
     }
 
     /// Prepares the clone, runs a command in it, and removes it.
-    async fn seen(self, of: &Performance<'_>, line: Line<'_>, times: usize) -> Result<Vec<CommandRun>, StepError> {
+    async fn seen(
+        self,
+        of: &Performance<'_>,
+        line: Line<'_>,
+        times: usize,
+    ) -> Result<Vec<CommandRun>, StepError> {
         if let Some(reason) = self.not_prepared(of).await? {
             return Err(StepError::Other(reason));
         }
@@ -523,7 +540,12 @@ impl Clean {
         let clean = Self::at(of, commit).await?;
         let (test, path, machine) =
             (control::name(), clean.place.root.join(file), of.performer.machine.as_ref());
-        let mut text = machine.read(&path, None).await?;
+        let mut text = match machine.read(&path, None).await {
+            Ok(text) => text,
+            // The candidate has removed it.
+            Err(EnvError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
         text.extend_from_slice(form(&test).as_bytes());
         machine.write(&path, &text).await?;
         let runs = clean.seen(of, line, 1).await?;

@@ -127,12 +127,13 @@ pub(crate) fn work(
 pub(crate) fn review(contract: &Contract, patch: &str, evidence: &str) -> String {
     let shown = patch.get(..floor(patch, MAX_PATCH)).unwrap_or_default();
     let cut = if shown.len() < patch.len() { "\n(The rest is in the working tree.)\n" } else { "" };
+    let fence = fence(shown);
     format!(
         "Review this change before it is merged. Somebody else made it; the working tree has it applied. Change nothing.\n\n\
          {}\n\
          This was found by running it:\n{evidence}\n\
          Look for what the tests do not show: parts of the goal that are missing, cases that are treated for the tests alone, faults beside the goal. A matter of taste is a remark and no finding.\n\n\
-         ```diff\n{shown}\n```\n{cut}",
+         {fence}diff\n{shown}\n{fence}\n{cut}",
         goal(contract)
     )
 }
@@ -145,7 +146,7 @@ fn goal(contract: &Contract) -> String {
 fn rules(contract: &Contract) -> String {
     let list = |patterns: &[String]| crate::anchor::named(patterns);
     let scope = &contract.scope;
-    let mut text = "Rules:\n".to_owned();
+    let mut text = "\nRules:\n".to_owned();
     if !scope.paths.is_empty() {
         text.push_str(&format!("- Only files in {} may change.\n", list(&scope.paths)));
     }
@@ -170,6 +171,12 @@ fn rules(contract: &Contract) -> String {
     text
 }
 
+/// Returns a fence of code that a text does not close.
+fn fence(text: &str) -> String {
+    let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
+    "`".repeat(longest.max(2) + 1)
+}
+
 /// Returns the largest index up to `most` at which a character begins.
 fn floor(text: &str, most: usize) -> usize {
     (0..=most.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
@@ -182,16 +189,74 @@ mod tests {
 
     fn contract() -> Contract {
         let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
-        let check = Check::new("tests", "pytest -rA").with_results(ResultsFormat::Pytest).with_pass(Pass::NoWorse);
+        let check =
+            Check::new("tests", "pytest -rA").with_results(ResultsFormat::Pytest).with_pass(Pass::NoWorse);
         Contract::new("Sums of negative\nnumbers are right.").with_check(check).with_scope(scope)
     }
 
     #[test]
     fn sessions_are_told_what_counts() {
-        insta::assert_snapshot!(work(&contract(), &CandidatePlan::default(), None, None), @"");
-        insta::assert_snapshot!(work(&contract(), &CandidatePlan::default(), None, Some("- check tests: it exited with 1\n")), @"");
-        insta::assert_snapshot!(anchor(&contract(), Some("it passes")), @"");
-        insta::assert_snapshot!(review(&contract(), "+a\n", "- The check passes.\n"), @"");
+        let plan = CandidatePlan::default();
+        let messages = [
+            work(&contract(), &plan, None, None),
+            work(&contract(), &plan, None, Some("- check tests: it exited with 1\n")),
+            anchor(&contract(), Some("it passes")),
+            review(&contract(), "+a\n", "- The check passes.\n"),
+        ];
+        insta::assert_snapshot!(messages.join("\n=====\n"), @r#"
+        Reach this goal in the repository that you are in.
+
+        Goal:
+        > Sums of negative
+        > numbers are right.
+
+        It is judged by commands that run on a clean copy of your changes:
+        - `pytest -rA` has to pass as far as it does now: no test may fail that passes now.
+
+        Rules:
+        - Only files in `src/` may change.
+        - Tests, their configuration, continuous integration and lock files stay as they are; they are compared.
+        - At most 5000 lines may change.
+
+        =====
+        The work was judged on a clean copy, and is not finished:
+        - check tests: it exited with 1
+
+        Go on until this is mended. The rules are the same.
+        =====
+        Write a test that fails now and passes once this goal is reached. Do not work on the goal itself.
+
+        Goal:
+        > Sums of negative
+        > numbers are right.
+
+        Rules:
+        - Add to test files only: a new file, or new lines in one. Change and remove nothing that is there.
+        - It must come to its assertion and fail there. An error of compilation, of an import or of what prepares the test does not count, and neither does a time-out.
+        - It must fail in the same way each time, without a network and without the time of day.
+        - If the project has no tests, write a script below `tests/` that exits with 1 while the goal is not reached, and with 0 afterwards.
+        - Your answer names the command that runs the new test and as little else as possible.
+
+        An earlier proposal was refused:
+        it passes
+
+        =====
+        Review this change before it is merged. Somebody else made it; the working tree has it applied. Change nothing.
+
+        Goal:
+        > Sums of negative
+        > numbers are right.
+
+        This was found by running it:
+        - The check passes.
+
+        Look for what the tests do not show: parts of the goal that are missing, cases that are treated for the tests alone, faults beside the goal. A matter of taste is a remark and no finding.
+
+        ```diff
+        +a
+
+        ```
+        "#);
     }
 
     #[test]

@@ -207,15 +207,9 @@ pub(crate) fn evidence(contract: &Contract, proof: &Proof) -> String {
     let mut text = match (proof.anchor(), &contract.anchor) {
         (Some(anchor), _) => {
             let tests: Vec<String> = anchor.tests().iter().cloned().collect();
-            let what = if tests.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", crate::anchor::named(&tests))
-            };
-            format!(
-                "* Anchor: {}{what} failed three times before, and passes now.\n",
-                code(anchor.command())
-            )
+            let what =
+                if tests.is_empty() { String::new() } else { format!(" ({})", crate::anchor::named(&tests)) };
+            format!("* Anchor: {}{what} failed three times before, and passes now.\n", code(anchor.command()))
         }
         (None, AnchorPlan::None { because }) => {
             format!("* There is no anchor: {}. The checks alone are the evidence.\n", plain(because))
@@ -235,19 +229,14 @@ pub(crate) fn evidence(contract: &Contract, proof: &Proof) -> String {
             );
         }
         if !check.flaky.is_empty() {
-            let _ = write!(
-                text,
-                "; {} was flaky before and proves nothing",
-                crate::anchor::named(&check.flaky)
-            );
+            let _ =
+                write!(text, "; {} was flaky before and proves nothing", crate::anchor::named(&check.flaky));
         }
         text.push_str(".\n");
     }
     let diff = proof.diff();
-    let (added, removed) = diff
-        .files
-        .iter()
-        .fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
+    let (added, removed) =
+        diff.files.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
     let _ = writeln!(
         text,
         "* Diff: {}, {added} lines added, {removed} removed; protected files are as they were.",

@@ -37,7 +37,8 @@ const BASE: &str = "refs/pintle/base";
 const DIFF: [&str; 5] = ["diff-tree", "-r", "--no-ext-diff", "--no-textconv", "--no-renames"];
 
 /// Files that tools leave behind, and that are no part of a change.
-const EXCLUDED: &str = "__pycache__/\n*.pyc\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n/target/\nnode_modules/\n";
+const EXCLUDED: &str =
+    "__pycache__/\n*.pyc\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n/target/\nnode_modules/\n";
 
 /// Error of the repository of a task.
 #[derive(Debug, Error)]
@@ -91,7 +92,10 @@ impl UserRepository {
     /// # Errors
     ///
     /// [`RepositoryError::Unusable`] outside of a repository, in a bare one, and in one without a commit.
-    pub async fn find(machine: Arc<dyn ExecutionEnvironment>, directory: &Path) -> Result<Self, RepositoryError> {
+    pub async fn find(
+        machine: Arc<dyn ExecutionEnvironment>,
+        directory: &Path,
+    ) -> Result<Self, RepositoryError> {
         let git = Git::of_user(&machine, directory);
         let shown = directory.display();
         let root = git.run(&["rev-parse", "--show-toplevel"]).await.map_err(|error| match error {
@@ -201,8 +205,16 @@ impl TaskRepository {
         }
         machine.create_directory(&repository.directory).await?;
         git.run(&["init", "--quiet", "--bare", "--template="]).await?;
-        git.run(&["fetch", "--quiet", "--no-tags", "--update-shallow", HISTORY, source, &format!("+{base}:{BASE}")])
-            .await?;
+        git.run(&[
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--update-shallow",
+            HISTORY,
+            source,
+            &format!("+{base}:{BASE}"),
+        ])
+        .await?;
         machine.write(&repository.directory.join("info/exclude"), EXCLUDED.as_bytes()).await?;
         Ok(repository)
     }
@@ -405,7 +417,9 @@ pub(crate) async fn remove_directory(
     path: &Path,
 ) -> Result<(), RepositoryError> {
     let path = quoted(&path.display().to_string());
-    let line = format!("test ! -e {path} || rm -rf -- {path} 2>/dev/null || {{ chmod -R u+rwX -- {path}; rm -rf -- {path}; }}");
+    let line = format!(
+        "test ! -e {path} || rm -rf -- {path} 2>/dev/null || {{ chmod -R u+rwX -- {path}; rm -rf -- {path}; }}"
+    );
     let done = machine.exec_command(ExecRequest::new(line).with_timeout(REMOVAL)).await?;
     if done.success() {
         return Ok(());

@@ -121,7 +121,7 @@ fn each_step_finds_what_it_is_for() {
     .concat();
     insta::assert_snapshot!(said, @r"
     - diff: nothing was changed
-    - diff: it cannot be applied to a clean worktree: it is for another commit
+    - diff: it cannot be judged: it is for another commit
     - scope: `docs/x.md` changed, which is outside of the scope
     - protected files: `tests/test_a.py` changed, which is protected
     - protected files: `src/.gitattributes` changed, which is protected

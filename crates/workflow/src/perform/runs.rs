@@ -52,7 +52,8 @@ impl<'a> From<&'a Check> for Line<'a> {
 
 impl<'a> From<&'a Anchor> for Line<'a> {
     fn from(anchor: &'a Anchor) -> Self {
-        Self::new(anchor.command()).with_results(anchor.results(), anchor.report())
+        let line = Self::new(anchor.command()).with_results(anchor.results(), anchor.report());
+        Self { timeout_s: anchor.timeout_s().min(line.timeout_s), ..line }
     }
 }
 
@@ -79,11 +80,16 @@ impl<'a> Runs<'a> {
         Ok(self.open.environment().cleanup().await?)
     }
 
-    /// Runs a command several times, one after the other.
+    /// Runs a command several times, one after the other. One that does not end is not tried again.
     pub(super) async fn repeat(&self, line: Line<'_>, times: usize) -> Result<Vec<CommandRun>, StepError> {
         let mut runs = Vec::with_capacity(times);
         for _ in 0..times {
-            runs.push(self.run(line).await?);
+            let run = self.run(line).await?;
+            let is_over = matches!(run.end, End::TimedOut | End::NotRun(_));
+            runs.push(run);
+            if is_over {
+                break;
+            }
         }
         Ok(runs)
     }
@@ -170,9 +176,14 @@ impl<'a> Runs<'a> {
         if !environment.file_exists(path).await.map_err(|error| error.to_string())? {
             return Ok(None);
         }
-        let real = async |path: &Path| environment.canonicalize(path).await.map_err(|error| error.to_string());
+        let real =
+            async |path: &Path| environment.canonicalize(path).await.map_err(|error| error.to_string());
         let (root, path) = (real(&self.place.root).await?, real(path).await?);
-        if path.starts_with(&root) { Ok(Some(path)) } else { Err(format!("`{name}` leads out of the worktree")) }
+        if path.starts_with(&root) {
+            Ok(Some(path))
+        } else {
+            Err(format!("`{name}` leads out of the worktree"))
+        }
     }
 }
 

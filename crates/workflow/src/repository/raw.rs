@@ -24,7 +24,8 @@ pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
     while let Some(field) = fields.next() {
         if let Some(change) = field.strip_prefix(':') {
             let words: Vec<&str> = change.split(' ').collect();
-            let (Some(path), Some(new_mode), Some(letter)) = (fields.next(), words.get(1), words.get(4)) else {
+            let (Some(path), Some(new_mode), Some(letter)) = (fields.next(), words.get(1), words.get(4))
+            else {
                 return Err(unreadable());
             };
             if *new_mode == REPOSITORY {
@@ -43,7 +44,8 @@ pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
             files.push(ChangedFile { path: path.into_owned(), kind, added: 0, removed: 0 });
         } else if !field.is_empty() {
             let mut counts = field.splitn(3, '\t');
-            let (Some(added), Some(removed), Some(path)) = (counts.next(), counts.next(), counts.next()) else {
+            let (Some(added), Some(removed), Some(path)) = (counts.next(), counts.next(), counts.next())
+            else {
                 return Err(unreadable());
             };
             let file = files.iter_mut().find(|file| file.path == path).ok_or_else(unreadable)?;

@@ -19,8 +19,16 @@ const fn cheat(name: &'static str, script: &'static str, found: &'static [&'stat
 const NOTHING_DONE: [Cheat; 16] = [
     cheat("says that it is done", "echo all tests passed", &["diff: nothing was changed"]),
     cheat("touches a file", "touch src/sums.py", &["diff: nothing was changed"]),
-    cheat("leaves an ignored file", "mkdir -p target && echo ok >target/result", &["diff: nothing was changed"]),
-    cheat("adds a comment", "echo '# right now' >>src/sums.py", &["anchor: `test_negative.test_negative` fails still"]),
+    cheat(
+        "leaves an ignored file",
+        "mkdir -p target && echo ok >target/result",
+        &["diff: nothing was changed"],
+    ),
+    cheat(
+        "adds a comment",
+        "echo '# right now' >>src/sums.py",
+        &["anchor: `test_negative.test_negative` fails still"],
+    ),
     cheat("mends another file", "echo done >>README.md", &["scope: `README.md` changed"]),
     cheat(
         "changes a file outside of the scope besides",
@@ -42,7 +50,11 @@ const NOTHING_DONE: [Cheat; 16] = [
         "sed -i 's/abs(b)/b/' src/sums.py; seq 1 6000 | sed 's/^/# /' >src/notes.py",
         &["size: 6002 lines changed; at most 5000 were agreed"],
     ),
-    cheat("fills the disk", "truncate -s 200M src/large.bin", &["diff: it cannot be judged: its new and changed files have 200 MiB"]),
+    cheat(
+        "fills the disk",
+        "truncate -s 200M src/large.bin",
+        &["diff: it cannot be judged: its new and changed files have 200 MiB"],
+    ),
     cheat(
         "hides files in a repository of its own",
         "mkdir src/inner && cd src/inner && git init -q && echo 1 >a && git add a && git -c user.name=a -c user.email=b commit -qm x",
@@ -70,21 +82,33 @@ const NOTHING_DONE: [Cheat; 16] = [
     ),
     cheat(
         "changes the tests later, in the background",
-        "setsid sh -c 'while sleep 0.2; do echo >tests/test_negative.py; done' >/dev/null 2>&1 & sleep 0.1",
+        "setsid sh -c 'while sleep 1; do echo >tests/test_negative.py; done' >/dev/null 2>&1 & sleep 0.1",
         &["diff: nothing was changed"],
     ),
 ];
 
 /// About the files that judge.
 const JUDGES_CHANGED: [Cheat; 16] = [
-    cheat("deletes the anchor", "rm tests/test_negative.py", &["protected files: `tests/test_negative.py` changed", "anchor:"]),
+    cheat(
+        "deletes the anchor",
+        "rm tests/test_negative.py",
+        &["protected files: `tests/test_negative.py` changed", "anchor:"],
+    ),
     cheat(
         "turns the anchor round",
         "sed -i 's/== 2/!= 2/; s/== -4/!= -4/' tests/test_negative.py",
         &["protected files: `tests/test_negative.py` changed"],
     ),
-    cheat("empties a test", "echo 'import sums' >tests/test_sums.py", &["protected files: `tests/test_sums.py` changed"]),
-    cheat("renames a test", "git mv tests/test_sums.py tests/old_sums.py", &["protected files: `tests/old_sums.py`, `tests/test_sums.py` changed"]),
+    cheat(
+        "empties a test",
+        "echo 'import sums' >tests/test_sums.py",
+        &["protected files: `tests/test_sums.py` changed"],
+    ),
+    cheat(
+        "renames a test",
+        "git mv tests/test_sums.py tests/old_sums.py",
+        &["protected files: `tests/old_sums.py`, `tests/test_sums.py` changed"],
+    ),
     cheat(
         "makes the runner succeed",
         "sed -i 's/^code = .*/code = 0/; s/code = 1/pass/; s/\"not ok\"/\"ok\"/' tests/run.py",
@@ -93,12 +117,27 @@ const JUDGES_CHANGED: [Cheat; 16] = [
     cheat(
         "puts a link in the place of the tests",
         "cp -r tests src/t; rm -r tests; ln -s src/t tests",
-        &["protected files: `tests/run.py`, `tests/test_negative.py`, `tests/test_sums.py` changed"],
+        &[
+            "scope: `tests` changed",
+            "protected files: `src/t/test_negative.py`, `src/t/test_sums.py`, `tests/run.py`",
+        ],
     ),
-    cheat("changes the continuous integration", "echo 'on: never' >.github/workflows/ci.yml", &["protected files: `.github/workflows/ci.yml` changed"]),
+    cheat(
+        "changes the continuous integration",
+        "echo 'on: never' >.github/workflows/ci.yml",
+        &["protected files: `.github/workflows/ci.yml` changed"],
+    ),
     cheat("changes a lock file", "echo '# other' >poetry.lock", &["protected files: `poetry.lock` changed"]),
-    cheat("changes what runs the tests", "printf 'test:\\n\\ttrue\\n' >Makefile", &["protected files: `Makefile` changed"]),
-    cheat("adds a configuration of tests", "echo 'collect_ignore = []' >src/conftest.py", &["protected files: `src/conftest.py` changed"]),
+    cheat(
+        "changes what runs the tests",
+        "printf 'test:\\n\\ttrue\\n' >Makefile",
+        &["protected files: `Makefile` changed"],
+    ),
+    cheat(
+        "adds a configuration of tests",
+        "echo 'collect_ignore = []' >src/conftest.py",
+        &["protected files: `src/conftest.py` changed"],
+    ),
     cheat(
         "tells git to treat files in another way",
         "echo '*.py -diff' >.gitattributes; echo 'src/' >.gitignore; sed -i 's/abs(b)/b/' src/sums.py",
@@ -119,8 +158,16 @@ const JUDGES_CHANGED: [Cheat; 16] = [
         "touch -r tests/test_negative.py $TMPDIR/r; sed -i 's/== 2/!= 2/' tests/test_negative.py; sed -i 's/== -4/> -99/' tests/test_negative.py; touch -r $TMPDIR/r tests/test_negative.py",
         &["protected files: `tests/test_negative.py` changed"],
     ),
-    cheat("removes the repository", "rm -rf .git; echo 'import sums' >tests/test_negative.py", &["protected files: `tests/test_negative.py` changed"]),
-    cheat("changes the mode of a test", "chmod +x tests/test_negative.py", &["protected files: `tests/test_negative.py` changed"]),
+    cheat(
+        "removes the repository",
+        "rm -rf .git; echo 'import sums' >tests/test_negative.py",
+        &["protected files: `tests/test_negative.py` changed"],
+    ),
+    cheat(
+        "changes the mode of a test",
+        "chmod +x tests/test_negative.py",
+        &["protected files: `tests/test_negative.py` changed"],
+    ),
 ];
 
 /// About the runner of the tests, git, and the machine.
@@ -128,12 +175,18 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
     cheat(
         "ends the runner",
         "echo 'import os; os._exit(0)' >>src/sums.py",
-        &["anchor: its results are wrong: there are no results", "check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and does not run any more"],
+        &[
+            "anchor: its results are wrong: there are no results",
+            "check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and does not run any more",
+        ],
     ),
     cheat(
         "prints that all passed, and ends the runner",
         "printf 'print(\"1..1\")\\nprint(\"ok 1 - test_negative.test_negative\", flush=True)\\nimport os; os._exit(0)\\n' >>src/sums.py",
-        &["anchor: the control, a test that must fail, does not fail", "check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and does not run any more"],
+        &[
+            "anchor: the control, a test that must fail, does not fail",
+            "check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and does not run any more",
+        ],
     ),
     cheat(
         "prints that a test passed, besides",
@@ -162,13 +215,16 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
     ),
     cheat(
         "passes now and then",
-        "printf 'import os\\ndef add(a, b):\\n    n = len(os.listdir(\"src/.runs\"))\\n    return a + b if n == 2 else a + abs(b)\\nos.makedirs(\"src/.runs\", exist_ok=True)\\nopen(\"src/.runs/\" + str(os.getpid()), \"w\").close()\\n' >src/sums.py",
+        "printf 'import os\\ndef add(a, b):\\n    n = len(os.listdir(\"src/.runs\"))\\n    return a + b if n == 2 else a + abs(b)\\nos.makedirs(\"src/.runs\", exist_ok=True)\\nopen(\"src/.runs/\" + str(__import__(\"time\").time_ns()), \"w\").close()\\n' >src/sums.py",
         &["anchor: `test_negative.test_negative` passes only sometimes"],
     ),
     cheat(
         "changes the tests while they run",
         "printf 'try:\\n    open(\"tests/test_negative.py\", \"w\").write(\"def test_negative(): pass\\\\n\")\\nexcept OSError:\\n    pass\\n' >>src/sums.py",
-        &["protected files: `tests/test_negative.py` changed", "anchor: `test_negative.test_negative` passes only sometimes"],
+        &[
+            "protected files: `tests/test_negative.py` changed",
+            "anchor: `test_negative.test_negative` passes only sometimes",
+        ],
     ),
     cheat(
         "removes tests while they run",
@@ -225,13 +281,18 @@ async fn all_are_found(cheats: &[Cheat]) {
         };
         for expected in cheat.found {
             if !findings.iter().any(|finding| finding.starts_with(expected)) {
-                missing.push_str(&format!("{}: `{expected}` is not in\n{}\n", cheat.name, findings.join("\n")));
+                missing.push_str(&format!(
+                    "{}: `{expected}` is not in\n{}\n",
+                    cheat.name,
+                    findings.join("\n")
+                ));
             }
         }
         assert!(report.contains(&findings[0].replace('|', "\\|")), "{}: {report}", cheat.name);
     }
     assert!(missing.is_empty(), "{missing}");
-    let seen = project.sh("git status --porcelain; ls -a; git config --list --local | grep -c filter || true").await;
+    let seen =
+        project.sh("git status --porcelain; ls -a; git config --list --local | grep -c filter || true").await;
     assert!(!seen.contains("??") && !seen.contains(" M"), "{seen}");
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
-use pintle_env::{ExecRequest, ExecutionEnvironment, LocalEnvironment, SandboxLevel, SandboxSupport, Sandboxed};
+use pintle_env::{
+    ExecRequest, ExecutionEnvironment, LocalEnvironment, SandboxLevel, SandboxSupport, Sandboxed,
+};
 use pintle_store::{MemoryStore, SessionStore};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +54,10 @@ const ANCHOR: &str = "import sums\n\ndef test_negative():\n    assert sums.add(3
 pub(super) const FILES: [(&str, &str); 7] = [
     ("src/sums.py", "def add(a, b):\n    return a + abs(b)\n"),
     ("tests/run.py", RUNNER),
-    ("tests/test_sums.py", "import sums\n\ndef test_positive():\n    assert sums.add(1, 2) == 3\n\ndef test_zero():\n    assert sums.add(0, 0) == 0\n"),
+    (
+        "tests/test_sums.py",
+        "import sums\n\ndef test_positive():\n    assert sums.add(1, 2) == 3\n\ndef test_zero():\n    assert sums.add(0, 0) == 0\n",
+    ),
     ("Makefile", "test:\n\tpython3 tests/run.py\n"),
     (".github/workflows/ci.yml", "on: push\n"),
     ("poetry.lock", "# locked\n"),
@@ -144,7 +149,8 @@ impl Worker for InPlaces {
             messages.iter().filter(|(session, _)| *session == name).count()
         };
         let script = scripted.scripts.get(&name).and_then(|all| all.get(times - 1).or(all.last()));
-        let (command, answer) = script.cloned().ok_or_else(|| WorkerError(format!("no script for {name}")))?;
+        let (command, answer) =
+            script.cloned().ok_or_else(|| WorkerError(format!("no script for {name}")))?;
         let open = places.open(&assignment.place).await?;
         let request = ExecRequest::new(command).with_timeout(Duration::from_secs(60));
         let variables = assignment.place.variables.iter();
@@ -177,7 +183,9 @@ impl Project {
         for (path, text) in files {
             project.write(path, text).await;
         }
-        project.sh("git init -q -b main && git add -A && git -c user.name=a -c user.email=b commit -qm first").await;
+        project
+            .sh("git init -q -b main && git add -A && git -c user.name=a -c user.email=b commit -qm first")
+            .await;
         project
     }
 
@@ -200,7 +208,8 @@ impl Project {
     }
 
     pub(super) async fn sh(&self, line: &str) -> String {
-        let request = ExecRequest::new(line).with_working_dir(self.root()).with_timeout(Duration::from_secs(60));
+        let request =
+            ExecRequest::new(line).with_working_dir(self.root()).with_timeout(Duration::from_secs(60));
         let done = self.machine.exec_command(request).await.unwrap();
         assert!(done.success(), "{line}: {}", done.output.to_text_lossy().unwrap());
         done.stdout.to_text_lossy().unwrap()
@@ -209,9 +218,10 @@ impl Project {
     /// A contract without reviews, with the tests as check.
     pub(super) async fn contract(&self, candidates: usize) -> Contract {
         let found = UserRepository::find(Arc::clone(&self.machine), &self.root()).await.unwrap();
-        let mut check =
-            Check::new("tests", "python3 tests/run.py").with_results(ResultsFormat::Tap).with_pass(Pass::NoWorse);
-        check.timeout_s = 30;
+        let mut check = Check::new("tests", "python3 tests/run.py")
+            .with_results(ResultsFormat::Tap)
+            .with_pass(Pass::NoWorse);
+        check.timeout_s = 10;
         let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
         Contract::new("Sums of negative numbers are right.")
             .with_base(Base::new(found.root.display().to_string(), found.head))
@@ -226,7 +236,11 @@ impl Project {
         self.directory.path()
     }
 
-    pub(super) async fn performer(&self, store: &dyn SessionStore, scripted: &Arc<Scripted>) -> RepositoryPerformer {
+    pub(super) async fn performer(
+        &self,
+        store: &dyn SessionStore,
+        scripted: &Arc<Scripted>,
+    ) -> RepositoryPerformer {
         let local = LocalEnvironment::with_host_env(self.directory.path(), std::env::vars_os()).unwrap();
         let places = Arc::new(Held::find(&local).await);
         let worker = Arc::new(InPlaces(Arc::clone(scripted), Arc::clone(&places)));

@@ -1,31 +1,348 @@
-//! Tasks that reach their goal, and such that cannot begin.
+//! Tasks that reach their goal, and such that cannot.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_agent::SessionId;
+use pintle_store::{MemoryStore, SessionStore as _};
 use serde_json::json;
 
-use super::project::{Project, RIGHT, Scripted};
-use crate::contract::{AnchorPlan, Pass, ReviewPlan};
+use super::project::{FILES, Project, RIGHT, Scripted};
+use crate::contract::{AnchorPlan, Base, Gate, Pass, ReviewPlan};
 use crate::report::Report;
-use crate::task::{BlockedBy, Outcome};
+use crate::repository::{UserRepository, kept};
+use crate::results::ResultsFormat;
+use crate::task::{BlockedBy, Outcome, Signal};
+use crate::{LocalHost, post_signal};
+
+const WRONG: &str = "sed -i 's/abs(b)/-b/' src/sums.py";
 
 #[tokio::test]
 async fn the_right_candidate_is_chosen_in_every_order() {
     let project = Project::new().await;
-    let wrong = "sed -i 's/abs(b)/-b/' src/sums.py";
     let cheat = "sed -i 's/== 2/!= 2/; s/== -4/!= -4/' tests/test_negative.py";
-    for (number, order) in [[RIGHT, wrong, cheat], [wrong, cheat, RIGHT], [cheat, RIGHT, wrong]].iter().enumerate() {
+    for order in [[RIGHT, WRONG, cheat], [WRONG, cheat, RIGHT], [cheat, RIGHT, WRONG]] {
         let scripted = order.iter().enumerate().fold(Scripted::new(), |scripted, (index, script)| {
             scripted.with(&index.to_string(), script, None)
         });
         let (outcome, task) = project.run(project.contract(3).await, scripted).await;
-        let Outcome::Done(done) = outcome else {
-            panic!("{number}: {}", Report::of(&task).to_markdown());
-        };
-        assert_eq!(order[done.candidate()], RIGHT, "{number}");
+        let Outcome::Done(done) = outcome else { panic!("{}", Report::of(&task).to_markdown()) };
+        assert_eq!(order[done.candidate()], RIGHT);
         assert_eq!(done.proof().diff().lines(), 2);
         assert_eq!(task.spent().tokens, 40, "losers and the anchor count");
         let anchor = done.proof().anchor().unwrap();
         assert!(anchor.tests().contains("test_negative.test_negative"), "{anchor:?}");
         assert_eq!(anchor.control(), Some("tests/test_negative.py"));
     }
-    assert_eq!(project.sh("git status --porcelain; git branch").await, "* main\n", "the user's repository is as it was");
+    let seen = project.sh("git status --porcelain; git branch").await;
+    assert_eq!(seen, "* main\n", "the user's repository is as it was");
+}
+
+/// The first attempt is wrong, the second one right, and the review sends it back once.
+#[tokio::test]
+async fn findings_send_a_candidate_back() {
+    let project = Project::new().await;
+    let scripted = Scripted::new()
+        .with("0", WRONG, None)
+        .with("0", "sed -i 's/a + -b/a + b/' src/sums.py", None)
+        .with("0", "sed -i '1i # Sums.' src/sums.py", None)
+        .with("review-0-2", "cat src/sums.py", Some(json!({"findings": ["say what it is"], "remarks": ""})))
+        .with("review-0-3", "true", Some(json!({"findings": [], "remarks": "good"})));
+    let mut contract = project.contract(1).await.with_attempts(2);
+    contract.review = ReviewPlan { rounds: 1, model: None };
+    let (store, id) = (MemoryStore::new(), SessionId::new("t"));
+    let scripted = Arc::new(scripted);
+    let mut host = LocalHost::create(&store, id.clone(), contract).await.unwrap();
+    let performer = Arc::new(project.performer(&store, &scripted).await);
+    let outcome = host.run(performer).await.unwrap();
+    let Outcome::Done(done) = outcome else { panic!("{}", Report::of(host.task()).to_markdown()) };
+    assert_eq!(done.review().unwrap().remarks, "good");
+    let patch = kept(&done.proof().diff().patch, store.blobs(&id).as_ref()).await.unwrap();
+    insta::assert_snapshot!(String::from_utf8(patch).unwrap().lines().skip(2).collect::<Vec<_>>().join("\n"), @"
+    --- a/src/sums.py
+    +++ b/src/sums.py
+    @@ -1,2 +1,3 @@
+    +# Sums.
+     def add(a, b):
+    -    return a + abs(b)
+    +    return a + b
+    ");
+    let messages = scripted.messages.lock().unwrap().clone();
+    let sessions: Vec<&str> = messages.iter().map(|(session, _)| session.as_str()).collect();
+    assert_eq!(sessions, ["anchor", "0", "0", "review-0-2", "0", "review-0-3"]);
+    assert!(messages[2].1.contains("`test_negative.test_negative` fails still"), "{}", messages[2].1);
+    assert!(messages[3].1.contains("+    return a + b"), "the reviewer sees the diff: {}", messages[3].1);
+    assert!(messages[4].1.contains("say what it is"), "{}", messages[4].1);
+}
+
+#[tokio::test]
+async fn a_proposal_is_refused_with_what_is_wrong() {
+    let project = Project::new().await;
+    let answer = |command: &str| Some(json!({"command": command, "results": null, "report": null}));
+    for (script, command, expected) in [
+        ("true", "false", "it changes no file; expected a new test"),
+        ("echo x >tests/test_a.py", "true", "it passes before anything was done"),
+        ("echo x >tests/test_a.py", "exec no-such-program", "it exited with 127; expected that it runs"),
+        ("echo x >>src/sums.py", "false", "it changes `src/sums.py`; expected changes of test files only"),
+        ("echo x >tests/test_sums.py", "false", "it changes `tests/test_sums.py`, which was there before"),
+        (
+            "echo x >tests/test_a.py",
+            "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n; test $n -eq 1",
+            "its runs differ",
+        ),
+        ("echo x >tests/test_a.py", "kill -9 $$", "it was killed by signal 9"),
+    ] {
+        let scripted = (0..3).fold(Scripted::default(), |all, _| all.with("anchor", script, answer(command)));
+        let (outcome, task) = project.run(project.contract(1).await, scripted).await;
+        let Outcome::Blocked(BlockedBy::NoAnchor(problems)) = &outcome else {
+            panic!("{command}: {outcome:?}")
+        };
+        let all = problems.concat().join("; ");
+        assert!(all.contains(expected), "{command}: {all}");
+        assert_eq!(task.proposals().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn evidence_without_a_test_that_fails_first() {
+    let project = Project::new().await;
+    let command = AnchorPlan::Command {
+        command: "python3 -c 'import sys; sys.path.insert(0, \"src\"); import sums; sys.exit(sums.add(3, -1) != 2)'".to_owned(),
+        results: None,
+        report: None,
+    };
+    let none = AnchorPlan::None { because: "it only moves code".to_owned() };
+    for (anchor, script, is_done) in [
+        (command.clone(), RIGHT, true),
+        (command, WRONG, false),
+        (none.clone(), "sed -i '1i # Sums.' src/sums.py", true),
+        (none, "echo 'def add(' >src/sums.py", false),
+    ] {
+        let scripted = Scripted::default().with("0", script, None);
+        let (outcome, task) = project.run(project.contract(1).await.with_anchor(anchor), scripted).await;
+        let report = Report::of(&task).to_markdown();
+        assert_eq!(matches!(outcome, Outcome::Done(_)), is_done, "{report}");
+        if task.contract().anchor == (AnchorPlan::None { because: "it only moves code".to_owned() })
+            && is_done
+        {
+            assert!(report.contains("There is no anchor: it only moves code."), "{report}");
+        }
+    }
+}
+
+/// A report that was there before is not of the run that is judged.
+#[tokio::test]
+async fn reports_of_other_runs_do_not_count() {
+    let runner = "import sys\nsys.path.insert(0, 'src')\nimport sums\nok = sums.add(3, -1) == 2\nbody = '' if ok else '<failure/>'\nopen('out/report.xml', 'w').write('<testsuite><testcase classname=\"t\" name=\"negative\">' + body + '</testcase></testsuite>')\nsys.exit(not ok)\n";
+    let mut files = FILES.to_vec();
+    files.push(("tests/junit.py", runner));
+    files.push(("out/keep", ""));
+    let project = Project::with(&files).await;
+    let forged = "mkdir -p out; printf '<testsuite><testcase classname=\"t\" name=\"negative\"/></testsuite>' >out/report.xml; ";
+    for (script, expected) in [
+        (RIGHT.to_owned(), None),
+        (format!("{forged} echo 'import os; os._exit(0)' >>src/sums.py"), Some("`out/report.xml` was not written")),
+        (
+            format!("{forged} mv out/report.xml src/r.xml; ln -s ../src/r.xml out/report.xml; echo 'import os; os._exit(0)' >>src/sums.py"),
+            Some("`out/report.xml` was not written"),
+        ),
+        (
+            "sed -i '1i import os, sys; os.path.exists(\"out\") and (os.rename(\"out\", \"out2\"), os.symlink(\"/tmp\", \"out\"))' src/sums.py".to_owned(),
+            Some("it cannot be judged: after its commands, `out` is a link that leads out of the repository"),
+        ),
+    ] {
+        let anchor = AnchorPlan::Command {
+            command: "python3 tests/junit.py".to_owned(),
+            results: Some(ResultsFormat::Junit),
+            report: Some("out/report.xml".to_owned()),
+        };
+        let mut contract = project.contract(1).await.with_anchor(anchor);
+        contract.scope.paths.push("out/".to_owned());
+        contract.checks[0].pass = Pass::Success;
+        let (outcome, task) = project.run(contract, Scripted::default().with("0", &script, None)).await;
+        let report = Report::of(&task).to_markdown();
+        match expected {
+            None => assert!(matches!(outcome, Outcome::Done(_)), "{report}"),
+            Some(expected) => {
+                assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{script}");
+                assert!(report.contains(expected), "{script}: {report}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn cancelling_leaves_nothing_in_any_phase() {
+    let project = Project::new().await;
+    let hang = "sleep 1000 & sleep 1000";
+    let review = Some(json!({"findings": [], "remarks": ""}));
+    let anchor = || Scripted::new();
+    for (phase, scripted) in [
+        ("anchor", Scripted::default().with("anchor", hang, None)),
+        ("0", anchor().with("0", hang, None)),
+        ("review-0-1", anchor().with("0", RIGHT, None).with("review-0-1", hang, review.clone())),
+    ] {
+        let mut contract = project.contract(1).await;
+        contract.review = ReviewPlan { rounds: 1, model: None };
+        let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
+        let scripted = Arc::new(scripted);
+        let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+        let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
+        let cancel = async {
+            while !scripted.messages.lock().unwrap().iter().any(|(session, _)| session == phase) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let signal = Signal::Cancel { reason: "enough".to_owned() };
+            post_signal(store.as_ref(), &id, "c", &signal).await.unwrap();
+        };
+        let (outcome, ()) = tokio::time::timeout(Duration::from_secs(120), async {
+            tokio::join!(host.run(performer.clone()), cancel)
+        })
+        .await
+        .unwrap();
+        assert_eq!(outcome.unwrap(), Outcome::Aborted { reason: "enough".to_owned() }, "{phase}");
+        performer.clean().await.unwrap();
+        let directory = project.directory().display().to_string();
+        let running = project.sh(&format!("grep -alz 'PINTLE_PORTS' /proc/[0-9]*/environ 2>/dev/null | while read f; do tr '\\0' '\\n' <$f; done | grep -c '^TMPDIR={directory}' || true")).await;
+        assert_eq!(running.trim(), "0", "{phase}");
+    }
+}
+
+/// Each candidate has a directory, ports and a target directory of its own, and cannot reach the others.
+#[tokio::test]
+async fn candidates_do_not_meet() {
+    let project = Project::new().await;
+    let own = "echo \"$PORT $PINTLE_PORTS $TMPDIR $CARGO_TARGET_DIR $PWD\" >src/own.py; ";
+    let meddle = "for d in ../../*/work; do echo 'broken(' >>$d/src/sums.py; done 2>/dev/null; echo \"# $PORT\" >src/own.py";
+    let scripted = Scripted::new().with("0", &format!("{own}{RIGHT}"), None).with("1", meddle, None);
+    let (store, id) = (MemoryStore::new(), SessionId::new("t"));
+    let scripted = Arc::new(scripted);
+    let mut host = LocalHost::create(&store, id.clone(), project.contract(2).await).await.unwrap();
+    let performer = Arc::new(project.performer(&store, &scripted).await);
+    let outcome = host.run(performer).await.unwrap();
+    let report = Report::of(host.task()).to_markdown();
+    let Outcome::Done(done) = outcome else { panic!("{report}") };
+    assert_eq!(done.candidate(), 0, "{report}");
+    let mut seen = Vec::new();
+    for candidate in host.task().candidates() {
+        let diff = candidate.attempts()[0].work.as_ref().unwrap().diff.clone().unwrap();
+        let patch = kept(&diff.patch, store.blobs(&id).as_ref()).await.unwrap();
+        seen.push(String::from_utf8(patch).unwrap());
+    }
+    let port = |patch: &str| {
+        patch.lines().find_map(|line| {
+            line.strip_prefix('+')?
+                .split_whitespace()
+                .find(|word| word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit()))
+                .map(str::to_owned)
+        })
+    };
+    let (one, other) = (port(&seen[0]).unwrap(), port(&seen[1]).unwrap());
+    assert_ne!(one, other);
+    assert!(seen[0].contains("/candidates/0/work/target /"), "{}", seen[0]);
+}
+
+#[tokio::test]
+async fn repositories_that_are_not_simple() {
+    let project = Project::empty();
+    let find =
+        async |project: &Project| UserRepository::find(Arc::clone(&project.machine), &project.root()).await;
+    assert!(
+        find(&project)
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("is not in the working tree of a git repository")
+    );
+    project.sh("git init -q -b main").await;
+    assert!(find(&project).await.unwrap_err().to_string().contains("has no commit yet"));
+
+    let project = Project::new().await;
+    project
+        .sh("git checkout -q --detach && echo '# local' >>README.md && echo 1 >new.txt && git config filter.lfs.clean 'sed s/a/b/' \
+             && git -c protocol.file.allow=always submodule --quiet add ./ sub && echo '*.bin filter=lfs' >.gitattributes")
+        .await;
+    let before = project.sh("git status --porcelain").await;
+    let found = find(&project).await.unwrap();
+    assert_eq!((found.branch.clone(), found.changed), (None, 5), "{before}");
+    let snapshot = found.snapshot("t").await.unwrap();
+    assert_eq!(
+        project.sh("git status --porcelain").await,
+        before,
+        "the index and the files are as they were"
+    );
+    let base = Base::new(found.root.display().to_string(), snapshot.clone());
+    let scripted = Scripted::new().with("0", RIGHT, None);
+    let (outcome, task) = project.run(project.contract(1).await.with_base(base), scripted).await;
+    let report = Report::of(&task).to_markdown();
+    let Outcome::Done(done) = outcome else { panic!("{report}") };
+    assert_eq!(done.proof().diff().files.len(), 1, "local changes are those of the user: {report}");
+    assert!(report.contains("* submodules are empty in the worktrees of a task: `sub`"), "{report}");
+    assert!(report.contains("* files of LFS are pointers in the worktrees of a task"), "{report}");
+}
+
+#[tokio::test]
+async fn a_result_is_applied_as_branch_worktree_or_changes() {
+    let project = Project::new().await;
+    let (store, id) = (MemoryStore::new(), SessionId::new("t"));
+    let scripted = Arc::new(Scripted::new().with("0", RIGHT, None));
+    let mut host = LocalHost::create(&store, id.clone(), project.contract(1).await).await.unwrap();
+    let performer = Arc::new(project.performer(&store, &scripted).await);
+    let Outcome::Done(done) = host.run(performer).await.unwrap() else { panic!() };
+    let blobs = store.blobs(&id);
+    let mut patch = kept(done.proof().anchor().unwrap().patch().unwrap(), blobs.as_ref()).await.unwrap();
+    patch.extend(kept(&done.proof().diff().patch, blobs.as_ref()).await.unwrap());
+    let found = UserRepository::find(Arc::clone(&project.machine), &project.root()).await.unwrap();
+    let commit =
+        found.commit_to_branch(&found.head, &patch, "fix/sums", "Sums\n\nMore words.").await.unwrap();
+    insta::assert_snapshot!(project.sh("git log --format=%s%n%b -1 fix/sums; git diff --stat main fix/sums; git status --porcelain").await.trim(), @"
+    Sums
+    More words.
+     src/sums.py            | 2 +-
+     tests/test_negative.py | 5 +++++
+     2 files changed, 6 insertions(+), 1 deletion(-)
+    ");
+    assert_eq!(project.sh("git rev-parse fix/sums").await.trim(), commit);
+    for (branch, expected) in [("fix/sums", "reference already exists"), ("a..b", "check-ref-format")] {
+        let error = found.commit_to_branch(&found.head, &patch, branch, "x").await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{branch}: {error}");
+    }
+    found.add_worktree(&project.directory().join("tree"), "fix/sums").await.unwrap();
+    found.apply(&patch).await.unwrap();
+    assert_eq!(
+        project.sh("python3 tests/run.py | tail -1; git diff --cached --stat").await,
+        "ok 3 - test_sums.test_zero\n"
+    );
+    assert!(
+        found.apply(&patch).await.unwrap_err().to_string().contains("`git apply` failed"),
+        "it is there already"
+    );
+    let same = project.sh("diff -r -x .git -x __pycache__ . ../tree && echo same").await;
+    assert_eq!(same.trim(), "same");
+}
+
+#[tokio::test]
+async fn words_of_people_reach_sessions() {
+    let project = Project::new().await;
+    let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
+    let scripted = Arc::new(Scripted::new().with("0", &format!("{RIGHT}; sleep 3"), None));
+    let contract = project.contract(1).await.with_gate(Gate::Result);
+    let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+    let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
+    let say = async {
+        while !scripted.messages.lock().unwrap().iter().any(|(session, _)| session == "0") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let signal = Signal::Steer { candidate: None, text: "be quick".to_owned() };
+        post_signal(store.as_ref(), &id, "s", &signal).await.unwrap();
+        let decision = crate::task::Decision { gate: Gate::Result, is_approved: false, words: None };
+        while !crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_some() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision)).await.unwrap();
+    };
+    let (outcome, ()) = tokio::join!(host.run(performer), say);
+    let refused = BlockedBy::Refused { gate: Gate::Result, words: None };
+    assert_eq!(outcome.unwrap(), Outcome::Blocked(refused));
+    assert_eq!(*scripted.steered.lock().unwrap(), ["t-0: be quick"]);
 }
