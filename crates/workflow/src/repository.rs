@@ -100,7 +100,7 @@ impl UserRepository {
         let shown = directory.display();
         let root = git.run(&["rev-parse", "--show-toplevel"]).await.map_err(|error| match error {
             GitError::Run(_) => RepositoryError::Git(error),
-            _ => RepositoryError::Unusable(format!(
+            GitError::Failed { .. } => RepositoryError::Unusable(format!(
                 "{shown} is not in the working tree of a git repository; expected one, since candidates are compared by git"
             )),
         })?;

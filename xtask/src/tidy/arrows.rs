@@ -36,7 +36,7 @@ const ARROWS: &[Arrows] = &[
     },
     Arrows { from: "pintle-store", to: &["pintle-agent", "pintle-env"], to_in_tests: &[] },
     Arrows { from: "pintle-postgres", to: &["pintle-store"], to_in_tests: &[] },
-    Arrows { from: "pintle-workflow", to: &["pintle-agent", "pintle-store"], to_in_tests: &[] },
+    Arrows { from: "pintle-workflow", to: &["pintle-agent", "pintle-env", "pintle-store"], to_in_tests: &[] },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle-mcp", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },

@@ -336,7 +336,7 @@ async fn words_of_people_reach_sessions() {
         let signal = Signal::Steer { candidate: None, text: "be quick".to_owned() };
         post_signal(store.as_ref(), &id, "s", &signal).await.unwrap();
         let decision = crate::task::Decision { gate: Gate::Result, is_approved: false, words: None };
-        while !crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_some() {
+        while crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision)).await.unwrap();
