@@ -116,6 +116,16 @@ impl Prompter {
         prompter
     }
 
+    /// Returns a prompter that asks nobody: calls that need an approval are denied.
+    #[cfg(feature = "task")]
+    pub(crate) fn unattended(principal: Option<Principal>) -> Self {
+        let mut prompter = Self::new(None);
+        if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
+            shared.principal = principal;
+        }
+        prompter
+    }
+
     /// Returns a prompter that asks nothing: a conversation shows the requests of its session, and decides.
     pub(crate) fn in_conversation(principal: Option<Principal>) -> Self {
         let mut prompter = Self::new(None);

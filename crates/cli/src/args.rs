@@ -18,6 +18,8 @@ mod policy;
 #[cfg(feature = "server")]
 mod serve;
 mod session;
+#[cfg(feature = "task")]
+mod task;
 #[cfg(feature = "server")]
 mod tokens;
 
@@ -51,6 +53,11 @@ pub(crate) use self::session::{
     DeleteArgs, DiffArgs, ExportArgs, ExportFormat, Flags, ListSessionsArgs, PruneArgs, RewindArgs,
     SessionArg, SessionArgs, SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeBase,
     WorktreeCommand,
+};
+#[cfg(feature = "task")]
+pub(crate) use self::task::{
+    ApplyTaskArgs, CancelTaskArgs, DecideTaskArgs, ListTasksArgs, ReportTaskArgs, RunTaskArgs, SteerTaskArgs,
+    TaskArgs, TaskCommand, TaskDecision, TaskReportFormat,
 };
 #[cfg(feature = "server")]
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
@@ -139,6 +146,10 @@ pub(crate) enum Command {
     /// List, declare and try servers of tools (MCP), or be one
     #[cfg(feature = "mcp")]
     Mcp(McpArgs),
+    /// Take a piece of work to its end, with evidence that the model did not write
+    #[cfg(feature = "task")]
+    #[command(after_help = exit::TABLE)]
+    Task(TaskArgs),
 }
 
 impl Command {
@@ -150,6 +161,8 @@ impl Command {
             Self::Acp(args) => Some(args),
             #[cfg(feature = "server")]
             Self::Serve(args) => Some(&args.run),
+            #[cfg(feature = "task")]
+            Self::Task(args) => args.command.session(),
             _ => None,
         }
     }
@@ -168,6 +181,8 @@ impl Command {
             Self::Acp(args) => Some(args),
             #[cfg(feature = "server")]
             Self::Serve(args) => Some(&mut args.run),
+            #[cfg(feature = "task")]
+            Self::Task(args) => args.command.session_mut(),
             _ => None,
         }
     }
@@ -180,6 +195,8 @@ impl Command {
             Self::Acp(args) => Some(*args),
             #[cfg(feature = "server")]
             Self::Serve(args) => Some(args.run),
+            #[cfg(feature = "task")]
+            Self::Task(args) => args.command.into_session(),
             _ => None,
         }
     }

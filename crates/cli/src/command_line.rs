@@ -175,10 +175,12 @@ fn arguments(args: &[OsString]) -> Result<Arguments, clap::Error> {
 
 fn from_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
     let mut arguments = Arguments::from_arg_matches(matches)?;
-    if let Some(run) = arguments.command.session_mut()
-        && let Some((_, matches)) = matches.subcommand()
-    {
-        run.session.given = given::remember(matches);
+    if let Some(run) = arguments.command.session_mut() {
+        let mut innermost = matches;
+        while let Some((_, matches)) = innermost.subcommand() {
+            innermost = matches;
+        }
+        run.session.given = given::remember(innermost);
     }
     Ok(arguments)
 }

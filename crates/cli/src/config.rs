@@ -147,6 +147,13 @@ impl Scope {
                 .with_model(&args.run.model),
             #[cfg(feature = "client")]
             Command::Attach(_) => return Ok(None),
+            #[cfg(feature = "task")]
+            Command::Task(args) => match args.command.session() {
+                Some(args) => {
+                    Self::new(in_environment(&args.environment)?, args.configuration).with_model(&args.model)
+                }
+                None => return Ok(None),
+            },
             #[cfg(feature = "server")]
             Command::Tokens(_) => return Ok(None),
             #[cfg(feature = "mcp")]

@@ -194,7 +194,7 @@ pub(crate) async fn follow(
 
 /// Submits the prompt, then the user's answer to each question of the model. The session counts each answer as a run of
 /// its own, but the user sees one run. The outcome and the limits therefore cover all of them.
-async fn converse(
+pub(crate) async fn converse(
     session: &Session,
     prompt: Option<UserMessage>,
     unfinished: Option<Run>,
@@ -269,9 +269,9 @@ async fn converse(
 }
 
 /// Outcome of a run, and whether its answer matches the schema, if it had to.
-struct Answered {
-    outcome: Outcome,
-    answer: Option<Value>,
+pub(crate) struct Answered {
+    pub(crate) outcome: Outcome,
+    pub(crate) answer: Option<Value>,
     unmatched: Option<UnmatchedAnswer>,
 }
 

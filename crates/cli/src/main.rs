@@ -68,6 +68,8 @@ mod serve;
 mod server_tokens;
 mod servers;
 mod sessions;
+#[cfg(feature = "task")]
+mod task;
 mod terminal;
 mod timeout;
 #[cfg(feature = "server")]
@@ -182,5 +184,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Tokens(args) => tokens::tokens(args, process_env).await,
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::command(args, process_env).await,
+        #[cfg(feature = "task")]
+        Command::Task(args) => task::task(args, process_env).await,
     }
 }

@@ -62,6 +62,14 @@ impl ProcessEnv {
         self
     }
 
+    /// Returns this environment with more variables.
+    #[cfg(feature = "task")]
+    pub(crate) fn and(&self, variables: &BTreeMap<String, String>) -> Self {
+        let mut all = self.clone();
+        all.variables.extend(variables.iter().map(|(name, value)| (name.into(), value.into())));
+        all
+    }
+
     /// Returns the value of a variable, or `None` if it is unset, empty or not UTF-8.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let value = self.variables.get(OsStr::new(name))?.to_str()?;

@@ -170,7 +170,10 @@ impl Sessions {
     }
 
     pub(crate) async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, Failure> {
-        self.store().list(filter, page).await.or_failed("cannot list the sessions")
+        let found = self.store().list(filter, page).await.or_failed("cannot list the sessions")?;
+        // Tasks are in the same store, and are no sessions.
+        let is_task = |summary: &Summary| summary.properties.get("kind").is_some_and(|kind| kind == "task");
+        Ok(found.into_iter().filter(|summary| !is_task(summary)).collect())
     }
 
     pub(crate) async fn record(&self, id: &SessionId) -> Result<Record, Failure> {
@@ -275,7 +278,7 @@ impl Selected {
     /// # Errors
     ///
     /// A failure if it cannot be read.
-    #[cfg(any(feature = "acp", feature = "server"))]
+    #[cfg(any(feature = "acp", feature = "server", feature = "task"))]
     pub(crate) async fn of(sessions: Sessions, summary: Summary) -> Result<Self, Failure> {
         let record = sessions.record(&summary.id).await?;
         Ok(Self { sessions, summary, record, fork: None })

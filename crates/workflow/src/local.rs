@@ -67,6 +67,9 @@ pub enum HostError {
     /// Something cannot be written as JSON.
     #[error("it cannot be written as JSON")]
     Json(#[from] serde_json::Error),
+    /// It was stopped, and can go on.
+    #[error("the task was stopped")]
+    Stopped,
     /// The journal is not that of a task, or of a later version.
     #[error("`{id}` is not a task that this version can read: {reason}")]
     NotATask {
@@ -87,6 +90,8 @@ pub struct LocalHost {
     /// Ids of the posted signals that are on record.
     known: HashSet<String>,
     clock: Arc<dyn Clock>,
+    /// Receives each input that was taken.
+    observer: Option<mpsc::UnboundedSender<Input>>,
 }
 
 /// Steps that are under way.
@@ -115,7 +120,8 @@ impl LocalHost {
         summary.title = title(&task.contract().goal);
         let mut writer = store.create(summary).await?;
         writer.append(vec![line::first(task.contract())?], Barrier::Synced).await?;
-        Ok(Self { id, inbox: writer.inbox_signal(), writer, task, known: HashSet::new(), clock })
+        let (inbox, known) = (writer.inbox_signal(), HashSet::new());
+        Ok(Self { id, inbox, writer, task, known, clock, observer: None })
     }
 
     /// Takes up a task where its last process left it.
@@ -128,7 +134,8 @@ impl LocalHost {
         let (task, known) = replay(store, id).await?;
         let writer = opened.writer;
         let clock = Arc::new(SystemClock);
-        Ok(Self { id: id.clone(), inbox: writer.inbox_signal(), writer, task, known, clock })
+        let (id, inbox) = (id.clone(), writer.inbox_signal());
+        Ok(Self { id, inbox, writer, task, known, clock, observer: None })
     }
 
     /// Returns the id of the task.
@@ -143,6 +150,37 @@ impl LocalHost {
         &self.task
     }
 
+    /// Returns what receives each input from now on, once it is on record and the task has taken it.
+    pub fn inputs(&mut self) -> mpsc::UnboundedReceiver<Input> {
+        let (sender, inputs) = mpsc::unbounded_channel();
+        self.observer = Some(sender);
+        inputs
+    }
+
+    /// As [`run`](Self::run), until `stop` is tripped: the steps that are under way end then, and begin again when the task is
+    /// opened.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run), and [`HostError::Stopped`].
+    pub async fn run_until(
+        &mut self,
+        performer: Arc<dyn Performer>,
+        stop: &CancellationToken,
+    ) -> Result<Outcome, HostError> {
+        let mut running = Running::new();
+        let ended = tokio::select! {
+            biased;
+            ended = self.go_on(&performer, &mut running) => ended,
+            () = stop.cancelled() => Err(HostError::Stopped),
+        };
+        running.stop().await;
+        let closed = self.writer.close().await;
+        let outcome = ended?;
+        closed?;
+        Ok(outcome)
+    }
+
     /// Goes on until the task has ended, and waits for people as long as it takes. Returns how it ended.
     ///
     /// Cancel safe: the steps that are under way end with the future, and begin again when the task is opened.
@@ -151,12 +189,7 @@ impl LocalHost {
     ///
     /// [`HostError::Store`]; the steps that are under way are stopped then.
     pub async fn run(&mut self, performer: Arc<dyn Performer>) -> Result<Outcome, HostError> {
-        let mut running = Running::new();
-        let ended = self.go_on(&performer, &mut running).await;
-        running.stop().await;
-        let outcome = ended?;
-        self.writer.close().await?;
-        Ok(outcome)
+        self.run_until(performer, &CancellationToken::new()).await
     }
 
     async fn go_on(
@@ -231,7 +264,11 @@ impl LocalHost {
         let line = line::of(self.clock.now(), posted.as_deref(), &input)?;
         self.writer.append(vec![line], Barrier::Synced).await?;
         self.known.extend(posted);
-        self.task.take(input);
+        self.task.take(input.clone());
+        if let Some(observer) = &self.observer {
+            // Nobody has to look.
+            let _ = observer.send(input);
+        }
         Ok(())
     }
 }

@@ -45,6 +45,8 @@ impl Command {
             }
             Self::Ask(args) => args.output,
             Self::Run(args) => args.output,
+            #[cfg(feature = "task")]
+            Self::Task(args) => args.command.session().map_or(OutputFormat::Text, |args| args.output),
             Self::Demo(args) => args.output,
             // These write either their complete output or nothing.
             Self::Chat(_)

@@ -56,6 +56,8 @@ mod sessions;
 mod signals;
 mod stress;
 mod subagents;
+#[cfg(feature = "task")]
+mod task;
 mod terminal;
 mod timeouts;
 mod tools;

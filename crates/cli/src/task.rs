@@ -1,0 +1,139 @@
+//! `pintle task`: tasks that end with evidence.
+
+mod apply;
+mod lanes;
+mod places;
+mod run;
+mod signals;
+mod worker;
+
+use pintle_agent::SessionId;
+use pintle_store::{Filter, Page, Summary};
+use pintle_workflow::report::Report;
+use pintle_workflow::task::{Outcome, Task};
+use pintle_workflow::{HostError, KIND, KIND_TASK, read_task};
+use serde_json::{Value, json};
+
+use crate::args::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+use crate::render::{self, sanitize};
+use crate::sessions::Sessions;
+
+/// Runs `pintle task`.
+///
+/// # Errors
+///
+/// A usage failure for an unknown task, otherwise a failure with the cause.
+pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    match args.command {
+        TaskCommand::Run(args) => run::run(*args, process_env).await,
+        TaskCommand::List(args) => list(&args, process_env).await,
+        TaskCommand::Report(args) => report(&args, process_env).await,
+        TaskCommand::Steer(args) => signals::steer(args, process_env).await,
+        TaskCommand::Decide(args) => signals::decide(args, process_env).await,
+        TaskCommand::Cancel(args) => signals::cancel(args, process_env).await,
+        TaskCommand::Apply(args) => apply::apply(args, process_env).await,
+    }
+}
+
+/// Returns the task whose id begins with `prefix`.
+///
+/// # Errors
+///
+/// A usage failure if there is none, or more than one.
+async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
+    let all = summaries(sessions).await?;
+    let mut found = all.into_iter().filter(|summary| summary.id.as_str().starts_with(prefix));
+    match (found.next(), found.next()) {
+        (Some(summary), None) => Ok(summary.id),
+        (None, _) => {
+            Err(Failure::usage(format!("there is no task `{prefix}`"))
+                .with_hint("`pintle task list` shows all"))
+        }
+        (Some(one), Some(other)) => Err(Failure::usage(format!(
+            "`{prefix}` is the beginning of several tasks, such as {} and {}",
+            one.id, other.id
+        ))),
+    }
+}
+
+async fn summaries(sessions: &Sessions) -> Result<Vec<Summary>, Failure> {
+    let filter = Filter::default().with_property(KIND, KIND_TASK);
+    sessions.store().list(&filter, &Page::default()).await.or_failed("cannot list the tasks")
+}
+
+async fn read(sessions: &Sessions, id: &SessionId) -> Result<Task, Failure> {
+    read_task(sessions.store(), id).await.map_err(|error| host_failure(&error, id))
+}
+
+fn host_failure(error: &HostError, id: &SessionId) -> Failure {
+    if let HostError::Contract(error) = error {
+        return Failure::usage(error.to_string());
+    }
+    Failure::failed(format!("cannot use task {id}")).caused_by(error)
+}
+
+/// Returns where a task is, in a word.
+fn state(task: &Task) -> &'static str {
+    match task.outcome() {
+        None if task.wants().gate.is_some() => "waits for a person",
+        None => "under way",
+        Some(Outcome::Done(_)) => "done",
+        Some(Outcome::Blocked(_)) => "blocked",
+        Some(Outcome::Limit { .. }) => "at its limit",
+        Some(Outcome::Aborted { .. }) => "cancelled",
+        Some(_) => "failed",
+    }
+}
+
+async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let (mut rows, mut text) = (Vec::new(), String::new());
+    for summary in summaries(&sessions).await? {
+        let id = &summary.id;
+        // One that cannot be read is not hidden.
+        let state = read_task(sessions.store(), id).await.map_or("cannot be read", |task| state(&task));
+        let runs = sessions.is_live(id).await;
+        let running = if runs { ", running" } else { "" };
+        text.push_str(&format!("{id}  {state}{running}  {}\n", sanitize(&summary.title)));
+        rows.push(json!({"id": id.as_str(), "title": summary.title, "state": state, "running": runs}));
+    }
+    if rows.is_empty() {
+        text.push_str("no tasks\n");
+    }
+    let text = match args.output {
+        ListFormat::Text => text,
+        ListFormat::Json => render::json_line(&Value::Array(rows))?,
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    let task = read(&sessions, &id).await?;
+    let text = match args.output {
+        TaskReportFormat::Markdown => Report::of(&task).to_markdown(),
+        TaskReportFormat::Json => {
+            let text = Report::of(&task).to_json().or_failed("the report cannot be written as JSON")?;
+            format!("{text}\n")
+        }
+        TaskReportFormat::Prediction => {
+            let change = apply::change_of(&sessions, &id, &task, None).await?;
+            let model = task.contract().candidates.get(change.candidate);
+            let model = model.and_then(|plan| plan.model.clone()).unwrap_or_else(|| "pintle".to_owned());
+            // The tests of an anchor are ours; a benchmark has its own.
+            render::json_line(&json!({
+                "instance_id": args.instance.clone().unwrap_or_else(|| id.to_string()),
+                "model_name_or_path": model,
+                "model_patch": String::from_utf8_lossy(&change.patch),
+            }))?
+        }
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,102 @@
+//! `pintle task apply`: the change of a candidate, taken over.
+
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
+use pintle_workflow::repository::{UserRepository, kept};
+use pintle_workflow::task::{Outcome, Task};
+
+use super::{find, read};
+use crate::args::ApplyTaskArgs;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::{ProcessEnv, absolute};
+use crate::sessions::Sessions;
+
+/// Change of a candidate.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) candidate: usize,
+    /// Patch that adds the anchor; empty if there is none.
+    pub(super) anchor: Vec<u8>,
+    /// Patch of the candidate, on top of the anchor.
+    pub(super) patch: Vec<u8>,
+}
+
+/// Returns the change of a candidate, or of the one that reached the goal.
+///
+/// # Errors
+///
+/// A usage failure if there is none.
+pub(super) async fn change_of(
+    sessions: &Sessions,
+    id: &SessionId,
+    task: &Task,
+    candidate: Option<usize>,
+) -> Result<Change, Failure> {
+    let best = match task.outcome() {
+        Some(Outcome::Done(done)) => Some(done.candidate()),
+        _ => None,
+    };
+    let candidate = candidate.or(best).ok_or_else(|| {
+        Failure::usage(format!("no candidate of task {id} has reached the goal"))
+            .with_hint("`--candidate N` takes one over that has not")
+    })?;
+    let state = task.candidates().get(candidate);
+    let diff = state.and_then(|state| {
+        state.attempts().iter().rev().find_map(|attempt| attempt.work.as_ref()?.diff.as_ref())
+    });
+    let diff = diff
+        .ok_or_else(|| Failure::usage(format!("candidate {candidate} of task {id} has changed nothing")))?;
+    let blobs = sessions.store().blobs(id);
+    let lost = "the change cannot be read";
+    let anchor = match task.anchor().and_then(|anchor| anchor.patch()) {
+        Some(patch) => kept(patch, blobs.as_ref()).await.or_failed(lost)?,
+        None => Vec::new(),
+    };
+    let patch = kept(&diff.patch, blobs.as_ref()).await.or_failed(lost)?;
+    Ok(Change { candidate, anchor, patch })
+}
+
+pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    let task = read(&sessions, &id).await?;
+    let change = change_of(&sessions, &id, &task, args.candidate).await?;
+    let patch = [change.anchor, change.patch].concat();
+    if args.patch {
+        let text = String::from_utf8(patch).map_err(|_| {
+            Failure::failed("the patch is no text in UTF-8").with_hint("`--branch` takes it over")
+        })?;
+        Console::new().write(&text).await?;
+        return Ok(Exit::Done);
+    }
+    let base = task.contract().base.as_ref().ok_or_else(|| Failure::failed("the task has no repository"))?;
+    let directory = process_env.directory(None)?;
+    let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
+    let root = std::path::Path::new(&base.repository);
+    let failed = "the change cannot be applied";
+    let repository = UserRepository::find(machine, root).await.or_failed(failed)?;
+    if args.files {
+        repository.apply(&patch).await.or_failed(failed)?;
+        Console::new().write(&format!("applied to {}\n", repository.root.display())).await?;
+        return Ok(Exit::Done);
+    }
+    let branch = args.branch.unwrap_or_default();
+    let goal = task.contract().goal.trim();
+    let subject: String = goal.lines().next().unwrap_or_default().chars().take(72).collect();
+    let message =
+        format!("{subject}\n\nTask {id} of Pintle, with its evidence in `pintle task report {id}`.\n");
+    let commit =
+        repository.commit_to_branch(&base.commit, &patch, &branch, &message).await.or_failed(failed)?;
+    let mut text = format!("committed {commit} to {branch}\n");
+    if let Some(worktree) = &args.worktree {
+        let path = absolute(worktree)?;
+        repository.add_worktree(&path, &branch).await.or_failed("the worktree cannot be made")?;
+        text.push_str(&format!("checked out in {}\n", path.display()));
+    }
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}

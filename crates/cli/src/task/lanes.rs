@@ -1,0 +1,72 @@
+//! Progress of a task: a line for each thing that happens, with the lane of its candidate.
+
+use pintle_workflow::task::{Found, Input, Signal, StepId, StepKind, StepResult, Task};
+
+use crate::render::sanitize;
+
+/// Returns the line for an input, which the task has taken already.
+pub(super) fn line(task: &Task, input: &Input) -> String {
+    match input {
+        Input::Began(step) => format!("{}{} begins\n", lane(step), name(step)),
+        Input::Finished(result) => format!("{}{}\n", lane(&result.step), finished(task, result)),
+        Input::Said(Signal::Steer { candidate, text }) => {
+            let to = candidate.map_or("all".to_owned(), |candidate| format!("candidate {candidate}"));
+            format!("      said to {to}: {}\n", sanitize(text))
+        }
+        Input::Said(Signal::Decide(decision)) => {
+            let decided = if decision.is_approved { "approved" } else { "refused" };
+            format!("      a person {decided}\n")
+        }
+        Input::Said(_) => "      cancelled\n".to_owned(),
+    }
+}
+
+/// Returns the column of a candidate.
+fn lane(step: &StepId) -> String {
+    match step.candidate {
+        Some(candidate) => format!("[{candidate:>2}]  "),
+        None => "      ".to_owned(),
+    }
+}
+
+fn name(step: &StepId) -> String {
+    match step.attempt {
+        1 => step.kind.to_string(),
+        attempt => format!("{}, attempt {attempt}", step.kind),
+    }
+}
+
+fn finished(task: &Task, result: &StepResult) -> String {
+    let StepResult { step, found, .. } = result;
+    let name = name(step);
+    match found {
+        Found::Failed { reason } => format!("{name} failed: {}", sanitize(reason)),
+        Found::Anchor(facts) => match (task.anchor(), task.proposals().last()) {
+            (Some(_), _) => format!("{name} fails as it should: {}", sanitize(&facts.command)),
+            (None, problems) => {
+                let problems = problems.map(|problems| problems.join("; ")).unwrap_or_default();
+                format!("{name} is none: {}", sanitize(&problems))
+            }
+        },
+        Found::Evidence(_) => {
+            let candidate = step.candidate.and_then(|index| task.candidates().get(index));
+            let verdict = candidate.and_then(|candidate| {
+                let attempts = candidate.attempts();
+                attempts.get(step.attempt.saturating_sub(1) as usize)?.verdict.as_ref()
+            });
+            match verdict {
+                Some(Ok(_)) => format!("{name}: all of it holds"),
+                Some(Err(findings)) => {
+                    let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+                    format!("{name}: {}", sanitize(&findings.join("; ")))
+                }
+                None => name,
+            }
+        }
+        Found::Review(review) if !review.findings.is_empty() => {
+            format!("{name}: {}", sanitize(&review.findings.join("; ")))
+        }
+        _ if step.kind == StepKind::Review => format!("{name}: no findings"),
+        Found::Baseline(_) | Found::Work(_) | Found::Review(_) | _ => format!("{name} ends"),
+    }
+}

@@ -1,0 +1,50 @@
+//! Environments of a task: as those of a run, each with caches and temporary files of its own.
+
+use async_trait::async_trait;
+use pintle_env::WriteSwitch;
+use pintle_workflow::{OpenPlace, Place, Places, WorkerError};
+
+use crate::args::RunArgs;
+use crate::environment::{EnvSession, EnvTarget, SandboxUse};
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+
+/// Opens environments with the flags of a run.
+#[derive(Clone, Debug)]
+pub(super) struct TaskPlaces {
+    pub(super) args: RunArgs,
+    pub(super) process_env: ProcessEnv,
+}
+
+impl TaskPlaces {
+    /// Returns the flags and the variables for a place.
+    pub(super) fn of(&self, place: &Place) -> (RunArgs, ProcessEnv) {
+        let mut args = self.args.clone();
+        args.environment.dir = Some(place.root.clone());
+        (args, self.process_env.and(&place.variables))
+    }
+
+    /// Opens the environment of a place.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the sandbox cannot be set up.
+    pub(super) async fn connect(args: &RunArgs, process_env: &ProcessEnv) -> Result<EnvSession, Failure> {
+        let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
+        let used = SandboxUse { writes: WriteSwitch::new(true), ..SandboxUse::default() };
+        target.for_use(used).connect().await
+    }
+}
+
+#[async_trait]
+impl Places for TaskPlaces {
+    async fn open(&self, place: &Place) -> Result<OpenPlace, WorkerError> {
+        let (args, process_env) = self.of(place);
+        let session = Self::connect(&args, &process_env).await.map_err(|failure| worker_error(&failure))?;
+        Ok(OpenPlace::new(session.environment(), session))
+    }
+}
+
+pub(super) fn worker_error(failure: &Failure) -> WorkerError {
+    WorkerError(failure.message())
+}

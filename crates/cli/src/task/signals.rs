@@ -1,0 +1,58 @@
+//! Words and decisions of people. They are kept until a process has the task open.
+
+use pintle_agent::SessionId;
+use pintle_workflow::post_signal;
+use pintle_workflow::task::{Decision, Signal};
+
+use super::{find, read};
+use crate::args::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
+use crate::sessions::Sessions;
+
+pub(super) async fn steer(args: SteerTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    let task = read(&sessions, &id).await?;
+    let count = task.candidates().len();
+    if let Some(candidate) = args.candidate.filter(|candidate| *candidate >= count) {
+        return Err(Failure::usage(format!("--candidate {candidate}: expected less than {count}")));
+    }
+    post(&sessions, &id, &Signal::Steer { candidate: args.candidate, text: args.text }).await
+}
+
+pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    let Some(gate) = read(&sessions, &id).await?.wants().gate else {
+        return Err(Failure::usage(format!("task {id} does not wait for a decision")));
+    };
+    let is_approved = args.decision == TaskDecision::Approve;
+    if is_approved && args.words.is_some() {
+        return Err(Failure::usage("--words is for `refuse`: expected none with `approve`"));
+    }
+    post(&sessions, &id, &Signal::Decide(Decision { gate, is_approved, words: args.words })).await
+}
+
+pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    post(&sessions, &id, &Signal::Cancel { reason: args.reason }).await
+}
+
+/// Posts a signal, unless the task has ended.
+async fn post(sessions: &Sessions, id: &SessionId, signal: &Signal) -> Result<Exit, Failure> {
+    if read(sessions, id).await?.outcome().is_some() {
+        return Err(Failure::usage(format!("task {id} has ended")));
+    }
+    let input = SessionId::generate();
+    post_signal(sessions.store(), id, input.as_str(), signal).await.or_failed("the task cannot be told")?;
+    if !sessions.is_live(id).await {
+        console::notice(&format!(
+            "no process has the task open; `pintle task run --task {id}` goes on with it"
+        ));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,210 @@
+//! Sessions of a task: each in its place, kept in the store, with nobody to ask.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use pintle_agent::protocol::InputKind;
+use pintle_agent::{EventKind, OutcomeStatus, SessionHandle, SessionId, TreeEvents, UserMessage};
+use pintle_governance::Mode;
+use pintle_llm::AnswerSchema;
+use pintle_workflow::task::{Spent, WorkEnd};
+use pintle_workflow::{Assignment, Worked, Worker, WorkerError};
+use tokio_util::sync::CancellationToken;
+
+use super::places::{TaskPlaces, worker_error};
+use crate::approve::Prompter;
+use crate::args::{RunArgs, SessionArgs};
+use crate::cost::CostTracker;
+use crate::environment::EnvSession;
+use crate::failure::{Failure, OrFailure as _};
+use crate::follow::{Answered, converse};
+use crate::model::Model;
+use crate::opening::{Beside, Opened, Opening};
+use crate::output_schema::REPAIRS;
+use crate::process_env::ProcessEnv;
+use crate::run::keep_for_good;
+use crate::sessions::{Kept, Origin, Selected, Sessions};
+
+/// Property of a summary with the task that a session works for.
+const TASK: &str = "task";
+
+/// Lets sessions work, with the flags of a run.
+#[derive(Debug)]
+pub(super) struct TaskWorker {
+    places: TaskPlaces,
+    /// Sessions that work now.
+    working: Mutex<BTreeMap<String, SessionHandle>>,
+}
+
+impl TaskWorker {
+    pub(super) fn new(places: TaskPlaces) -> Self {
+        Self { places, working: Mutex::default() }
+    }
+
+    async fn try_work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, Failure> {
+        let (args, process_env) = self.places.of(&assignment.place);
+        let Some(args) = with_limits(args, &assignment) else {
+            return Ok(Worked::new(WorkEnd::Limit, Spent::default()));
+        };
+        let sessions = Sessions::open(&process_env).await?;
+        let selected = select(sessions, &SessionId::new(&assignment.session)).await?;
+        let model = Model::from_args(&args.model, &process_env).await?;
+        let kept = keep_for_good(&args, selected, &model, None, &process_env).await?;
+        let env_session = TaskPlaces::connect(&args, &process_env).await?;
+        let worked =
+            self.in_environment(&args, &assignment, kept, &model, &env_session, cancel, &process_env);
+        let worked = worked.await;
+        let closed = env_session.close().await;
+        worked.and_then(|worked| closed.map(|()| worked))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a session is opened from all of them")]
+    async fn in_environment(
+        &self,
+        args: &RunArgs,
+        assignment: &Assignment,
+        kept: Kept,
+        model: &Model,
+        env_session: &EnvSession,
+        cancel: &CancellationToken,
+        process_env: &ProcessEnv,
+    ) -> Result<Worked, Failure> {
+        let is_said = matches!(&kept.origin, Origin::Resumed(record) if record.entries.iter().any(|entry| {
+            matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(&assignment.message))
+        }));
+        let prompter = Prompter::unattended(process_env.principal());
+        let opening = Opening {
+            args,
+            is_mode_given: true,
+            is_effort_given: args.model.reasoning_effort.is_some(),
+            can_turn_to_plan: false,
+            id: None,
+            servers: Vec::new(),
+            kept: Some(kept),
+            model,
+            beside: Beside::default(),
+        };
+        let Opened { mut session, limits, .. } = opening.open(env_session, &prompter, process_env).await?;
+        let unfinished = session.resumed();
+        let answers = assignment.answer.clone().map(|schema| AnswerSchema::new(schema, REPAIRS));
+        let answers = answers.transpose().or_failed("the form of the answer is none")?;
+        let message = match (is_said, &unfinished) {
+            (false, _) => Some(assignment.message.clone()),
+            (true, Some(_)) => None,
+            // The process died after the run, and before its result was on record.
+            (true, None) => Some("Give your last answer once more.".to_owned()),
+        };
+        let events = session.tree_events();
+        self.working().insert(assignment.session.clone(), session.handle());
+        let unanswered = CancellationToken::new();
+        let ended = tokio::select! {
+            ended = converse(&session, message.map(UserMessage::from), unfinished, None, limits, answers, &unanswered) => Some(ended),
+            () = cancel.cancelled() => None,
+        };
+        self.working().remove(&assignment.session);
+        // What is under way stays so, for a process that goes on.
+        session.suspend().await;
+        let spent = spent(events, &assignment.message, model).await;
+        let Some(ended) = ended else { return Ok(Worked::new(WorkEnd::Failed, spent)) };
+        let Answered { outcome, answer, .. } = ended.or_failed("the session ended unexpectedly")?;
+        if let Some(error) = &outcome.error {
+            return Err(Failure::failed(error.message.clone()));
+        }
+        Ok(Worked::new(end_of(outcome.status), spent).with_answer(answer))
+    }
+
+    fn working(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, SessionHandle>> {
+        self.working.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Worker for TaskWorker {
+    async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError> {
+        self.try_work(assignment, cancel).await.map_err(|failure| worker_error(&failure))
+    }
+
+    async fn steer(&self, session: &str, text: &str) -> bool {
+        let handle = self.working().get(session).cloned();
+        match handle {
+            Some(handle) => handle.steer(text).await.is_ok(),
+            None => false,
+        }
+    }
+}
+
+/// Returns the session if it is there. One whose process died before anything was on record is begun anew.
+async fn select(sessions: Sessions, id: &SessionId) -> Result<Option<Selected>, Failure> {
+    let summary = sessions.store().summary(id).await.or_failed("the session cannot be read")?;
+    let Some(summary) = summary else { return Ok(None) };
+    match Selected::of(sessions.clone(), summary).await {
+        Ok(selected) => Ok(Some(selected)),
+        Err(failure) => match sessions.store().delete(id).await {
+            Ok(true) => Ok(None),
+            Ok(false) | Err(_) => Err(failure),
+        },
+    }
+}
+
+/// Returns the flags with those of the assignment; `None` if nothing of its budget is left.
+fn with_limits(mut args: RunArgs, assignment: &Assignment) -> Option<RunArgs> {
+    let limits = &assignment.limits;
+    if limits.usd.is_some_and(|usd| usd < 0.000_001) || limits.tokens == Some(0) || limits.seconds == Some(0)
+    {
+        return None;
+    }
+    args.session = SessionArgs {
+        given: std::mem::take(&mut args.session.given),
+        id: Some(assignment.session.clone()),
+        properties: [(TASK.to_owned(), assignment.task.clone())].into(),
+        ..SessionArgs::default()
+    };
+    args.policy.mode.get_or_insert(Mode::Auto);
+    args.model.model = assignment.model.clone().or(args.model.model);
+    args.model.reasoning_effort = assignment.effort.clone().or(args.model.reasoning_effort);
+    let budget = &mut args.budget;
+    budget.budget.extend(limits.usd.map(|usd| format!("run.cost={usd:.6}")));
+    budget.budget.extend(limits.tokens.map(|tokens| format!("run.tokens={tokens}")));
+    let seconds = limits.seconds.map(std::time::Duration::from_secs);
+    budget.max_time = [budget.max_time, seconds].into_iter().flatten().min();
+    Some(args)
+}
+
+/// Adds up what the session has cost since the message, in this process and in an earlier one.
+async fn spent(mut events: TreeEvents, message: &str, model: &Model) -> Spent {
+    let mut cost = CostTracker::new(model.catalog_entry(), model.catalog());
+    let mut spent = Spent::default();
+    while let Some(event) = events.next().await {
+        if let EventKind::UserInput { content, .. } = &event.kind
+            && event.depth == 0
+            && content.starts_with(message)
+        {
+            cost = CostTracker::new(model.catalog_entry(), model.catalog());
+            spent = Spent::default();
+        } else if let EventKind::ModelResponse { usage, .. } = &event.kind {
+            spent.tokens = spent.tokens.saturating_add(usage.total_tokens);
+        }
+        cost.add(&event);
+    }
+    match cost.total() {
+        Some(usd) => spent.usd = usd,
+        None => spent.is_price_unknown = true,
+    }
+    spent
+}
+
+fn end_of(status: OutcomeStatus) -> WorkEnd {
+    match status {
+        OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => WorkEnd::Finished,
+        OutcomeStatus::RoundLimit
+        | OutcomeStatus::TurnLimit
+        | OutcomeStatus::Budget
+        | OutcomeStatus::ContextFull => WorkEnd::Limit,
+        OutcomeStatus::Refused
+        | OutcomeStatus::Interrupted
+        | OutcomeStatus::Aborted
+        | OutcomeStatus::Failed
+        | _ => WorkEnd::Failed,
+    }
+}

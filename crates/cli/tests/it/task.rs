@@ -1,0 +1,211 @@
+//! `pintle task`: from a goal to a commit, with a scripted model.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use pintle_testkit::Dialect;
+use serde_json::Value;
+
+use crate::harness::{CommandOutput, Harness, KEY, pintle, run};
+
+/// Turns of every session of a task: one for the anchor writes a test, a candidate mends the sum, and a reviewer accepts. A
+/// session ends once its answer has the form that is asked for.
+const TURNS: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "shell"
+    arguments = { command = """
+case $PWD in
+*/anchor/*) mkdir -p tests && printf '. src/add.sh\\ntest $(add 3 -1) -eq 2\\n' >tests/negative.sh ;;
+*/candidates/*) sed -i 's/- /+ /' src/add.sh; mkdir -p target; touch target/started; WAIT ;;
+esac""" }
+    [[turn]]
+    text = '{"command": "sh tests/negative.sh", "results": null, "report": null}'
+    [[turn]]
+    text = '{"findings": [], "remarks": "It is small."}'
+"#;
+
+/// A repository whose sums are wrong, and a state directory of its own.
+struct Project {
+    harness: Harness,
+    state: tempfile::TempDir,
+}
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false"];
+    let output = Command::new("git").args(identity).args(arguments).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+impl Project {
+    fn new(turns: &str) -> Self {
+        let project = Self {
+            harness: Harness::new(Dialect::AnthropicMessages, turns),
+            state: tempfile::tempdir().unwrap(),
+        };
+        let root = project.root();
+        std::fs::create_dir(root.join("src")).unwrap();
+        std::fs::write(root.join("src/add.sh"), "add() { echo $(($1 - $2)); }\n").unwrap();
+        git(root, &["init", "--quiet", "--initial-branch=main"]);
+        git(root, &["add", "--all"]);
+        git(root, &["commit", "--quiet", "--message=first"]);
+        project
+    }
+
+    fn root(&self) -> &Path {
+        self.harness.directory.path()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = pintle(&["task"]);
+        command.args(arguments).env("PINTLE_STATE_DIR", self.state.path()).current_dir(self.root());
+        command
+    }
+
+    fn task(&self, arguments: &[&str]) -> CommandOutput {
+        run(&mut self.command(arguments))
+    }
+
+    fn run_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&["run", "--provider", "anthropic", "--toolset", "spec"]);
+        command.args(["--base-url", &self.harness.server.base_url(Dialect::AnthropicMessages)]);
+        command.env("ANTHROPIC_API_KEY", KEY).args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
+        run(&mut self.run_command(arguments))
+    }
+
+    /// Returns the only task.
+    fn only(&self) -> Value {
+        let output = self.task(&["list", "--output", "json"]);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let tasks: Vec<Value> = serde_json::from_str(&output.stdout).unwrap();
+        assert_eq!(tasks.len(), 1, "{tasks:?}");
+        tasks[0].clone()
+    }
+}
+
+#[test]
+fn a_goal_becomes_a_commit_with_evidence() {
+    let project = Project::new(&TURNS.replace("WAIT", "true"));
+    let output = project.run(&["Sums are right.", "--check", "sh -n src/add.sh"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let report = output.stdout.split("# Done").nth(1).unwrap_or_else(|| panic!("{output:?}"));
+    for expected in [
+        "* Anchor: `sh tests/negative.sh` failed three times before, and passes now.",
+        "* Check `check 1`: `sh -n src/add.sh` passes.",
+        "* Diff: 1 file, 1 lines added, 1 removed; protected files are as they were.",
+        "The reviewer found no fault.",
+        "> It is small.",
+    ] {
+        assert!(report.contains(expected), "{expected}: {report}");
+    }
+    for expected in ["      anchor begins\n", "[ 0]  work begins\n", "[ 0]  evidence: all of it holds\n"] {
+        assert!(output.stdout.contains(expected), "{expected}: {}", output.stdout);
+    }
+    assert!(!output.stdout.contains(KEY) && !output.stderr.contains(KEY));
+    let task = project.only();
+    assert_eq!((&task["state"], &task["title"]), (&"done".into(), &"Sums are right.".into()));
+    let id = task["id"].as_str().unwrap();
+    assert_eq!(
+        git(project.root(), &["status", "--porcelain", "--branch"]),
+        "## main\n",
+        "nothing is changed"
+    );
+    assert!(!project.state.path().join(format!("worktrees/task-{id}")).exists(), "nothing is left");
+
+    let prediction = project.task(&["report", id, "--output", "prediction", "--instance", "sums-1"]);
+    let prediction: Value = serde_json::from_str(&prediction.stdout).unwrap();
+    assert_eq!(prediction["instance_id"], "sums-1");
+    assert!(prediction["model_patch"].as_str().unwrap().contains("+add() { echo $(($1 + $2)); }"));
+    let json = project.task(&["report", id, "--output", "json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["outcome"]["done"]["candidate"], 0);
+
+    let applied = project.task(&["apply", id, "--branch", "fix/sums", "--worktree", "../tree-of-sums"]);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let log = git(project.root(), &["log", "-1", "--format=%s", "--name-only", "fix/sums"]);
+    assert_eq!(log, "Sums are right.\n\nsrc/add.sh\ntests/negative.sh\n");
+    let tree = project.root().parent().unwrap().join("tree-of-sums");
+    assert!(tree.join("tests/negative.sh").exists());
+    std::fs::remove_dir_all(tree).unwrap();
+    let again = project.task(&["apply", id, "--branch", "fix/sums"]);
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert!(again.stderr.contains("reference already exists"), "{again:?}");
+    let patch = project.task(&["apply", id, "--patch"]).stdout;
+    assert!(patch.contains("tests/negative.sh") && patch.contains("src/add.sh"), "{patch}");
+    assert_eq!(project.task(&["apply", id, "--files"]).code, Some(0));
+    assert!(project.harness.read("src/add.sh").contains("$1 + $2"));
+
+    for (arguments, expected) in [
+        (&["cancel", id][..], "has ended"),
+        (&["steer", id, "x"], "has ended"),
+        (&["decide", id, "approve"], "does not wait for a decision"),
+        (&["report", "no-such"], "there is no task `no-such`"),
+    ] {
+        let refused = project.task(arguments);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains(expected), "{refused:?}");
+    }
+    let sessions = run(pintle(&["sessions", "list", "--all", "--output", "json"])
+        .env("PINTLE_STATE_DIR", project.state.path()));
+    let sessions: Vec<Value> = serde_json::from_str(&sessions.stdout).unwrap();
+    let mut ids: Vec<&str> = sessions.iter().map(|session| session["id"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    let expected = ["0", "anchor", "review-0-1"].map(|name| format!("{id}-{name}"));
+    assert_eq!(ids, expected, "the sessions of the task are kept, and the task is none");
+}
+
+#[test]
+fn a_task_whose_process_was_killed_goes_on() {
+    let project = Project::new(&TURNS.replace("WAIT", "sleep 1000"));
+    let mut child = project.run_command(&["Sums are right."]).spawn().unwrap();
+    let worktrees = project.state.path().join("worktrees");
+    let end = Instant::now() + Duration::from_secs(120);
+    let is_started = || {
+        let tasks = std::fs::read_dir(&worktrees).into_iter().flatten().flatten();
+        tasks.into_iter().any(|task| task.path().join("candidates/0/work/target/started").exists())
+    };
+    while !is_started() {
+        assert!(Instant::now() < end && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let id = project.only()["id"].as_str().unwrap().to_owned();
+    assert_eq!(project.only()["state"], "under way");
+    let steered = project.task(&["steer", &id, "be quick"]);
+    assert_eq!(steered.code, Some(0), "{steered:?}");
+    assert!(steered.stderr.contains("no process has the task open"), "{steered:?}");
+    let output = project.run(&["--task", &id]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stdout.contains("said to all: be quick"), "{output:?}");
+    assert!(!output.stdout.contains("anchor begins"), "it is not done again: {output:?}");
+    assert_eq!(project.only()["state"], "done");
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_is_written() {
+    let project = Project::new(&TURNS.replace("WAIT", "true"));
+    std::fs::write(project.root().join("wrong.toml"), "goal = \"x\"\nattempts = 9\n").unwrap();
+    for (arguments, expected) in [
+        (&["--contract", "wrong.toml"][..], "attempts: expected 1 to 5"),
+        (&["--contract", "none.toml"], "none.toml"),
+        (&["x", "--continue"], "takes no --continue"),
+        (&["x", "--no-session"], "takes no --no-session"),
+        (&["x", "--env", "docker:y"], "works only with --env local"),
+        (&["x", "--candidates", "17"], "17"),
+        (&["--task", "none"], "there is no task `none`"),
+        (&["x", "--task", "none"], "cannot be used with"),
+    ] {
+        let refused = project.run(arguments);
+        assert_eq!(refused.code, Some(2), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains(expected), "{arguments:?}: {refused:?}");
+    }
+    let listed = project.task(&["list"]);
+    assert_eq!(listed.stdout, "no tasks\n");
+}
