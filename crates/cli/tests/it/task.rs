@@ -84,8 +84,8 @@ impl Project {
         let output = self.task(&["list", "--output", "json"]);
         assert_eq!(output.code, Some(0), "{output:?}");
         let tasks: Vec<Value> = serde_json::from_str(&output.stdout).unwrap();
-        assert_eq!(tasks.len(), 1, "{tasks:?}");
-        tasks[0].clone()
+        let [task] = tasks.as_slice() else { panic!("{tasks:?}") };
+        task.clone()
     }
 }
 
