@@ -171,9 +171,7 @@ impl Sessions {
 
     pub(crate) async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, Failure> {
         let found = self.store().list(filter, page).await.or_failed("cannot list the sessions")?;
-        // Tasks are in the same store, and are no sessions.
-        let is_task = |summary: &Summary| summary.properties.get("kind").is_some_and(|kind| kind == "task");
-        Ok(found.into_iter().filter(|summary| !is_task(summary)).collect())
+        Ok(found.into_iter().filter(Summary::is_session).collect())
     }
 
     pub(crate) async fn record(&self, id: &SessionId) -> Result<Record, Failure> {

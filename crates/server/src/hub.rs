@@ -454,7 +454,8 @@ impl Hub {
     /// Returns whether a session that is not open has something to do: a run under way, or what was posted to it.
     async fn has_work(&self, summary: &Summary) -> Result<bool, StoreError> {
         // The inbox of a session that has ended is never read again.
-        Ok(!has_state(summary, "CLOSED")
+        Ok(summary.is_session()
+            && !has_state(summary, "CLOSED")
             && (is_under_way(summary) || self.store.has_posted(&summary.id).await?))
     }
 

@@ -462,6 +462,15 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Property that says what is kept, unless it is a session.
+    pub const KIND: &str = "kind";
+
+    /// Returns whether it is about a session, and not about something else that is kept in the same store, such as a task.
+    #[must_use]
+    pub fn is_session(&self) -> bool {
+        !self.properties.contains_key(Self::KIND)
+    }
+
     /// Creates a summary without a title.
     #[must_use]
     pub fn new(id: SessionId, created_at: Timestamp) -> Self {

@@ -222,10 +222,10 @@ impl Anchor {
         &self.tests
     }
 
-    /// Returns the seconds that it may take with a candidate: ten more, and ten times as many, as on the base.
+    /// Returns the seconds that it may take with a candidate: thirty, and ten times as many as on the base.
     #[must_use]
     pub fn timeout_s(&self) -> u32 {
-        u32::try_from(self.millis / 100).unwrap_or(u32::MAX).saturating_add(10)
+        u32::try_from(self.millis / 100).unwrap_or(u32::MAX).saturating_add(30)
     }
 
     /// Returns the files that belong to it.

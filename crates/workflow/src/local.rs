@@ -26,7 +26,7 @@ use crate::contract::{Contract, ContractError};
 use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, StepResult, Task};
 
 /// Property of a summary that tells tasks from sessions.
-pub const KIND: &str = "kind";
+pub const KIND: &str = Summary::KIND;
 
 /// Its value.
 pub const KIND_TASK: &str = "task";

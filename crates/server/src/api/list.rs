@@ -86,9 +86,9 @@ fn property<T: std::str::FromStr>(summary: &Summary, name: &str) -> Option<T> {
     summary.properties.get(name)?.parse().ok()
 }
 
-/// Returns whether a session is of the tenant of a caller.
+/// Returns whether it is a session, and of the tenant of a caller.
 pub(super) fn is_of(summary: &Summary, caller: &Caller) -> bool {
-    summary.properties.get(TENANT) == caller.tenant.as_ref()
+    summary.is_session() && summary.properties.get(TENANT) == caller.tenant.as_ref()
 }
 
 impl App {

@@ -221,7 +221,7 @@ impl Project {
         let mut check = Check::new("tests", "python3 tests/run.py")
             .with_results(ResultsFormat::Tap)
             .with_pass(Pass::NoWorse);
-        check.timeout_s = 10;
+        check.timeout_s = 30;
         let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
         Contract::new("Sums of negative numbers are right.")
             .with_base(Base::new(found.root.display().to_string(), found.head))
