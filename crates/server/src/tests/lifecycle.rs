@@ -1,5 +1,7 @@
 //! Sessions, from their creation to their deletion.
 
+use pintle_agent::Barrier;
+use pintle_store::{SessionStore as _, Summary};
 use serde_json::json;
 
 use super::harness::{Frame, PATIENCE, Request, Setup, runs, scripted};
@@ -307,4 +309,23 @@ async fn a_fork_that_was_just_made_can_be_deleted() {
         let deleted = fixture.send(Request::new("DELETE", &format!("/v1/sessions/{fork}"))).await;
         assert_eq!(deleted.status, 204, "{deleted:?}");
     }
+}
+
+/// Something else in the same store, such as a task, is no session, also with something in its inbox.
+#[tokio::test]
+async fn only_sessions_are_shown_and_opened() {
+    let mut fixture = Setup::new(scripted().answer("Hello.")).start().await;
+    let id = pintle_agent::SessionId::new("other");
+    let now = pintle_agent::Clock::now(&pintle_agent::SystemClock);
+    let summary = Summary::new(id.clone(), now).with_property(Summary::KIND, "task");
+    let mut writer = fixture.host.store.create(summary).await.unwrap();
+    writer.append(vec!["{\"task\": 1}".to_owned()], Barrier::Synced).await.unwrap();
+    writer.close().await.unwrap();
+    drop(writer);
+    fixture.host.store.post(&id, "x", "{}").await.unwrap();
+    fixture.restart().await;
+    let listed = fixture.get("/v1/sessions").await.json();
+    assert_eq!(listed["sessions"], json!([]));
+    assert_eq!(fixture.get("/v1/sessions/other").await.status, 404);
+    assert!(fixture.host.store.has_posted(&id).await.unwrap(), "its inbox is its own");
 }
