@@ -119,7 +119,7 @@ impl UserRepository {
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Git`], and [`RepositoryError::Io`].
+    /// [`RepositoryError::Git`], and [`RepositoryError::Temporary`].
     pub async fn snapshot(&self, name: &str) -> Result<String, RepositoryError> {
         let scratch = scratch()?;
         let git = Git::of_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
