@@ -137,7 +137,7 @@ impl RepositoryPerformer {
         let directory = self.directory.join(name);
         let temporary = directory.join("tmp");
         self.machine.create_directory(&temporary).await?;
-        let root = directory.join("work");
+        let root = directory.join("tree");
         let mut variables = ports::free().await?;
         for (name, path) in [
             ("TMPDIR", temporary),

@@ -5,8 +5,6 @@
 //! on what is judged, and neither have the time stamps of its files.
 
 mod raw;
-#[cfg(test)]
-mod tests;
 
 use std::io;
 use std::path::{Path, PathBuf};

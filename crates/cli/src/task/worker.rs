@@ -103,7 +103,7 @@ impl TaskWorker {
             () = cancel.cancelled() => None,
         };
         self.working().remove(&assignment.session);
-        // What is under way stays so, for a process that goes on.
+        // The run stays unfinished, for the process that resumes the session.
         session.suspend().await;
         let spent = spent(events, &assignment.message, model).await;
         let Some(ended) = ended else { return Ok(Worked::new(WorkEnd::Failed, spent)) };

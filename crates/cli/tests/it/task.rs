@@ -168,7 +168,7 @@ fn a_task_whose_process_was_killed_goes_on() {
     let end = Instant::now() + Duration::from_secs(120);
     let is_started = || {
         let tasks = std::fs::read_dir(&worktrees).into_iter().flatten().flatten();
-        tasks.into_iter().any(|task| task.path().join("candidates/0/work/target/started").exists())
+        tasks.into_iter().any(|task| task.path().join("candidates/0/tree/target/started").exists())
     };
     while !is_started() {
         assert!(Instant::now() < end && child.try_wait().unwrap().is_none());

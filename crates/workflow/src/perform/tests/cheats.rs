@@ -4,7 +4,7 @@ use super::project::{Project, Scripted};
 use crate::report::Report;
 use crate::task::{BlockedBy, Outcome};
 
-/// What a candidate does, and the findings that it leads to, of which each has to be there.
+/// Script of a candidate that cheats, and the beginnings of the findings that must be reported.
 struct Cheat {
     name: &'static str,
     script: &'static str,

@@ -213,7 +213,7 @@ async fn cancelling_leaves_nothing_in_any_phase() {
 async fn candidates_do_not_meet() {
     let project = Project::new().await;
     let own = "echo \"$PORT $PINTLE_PORTS $TMPDIR $CARGO_TARGET_DIR $PWD\" >src/own.py; ";
-    let meddle = "for d in ../../*/work; do echo 'broken(' >>$d/src/sums.py; done 2>/dev/null; echo \"# $PORT\" >src/own.py";
+    let meddle = "for d in ../../*/tree; do echo 'broken(' >>$d/src/sums.py; done 2>/dev/null; echo \"# $PORT\" >src/own.py";
     let scripted = Scripted::new().with("0", &format!("{own}{RIGHT}"), None).with("1", meddle, None);
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(scripted);
@@ -239,7 +239,7 @@ async fn candidates_do_not_meet() {
     };
     let (one, other) = (port(&seen[0]).unwrap(), port(&seen[1]).unwrap());
     assert_ne!(one, other);
-    assert!(seen[0].contains("/candidates/0/work/target /"), "{}", seen[0]);
+    assert!(seen[0].contains("/candidates/0/tree/target /"), "{}", seen[0]);
 }
 
 #[tokio::test]
