@@ -266,7 +266,7 @@ impl LocalHost {
         self.known.extend(posted);
         self.task.take(input.clone());
         if let Some(observer) = &self.observer {
-            // Nobody has to look.
+            // The receiver may be gone.
             let _ = observer.send(input);
         }
         Ok(())

@@ -282,7 +282,7 @@ impl TaskRepository {
         let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
         let name = format!("refs/pintle/commits/{commit}");
         self.git().run(&["update-ref", &name, &commit]).await?;
-        // Nobody but us has been here yet.
+        // The clone is new, so its own settings are ours.
         let git = Git::of_task(&self.machine, &root.join(".git")).with_work_tree(root);
         git.run(&["init", "--quiet", "--template="]).await?;
         let source = self.directory.display().to_string();

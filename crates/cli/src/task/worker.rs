@@ -8,6 +8,7 @@ use pintle_agent::protocol::InputKind;
 use pintle_agent::{EventKind, OutcomeStatus, SessionHandle, SessionId, TreeEvents, UserMessage};
 use pintle_governance::Mode;
 use pintle_llm::AnswerSchema;
+use pintle_store::{StoreError, read_record};
 use pintle_workflow::task::{Spent, WorkEnd};
 use pintle_workflow::{Assignment, Worked, Worker, WorkerError};
 use tokio_util::sync::CancellationToken;
@@ -138,13 +139,11 @@ impl Worker for TaskWorker {
 async fn select(sessions: Sessions, id: &SessionId) -> Result<Option<Selected>, Failure> {
     let summary = sessions.store().summary(id).await.or_failed("the session cannot be read")?;
     let Some(summary) = summary else { return Ok(None) };
-    match Selected::of(sessions.clone(), summary).await {
-        Ok(selected) => Ok(Some(selected)),
-        Err(failure) => match sessions.store().delete(id).await {
-            Ok(true) => Ok(None),
-            Ok(false) | Err(_) => Err(failure),
-        },
+    if let Err(StoreError::NotFound(_)) = read_record(sessions.store(), id).await {
+        sessions.store().delete(id).await.or_failed("the session cannot be begun anew")?;
+        return Ok(None);
     }
+    Selected::of(sessions, summary).await.map(Some)
 }
 
 /// Returns the flags with those of the assignment; `None` if nothing of its budget is left.
