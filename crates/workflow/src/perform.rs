@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::Fence;
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, Redactions};
 use pintle_store::{Blobs, StoreError};
 use thiserror::Error;
 use tokio::time::Instant;
@@ -47,7 +47,7 @@ pub struct RepositoryPerformer {
     worker: Arc<dyn Worker>,
     blobs: Arc<dyn Blobs>,
     /// Values that must not be in a diff.
-    secrets: Vec<String>,
+    secrets: Redactions,
 }
 
 /// Reason why a step could not be carried out.
@@ -95,13 +95,13 @@ impl RepositoryPerformer {
         blobs: Arc<dyn Blobs>,
     ) -> Self {
         let (task, directory) = (task.into(), directory.into());
-        Self { task, machine, directory, places, worker, blobs, secrets: Vec::new() }
+        Self { task, machine, directory, places, worker, blobs, secrets: Redactions::default() }
     }
 
     /// Sets values that must not be in a diff, such as the keys of the host.
     #[must_use]
-    pub fn with_secrets(mut self, secrets: impl IntoIterator<Item = String>) -> Self {
-        self.secrets = secrets.into_iter().collect();
+    pub fn with_secrets(mut self, secrets: Redactions) -> Self {
+        self.secrets = secrets;
         self
     }
 

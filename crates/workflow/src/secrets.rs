@@ -1,5 +1,7 @@
 //! Secrets in what was added.
 
+use pintle_env::Redactions;
+
 /// A form of keys: how they begin, and how many more characters they have at least.
 const FORMS: [(&str, usize); 16] = [
     ("AKIA", 16),
@@ -22,7 +24,7 @@ const FORMS: [(&str, usize); 16] = [
 
 /// Returns the files of a patch in which something like a secret is added: one of `known`, a key in a form that services use, or
 /// a private key.
-pub(crate) fn in_patch(patch: &[u8], known: &[String]) -> Vec<String> {
+pub(crate) fn in_patch(patch: &[u8], known: &Redactions) -> Vec<String> {
     let text = String::from_utf8_lossy(patch);
     let mut files: Vec<String> = Vec::new();
     let mut path = String::new();
@@ -36,8 +38,8 @@ pub(crate) fn in_patch(patch: &[u8], known: &[String]) -> Vec<String> {
     files
 }
 
-fn has_secret(line: &str, known: &[String]) -> bool {
-    known.iter().any(|secret| !secret.is_empty() && line.contains(secret.as_str()))
+fn has_secret(line: &str, known: &Redactions) -> bool {
+    known.text(line) != line
         || line.contains("-----BEGIN ") && line.contains("PRIVATE KEY")
         || FORMS.iter().any(|(start, more)| has_key(line, start, *more))
 }
@@ -70,7 +72,7 @@ mod tests {
             ("+task_sk-ant-".to_owned(), false),
         ] {
             let patch = format!("diff --git a/a b/b\n--- a/a\n+++ b/src/x.py\n@@ -1 +1 @@\n{line}\n");
-            let found = in_patch(patch.as_bytes(), &["my own words".to_owned(), String::new()]);
+            let found = in_patch(patch.as_bytes(), &Redactions::new(["my own words", ""]));
             let expected: Vec<&str> = if expected { vec!["src/x.py"] } else { vec![] };
             assert_eq!(found, expected, "{line}");
         }

@@ -22,6 +22,7 @@ use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
+use crate::hardening;
 use crate::interrupt::Interrupts;
 use crate::process_env::{self, ProcessEnv};
 use crate::prompt_source;
@@ -56,7 +57,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let blobs = Arc::from(sessions.store().blobs(&id));
     let files = files_of(&id, process_env)?;
     let performer = RepositoryPerformer::new(id.as_str(), files, machine, Arc::new(places), worker, blobs);
-    let performer = Arc::new(performer);
+    let performer = Arc::new(performer.with_secrets(hardening::secrets(process_env, None)));
     let interrupts = Interrupts::listen()?;
     let (stop, inputs) = (CancellationToken::new(), host.inputs());
     let shown = host.task().clone();
