@@ -157,16 +157,7 @@ impl Sessions {
             return Ok(summary);
         }
         let all = self.list(&Filter::default(), &Page::default()).await?;
-        let mut found = all.into_iter().filter(|summary| summary.id.as_str().starts_with(prefix));
-        match (found.next(), found.next()) {
-            (Some(summary), None) => Ok(summary),
-            (None, _) => Err(Failure::usage(format!("there is no session `{prefix}`"))
-                .with_hint("`pintle sessions list --all` shows all")),
-            (Some(one), Some(other)) => Err(Failure::usage(format!(
-                "`{prefix}` is the beginning of several sessions, such as {} and {}",
-                one.id, other.id
-            ))),
-        }
+        beginning_with(prefix, all, "session", "`pintle sessions list --all` shows all")
     }
 
     pub(crate) async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, Failure> {
@@ -375,6 +366,28 @@ impl Sessions {
         let writer = self.store().create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
         Ok(Kept { checkpoints, id, journal: self.journal(writer, summary), grant: None, origin: Origin::New })
+    }
+}
+
+/// Returns the only summary whose id begins with `prefix`. `kind` is what they are of, such as `session`.
+///
+/// # Errors
+///
+/// A usage failure if there is none, with the hint, or more than one.
+pub(crate) fn beginning_with(
+    prefix: &str,
+    all: Vec<Summary>,
+    kind: &str,
+    hint: &str,
+) -> Result<Summary, Failure> {
+    let mut found = all.into_iter().filter(|summary| summary.id.as_str().starts_with(prefix));
+    match (found.next(), found.next()) {
+        (Some(summary), None) => Ok(summary),
+        (None, _) => Err(Failure::usage(format!("there is no {kind} `{prefix}`")).with_hint(hint)),
+        (Some(one), Some(other)) => Err(Failure::usage(format!(
+            "`{prefix}` is the beginning of several {kind}s, such as {} and {}",
+            one.id, other.id
+        ))),
     }
 }
 

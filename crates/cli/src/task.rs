@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
-use crate::sessions::Sessions;
+use crate::sessions::{Sessions, beginning_with};
 
 /// Runs `pintle task`.
 ///
@@ -46,18 +46,7 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
 /// A usage failure if there is none, or more than one.
 async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
     let all = summaries(sessions).await?;
-    let mut found = all.into_iter().filter(|summary| summary.id.as_str().starts_with(prefix));
-    match (found.next(), found.next()) {
-        (Some(summary), None) => Ok(summary.id),
-        (None, _) => {
-            Err(Failure::usage(format!("there is no task `{prefix}`"))
-                .with_hint("`pintle task list` shows all"))
-        }
-        (Some(one), Some(other)) => Err(Failure::usage(format!(
-            "`{prefix}` is the beginning of several tasks, such as {} and {}",
-            one.id, other.id
-        ))),
-    }
+    Ok(beginning_with(prefix, all, "task", "`pintle task list` shows all")?.id)
 }
 
 async fn summaries(sessions: &Sessions) -> Result<Vec<Summary>, Failure> {

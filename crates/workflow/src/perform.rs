@@ -480,7 +480,10 @@ impl Performance<'_> {
         let worked = self.performer.worker.work(assignment, self.cancel).await?;
         self.spent.add(&worked.spent);
         self.check()?;
-        Ok(worked)
+        match worked.error {
+            Some(error) => Err(StepError::Other(error)),
+            None => Ok(worked),
+        }
     }
 }
 

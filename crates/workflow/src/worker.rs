@@ -58,6 +58,8 @@ pub struct Worked {
     pub answer: Option<Value>,
     /// Costs.
     pub spent: Spent,
+    /// Error that ended the work, such as one of a provider.
+    pub error: Option<String>,
 }
 
 /// A session that could not work, and why.
@@ -116,7 +118,14 @@ impl Worked {
     /// Creates an end of work.
     #[must_use]
     pub fn new(end: WorkEnd, spent: Spent) -> Self {
-        Self { end, answer: None, spent }
+        Self { end, answer: None, spent, error: None }
+    }
+
+    /// Sets the error that ended the work.
+    #[must_use]
+    pub fn with_error(mut self, error: Option<String>) -> Self {
+        self.error = error;
+        self
     }
 
     /// Sets the last response.

@@ -62,7 +62,14 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let (stop, inputs) = (CancellationToken::new(), host.inputs());
     let shown = host.task().clone();
     let ended = {
-        let following = follow(shown, inputs, format);
+        let following = async {
+            let followed = follow(shown, inputs, format).await;
+            if followed.is_err() {
+                // The reader is gone, as with a closed pipe.
+                stop.cancel();
+            }
+            followed
+        };
         let running = async {
             let ended = host.run_until(performer.clone(), &stop).await;
             // The end of the inputs.

@@ -109,10 +109,8 @@ impl TaskWorker {
         let spent = spent(events, &assignment.message, model).await;
         let Some(ended) = ended else { return Ok(Worked::new(WorkEnd::Failed, spent)) };
         let Answered { outcome, answer, .. } = ended.or_failed("the session ended unexpectedly")?;
-        if let Some(error) = &outcome.error {
-            return Err(Failure::failed(error.message.clone()));
-        }
-        Ok(Worked::new(end_of(outcome.status), spent).with_answer(answer))
+        let error = outcome.error.as_ref().map(|error| error.message.clone());
+        Ok(Worked::new(end_of(outcome.status), spent).with_answer(answer).with_error(error))
     }
 
     fn working(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, SessionHandle>> {

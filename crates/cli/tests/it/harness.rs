@@ -1,7 +1,7 @@
 //! Harness for the binary: a working directory and a scripted model server.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
@@ -112,4 +112,12 @@ impl Harness {
     pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
+}
+
+/// Runs git as somebody who can commit, and returns its output.
+pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false"];
+    let output = Command::new("git").args(identity).args(arguments).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }

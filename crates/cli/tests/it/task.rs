@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
-use crate::harness::{CommandOutput, Harness, KEY, pintle, run};
+use crate::harness::{CommandOutput, Harness, KEY, git, pintle, run};
 
 /// Turns of every session of a task: one for the anchor writes a test, a candidate mends the sum, and a reviewer accepts. A
 /// session ends once its answer has the form that is asked for.
@@ -30,13 +30,6 @@ esac""" }
 struct Project {
     harness: Harness,
     state: tempfile::TempDir,
-}
-
-fn git(directory: &Path, arguments: &[&str]) -> String {
-    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false"];
-    let output = Command::new("git").args(identity).args(arguments).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 impl Project {

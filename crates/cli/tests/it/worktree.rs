@@ -1,12 +1,11 @@
 //! Worktrees of sessions.
 
 use std::path::Path;
-use std::process::Command;
 
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
-use crate::harness::{CommandOutput, Harness, KEY, pintle, run};
+use crate::harness::{CommandOutput, Harness, KEY, git, pintle, run};
 
 const WRITES: &str = r#"
     [[turn]]
@@ -24,13 +23,6 @@ const WRITES: &str = r#"
 struct Repository {
     harness: Harness,
     state: tempfile::TempDir,
-}
-
-fn git(directory: &Path, arguments: &[&str]) -> String {
-    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false"];
-    let output = Command::new("git").args(identity).args(arguments).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 impl Repository {

@@ -79,6 +79,8 @@ pub(super) struct Project {
 pub(super) struct Scripted {
     /// Commands and answers by the end of a session's id, one for each time that it works. The last one is repeated.
     scripts: BTreeMap<String, Vec<(String, Option<Value>)>>,
+    /// Sessions that end with an error of their provider.
+    pub(super) failing: Vec<String>,
     pub(super) messages: Mutex<Vec<(String, String)>>,
     pub(super) steered: Mutex<Vec<String>>,
 }
@@ -164,7 +166,8 @@ impl Worker for InPlaces {
         }
         open.environment().cleanup().await.map_err(|error| WorkerError(error.to_string()))?;
         let spent = Spent { usd: 0.01, tokens: 10, ..Spent::default() };
-        Ok(Worked::new(WorkEnd::Finished, spent).with_answer(answer))
+        let error = scripted.failing.contains(&name).then(|| "overloaded".to_owned());
+        Ok(Worked::new(WorkEnd::Finished, spent).with_answer(answer).with_error(error))
     }
 
     async fn steer(&self, session: &str, text: &str) -> bool {

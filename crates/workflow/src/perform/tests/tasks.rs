@@ -346,3 +346,15 @@ async fn words_of_people_reach_sessions() {
     assert_eq!(outcome.unwrap(), Outcome::Blocked(refused));
     assert_eq!(*scripted.steered.lock().unwrap(), ["t-0: be quick"]);
 }
+
+#[tokio::test]
+async fn a_session_that_ends_with_an_error_is_paid_for() {
+    let project = Project::new().await;
+    let mut scripted = Scripted::new().with("0", RIGHT, None);
+    scripted.failing.push("0".to_owned());
+    let (outcome, task) = project.run(project.contract(1).await, scripted).await;
+    let report = Report::of(&task).to_markdown();
+    assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
+    assert!(report.contains("* work: work failed: overloaded"), "{report}");
+    assert_eq!(task.spent().tokens, 20, "that of the anchor, and this one");
+}
