@@ -239,8 +239,9 @@ pub(crate) fn evidence(contract: &Contract, proof: &Proof) -> String {
         diff.files.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
     let _ = writeln!(
         text,
-        "* Diff: {}, {added} lines added, {removed} removed; protected files are as they were.",
-        files(diff.files.len())
+        "* Diff: {}, {} added, {removed} removed; protected files are as they were.",
+        counted(diff.files.len() as u64, "file"),
+        counted(added, "line")
     );
     text
 }
@@ -266,8 +267,8 @@ fn bill(spent: &Spent) -> String {
     )
 }
 
-fn files(count: usize) -> String {
-    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn dollars(spent: &Spent) -> String {

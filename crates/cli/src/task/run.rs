@@ -24,6 +24,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::hardening;
 use crate::interrupt::Interrupts;
+use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
 use crate::prompt_source;
 use crate::sessions::Sessions;
@@ -36,6 +37,8 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     }
     let directory = process_env.directory(run.environment.dir.as_deref())?;
     let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
+    // A task whose sessions cannot be opened would end as blocked.
+    Model::from_args(&run.model, process_env).await?;
     let sessions = Sessions::open(process_env).await?;
     let mut host = match &args.task {
         Some(prefix) => {

@@ -91,7 +91,7 @@ fn a_goal_becomes_a_commit_with_evidence() {
     for expected in [
         "* Anchor: `sh tests/negative.sh` failed three times before, and passes now.",
         "* Check `check 1`: `sh -n src/add.sh` passes.",
-        "* Diff: 1 file, 1 lines added, 1 removed; protected files are as they were.",
+        "* Diff: 1 file, 1 line added, 1 removed; protected files are as they were.",
         "The reviewer found no fault.",
         "> It is small.",
     ] {
@@ -199,6 +199,8 @@ fn bad_input_is_refused_before_anything_is_written() {
         assert_eq!(refused.code, Some(2), "{arguments:?}: {refused:?}");
         assert!(refused.stderr.contains(expected), "{arguments:?}: {refused:?}");
     }
+    let without_key = run(&mut project.command(&["run", "x", "--provider", "anthropic"]));
+    assert_eq!(without_key.code, Some(4), "{without_key:?}");
     let listed = project.task(&["list"]);
     assert_eq!(listed.stdout, "no tasks\n");
 }
