@@ -7,6 +7,8 @@ mod run;
 mod signals;
 mod worker;
 
+use std::path::PathBuf;
+
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, Summary};
 use pintle_workflow::report::Report;
@@ -47,6 +49,11 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
 async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
     let all = summaries(sessions).await?;
     Ok(beginning_with(prefix, all, "task", "`pintle task list` shows all")?.id)
+}
+
+/// Returns the directory of the files of a task.
+fn files_of(id: &SessionId, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+    Ok(Sessions::directory(process_env)?.join("worktrees").join(format!("task-{id}")))
 }
 
 async fn summaries(sessions: &Sessions) -> Result<Vec<Summary>, Failure> {

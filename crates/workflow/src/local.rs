@@ -157,6 +157,17 @@ impl LocalHost {
         inputs
     }
 
+    /// Takes what people have posted, and carries out nothing. Returns how the task has ended, if it has: a task that was
+    /// cancelled ends here.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Store`].
+    pub async fn settle(&mut self) -> Result<Option<Outcome>, HostError> {
+        self.take_signals(None).await?;
+        Ok(self.task.outcome().cloned())
+    }
+
     /// As [`run`](Self::run), until `stop` is tripped: the steps that are under way end then, and begin again when the task is
     /// opened.
     ///
@@ -198,7 +209,7 @@ impl LocalHost {
         running: &mut Running,
     ) -> Result<Outcome, HostError> {
         loop {
-            self.take_signals(performer, running).await?;
+            self.take_signals(Some((performer, &*running))).await?;
             if let Some(outcome) = self.task.outcome() {
                 return Ok(outcome.clone());
             }
@@ -241,14 +252,15 @@ impl LocalHost {
     /// Records what people have posted, and takes it out of the inbox.
     async fn take_signals(
         &mut self,
-        performer: &Arc<dyn Performer>,
-        running: &Running,
+        under_way: Option<(&Arc<dyn Performer>, &Running)>,
     ) -> Result<(), HostError> {
         for posted in self.writer.inbox().await? {
             if !self.known.contains(&posted.input_id) {
                 // Something that no version of us wrote is put away.
                 if let Ok(signal) = serde_json::from_str::<Signal>(&posted.input) {
-                    if let Signal::Steer { candidate, text } = &signal {
+                    if let (Signal::Steer { candidate, text }, Some((performer, running))) =
+                        (&signal, under_way)
+                    {
                         running.steer(performer, *candidate, text).await;
                     }
                     self.record(Input::Said(signal), Some(posted.input_id.clone())).await?;

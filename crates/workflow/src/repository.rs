@@ -410,7 +410,11 @@ fn scratch() -> Result<tempfile::TempDir, RepositoryError> {
 }
 
 /// Removes a directory with everything in it, also what its owner may not change. One that is not there is fine.
-pub(crate) async fn remove_directory(
+///
+/// # Errors
+///
+/// [`RepositoryError::Unfit`] if something is left.
+pub async fn remove_directory(
     machine: &dyn ExecutionEnvironment,
     path: &Path,
 ) -> Result<(), RepositoryError> {

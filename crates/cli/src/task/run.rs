@@ -1,6 +1,6 @@
 //! `pintle task run`: begins a task, or goes on with one, and stays until it has ended.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::places::TaskPlaces;
 use super::worker::TaskWorker;
-use super::{find, host_failure, lanes};
+use super::{files_of, find, host_failure, lanes};
 use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::config;
 use crate::console::{self, Console};
@@ -160,10 +160,6 @@ async fn based(
         (_, 0) => found.head.clone(),
     };
     Ok(contract.with_base(Base::new(found.root.display().to_string(), commit)))
-}
-
-fn files_of(id: &SessionId, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
-    Ok(Sessions::directory(process_env)?.join("worktrees").join(format!("task-{id}")))
 }
 
 /// Shows each input as it is taken.

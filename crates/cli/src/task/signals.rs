@@ -1,10 +1,11 @@
 //! Words and decisions of people. They are kept until a process has the task open.
 
 use pintle_agent::SessionId;
-use pintle_workflow::post_signal;
+use pintle_workflow::repository::remove_directory;
 use pintle_workflow::task::{Decision, Signal};
+use pintle_workflow::{LocalHost, post_signal};
 
-use super::{find, read};
+use super::{files_of, find, host_failure, read};
 use crate::args::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
 use crate::console;
 use crate::exit::Exit;
@@ -39,20 +40,36 @@ pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Re
 pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    post(&sessions, &id, &Signal::Cancel { reason: args.reason }).await
+    tell(&sessions, &id, &Signal::Cancel { reason: args.reason }).await?;
+    if sessions.is_live(&id).await {
+        return Ok(Exit::Done);
+    }
+    let opened = LocalHost::open(sessions.store(), &id).await;
+    let mut host = opened.map_err(|error| host_failure(&error, &id))?;
+    host.settle().await.map_err(|error| host_failure(&error, &id))?;
+    let machine = process_env.local_environment(&process_env.directory(None)?)?;
+    let files = files_of(&id, process_env)?;
+    remove_directory(&machine, &files).await.or_failed("the files of the task cannot be removed")?;
+    Ok(Exit::Done)
 }
 
-/// Posts a signal, unless the task has ended.
+/// Posts a signal that a process with the task takes, now or later.
 async fn post(sessions: &Sessions, id: &SessionId, signal: &Signal) -> Result<Exit, Failure> {
-    if read(sessions, id).await?.outcome().is_some() {
-        return Err(Failure::usage(format!("task {id} has ended")));
-    }
-    let input = SessionId::generate();
-    post_signal(sessions.store(), id, input.as_str(), signal).await.or_failed("the task cannot be told")?;
+    tell(sessions, id, signal).await?;
     if !sessions.is_live(id).await {
         console::notice(&format!(
             "no process has the task open; `pintle task run --task {id}` goes on with it"
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Posts a signal, unless the task has ended.
+async fn tell(sessions: &Sessions, id: &SessionId, signal: &Signal) -> Result<(), Failure> {
+    if read(sessions, id).await?.outcome().is_some() {
+        return Err(Failure::usage(format!("task {id} has ended")));
+    }
+    let input = SessionId::generate();
+    post_signal(sessions.store(), id, input.as_str(), signal).await.or_failed("the task cannot be told")?;
+    Ok(())
 }

@@ -153,8 +153,8 @@ fn a_goal_becomes_a_commit_with_evidence() {
     assert_eq!(ids, expected, "the sessions of the task are kept, and the task is none");
 }
 
-#[test]
-fn a_task_whose_process_was_killed_goes_on() {
+/// Begins a task whose process is killed while a candidate works.
+fn killed() -> Project {
     let project = Project::new(&TURNS.replace("WAIT", "sleep 1000"));
     let mut child = project.run_command(&["Sums are right."]).spawn().unwrap();
     let worktrees = project.state.path().join("worktrees");
@@ -169,12 +169,31 @@ fn a_task_whose_process_was_killed_goes_on() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    let id = project.only()["id"].as_str().unwrap().to_owned();
-    assert_eq!(project.only()["state"], "under way");
-    let steered = project.task(&["steer", &id, "be quick"]);
+    project
+}
+
+#[test]
+fn a_task_without_a_process_is_cancelled_and_leaves_nothing() {
+    let project = killed();
+    let task = project.only();
+    assert_eq!(task["state"], "under way");
+    let id = task["id"].as_str().unwrap();
+    let cancelled = project.task(&["cancel", &id[..13]]);
+    assert_eq!((cancelled.code, cancelled.stderr.as_str()), (Some(0), ""), "{cancelled:?}");
+    assert_eq!(project.only()["state"], "cancelled");
+    assert_eq!(std::fs::read_dir(project.state.path().join("worktrees")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_task_whose_process_was_killed_goes_on() {
+    let project = killed();
+    let task = project.only();
+    assert_eq!(task["state"], "under way");
+    let id = task["id"].as_str().unwrap();
+    let steered = project.task(&["steer", id, "be quick"]);
     assert_eq!(steered.code, Some(0), "{steered:?}");
     assert!(steered.stderr.contains("no process has the task open"), "{steered:?}");
-    let output = project.run(&["--task", &id]);
+    let output = project.run(&["--task", id]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.stdout.contains("said to all: be quick"), "{output:?}");
     assert!(!output.stdout.contains("anchor begins"), "it is not done again: {output:?}");

@@ -173,6 +173,21 @@ async fn cancelling_stops_what_is_under_way() {
 }
 
 #[tokio::test]
+async fn a_task_without_a_process_is_cancelled_without_a_step() {
+    let store = MemoryStore::new();
+    let id = SessionId::new("t");
+    drop(LocalHost::create(&store, id.clone(), contract()).await.unwrap());
+    let mut host = LocalHost::open(&store, &id).await.unwrap();
+    assert_eq!(host.settle().await.unwrap(), None);
+    post_signal(&store, &id, "c", &Signal::Cancel { reason: "enough".to_owned() }).await.unwrap();
+    let aborted = Outcome::Aborted { reason: "enough".to_owned() };
+    assert_eq!(host.settle().await.unwrap(), Some(aborted.clone()));
+    drop(host);
+    let read = read_task(&store, &id).await.unwrap();
+    assert_eq!((read.outcome(), read.baseline()), (Some(&aborted), None));
+}
+
+#[tokio::test]
 async fn another_process_is_kept_out() {
     let store = MemoryStore::new();
     let id = SessionId::new("t");
