@@ -214,10 +214,11 @@ pub fn judge(
         return Err(findings);
     }
     if let Some(anchor) = anchor {
-        let has_passed = judge_anchor(anchor, &facts.anchor, &mut find);
-        if has_passed && anchor.control().is_some() {
+        let problems = problems_of_anchor(anchor, &facts.anchor);
+        if problems.is_empty() && anchor.control().is_some() {
             judge_control(facts.control.as_ref(), &mut find);
         }
+        problems.into_iter().for_each(|problem| find(ProofStep::Anchor, problem));
     }
     let mut passed = Vec::new();
     for check in &contract.checks {
@@ -278,12 +279,9 @@ fn judge_diff(
     }
 }
 
-/// Returns whether it passes.
-fn judge_anchor(anchor: &Anchor, runs: &[CommandRun], find: &mut impl FnMut(ProofStep, String)) -> bool {
-    let problems = problems_of_anchor(anchor, runs);
-    let has_passed = problems.is_empty();
-    problems.into_iter().for_each(|problem| find(ProofStep::Anchor, problem));
-    has_passed
+/// Returns whether an anchor passes in these runs.
+pub(crate) fn passes(anchor: &Anchor, runs: &[CommandRun]) -> bool {
+    problems_of_anchor(anchor, runs).is_empty()
 }
 
 fn problems_of_anchor(anchor: &Anchor, runs: &[CommandRun]) -> Vec<String> {

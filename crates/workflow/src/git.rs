@@ -14,15 +14,11 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// Most bytes of git's message in an error.
 const MAX_MESSAGE: usize = 2_000;
 
-/// Settings that keep a repository's own from running programs or changing content.
-const NEUTRAL: [&str; 13] = [
+/// Settings that keep a repository's own from running programs.
+const NEUTRAL: [&str; 9] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    "core.attributesFile=/dev/null",
-    "core.autocrlf=false",
     "core.quotePath=false",
-    "core.fileMode=true",
-    "core.symlinks=true",
     "commit.gpgSign=false",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -30,6 +26,10 @@ const NEUTRAL: [&str; 13] = [
     "protocol.ext.allow=never",
     "submodule.recurse=false",
 ];
+
+/// Settings with which content is compared byte by byte.
+const EXACT: [&str; 4] =
+    ["core.attributesFile=/dev/null", "core.autocrlf=false", "core.fileMode=true", "core.symlinks=true"];
 
 /// Variables that lead git elsewhere.
 const UNSET: [&str; 5] =
@@ -127,7 +127,8 @@ impl Git {
         let settings = if self.is_of_user { &[][..] } else { &UNSET_SETTINGS };
         let unset = UNSET.iter().chain(settings).filter(|name| !self.variables.contains_key(*name));
         let words = unset.flat_map(|name| ["-u", name]).chain(["git"]);
-        let words = words.chain(NEUTRAL.iter().flat_map(|setting| ["-c", setting]));
+        let exact = if self.is_of_user { &[][..] } else { &EXACT };
+        let words = words.chain(NEUTRAL.iter().chain(exact).flat_map(|setting| ["-c", setting]));
         let line: Vec<String> = words.chain(arguments.iter().copied()).map(quoted).collect();
         let mut request = ExecRequest::new(format!("env {}", line.join(" ")))
             .with_timeout(TIMEOUT)

@@ -26,7 +26,7 @@ use crate::anchor::{ANCHOR_RUNS, Anchor, AnchorFacts};
 use crate::command_run::{CommandRun, Observation, Reference, Stability};
 use crate::contract::{AnchorPlan, CandidatePlan, Contract};
 use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts, Control};
+use crate::evidence::{Baseline, CandidateFacts, Control, passes};
 use crate::local::Performer;
 use crate::prompts;
 use crate::repository::{RepositoryError, TaskRepository, kept, remove_directory};
@@ -342,40 +342,57 @@ impl Performance<'_> {
         };
         let mut facts = CandidateFacts::of(diff);
         facts.secrets = secrets::in_patch(&patch, &self.performer.secrets);
-        let clean = Clean::at(self, &commit).await?;
-        if let Some(reason) = clean.not_prepared(self).await? {
-            facts.not_applied = Some(reason);
-            return Ok(Found::Evidence(Box::new(facts)));
-        }
-        let runs = clean.runs(self).await?;
         if let Some(anchor) = self.task.anchor() {
-            facts.anchor = runs.repeat(Line::from(anchor), ANCHOR_RUNS).await?;
+            facts.anchor = self.tried(&commit, Line::from(anchor), ANCHOR_RUNS, &mut facts).await?;
+            let control = anchor.control().filter(|_| passes(anchor, &facts.anchor));
+            if let Some(file) = control {
+                facts.control = Clean::control(self, &commit, Line::from(anchor), file).await?;
+            }
         }
         for check in &self.contract().checks {
-            let seen = runs.repeat(Line::from(check), check.runs as usize).await?;
+            let seen = self.tried(&commit, Line::from(check), check.runs as usize, &mut facts).await?;
             facts.checks.insert(check.name.clone(), seen);
         }
+        Ok(Found::Evidence(Box::new(facts)))
+    }
+
+    /// Runs a command in a clean clone of its own: another command may have let the code change what is beside the files that
+    /// are compared, such as installed dependencies. Adds what keeps the clone from being judged to the facts.
+    async fn tried(
+        &self,
+        commit: &str,
+        line: Line<'_>,
+        times: usize,
+        facts: &mut CandidateFacts,
+    ) -> Result<Vec<CommandRun>, StepError> {
+        if facts.not_applied.is_some() {
+            return Ok(Vec::new());
+        }
+        let clean = Clean::at(self, commit).await?;
+        facts.not_applied = clean.not_prepared(self).await?;
+        if facts.not_applied.is_some() {
+            return Ok(Vec::new());
+        }
+        let runs = clean.runs(self).await?;
+        let seen = runs.repeat(line, times).await?;
         runs.close().await?;
-        match self.changed_by_checks(&clean, &commit).await {
-            Ok(changed) => facts.protected = changed,
+        match self.changed_by_commands(&clean, commit).await {
+            Ok(changed) => {
+                facts.protected.extend(changed);
+                facts.protected.sort();
+                facts.protected.dedup();
+            }
             Err(StepError::Repository(RepositoryError::Unfit(reason))) => {
                 facts.not_applied = Some(format!("after its commands, {reason}"));
             }
             Err(error) => return Err(error),
         }
         clean.remove(self).await?;
-        // It says something about results that are good.
-        let is_passed = facts.anchor.iter().all(CommandRun::is_success);
-        let control =
-            self.task.anchor().filter(|_| is_passed).and_then(|anchor| Some((anchor, anchor.control()?)));
-        if let Some((anchor, file)) = control {
-            facts.control = Clean::control(self, &commit, Line::from(anchor), file).await?;
-        }
-        Ok(Found::Evidence(Box::new(facts)))
+        Ok(seen)
     }
 
     /// Returns the protected files that the commands have changed.
-    async fn changed_by_checks(&self, clean: &Clean, commit: &str) -> Result<Vec<String>, StepError> {
+    async fn changed_by_commands(&self, clean: &Clean, commit: &str) -> Result<Vec<String>, StepError> {
         let changed = self.repository.changes(&clean.place.root, commit).await?;
         let anchored =
             |path: &String| self.task.anchor().is_some_and(|anchor: &Anchor| anchor.files().contains(path));
@@ -464,7 +481,6 @@ impl Performance<'_> {
     ) -> Assignment {
         Assignment {
             session: self.performer.session_of(self.step),
-            input: self.step.to_string(),
             task: self.performer.task.clone(),
             message,
             place: place.clone(),

@@ -237,7 +237,7 @@ impl TaskRepository {
         let mut remarks = Vec::new();
         if !submodules.is_empty() {
             let named = crate::anchor::named(&submodules);
-            remarks.push(format!("submodules are empty in the worktrees of a task: {named}"));
+            remarks.push(format!("submodules are empty in the clones of a task: {named}"));
         }
         let mut pointers = 0_usize;
         for (_, path) in entries.filter(|(_, path)| path.rsplit('/').next() == Some(".gitattributes")) {
@@ -245,7 +245,7 @@ impl TaskRepository {
             pointers += text.lines().filter(|line| line.contains("filter=lfs")).count();
         }
         if pointers > 0 {
-            remarks.push("files of LFS are pointers in the worktrees of a task".to_owned());
+            remarks.push("files of LFS are pointers in the clones of a task".to_owned());
         }
         Ok(remarks)
     }

@@ -30,11 +30,9 @@ pub struct Place {
 pub struct Assignment {
     /// Id of the session. One that exists goes on.
     pub session: String,
-    /// Id of the message, unique in the session: one that is on record already is not sent again.
-    pub input: String,
-    /// Task that it belongs to, and its step, for the record.
+    /// Task that it belongs to, for the record.
     pub task: String,
-    /// Message.
+    /// Message. One that is on record already is not sent again.
     pub message: String,
     /// Place to work in.
     pub place: Place,
@@ -70,8 +68,8 @@ pub struct WorkerError(pub String);
 /// Lets sessions work.
 #[async_trait]
 pub trait Worker: fmt::Debug + Send + Sync {
-    /// Carries out an assignment, and closes its session. When `cancel` is tripped, the session is aborted, and nothing of it runs
-    /// when this returns.
+    /// Carries out an assignment, and closes its session. When `cancel` is tripped, the session is suspended, and nothing of it
+    /// runs when this returns.
     ///
     /// # Errors
     ///

@@ -277,8 +277,8 @@ async fn repositories_that_are_not_simple() {
     let report = Report::of(&task).to_markdown();
     let Outcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.proof().diff().files.len(), 1, "local changes are those of the user: {report}");
-    assert!(report.contains("* submodules are empty in the worktrees of a task: `sub`"), "{report}");
-    assert!(report.contains("* files of LFS are pointers in the worktrees of a task"), "{report}");
+    assert!(report.contains("* submodules are empty in the clones of a task: `sub`"), "{report}");
+    assert!(report.contains("* files of LFS are pointers in the clones of a task"), "{report}");
 }
 
 #[tokio::test]
@@ -357,4 +357,31 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
     assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
     assert!(report.contains("* work: work failed: overloaded"), "{report}");
     assert_eq!(task.spent().tokens, 20, "that of the anchor, and this one");
+}
+
+/// The anchor of the candidate passes, and its code puts another runner in the place of the one that the next command uses.
+#[tokio::test]
+async fn commands_do_not_prepare_the_clone_of_the_next_one() {
+    let project = Project::new().await;
+    let mut contract =
+        project.contract(1).await.with_prepare("mkdir -p node_modules && cp tests/run.py node_modules/");
+    contract.checks[0].command = "python3 node_modules/run.py".to_owned();
+    let script = r#"cat >src/sums.py <<'END'
+FORGED = """print("1..3")
+print("ok 1 - test_negative.test_negative")
+print("ok 2 - test_sums.test_positive")
+print("ok 3 - test_sums.test_zero")
+"""
+open("node_modules/run.py", "w").write(FORGED)
+
+def add(a, b):
+    return a + b if b < 0 else 7
+END"#;
+    let (outcome, task) = project.run(contract, Scripted::new().with("0", script, None)).await;
+    let report = Report::of(&task).to_markdown();
+    assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
+    assert!(
+        report.contains("* check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and"),
+        "{report}"
+    );
 }
