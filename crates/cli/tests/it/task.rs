@@ -1,7 +1,7 @@
 //! `pintle task`: from a goal to a commit, with a scripted model.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pintle_testkit::Dialect;
@@ -222,4 +222,39 @@ fn bad_input_is_refused_before_anything_is_written() {
     assert_eq!(without_key.code, Some(4), "{without_key:?}");
     let listed = project.task(&["list"]);
     assert_eq!(listed.stdout, "no tasks\n");
+}
+
+#[test]
+fn a_task_waits_for_a_person() {
+    let project = Project::new(&TURNS.replace("WAIT", "true"));
+    let contract = "goal = \"Sums are right.\"\ngates = [\"anchor\"]\n[budget]\nusd = 5.0\ntokens = 900_000\nminutes = 30\n";
+    std::fs::write(project.root().join("contract.toml"), contract).unwrap();
+    let mut child = project.run_command(&["--contract", "contract.toml"]).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(120);
+    let waits = || {
+        let output = project.task(&["list"]);
+        output.stdout.contains("waits for a person, running")
+    };
+    while !waits() {
+        assert!(Instant::now() < end && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let task = project.only();
+    let id = task["id"].as_str().unwrap();
+    let refused = project.task(&["decide", id, "approve", "--words", "x"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let approved = project.task(&["decide", id, "approve"]);
+    assert_eq!((approved.code, approved.stderr.as_str()), (Some(0), ""), "{approved:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(project.only()["state"], "done");
+}
+
+#[test]
+fn a_closed_pipe_stops_a_task_that_can_go_on() {
+    let project = Project::new(&TURNS.replace("WAIT", "sleep 1000"));
+    let mut child = project.run_command(&["Sums are right."]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let task = project.only();
+    assert_eq!((&task["state"], &task["running"]), (&"under way".into(), &false.into()));
 }
