@@ -123,6 +123,15 @@ impl Master {
         }
     }
 
+    /// Returns a future that ends once the client has exited. It borrows nothing.
+    pub(super) fn exited(&self) -> impl Future<Output = ()> + use<> {
+        let mut state = self.state.clone();
+        async move {
+            // The thread that sends is gone only after the client.
+            let _ = state.wait_for(|state| matches!(state, State::Exited { .. })).await;
+        }
+    }
+
     /// Closes the connection and waits until the client has exited.
     pub(super) async fn close(&mut self) -> Result<(), EnvError> {
         self.lifeline = None;

@@ -26,6 +26,9 @@ use crate::{error::EnvError, remote::transport::Transport};
 /// Time-out for checking an existing connection.
 const CHECK_LIMIT: Duration = Duration::from_secs(2);
 
+/// Time for the client to exit after a line was lost. It answers checks until it has noticed that its connection is gone.
+const EXIT_GRACE: Duration = Duration::from_millis(500);
+
 /// Runs lines on a remote host, over one established connection.
 #[derive(Debug)]
 pub(super) struct SshTransport {
@@ -52,6 +55,12 @@ impl SshTransport {
         let running = self.lock().as_ref().filter(|master| master.last_messages().is_none()).is_some();
         if !running || !self.needs_check.swap(false, Ordering::Relaxed) {
             return running;
+        }
+        let exited = self.lock().as_ref().map(Master::exited);
+        if let Some(exited) = exited
+            && timeout(EXIT_GRACE, exited).await.is_ok()
+        {
+            return false;
         }
         let mut check = tokio::process::Command::from(self.client(&["-O", "check"]));
         check.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
