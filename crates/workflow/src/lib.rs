@@ -4,7 +4,9 @@
 pub mod anchor;
 mod command_run;
 pub mod contract;
+mod desk;
 mod diff;
+mod durable;
 pub mod evidence;
 #[cfg(test)]
 mod facts_for_tests;
@@ -18,10 +20,14 @@ pub mod results;
 mod secrets;
 mod selection;
 pub mod task;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod worker;
 
 pub use command_run::{CommandRun, End, Observation, Reference, Stability};
+pub use desk::{Desk, Ending, Performers, Progress, Standing, standing_of};
 pub use diff::{ChangeKind, ChangedFile, Diff};
+pub use durable::{DurableHost, InProcess, PEOPLE, SLICE, attend};
 pub use local::{HostError, KIND, KIND_TASK, LocalHost, Performer, post_signal, read_task};
 pub use perform::RepositoryPerformer;
 pub use selection::{Proved, ranked};

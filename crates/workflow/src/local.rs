@@ -52,6 +52,15 @@ pub trait Performer: fmt::Debug + Send + Sync {
 
     /// Hands words on to a step that is under way. Returns whether it takes them.
     async fn steer(&self, step: &StepId, text: &str) -> bool;
+
+    /// Removes what the steps have left on this host and nobody needs once the task has ended. By default nothing is left.
+    ///
+    /// # Errors
+    ///
+    /// What could not be removed, in words.
+    async fn clean(&self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// Error of a host.
@@ -67,6 +76,17 @@ pub enum HostError {
     /// Something cannot be written as JSON.
     #[error("it cannot be written as JSON")]
     Json(#[from] serde_json::Error),
+    /// This host cannot carry out its steps.
+    #[error("task `{id}` cannot go on here: {reason}")]
+    NotHere {
+        /// Id.
+        id: SessionId,
+        /// Reason.
+        reason: String,
+    },
+    /// The run of a task broke off, and the log says why. It goes on when it is asked about again.
+    #[error("the run of task `{0}` broke off")]
+    Interrupted(SessionId),
     /// It was stopped, and can go on.
     #[error("the task was stopped")]
     Stopped,
@@ -179,6 +199,31 @@ impl LocalHost {
         performer: Arc<dyn Performer>,
         stop: &CancellationToken,
     ) -> Result<Outcome, HostError> {
+        loop {
+            if let Some(outcome) = self.run_until_asked(Arc::clone(&performer), stop).await? {
+                return Ok(outcome);
+            }
+            tokio::select! {
+                () = self.inbox.wait() => {}
+                () = stop.cancelled() => {
+                    self.writer.close().await?;
+                    return Err(HostError::Stopped);
+                }
+            }
+        }
+    }
+
+    /// As [`run_until`](Self::run_until), and returns `None` once a person is waited for and no step is under way. The task stays
+    /// open.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run_until`](Self::run_until).
+    pub async fn run_until_asked(
+        &mut self,
+        performer: Arc<dyn Performer>,
+        stop: &CancellationToken,
+    ) -> Result<Option<Outcome>, HostError> {
         let mut running = Running::new();
         let ended = tokio::select! {
             biased;
@@ -186,10 +231,23 @@ impl LocalHost {
             () = stop.cancelled() => Err(HostError::Stopped),
         };
         running.stop().await;
+        if matches!(ended, Ok(None)) {
+            return Ok(None);
+        }
         let closed = self.writer.close().await;
         let outcome = ended?;
         closed?;
         Ok(outcome)
+    }
+
+    /// Lets another process have the task. Dropping it does so too, at some time.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Store`].
+    pub async fn close(mut self) -> Result<(), HostError> {
+        self.writer.close().await?;
+        Ok(())
     }
 
     /// Goes on until the task has ended, and waits for people as long as it takes. Returns how it ended.
@@ -207,13 +265,16 @@ impl LocalHost {
         &mut self,
         performer: &Arc<dyn Performer>,
         running: &mut Running,
-    ) -> Result<Outcome, HostError> {
+    ) -> Result<Option<Outcome>, HostError> {
         loop {
             self.take_signals(Some((performer, &*running))).await?;
             if let Some(outcome) = self.task.outcome() {
-                return Ok(outcome.clone());
+                return Ok(Some(outcome.clone()));
             }
             self.begin_steps(performer, running).await?;
+            if running.tokens.is_empty() && self.task.wants().gate.is_some() {
+                return Ok(None);
+            }
             tokio::select! {
                 biased;
                 Some(result) = running.finished.recv() => {

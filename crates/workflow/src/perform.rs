@@ -177,6 +177,10 @@ impl Performer for RepositoryPerformer {
     async fn steer(&self, step: &StepId, text: &str) -> bool {
         self.worker.steer(&self.session_of(step), text).await
     }
+
+    async fn clean(&self) -> Result<(), String> {
+        Self::clean(self).await.map_err(|error| error.to_string())
+    }
 }
 
 impl Performance<'_> {

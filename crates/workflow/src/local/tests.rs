@@ -1,64 +1,16 @@
 //! Tasks on stores, whose processes die at every step.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pintle_store::{FileStore, MemoryStore};
 
 use super::*;
-use crate::contract::{CandidatePlan, Check, Gate};
-use crate::facts_for_tests::{found_right, found_wrong};
+use crate::contract::Gate;
 use crate::task::{Decision, StepKind};
+use crate::testing::{Scripted, contract};
 
 /// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn contract() -> Contract {
-    Contract::new("Sums of negative numbers are right.\nAll of them.")
-        .with_check(Check::new("tests", "make test"))
-        .with_candidates(vec![CandidatePlan::default(); 2])
-}
-
-/// Performs steps in memory, and counts how often each was begun.
-#[derive(Debug, Default)]
-struct Scripted {
-    begun: Mutex<Vec<String>>,
-    steered: Mutex<Vec<String>>,
-    /// Steps that wait until they are cancelled.
-    hanging: Option<StepKind>,
-    cancelled: AtomicUsize,
-}
-
-#[async_trait]
-impl Performer for Scripted {
-    async fn perform(
-        &self,
-        _task: &Task,
-        step: &Step,
-        fence: &Fence,
-        cancel: &CancellationToken,
-    ) -> (Found, Spent) {
-        self.begun.lock().unwrap().push(step.id.to_string());
-        fence.check().unwrap();
-        let spent = Spent { usd: 0.25, tokens: 100, millis: 10, ..Spent::default() };
-        if self.hanging == Some(step.id.kind) {
-            cancel.cancelled().await;
-            self.cancelled.fetch_add(1, Ordering::Relaxed);
-            return (Found::Failed { reason: "it was stopped".to_owned() }, spent);
-        }
-        // The first attempt of the second candidate is wrong.
-        match (step.id.kind, step.id.candidate, step.id.attempt) {
-            (StepKind::Evidence, Some(1), 1) => (found_wrong(), spent),
-            _ => (found_right(step.id.kind), spent),
-        }
-    }
-
-    async fn steer(&self, step: &StepId, text: &str) -> bool {
-        self.steered.lock().unwrap().push(format!("{step}: {text}"));
-        true
-    }
-}
 
 /// Waits until something is so.
 async fn until(is_so: impl Fn() -> bool) {
@@ -86,7 +38,7 @@ async fn a_task_ends_and_can_be_read() {
     assert_eq!(summary.properties.get(KIND).map(String::as_str), Some(KIND_TASK));
     let mut again = LocalHost::open(&store, &id).await.unwrap();
     assert_eq!(again.run(performer.clone()).await.unwrap(), outcome);
-    assert_eq!(performer.begun.lock().unwrap().len(), 9, "nothing is done twice");
+    assert_eq!(performer.begun().len(), 9, "nothing is done twice");
     let wrong = LocalHost::create(&store, SessionId::new("t2"), Contract::new(" ")).await.unwrap_err();
     assert!(wrong.to_string().contains("goal: expected a text"), "{wrong}");
     assert!(store.summary(&SessionId::new("t2")).await.unwrap().is_none());
@@ -123,7 +75,7 @@ async fn a_task_whose_process_dies_at_any_line_ends_the_same() {
         // A step whose result is on record does not run again.
         let finished =
             inputs[..dies_after].iter().filter(|input| matches!(input, Input::Finished(_))).count();
-        assert_eq!(performer.begun.lock().unwrap().len(), 9 - finished, "after {dies_after}");
+        assert_eq!(performer.begun().len(), 9 - finished, "after {dies_after}");
         assert_eq!(host.task().spent().tokens, 900, "after {dies_after}");
     }
 }
@@ -155,21 +107,20 @@ async fn cancelling_stops_what_is_under_way() {
     let store = Arc::new(MemoryStore::new());
     let id = SessionId::new("t");
     let mut host = LocalHost::create(store.as_ref(), id.clone(), contract()).await.unwrap();
-    let performer = Arc::new(Scripted { hanging: Some(StepKind::Work), ..Scripted::default() });
+    let performer = Arc::new(Scripted::default().with_hanging(StepKind::Work));
     let (working, poster) = (performer.clone(), Arc::clone(&store));
     let cancel = async {
-        until(|| working.begun.lock().unwrap().iter().filter(|step| step.starts_with("work")).count() == 2)
-            .await;
+        until(|| working.begun().iter().filter(|step| step.starts_with("work")).count() == 2).await;
         let steer = Signal::Steer { candidate: Some(1), text: "use integers".to_owned() };
         post_signal(poster.as_ref(), &id, "s", &steer).await.unwrap();
-        until(|| !working.steered.lock().unwrap().is_empty()).await;
+        until(|| !working.steered().is_empty()).await;
         let cancel = Signal::Cancel { reason: "enough".to_owned() };
         post_signal(poster.as_ref(), &id, "c", &cancel).await.unwrap();
     };
     let (outcome, ()) = tokio::join!(tokio::time::timeout(PATIENCE, host.run(performer.clone())), cancel);
     assert_eq!(outcome.unwrap().unwrap(), Outcome::Aborted { reason: "enough".to_owned() });
-    assert_eq!(performer.cancelled.load(Ordering::Relaxed), 2);
-    assert_eq!(*performer.steered.lock().unwrap(), ["work-1-1: use integers"]);
+    assert_eq!(performer.cancelled(), 2);
+    assert_eq!(performer.steered(), ["work-1-1: use integers"]);
 }
 
 #[tokio::test]

@@ -1,0 +1,339 @@
+//! Tasks that one process has, for hosts that ask about them step by step.
+//!
+//! Whoever asks begins a task here, or attaches to it: asking again, from an engine that tries once more, changes nothing. The
+//! journal in the store stays the only record; a task that a living process elsewhere has is read from it, and one whose process
+//! died is taken over.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_store::{SessionId, SessionStore, StoreError};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::contract::{Contract, Gate};
+use crate::local::{HostError, LocalHost, Performer, read_task};
+use crate::task::{Input, Outcome, StepId, Task};
+
+/// Interval in which a task of another process is read again.
+const ELSEWHERE: Duration = Duration::from_millis(500);
+
+/// Tasks that a process has at once, by default.
+const MAX_TASKS: usize = 8;
+
+/// Provides what carries out the steps of a task.
+#[async_trait]
+pub trait Performers: fmt::Debug + Send + Sync {
+    /// Returns the performer of a task.
+    ///
+    /// # Errors
+    ///
+    /// The reason why its steps cannot be carried out on this host, in words.
+    async fn performer(&self, id: &SessionId) -> Result<Arc<dyn Performer>, String>;
+}
+
+/// Where a task is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Standing {
+    /// It has ended. The store has the report.
+    Ended(Ending),
+    /// These steps are carried out.
+    Steps(Vec<StepId>),
+    /// A person is waited for, and no process has to have the task meanwhile.
+    Asked(Gate),
+    /// It is to go on, and this process has as many tasks as it may have.
+    Full,
+}
+
+/// How a task has ended, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Ending {
+    /// The goal was reached, with evidence.
+    Done,
+    /// It cannot go on by itself.
+    Blocked,
+    /// A part of its budget is used up.
+    Limit,
+    /// A person has cancelled it.
+    Aborted,
+    /// A step on which everything depends could not be carried out.
+    Failed,
+}
+
+/// Where a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// It has ended, or is not wanted any more.
+    Ended,
+    /// It goes on.
+    Pending,
+}
+
+/// Tasks of this process.
+#[derive(Debug)]
+pub struct Desk {
+    store: Arc<dyn SessionStore>,
+    performers: Arc<dyn Performers>,
+    max_tasks: usize,
+    tasks: Mutex<HashMap<SessionId, Owned>>,
+    /// Held while a task is taken up, so that it is taken up once.
+    taking: tokio::sync::Mutex<()>,
+    /// Tripped when no task is to be taken up any more.
+    closed: CancellationToken,
+}
+
+/// A task that goes on in this process.
+#[derive(Debug)]
+struct Owned {
+    standing: watch::Receiver<Standing>,
+    stop: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl Desk {
+    /// Creates a desk that has up to 8 tasks at once.
+    #[must_use]
+    pub fn new(store: Arc<dyn SessionStore>, performers: Arc<dyn Performers>) -> Self {
+        Self {
+            store,
+            performers,
+            max_tasks: MAX_TASKS,
+            tasks: Mutex::default(),
+            taking: tokio::sync::Mutex::default(),
+            closed: CancellationToken::new(),
+        }
+    }
+
+    /// Sets the number of tasks that it has at once.
+    #[must_use]
+    pub fn with_max_tasks(mut self, max_tasks: usize) -> Self {
+        self.max_tasks = max_tasks;
+        self
+    }
+
+    /// Returns the store with the tasks.
+    #[must_use]
+    pub fn store(&self) -> &dyn SessionStore {
+        self.store.as_ref()
+    }
+
+    /// Records a new task; one that is there already stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Contract`] before anything is written, and [`HostError::Store`].
+    pub async fn create(&self, id: &SessionId, contract: Contract) -> Result<(), HostError> {
+        match LocalHost::create(self.store.as_ref(), id.clone(), contract).await {
+            Ok(host) => host.close().await,
+            Err(HostError::Store(StoreError::Exists(_))) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sees to it that a process has the task if there is something to do, and returns where it is.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError`]; the task is as it was then.
+    pub async fn look(&self, id: &SessionId) -> Result<Standing, HostError> {
+        let _guard = self.taking.lock().await;
+        if let Some(standing) = self.owned(id) {
+            return Ok(standing);
+        }
+        let read = standing_of(&read_task(self.store(), id).await?);
+        if matches!(read, Standing::Ended(_)) {
+            return Ok(read);
+        }
+        if self.closed.is_cancelled() || self.tasks().len() >= self.max_tasks {
+            return Ok(Standing::Full);
+        }
+        let mut host = match LocalHost::open(self.store(), id).await {
+            Ok(host) => host,
+            Err(HostError::Store(StoreError::InUse { .. })) => return Ok(read),
+            Err(error) => return Err(error),
+        };
+        let performer = match self.performers.performer(id).await {
+            Ok(performer) => performer,
+            Err(reason) => {
+                host.close().await?;
+                return Err(HostError::NotHere { id: id.clone(), reason });
+            }
+        };
+        host.settle().await?;
+        let standing = standing_of(host.task());
+        match standing {
+            Standing::Steps(_) => self.go_on(host, performer, standing.clone()),
+            Standing::Ended(_) => {
+                host.close().await?;
+                clean(performer.as_ref(), id).await;
+            }
+            Standing::Asked(_) | Standing::Full => host.close().await?,
+        }
+        Ok(standing)
+    }
+
+    /// Waits until a step has ended, for up to `slice`. A task that no process has is taken up first.
+    ///
+    /// Cancel safe: the step goes on.
+    ///
+    /// # Errors
+    ///
+    /// As for [`look`](Self::look).
+    pub async fn wait(&self, id: &SessionId, step: &StepId, slice: Duration) -> Result<Progress, HostError> {
+        let goes_on =
+            |standing: &Standing| matches!(standing, Standing::Steps(steps) if steps.contains(step));
+        let waiting = async {
+            loop {
+                match self.look(id).await? {
+                    Standing::Full => {}
+                    standing if !goes_on(&standing) => return Ok(Progress::Ended),
+                    _ => {}
+                }
+                let here = self.tasks().get(id).map(|owned| owned.standing.clone());
+                match here {
+                    // The sender is gone early only if the store failed.
+                    Some(mut here) => {
+                        let ended = here.wait_for(|standing| !goes_on(standing)).await;
+                        ended.map_err(|_| HostError::Interrupted(id.clone()))?;
+                    }
+                    None => tokio::time::sleep(ELSEWHERE).await,
+                }
+            }
+        };
+        tokio::time::timeout(slice, waiting).await.unwrap_or(Ok(Progress::Pending))
+    }
+
+    /// Stops a task that this process has: its steps end, and another process can go on with it.
+    pub async fn stop(&self, id: &SessionId) {
+        let owned = self.tasks().remove(id);
+        if let Some(owned) = owned {
+            owned.end().await;
+        }
+    }
+
+    /// Stops all tasks, and takes up no other one.
+    pub async fn close(&self) {
+        self.closed.cancel();
+        // What is being taken up now is in the map afterwards.
+        let _guard = self.taking.lock().await;
+        let all: Vec<Owned> = self.tasks().drain().map(|(_, owned)| owned).collect();
+        all.iter().for_each(|owned| owned.stop.cancel());
+        for owned in all {
+            owned.end().await;
+        }
+    }
+
+    /// Returns where a task of this process is. One whose run has ended is not here any more.
+    fn owned(&self, id: &SessionId) -> Option<Standing> {
+        let mut tasks = self.tasks();
+        let owned = tasks.get(id)?;
+        if owned.running.is_finished() {
+            tasks.remove(id);
+            return None;
+        }
+        Some(owned.standing.borrow().clone())
+    }
+
+    fn go_on(&self, mut host: LocalHost, performer: Arc<dyn Performer>, standing: Standing) {
+        let (id, stop) = (host.id().clone(), CancellationToken::new());
+        let (sender, standing) = watch::channel(standing);
+        let (task, inputs, stopped) = (host.task().clone(), host.inputs(), stop.clone());
+        let running = tokio::spawn(async move {
+            let id = host.id().clone();
+            let run = async {
+                let ended = host.run_until_asked(Arc::clone(&performer), &stopped).await;
+                match (ended, host.close().await) {
+                    (Ok(None), Err(error)) => Err(error),
+                    (ended, _) => ended,
+                }
+            };
+            let ((), ended) = tokio::join!(follow(task, inputs, &sender), run);
+            match ended {
+                Ok(Some(_)) => clean(performer.as_ref(), &id).await,
+                Ok(None) | Err(HostError::Stopped) => {}
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(task = %id, error, "the task goes on when it is asked about again");
+                }
+            }
+        });
+        self.tasks().insert(id, Owned { standing, stop, running });
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, HashMap<SessionId, Owned>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Owned {
+    async fn end(mut self) {
+        self.stop.cancel();
+        // It panics only if a performer does, and the journal has what counts.
+        let _ = (&mut self.running).await;
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Tells where the task is after each input.
+async fn follow(
+    mut task: Task,
+    mut inputs: mpsc::UnboundedReceiver<Input>,
+    standing: &watch::Sender<Standing>,
+) {
+    while let Some(input) = inputs.recv().await {
+        task.take(input);
+        standing.send_replace(standing_of(&task));
+    }
+}
+
+/// Removes the files of a task that has ended. What stays behind is no reason to fail.
+async fn clean(performer: &dyn Performer, id: &SessionId) {
+    if let Err(error) = performer.clean().await {
+        tracing::warn!(task = %id, error, "files of the task cannot be removed");
+    }
+}
+
+/// Returns where a task is, as far as its inputs say.
+#[must_use]
+pub fn standing_of(task: &Task) -> Standing {
+    if let Some(outcome) = task.outcome() {
+        return Standing::Ended(Ending::of(outcome));
+    }
+    let wants = task.wants();
+    match wants.gate {
+        Some(gate) if wants.steps.is_empty() => Standing::Asked(gate),
+        _ => Standing::Steps(wants.steps.into_iter().map(|step| step.id).collect()),
+    }
+}
+
+impl Ending {
+    /// Returns how a task has ended, in a word.
+    #[must_use]
+    pub fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Done(_) => Self::Done,
+            Outcome::Blocked(_) => Self::Blocked,
+            Outcome::Limit { .. } => Self::Limit,
+            Outcome::Aborted { .. } => Self::Aborted,
+            Outcome::Failed { .. } => Self::Failed,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! A performer that follows a script, for tests of hosts: no repository, no sessions, no commands.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_agent::Fence;
+use pintle_store::SessionId;
+use tokio_util::sync::CancellationToken;
+
+use crate::anchor::AnchorFacts;
+use crate::command_run::{CommandRun, End, Reference};
+use crate::contract::{CandidatePlan, Check, Contract};
+use crate::desk::Performers;
+use crate::diff::{ChangeKind, ChangedFile, Diff};
+use crate::evidence::{Baseline, CandidateFacts};
+use crate::local::Performer;
+use crate::results::{TestRun, TestStatus};
+use crate::task::{Found, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts};
+
+/// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], its steps are nine: the second candidate
+/// needs two attempts, and the first one is chosen.
+#[must_use]
+pub fn contract() -> Contract {
+    Contract::new("Sums of negative numbers are right.\nAll of them.")
+        .with_check(Check::new("tests", "make test"))
+        .with_candidates(vec![CandidatePlan::default(); 2])
+}
+
+/// Performs steps in memory: the second candidate is wrong once, and everything else is right at once. Each step costs 0.25
+/// dollars and 100 tokens.
+#[derive(Debug, Default)]
+pub struct Scripted {
+    begun: Mutex<Vec<String>>,
+    steered: Mutex<Vec<String>>,
+    cancelled: AtomicUsize,
+    cleaned: AtomicUsize,
+    hanging: Option<StepKind>,
+    time: Duration,
+    log: Option<PathBuf>,
+}
+
+impl Scripted {
+    /// Lets steps of this kind wait until they are cancelled.
+    #[must_use]
+    pub fn with_hanging(mut self, kind: StepKind) -> Self {
+        self.hanging = Some(kind);
+        self
+    }
+
+    /// Lets each step take this time.
+    #[must_use]
+    pub fn with_time(mut self, time: Duration) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// Appends a line to this file when a step begins, and one when it has ended.
+    #[must_use]
+    pub fn with_log(mut self, log: PathBuf) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    /// Returns the steps that have begun, in order.
+    #[must_use]
+    pub fn begun(&self) -> Vec<String> {
+        locked(&self.begun).clone()
+    }
+
+    /// Returns the words that steps were given, with the step.
+    #[must_use]
+    pub fn steered(&self) -> Vec<String> {
+        locked(&self.steered).clone()
+    }
+
+    /// Returns the number of steps that were cancelled.
+    #[must_use]
+    pub fn cancelled(&self) -> usize {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Returns how often it was cleaned.
+    #[must_use]
+    pub fn cleaned(&self) -> usize {
+        self.cleaned.load(Ordering::Relaxed)
+    }
+
+    fn log(&self, event: &str, step: &StepId) {
+        let Some(path) = &self.log else { return };
+        let written = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(format!("{event} {step}\n").as_bytes()));
+        if let Err(error) = written {
+            tracing::error!(%error, "the log of the steps cannot be written");
+        }
+    }
+}
+
+#[async_trait]
+impl Performer for Scripted {
+    async fn perform(
+        &self,
+        _task: &Task,
+        step: &Step,
+        fence: &Fence,
+        cancel: &CancellationToken,
+    ) -> (Found, Spent) {
+        locked(&self.begun).push(step.id.to_string());
+        self.log("began", &step.id);
+        let spent = Spent { usd: 0.25, tokens: 100, millis: 10, ..Spent::default() };
+        if self.hanging == Some(step.id.kind) {
+            cancel.cancelled().await;
+            self.cancelled.fetch_add(1, Ordering::Relaxed);
+            return (Found::Failed { reason: "it was stopped".to_owned() }, spent);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(self.time) => {}
+            () = cancel.cancelled() => {
+                self.cancelled.fetch_add(1, Ordering::Relaxed);
+                return (Found::Failed { reason: "it was stopped".to_owned() }, spent);
+            }
+        }
+        if fence.check().is_err() {
+            return (Found::Failed { reason: "another process has the task".to_owned() }, spent);
+        }
+        self.log("ended", &step.id);
+        match (step.id.kind, step.id.candidate, step.id.attempt) {
+            (StepKind::Evidence, Some(1), 1) => (found_wrong(), spent),
+            _ => (found_right(step.id.kind), spent),
+        }
+    }
+
+    async fn steer(&self, step: &StepId, text: &str) -> bool {
+        locked(&self.steered).push(format!("{step}: {text}"));
+        true
+    }
+
+    async fn clean(&self) -> Result<(), String> {
+        self.cleaned.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The same performer for each task.
+#[derive(Clone, Debug)]
+pub struct OnePerformer(pub Arc<Scripted>);
+
+#[async_trait]
+impl Performers for OnePerformer {
+    async fn performer(&self, _id: &SessionId) -> Result<Arc<dyn Performer>, String> {
+        Ok(self.0.clone())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns what leads to the goal at once.
+#[must_use]
+pub fn found_right(kind: StepKind) -> Found {
+    match kind {
+        StepKind::Baseline => baseline(),
+        StepKind::Anchor => anchor(1),
+        StepKind::Work => worked(WorkEnd::Finished),
+        StepKind::Evidence => evidence(3, 0),
+        StepKind::Review => review(&[]),
+    }
+}
+
+/// Returns evidence against an attempt.
+#[must_use]
+pub fn found_wrong() -> Found {
+    evidence(3, 1)
+}
+
+fn diff(file: ChangedFile) -> Diff {
+    Diff { patch: Reference { hash: "00".to_owned(), bytes: 1 }, files: vec![file] }
+}
+
+fn plain(code: i32) -> CommandRun {
+    CommandRun::new(End::Exited(code))
+}
+
+fn run(code: i32, status: TestStatus) -> CommandRun {
+    let tests = TestRun { tests: [("new".to_owned(), status)].into(), ..TestRun::default() };
+    plain(code).with_tests(tests)
+}
+
+pub(crate) fn baseline() -> Found {
+    Found::Baseline(Baseline { checks: [("tests".to_owned(), vec![plain(0)])].into(), remarks: Vec::new() })
+}
+
+pub(crate) fn anchor(code: i32) -> Found {
+    let file =
+        ChangedFile { path: "tests/test_new.py".to_owned(), kind: ChangeKind::Added, added: 3, removed: 0 };
+    Found::Anchor(Box::new(AnchorFacts {
+        command: "make anchor".to_owned(),
+        results: None,
+        report: None,
+        session: None,
+        patch: None,
+        control: None,
+        files: vec![file],
+        runs: vec![run(code, TestStatus::Failed); 3],
+        failing_before: Default::default(),
+    }))
+}
+
+pub(crate) fn worked(end: WorkEnd) -> Found {
+    Found::Work(WorkFacts { session: "s".to_owned(), end, diff: None, unfit: None })
+}
+
+/// Evidence of a diff with so many lines whose check exits with this code.
+pub(crate) fn evidence(lines: u64, code: i32) -> Found {
+    let file =
+        ChangedFile { path: "src/sums.py".to_owned(), kind: ChangeKind::Modified, added: lines, removed: 0 };
+    Found::Evidence(Box::new(CandidateFacts {
+        diff: diff(file),
+        not_applied: None,
+        protected: vec![],
+        secrets: vec![],
+        control: None,
+        anchor: vec![run(0, TestStatus::Passed)],
+        checks: [("tests".to_owned(), vec![plain(code)])].into(),
+    }))
+}
+
+pub(crate) fn review(findings: &[&str]) -> Found {
+    let findings = findings.iter().map(|finding| (*finding).to_owned()).collect();
+    Found::Review(ReviewFacts { session: "r".to_owned(), findings, remarks: String::new() })
+}
