@@ -1,4 +1,4 @@
-//! `cargo xtask services up|down [docker|postgres|ssh]`: the services that tests of environments and stores need.
+//! `cargo xtask services up|down [docker|postgres|restate|ssh]`: the services that tests of environments and stores need.
 //!
 //! They keep their files below `target/services`, or link them there, listen on a unix socket or on loopback, and are stopped by their pid
 //! files. Missing programs are installed. Both commands are idempotent.
@@ -10,6 +10,7 @@ mod daemon;
 mod docker;
 mod install;
 mod postgres;
+mod restate;
 mod ssh;
 
 use std::{
@@ -33,6 +34,7 @@ type Variables = Vec<(&'static str, String)>;
 const SERVICES: &[Service] = &[
     Service { name: "docker", up: docker::up, down: docker::down },
     Service { name: "postgres", up: postgres::up, down: postgres::down },
+    Service { name: "restate", up: restate::up, down: restate::down },
     Service { name: "ssh", up: ssh::up, down: ssh::down },
 ];
 
@@ -193,7 +195,7 @@ mod tests {
         let wrong = names(&["podman"]).unwrap_err().to_string();
         assert_eq!(
             wrong,
-            "unknown service `podman`; usage: cargo xtask services up|down [docker|postgres|ssh].."
+            "unknown service `podman`; usage: cargo xtask services up|down [docker|postgres|restate|ssh].."
         );
     }
 }

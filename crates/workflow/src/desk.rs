@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use pintle_store::{SessionId, SessionStore, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::{Contract, Gate};
@@ -100,7 +100,8 @@ pub struct Desk {
 struct Owned {
     standing: watch::Receiver<Standing>,
     stop: CancellationToken,
-    running: JoinHandle<()>,
+    /// One that goes on until its run has ended.
+    running: JoinSet<()>,
 }
 
 impl Desk {
@@ -147,7 +148,7 @@ impl Desk {
     ///
     /// # Errors
     ///
-    /// [`HostError`]; the task is as it was then.
+    /// [`HostError::Stopped`] once the desk is closed, and the like; the task is as it was then.
     pub async fn look(&self, id: &SessionId) -> Result<Standing, HostError> {
         let _guard = self.taking.lock().await;
         if let Some(standing) = self.owned(id) {
@@ -157,7 +158,10 @@ impl Desk {
         if matches!(read, Standing::Ended(_)) {
             return Ok(read);
         }
-        if self.closed.is_cancelled() || self.tasks().len() >= self.max_tasks {
+        if self.closed.is_cancelled() {
+            return Err(HostError::Stopped);
+        }
+        if self.tasks().len() >= self.max_tasks {
             return Ok(Standing::Full);
         }
         let mut host = match LocalHost::open(self.store(), id).await {
@@ -197,10 +201,9 @@ impl Desk {
             |standing: &Standing| matches!(standing, Standing::Steps(steps) if steps.contains(step));
         let waiting = async {
             loop {
-                match self.look(id).await? {
-                    Standing::Full => {}
-                    standing if !goes_on(&standing) => return Ok(Progress::Ended),
-                    _ => {}
+                let standing = self.look(id).await?;
+                if standing != Standing::Full && !goes_on(&standing) {
+                    return Ok(Progress::Ended);
                 }
                 let here = self.tasks().get(id).map(|owned| owned.standing.clone());
                 match here {
@@ -209,7 +212,10 @@ impl Desk {
                         let ended = here.wait_for(|standing| !goes_on(standing)).await;
                         ended.map_err(|_| HostError::Interrupted(id.clone()))?;
                     }
-                    None => tokio::time::sleep(ELSEWHERE).await,
+                    None => tokio::select! {
+                        () = tokio::time::sleep(ELSEWHERE) => {}
+                        () = self.closed.cancelled() => return Err(HostError::Stopped),
+                    },
                 }
             }
         };
@@ -239,8 +245,8 @@ impl Desk {
     /// Returns where a task of this process is. One whose run has ended is not here any more.
     fn owned(&self, id: &SessionId) -> Option<Standing> {
         let mut tasks = self.tasks();
-        let owned = tasks.get(id)?;
-        if owned.running.is_finished() {
+        let owned = tasks.get_mut(id)?;
+        if owned.running.try_join_next().is_some() {
             tasks.remove(id);
             return None;
         }
@@ -251,7 +257,8 @@ impl Desk {
         let (id, stop) = (host.id().clone(), CancellationToken::new());
         let (sender, standing) = watch::channel(standing);
         let (task, inputs, stopped) = (host.task().clone(), host.inputs(), stop.clone());
-        let running = tokio::spawn(async move {
+        let mut running = JoinSet::new();
+        running.spawn(async move {
             let id = host.id().clone();
             let run = async {
                 let ended = host.run_until_asked(Arc::clone(&performer), &stopped).await;
@@ -282,7 +289,7 @@ impl Owned {
     async fn end(mut self) {
         self.stop.cancel();
         // It panics only if a performer does, and the journal has what counts.
-        let _ = (&mut self.running).await;
+        let _ = self.running.join_next().await;
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Scripted {
     hanging: Option<StepKind>,
     time: Duration,
     log: Option<PathBuf>,
+    /// Beginnings and ends of steps that are left until the process dies; it does not if this is 0.
+    life: AtomicUsize,
 }
 
 impl Scripted {
@@ -62,6 +64,14 @@ impl Scripted {
     #[must_use]
     pub fn with_log(mut self, log: PathBuf) -> Self {
         self.log = Some(log);
+        self
+    }
+
+    /// Lets the process die at the beginning or the end of a step, whichever is number `event`, from 1: right after it is on
+    /// record that the step begins, or right before its result is.
+    #[must_use]
+    pub fn with_death_at(mut self, event: usize) -> Self {
+        self.life = AtomicUsize::new(event);
         self
     }
 
@@ -90,6 +100,14 @@ impl Scripted {
     }
 
     fn log(&self, event: &str, step: &StepId) {
+        self.write(event, step);
+        let taken = |life: usize| life.checked_sub(1);
+        if self.life.fetch_update(Ordering::SeqCst, Ordering::SeqCst, taken) == Ok(1) {
+            std::process::abort();
+        }
+    }
+
+    fn write(&self, event: &str, step: &StepId) {
         let Some(path) = &self.log else { return };
         let written = std::fs::OpenOptions::new()
             .create(true)

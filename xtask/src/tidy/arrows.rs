@@ -37,6 +37,11 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-store", to: &["pintle-agent", "pintle-env"], to_in_tests: &[] },
     Arrows { from: "pintle-postgres", to: &["pintle-store"], to_in_tests: &[] },
     Arrows { from: "pintle-workflow", to: &["pintle-agent", "pintle-env", "pintle-store"], to_in_tests: &[] },
+    Arrows {
+        from: "pintle-restate",
+        to: &["pintle-store", "pintle-workflow"],
+        to_in_tests: &["pintle-postgres"],
+    },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle-mcp", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
@@ -88,6 +93,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-patch",
     "pintle-postgres",
     "pintle-providers",
+    "pintle-restate",
     "pintle-server",
     "pintle-store",
     "pintle-testkit",
@@ -105,7 +111,7 @@ struct Fence {
 const FENCES: &[Fence] = &[
     Fence {
         dependency: "reqwest",
-        owners: &["pintle-client", "pintle-mcp", "pintle-providers", "pintle-web"],
+        owners: &["pintle-client", "pintle-mcp", "pintle-providers", "pintle-restate", "pintle-web"],
     },
     Fence { dependency: "hyper", owners: &["pintle-benches", "pintle-examples", "pintle-server"] },
     Fence {

@@ -1,0 +1,97 @@
+//! The context of an invocation as the host of a task.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_store::{SessionId, StoreError};
+use pintle_workflow::{Desk, DurableHost, HostError};
+use restate_sdk::context::{
+    ContextAwakeables as _, ContextReadState as _, ContextSideEffects as _, ContextTimers as _,
+    ContextWriteState as _, ObjectContext, RunFuture as _, SharedObjectContext,
+};
+use restate_sdk::errors::{HandlerError, TerminalError};
+use restate_sdk::serde::Json;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// State of the object with the awakeable that the run waits for.
+const WAITING: &str = "waiting";
+
+/// Code of an answer about something that is not there.
+const NOT_FOUND: u16 = 404;
+
+/// Code of an answer to input that cannot be taken.
+const BAD_REQUEST: u16 = 400;
+
+/// A run of the object.
+pub(crate) struct RestateHost<'a, 'ctx> {
+    pub(crate) context: &'a ObjectContext<'ctx>,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) id: SessionId,
+}
+
+impl DurableHost for RestateHost<'_, '_> {
+    type Error = TerminalError;
+
+    async fn step<T, A, F>(&mut self, name: String, action: A) -> Result<T, TerminalError>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        A: FnOnce() -> F + Send + 'static,
+        F: Future<Output = Result<T, HostError>> + Send + 'static,
+    {
+        let kept = self.context.run(|| async move { action().await.map(Json).map_err(handler_error) });
+        Ok(kept.name(name).await?.into_inner())
+    }
+
+    async fn sleep(&mut self, time: Duration) -> Result<(), TerminalError> {
+        self.context.sleep(time).await
+    }
+
+    /// Nothing of this process is needed meanwhile: the engine ends the invocation, and begins it anew when it is woken.
+    async fn signal(&mut self, at_most: Duration) -> Result<(), TerminalError> {
+        let (awakeable, woken) = self.context.awakeable::<()>();
+        self.context.set(WAITING, awakeable);
+        // Whoever said something before this was known could wake nobody.
+        let (desk, id) = (Arc::clone(&self.desk), self.id.clone());
+        let is_posted =
+            self.step("inbox".to_owned(), || async move { Ok(desk.store().has_posted(&id).await?) }).await?;
+        if !is_posted {
+            let timer = self.context.sleep(at_most);
+            restate_sdk::select! {
+                woken = woken => woken?,
+                ended = timer => ended?,
+                on_cancel => return Err(TerminalError::new_with_code(409, "the invocation was cancelled")),
+            }
+        }
+        self.context.clear(WAITING);
+        Ok(())
+    }
+}
+
+/// Wakes the run of a task, if it waits for people.
+pub(crate) async fn wake(context: &SharedObjectContext<'_>) -> Result<(), TerminalError> {
+    if let Some(awakeable) = context.get::<String>(WAITING).await? {
+        context.resolve_awakeable(&awakeable, ());
+    }
+    Ok(())
+}
+
+/// Returns an error that the engine tries again after, unless that cannot help.
+pub(crate) fn handler_error(error: HostError) -> HandlerError {
+    let code = match &error {
+        HostError::Store(StoreError::NotFound(_)) => NOT_FOUND,
+        HostError::Contract(_)
+        | HostError::Json(_)
+        | HostError::NotATask { .. }
+        | HostError::Store(StoreError::InvalidId(_)) => BAD_REQUEST,
+        HostError::Store(_)
+        | HostError::NotHere { .. }
+        | HostError::Interrupted(_)
+        | HostError::Stopped
+        | _ => {
+            return error.into();
+        }
+    };
+    TerminalError::new_with_code(code, error.to_string()).into()
+}

@@ -1,0 +1,206 @@
+//! The virtual object of a task, and the worker that serves it.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use pintle_store::SessionId;
+use pintle_workflow::contract::Contract;
+use pintle_workflow::task::{Decision, Signal, Spent};
+use pintle_workflow::{Desk, Ending, HostError, Standing, attend, post_signal, read_task, standing_of};
+use restate_sdk::context::{
+    ContextClient as _, ContextSideEffects as _, ObjectContext, RunFuture as _, SharedObjectContext,
+};
+use restate_sdk::endpoint::Endpoint;
+use restate_sdk::errors::{HandlerError, TerminalError};
+use restate_sdk::http_server::HttpServer;
+use restate_sdk::serde::Json;
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+
+use crate::host::{RestateHost, handler_error, wake};
+
+/// Name of the virtual object. Its key is the id of the task.
+pub const NAME: &str = "PintleTask";
+
+/// Looks of one invocation. The next one goes on, so that the journal that an engine replays stays short.
+const MOST_LOOKS: u32 = 100;
+
+/// Code of an answer to something that is not possible now.
+const CONFLICT: u16 = 409;
+
+/// Input of `run`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Begin {
+    /// Contract of a new task. One that is in the store already goes on with its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<Contract>,
+}
+
+/// Input of `steer`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Steer {
+    /// Number of the candidate, from 0; all of them if it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<usize>,
+    /// Words.
+    pub text: String,
+}
+
+/// Input of `cancel`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    /// Reason, for the report.
+    pub reason: String,
+}
+
+/// Answer of `status`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// Where the task is.
+    pub standing: Standing,
+    /// What it has cost until now.
+    pub spent: Spent,
+}
+
+/// A task, as the engine sees it: names of steps and where they are. What was found is in the store.
+pub(crate) struct TaskObject {
+    desk: Arc<Desk>,
+}
+
+// A worker that is away for days is no reason to give a task up: the attempts last for some months.
+#[restate_sdk::object(
+    name = "PintleTask",
+    invocation_retry_policy(
+        initial_interval = "200ms",
+        factor = 2.0,
+        max_interval = "30s",
+        max_attempts = 1000000,
+        on_max_attempts = "pause"
+    )
+)]
+impl TaskObject {
+    /// Keeps a task going until it has ended.
+    #[handler]
+    async fn run(
+        &self,
+        context: ObjectContext<'_>,
+        begin: Json<Begin>,
+    ) -> Result<Json<Option<Ending>>, HandlerError> {
+        let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
+        if let Some(contract) = begin.into_inner().contract {
+            let (desk, id) = (Arc::clone(&desk), id.clone());
+            let created = || async move { desk.create(&id, contract).await.map_err(handler_error) };
+            context.run(created).name("create").await?;
+        }
+        let mut host = RestateHost { context: &context, desk: Arc::clone(&desk), id: id.clone() };
+        match attend(&mut host, &desk, &id, MOST_LOOKS).await {
+            Ok(Some(ending)) => Ok(Json(Some(ending))),
+            Ok(None) => {
+                context
+                    .object_client::<TaskObjectClient<'_>>(context.key())
+                    .run(Json(Begin::default()))
+                    .send();
+                Ok(Json(None))
+            }
+            Err(error) => {
+                // Somebody has cancelled the invocation, or the task cannot go on; nothing of it runs on behind the engine's back.
+                desk.stop(&id).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Says something to the candidates.
+    #[handler]
+    async fn steer(&self, context: SharedObjectContext<'_>, said: Json<Steer>) -> Result<(), HandlerError> {
+        let Steer { candidate, text } = said.into_inner();
+        self.tell(&context, Signal::Steer { candidate, text }).await
+    }
+
+    /// Answers a task that waits for a person.
+    #[handler]
+    async fn decide(
+        &self,
+        context: SharedObjectContext<'_>,
+        said: Json<Decision>,
+    ) -> Result<(), HandlerError> {
+        self.tell(&context, Signal::Decide(said.into_inner())).await
+    }
+
+    /// Ends a task for good.
+    #[handler]
+    async fn cancel(&self, context: SharedObjectContext<'_>, said: Json<Said>) -> Result<(), HandlerError> {
+        self.tell(&context, Signal::Cancel { reason: said.into_inner().reason }).await
+    }
+
+    /// Lets a run that waits for people look now, after something was posted to the store itself.
+    #[handler]
+    async fn wake(&self, context: SharedObjectContext<'_>) -> Result<(), HandlerError> {
+        Ok(wake(&context).await?)
+    }
+
+    /// Returns where a task is.
+    #[handler]
+    async fn status(&self, context: SharedObjectContext<'_>) -> Result<Json<Status>, HandlerError> {
+        let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
+        let status = || async move {
+            let task = read_task(desk.store(), &id).await.map_err(handler_error)?;
+            Ok(Json(Status { standing: standing_of(&task), spent: *task.spent() }))
+        };
+        Ok(context.run(status).name("status").await?)
+    }
+}
+
+impl TaskObject {
+    /// Posts a signal, once for an invocation, and wakes the run.
+    async fn tell(&self, context: &SharedObjectContext<'_>, signal: Signal) -> Result<(), HandlerError> {
+        let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
+        let input = format!("restate-{}", context.invocation_id());
+        let post = || async move {
+            let task = read_task(desk.store(), &id).await.map_err(handler_error)?;
+            let refused = match (&signal, standing_of(&task)) {
+                (_, Standing::Ended(_)) => Some("the task has ended".to_owned()),
+                (Signal::Decide(decision), standing) if standing != Standing::Asked(decision.gate) => {
+                    Some("the task does not wait for this decision".to_owned())
+                }
+                (Signal::Steer { candidate: Some(candidate), .. }, _)
+                    if *candidate >= task.candidates().len() =>
+                {
+                    Some(format!("candidate {candidate}: expected less than {}", task.candidates().len()))
+                }
+                _ => None,
+            };
+            if let Some(refused) = refused {
+                return Err(TerminalError::new_with_code(CONFLICT, refused).into());
+            }
+            let posted = post_signal(desk.store(), &id, &input, &signal).await;
+            posted.map(|_| ()).map_err(|error| handler_error(HostError::Store(error)))
+        };
+        context.run(post).name("post").await?;
+        Ok(wake(context).await?)
+    }
+}
+
+impl fmt::Debug for TaskObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskObject").field("desk", &self.desk).finish_non_exhaustive()
+    }
+}
+
+/// Serves the tasks of a desk to an engine until `stop` ends, and stops them then: another worker goes on with them.
+///
+/// Requests are neither encrypted nor authenticated, and who can make them can let tasks run: the listener should be one of the
+/// loopback interface, or in a network where nobody else is.
+pub async fn serve(listener: TcpListener, desk: Arc<Desk>, stop: impl Future<Output = ()>) {
+    let endpoint = Endpoint::builder().bind(TaskObject { desk: Arc::clone(&desk) }).build();
+    let stopping = async {
+        stop.await;
+        // Steps that are waited for end with this, and the engine tries them elsewhere.
+        desk.close().await;
+    };
+    HttpServer::new(endpoint).serve_with_cancel(listener, stopping).await;
+}

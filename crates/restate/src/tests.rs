@@ -1,0 +1,180 @@
+//! Tasks on a real engine. `PINTLE_TEST_RESTATE` is the path of its program; without it these tests do nothing.
+
+mod engine;
+mod workers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_store::{MemoryStore, SessionId, SessionStore};
+use pintle_workflow::contract::Gate;
+use pintle_workflow::report::Report;
+use pintle_workflow::task::{Decision, StepKind};
+use pintle_workflow::testing::{OnePerformer, Scripted, contract};
+use pintle_workflow::{Desk, Ending, LocalHost, Standing, read_task};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::engine::{PATIENCE, TestEngine, until};
+use crate::{Engine, EngineError, serve};
+
+/// A worker in this process, on a store in memory.
+struct Worker {
+    store: Arc<MemoryStore>,
+    performer: Arc<Scripted>,
+    engine: Engine,
+    stop: CancellationToken,
+    serving: JoinSet<()>,
+}
+
+impl Worker {
+    async fn start(engine: &TestEngine, performer: Scripted) -> Self {
+        let (store, performer) = (Arc::new(MemoryStore::new()), Arc::new(performer));
+        let performers = Arc::new(OnePerformer(Arc::clone(&performer)));
+        let desk = Arc::new(Desk::new(Arc::clone(&store) as Arc<dyn SessionStore>, performers));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (stop, mut serving) = (CancellationToken::new(), JoinSet::new());
+        serving.spawn(serve(listener, desk, stop.clone().cancelled_owned()));
+        engine.register(port).await;
+        Self { store, performer, engine: engine.client(), stop, serving }
+    }
+
+    async fn standing(&self, id: &SessionId) -> Standing {
+        self.engine.status(id).await.unwrap().standing
+    }
+
+    async fn close(mut self) {
+        self.stop.cancel();
+        self.serving.join_next().await.unwrap().unwrap();
+    }
+}
+
+fn status_of(error: &EngineError) -> u16 {
+    let EngineError::Refused { status, .. } = error else { panic!("{error:?}") };
+    *status
+}
+
+/// Both hosts give the same report, with one candidate, and the same choice with two.
+#[tokio::test]
+async fn a_task_ends_as_it_does_without_an_engine() {
+    let Some(engine) = TestEngine::start().await else { return };
+    let worker = Worker::start(&engine, Scripted::default()).await;
+    let mut alone = contract();
+    alone.candidates.truncate(1);
+    for (name, contract) in [("one", alone), ("two", contract())] {
+        let id = SessionId::new(name);
+        let here = MemoryStore::new();
+        let mut host = LocalHost::create(&here, id.clone(), contract.clone()).await.unwrap();
+        host.run(Arc::new(Scripted::default())).await.unwrap();
+        let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract))).await;
+        assert_eq!(ending.unwrap().unwrap(), Some(Ending::Done));
+        let (there, here) =
+            (read_task(worker.store.as_ref(), &id).await.unwrap(), read_task(&here, &id).await.unwrap());
+        assert_eq!(Report::of(&there).to_json().unwrap(), Report::of(&here).to_json().unwrap());
+        // A task that has ended is not begun again.
+        assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(Ending::Done));
+    }
+    assert_eq!(worker.performer.begun().len(), 5 + 9);
+    let unknown = worker.engine.run(&SessionId::new("none"), None).await.unwrap_err();
+    assert_eq!(status_of(&unknown), 404);
+    let mut wrong = contract();
+    wrong.goal = " ".to_owned();
+    let wrong = worker.engine.run(&SessionId::new("wrong"), Some(wrong)).await.unwrap_err();
+    assert_eq!(status_of(&wrong), 400);
+    assert!(wrong.to_string().contains("expected a text"), "{wrong}");
+    worker.close().await;
+}
+
+/// A task that waits for a person is held by no process, and goes on as soon as somebody has decided.
+#[tokio::test]
+async fn people_decide_steer_and_cancel() {
+    let Some(engine) = TestEngine::start().await else { return };
+    let worker = Worker::start(&engine, Scripted::default().with_hanging(StepKind::Work)).await;
+    let id = SessionId::new("t");
+    worker.engine.begin(&id, Some(contract().with_gate(Gate::Anchor))).await.unwrap();
+    let asked = async || {
+        let status = worker.engine.status(&id).await;
+        status.is_ok_and(|status| status.standing == Standing::Asked(Gate::Anchor))
+    };
+    until("a person is asked", asked).await;
+    until("nobody has it", async || worker.store.holder(&id).await.unwrap().is_none()).await;
+    let decision = |gate| Decision { gate, is_approved: true, words: None };
+    let refused = worker.engine.decide(&id, &decision(Gate::Result)).await.unwrap_err();
+    assert_eq!(status_of(&refused), 409, "{refused}");
+    worker.engine.decide(&id, &decision(Gate::Anchor)).await.unwrap();
+    let working =
+        async || worker.performer.begun().iter().filter(|step| step.starts_with("work")).count() == 2;
+    until("both work", working).await;
+    let again = worker.engine.decide(&id, &decision(Gate::Anchor)).await.unwrap_err();
+    assert_eq!(status_of(&again), 409, "{again}");
+    worker.engine.steer(&id, Some(1), "use integers").await.unwrap();
+    until("it is told", async || worker.performer.steered() == ["work-1-1: use integers"]).await;
+    let nobody = worker.engine.steer(&id, Some(2), "no").await.unwrap_err();
+    assert_eq!(status_of(&nobody), 409, "{nobody}");
+    worker.engine.cancel(&id, "enough").await.unwrap();
+    let ended = async || worker.standing(&id).await == Standing::Ended(Ending::Aborted);
+    until("it ends", ended).await;
+    until("both are stopped", async || worker.performer.cancelled() == 2).await;
+    until("it is cleaned", async || worker.performer.cleaned() == 1).await;
+    assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(Ending::Aborted));
+    let late = worker.engine.cancel(&id, "again").await.unwrap_err();
+    assert_eq!(status_of(&late), 409, "{late}");
+    worker.close().await;
+}
+
+/// What is posted to the store itself is found once the run is woken.
+#[tokio::test]
+async fn a_decision_in_the_store_counts_as_well() {
+    let Some(engine) = TestEngine::start().await else { return };
+    let worker = Worker::start(&engine, Scripted::default()).await;
+    let id = SessionId::new("t");
+    worker.engine.begin(&id, Some(contract().with_gate(Gate::Result))).await.unwrap();
+    let asked = async || {
+        let status = worker.engine.status(&id).await;
+        status.is_ok_and(|status| status.standing == Standing::Asked(Gate::Result))
+    };
+    until("a person is asked", asked).await;
+    let decision = Decision { gate: Gate::Result, is_approved: true, words: None };
+    let signal = pintle_workflow::task::Signal::Decide(decision);
+    pintle_workflow::post_signal(worker.store.as_ref(), &id, "d", &signal).await.unwrap();
+    // The run may not wait yet; it looks into the inbox before it does.
+    worker.engine.wake(&id).await.unwrap();
+    until("it ends", async || worker.standing(&id).await == Standing::Ended(Ending::Done)).await;
+    worker.close().await;
+}
+
+/// Steps of hours are asked about in slices; here the engine is killed meanwhile, and goes on with what it had.
+#[tokio::test]
+async fn an_engine_that_is_killed_goes_on() {
+    let Some(mut engine) = TestEngine::start().await else { return };
+    let worker = Worker::start(&engine, Scripted::default().with_time(Duration::from_millis(300))).await;
+    let id = SessionId::new("t");
+    worker.engine.begin(&id, Some(contract())).await.unwrap();
+    for _ in 0..3 {
+        let begun = worker.performer.begun().len();
+        until("another step begins", async || worker.performer.begun().len() > begun).await;
+        engine.kill();
+        engine.go_on().await;
+    }
+    let ended = async || {
+        let status = worker.engine.status(&id).await;
+        status.is_ok_and(|status| status.standing == Standing::Ended(Ending::Done))
+    };
+    until("it ends", ended).await;
+    assert_eq!(
+        tokio::time::timeout(PATIENCE, worker.engine.run(&id, None)).await.unwrap().unwrap(),
+        Some(Ending::Done)
+    );
+    assert_eq!(worker.performer.begun().len(), 9, "{:?}", worker.performer.begun());
+    worker.close().await;
+}
+
+#[test]
+fn an_address_is_one() {
+    for wrong in ["", "127.0.0.1:8080", "https://engine.example", "unix:/run/engine"] {
+        assert!(matches!(Engine::new(wrong), Err(EngineError::Address(_))), "{wrong}");
+    }
+    assert!(Engine::new("http://[::1]:8080/").is_ok());
+}

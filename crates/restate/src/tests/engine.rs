@@ -1,0 +1,152 @@
+//! An engine, and workers that are processes of their own.
+#![expect(clippy::disallowed_methods, reason = "tests start an engine and workers, and end them")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::net::TcpListener;
+
+use crate::Engine;
+
+/// Variable with the path of the engine's program.
+const PROGRAM: &str = "PINTLE_TEST_RESTATE";
+
+/// Time limit of every wait.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process that ends with its test.
+pub(super) struct Process(Child);
+
+impl Process {
+    pub(super) fn start(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Ends it as if by the loss of power.
+    pub(super) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    /// Waits until it has ended by itself.
+    pub(super) async fn ended(&mut self) {
+        until("the process ends", async || self.0.try_wait().unwrap().is_some()).await;
+    }
+
+    pub(super) fn terminate(&self) {
+        kill(Pid::from_raw(self.0.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An engine with a directory and ports of its own: only one worker can be the newest of an engine.
+pub(super) struct TestEngine {
+    program: PathBuf,
+    directory: tempfile::TempDir,
+    ingress: u16,
+    admin: u16,
+    node: u16,
+    process: Option<Process>,
+}
+
+impl TestEngine {
+    /// Starts an engine, or returns `None` with a message on standard error if there is none. Required in CI.
+    pub(super) async fn start() -> Option<Self> {
+        let Some(program) = std::env::var_os(PROGRAM) else {
+            assert!(std::env::var_os("CI").is_none(), "{PROGRAM} is not set: see `cargo xtask services up`");
+            eprintln!("SKIPPED: no engine; `cargo xtask services up restate` installs one");
+            return None;
+        };
+        let (ingress, admin, node) = (free_port().await, free_port().await, free_port().await);
+        let directory = tempfile::tempdir().unwrap();
+        let mut engine = Self { program: program.into(), directory, ingress, admin, node, process: None };
+        engine.go_on().await;
+        Some(engine)
+    }
+
+    /// Starts it again, with what it had.
+    pub(super) async fn go_on(&mut self) {
+        let base = self.directory.path();
+        let mut command = Command::new(&self.program);
+        command.args(["--no-logo", "--node-name", "one", "--listen-mode", "tcp"]);
+        command.args(["--bind-ip", "127.0.0.1", "--advertised-host", "127.0.0.1"]);
+        command.arg("--base-dir").arg(base).arg("--bind-port").arg(self.node.to_string());
+        for (name, value) in [
+            ("RESTATE_INGRESS__BIND_PORT", self.ingress.to_string()),
+            ("RESTATE_ADMIN__BIND_PORT", self.admin.to_string()),
+            ("RESTATE_DISABLE_TELEMETRY", "true".to_owned()),
+            ("RESTATE_DEFAULT_NUM_PARTITIONS", "1".to_owned()),
+            ("RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE", "256.0 MiB".to_owned()),
+        ] {
+            command.env(name, value);
+        }
+        let log = std::fs::File::create(base.join("log")).unwrap();
+        command.stderr(log);
+        self.process = Some(Process::start(&mut command));
+        let (ingress, admin) = (self.ingress(), self.admin());
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let is_healthy =
+            async |url: String| client.get(url).send().await.is_ok_and(|answer| answer.status().is_success());
+        until("the engine is ready", async || {
+            is_healthy(format!("{admin}/health")).await
+                && is_healthy(format!("{ingress}/restate/health")).await
+        })
+        .await;
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.process.take().unwrap().kill();
+    }
+
+    pub(super) fn ingress(&self) -> String {
+        format!("http://127.0.0.1:{}", self.ingress)
+    }
+
+    pub(super) fn admin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.admin)
+    }
+
+    pub(super) fn client(&self) -> Engine {
+        Engine::new(&self.ingress()).unwrap()
+    }
+
+    /// Tells the engine of a worker, once that listens.
+    pub(super) async fn register(&self, port: u16) {
+        until("the worker is registered", async || {
+            Engine::register(&self.admin(), &format!("http://127.0.0.1:{port}")).await.is_ok()
+        })
+        .await;
+    }
+}
+
+/// Returns a command that runs a test of this program, for tests that are processes.
+pub(super) fn this_test(name: &str, log: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name]).stderr(std::fs::File::create(log).unwrap());
+    command
+}
+
+/// Waits until something is so.
+pub(super) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let end = tokio::time::Instant::now() + PATIENCE;
+    while !is_so().await {
+        assert!(tokio::time::Instant::now() < end, "{what}: not within {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Returns a port that is free now.
+pub(super) async fn free_port() -> u16 {
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    listener.local_addr().unwrap().port()
+}

@@ -1,0 +1,165 @@
+//! Workers that die.
+#![expect(clippy::disallowed_methods, reason = "tests read the log of a worker, and its environment")]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use pintle_postgres::{Options, PostgresStore};
+use pintle_store::FileStore;
+use tokio::net::TcpStream;
+
+use super::engine::{Process, free_port, this_test};
+use super::*;
+
+/// Variables of a worker: its port, its store, its log, and the event at which it dies.
+const PORT: &str = "PINTLE_TEST_WORKER_PORT";
+const STORE: &str = "PINTLE_TEST_WORKER_STORE";
+const SCHEMA: &str = "PINTLE_TEST_WORKER_SCHEMA";
+const LOG: &str = "PINTLE_TEST_WORKER_LOG";
+const DEATH: &str = "PINTLE_TEST_WORKER_DEATH";
+const TIME: &str = "PINTLE_TEST_WORKER_TIME";
+
+/// Lease of a worker on the database.
+const LEASE: Duration = Duration::from_secs(5);
+
+/// The worker itself; it ends when it is killed.
+#[tokio::test]
+async fn worker_process() {
+    let Ok(port) = std::env::var(PORT) else { return };
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+    let store: Arc<dyn SessionStore> = match std::env::var(SCHEMA) {
+        Ok(schema) => {
+            let connection = std::env::var("PINTLE_TEST_POSTGRES").unwrap();
+            let options = Options::new().with_schema(schema).with_lease(LEASE);
+            Arc::new(PostgresStore::connect(&connection, options).await.unwrap())
+        }
+        Err(_) => Arc::new(FileStore::open(Path::new(&std::env::var(STORE).unwrap())).unwrap()),
+    };
+    let performer = Scripted::default()
+        .with_log(std::env::var(LOG).unwrap().into())
+        .with_time(Duration::from_millis(number(TIME)))
+        .with_death_at(usize::try_from(number(DEATH)).unwrap());
+    let desk = Arc::new(Desk::new(store, Arc::new(OnePerformer(Arc::new(performer)))));
+    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
+    serve(listener, desk, std::future::pending()).await;
+}
+
+fn worker(port: u16, directory: &Path, log: &str) -> Command {
+    let mut command = this_test("tests::workers::worker_process", &directory.join("worker.log"));
+    command.env(PORT, port.to_string()).env(STORE, directory.join("store")).env(LOG, directory.join(log));
+    command
+}
+
+/// Returns how often each step began and ended.
+fn events(path: &Path) -> io::Result<BTreeMap<String, usize>> {
+    let mut counts = BTreeMap::new();
+    for line in std::fs::read_to_string(path)?.lines() {
+        *counts.entry(line.to_owned()).or_default() += 1;
+    }
+    Ok(counts)
+}
+
+/// Each of the nine steps dies at its beginning, and right before its result is on record. The end, the report and the costs are
+/// those of a task that nobody killed; only the step at which the worker died begins twice.
+#[tokio::test]
+async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
+    let Some(engine) = TestEngine::start().await else { return };
+    let client = engine.client();
+    let whole = MemoryStore::new();
+    let mut host = LocalHost::create(&whole, SessionId::new("whole"), contract()).await.unwrap();
+    host.run(Arc::new(Scripted::default())).await.unwrap();
+    let expected = Report::of(host.task()).to_json().unwrap();
+    for death in 1..=18 {
+        let directory = tempfile::tempdir().unwrap();
+        let (id, port) = (SessionId::new(format!("t{death}")), free_port().await);
+        let mut first = Process::start(worker(port, directory.path(), "log").env(DEATH, death.to_string()));
+        engine.register(port).await;
+        client.begin(&id, Some(contract())).await.unwrap();
+        first.ended().await;
+        let second = Process::start(&mut worker(port, directory.path(), "log"));
+        let ending = tokio::time::timeout(PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
+        assert_eq!(ending, Some(Ending::Done), "death {death}");
+        drop(second);
+        let store = FileStore::open(directory.path().join("store")).unwrap();
+        let task = read_task(&store, &id).await.unwrap();
+        assert_eq!(Report::of(&task).to_json().unwrap(), expected, "death {death}");
+        let events = events(&directory.path().join("log")).unwrap();
+        let begun: usize =
+            events.iter().filter(|(event, _)| event.starts_with("began")).map(|(_, n)| n).sum();
+        // The other candidate may have been under way as well.
+        assert!((10..=11).contains(&begun), "death {death}: {events:?}");
+    }
+}
+
+/// Passes connections on to the worker that is alive, as the address of several workers does.
+async fn balance(listener: TcpListener, ports: [u16; 2]) {
+    let mut links = JoinSet::new();
+    while let Ok((mut client, _)) = listener.accept().await {
+        links.spawn(async move {
+            for port in ports {
+                if let Ok(mut worker) = TcpStream::connect(("127.0.0.1", port)).await {
+                    let _ = tokio::io::copy_bidirectional(&mut client, &mut worker).await;
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// Two workers share a database behind one address. The first one is killed in the middle of a step, and the second one goes on
+/// once the lease has run out.
+#[tokio::test]
+async fn another_worker_goes_on_with_a_task_of_the_database() {
+    let Some(engine) = TestEngine::start().await else { return };
+    let Ok(connection) = std::env::var("PINTLE_TEST_POSTGRES") else {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "PINTLE_TEST_POSTGRES is not set: see `cargo xtask services up`"
+        );
+        eprintln!("SKIPPED: no PostgreSQL server; `cargo xtask services up` starts one");
+        return;
+    };
+    let unique = SessionId::generate().to_string().replace('-', "");
+    let schema = format!("restate_{}_{}", &unique[24..], std::process::id());
+    let store = PostgresStore::connect(&connection, Options::new().with_schema(&schema)).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let ports = [free_port().await, free_port().await];
+    let start =
+        |port, log| Process::start(worker(port, directory.path(), log).env(SCHEMA, &schema).env(TIME, "400"));
+    let (mut first, second) = (start(ports[0], "first"), start(ports[1], "second"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().port();
+    let mut balancer = JoinSet::new();
+    balancer.spawn(balance(listener, ports));
+    engine.register(address).await;
+    let (id, client) = (SessionId::new("t"), engine.client());
+    client.begin(&id, Some(contract())).await.unwrap();
+    let log = directory.path().join("first");
+    until("both work", async || {
+        events(&log)
+            .is_ok_and(|events| events.keys().filter(|event| event.starts_with("began work")).count() == 2)
+    })
+    .await;
+    first.kill();
+    let ending = tokio::time::timeout(2 * PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
+    assert_eq!(ending, Some(Ending::Done));
+    let (first, second_log) = (events(&log).unwrap(), events(&directory.path().join("second")).unwrap());
+    assert_eq!(first.get("ended baseline-1"), Some(&1), "{first:?}");
+    assert!(!second_log.contains_key("began baseline-1"), "{second_log:?}");
+    assert!(second_log.contains_key("ended review-0-1"), "{second_log:?}");
+    let task = read_task(&store, &id).await.unwrap();
+    assert_eq!(task.spent().tokens, 900);
+    second.terminate();
+    drop(second);
+    drop(store);
+    drop_schema(&connection, &schema);
+}
+
+/// Removes the tables of the test.
+fn drop_schema(connection: &str, schema: &str) {
+    let drop = format!("SET client_min_messages TO warning; DROP SCHEMA IF EXISTS \"{schema}\" CASCADE");
+    let status = Command::new("psql").args([connection, "-qc", &drop]).status().unwrap();
+    assert!(status.success());
+}
