@@ -22,6 +22,8 @@ mod session;
 mod task;
 #[cfg(feature = "server")]
 mod tokens;
+#[cfg(feature = "task")]
+mod worker;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -61,6 +63,8 @@ pub(crate) use self::task::{
 };
 #[cfg(feature = "server")]
 pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
+#[cfg(feature = "task")]
+pub(crate) use self::worker::WorkerArgs;
 use crate::env_spec::EnvSpec;
 use crate::exit;
 use crate::provider::Provider;
@@ -150,6 +154,10 @@ pub(crate) enum Command {
     #[cfg(feature = "task")]
     #[command(after_help = exit::TABLE)]
     Task(TaskArgs),
+    /// Keep tasks going that no other process has, as one worker of several if need be
+    #[cfg(feature = "task")]
+    #[command(after_help = exit::TABLE)]
+    Worker(Box<WorkerArgs>),
 }
 
 impl Command {
@@ -163,6 +171,8 @@ impl Command {
             Self::Serve(args) => Some(&args.run),
             #[cfg(feature = "task")]
             Self::Task(args) => args.command.session(),
+            #[cfg(feature = "task")]
+            Self::Worker(args) => Some(&args.run),
             _ => None,
         }
     }
@@ -183,6 +193,8 @@ impl Command {
             Self::Serve(args) => Some(&mut args.run),
             #[cfg(feature = "task")]
             Self::Task(args) => args.command.session_mut(),
+            #[cfg(feature = "task")]
+            Self::Worker(args) => Some(&mut args.run),
             _ => None,
         }
     }
@@ -197,6 +209,8 @@ impl Command {
             Self::Serve(args) => Some(args.run),
             #[cfg(feature = "task")]
             Self::Task(args) => args.command.into_session(),
+            #[cfg(feature = "task")]
+            Self::Worker(args) => Some(args.run),
             _ => None,
         }
     }

@@ -154,6 +154,11 @@ impl Scope {
                 }
                 None => return Ok(None),
             },
+            #[cfg(feature = "task")]
+            Command::Worker(args) => {
+                Self::new(in_environment(&args.run.environment)?, args.run.configuration)
+                    .with_model(&args.run.model)
+            }
             #[cfg(feature = "server")]
             Command::Tokens(_) => return Ok(None),
             #[cfg(feature = "mcp")]

@@ -186,5 +186,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Mcp(args) => mcp::command(args, process_env).await,
         #[cfg(feature = "task")]
         Command::Task(args) => task::task(args, process_env).await,
+        #[cfg(feature = "task")]
+        Command::Worker(args) => task::work(*args, process_env).await,
     }
 }

@@ -1,7 +1,11 @@
 //! `pintle task`: tasks that end with evidence.
 
 mod apply;
+#[cfg(feature = "restate")]
+mod engine;
+mod keeper;
 mod lanes;
+mod performers;
 mod places;
 mod run;
 mod signals;
@@ -23,6 +27,8 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
 use crate::sessions::{Sessions, beginning_with};
+
+pub(crate) use self::keeper::work;
 
 /// Runs `pintle task`.
 ///

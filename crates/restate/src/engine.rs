@@ -1,20 +1,29 @@
 //! An engine, as programs talk to it.
 
+use std::io;
 use std::time::Duration;
 
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request, Uri};
+use hyper_util::rt::TokioIo;
 use pintle_store::SessionId;
 use pintle_workflow::Ending;
 use pintle_workflow::contract::Contract;
 use pintle_workflow::task::Decision;
-use reqwest::{Client, Url};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use thiserror::Error;
+use tokio::net::TcpStream;
 
 use crate::object::{Begin, NAME, Said, Status, Steer};
 
 /// Time limit of a request, but for one that waits for the end of a task.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Longest answer, in bytes.
+const MAX_ANSWER: usize = 1 << 20;
 
 /// Longest part of an answer that is shown in an error, in characters.
 const MAX_SHOWN: usize = 300;
@@ -26,9 +35,23 @@ pub enum EngineError {
     /// The address is none.
     #[error("`{0}` is no address of an engine; expected one such as `http://127.0.0.1:8080`")]
     Address(String),
-    /// The engine was not reached, or did not answer.
+    /// The engine cannot be reached.
+    #[error("the engine at {authority} cannot be reached")]
+    Unreachable {
+        /// Host and port.
+        authority: String,
+        /// Reason.
+        source: io::Error,
+    },
+    /// The connection broke off, or the engine does not speak HTTP.
     #[error("the engine did not answer")]
-    Request(#[from] reqwest::Error),
+    Exchange(#[from] hyper::Error),
+    /// The engine did not answer within 30 s.
+    #[error("the engine did not answer within {} s", PATIENCE.as_secs())]
+    TimedOut,
+    /// The answer is not that of an engine.
+    #[error("the answer is not that of an engine: {0}")]
+    Answer(String),
     /// The engine has refused.
     #[error("the engine refused with {status}: {said}")]
     Refused {
@@ -41,11 +64,10 @@ pub enum EngineError {
 
 /// An engine, at the address where it takes invocations (Restate's ingress, port 8080 by default).
 ///
-/// Requests are not encrypted; an engine elsewhere is reached through a tunnel.
+/// Each request has a connection of its own, which is not encrypted; an engine elsewhere is reached through a tunnel.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    ingress: Url,
-    client: Client,
+    ingress: Uri,
 }
 
 impl Engine {
@@ -55,8 +77,7 @@ impl Engine {
     ///
     /// [`EngineError::Address`] unless it begins with `http://` and has a host.
     pub fn new(ingress: &str) -> Result<Self, EngineError> {
-        let client = Client::builder().no_proxy().build()?;
-        Ok(Self { ingress: address(ingress)?, client })
+        Ok(Self { ingress: address(ingress)? })
     }
 
     /// Lets the engine keep a task going: a new one with this contract, or one that is in the store already. Asking twice begins
@@ -66,9 +87,7 @@ impl Engine {
     ///
     /// [`EngineError`].
     pub async fn begin(&self, id: &SessionId, contract: Option<Contract>) -> Result<(), EngineError> {
-        self.post(id, "run/send", &Begin { contract }, Some(PATIENCE))
-            .await
-            .map(|_: serde::de::IgnoredAny| ())
+        self.tell(id, "run/send", &Begin { contract }).await
     }
 
     /// As [`begin`](Self::begin), and waits for the end. Returns `None` if the engine has gone on in a later invocation.
@@ -81,7 +100,7 @@ impl Engine {
         id: &SessionId,
         contract: Option<Contract>,
     ) -> Result<Option<Ending>, EngineError> {
-        self.post(id, "run", &Begin { contract }, None).await
+        read(&exchange(&self.ingress, Method::POST, &path(id, "run"), &json(&Begin { contract })?).await?)
     }
 
     /// Says something to a candidate, or to all of them.
@@ -122,7 +141,7 @@ impl Engine {
     ///
     /// As for [`steer`](Self::steer).
     pub async fn wake(&self, id: &SessionId) -> Result<(), EngineError> {
-        self.answer(self.client.post(self.url(id, "wake")).timeout(PATIENCE)).await.map(|_| ())
+        in_time(exchange(&self.ingress, Method::POST, &path(id, "wake"), &[])).await.map(|_| ())
     }
 
     /// Returns where a task is.
@@ -131,8 +150,12 @@ impl Engine {
     ///
     /// As for [`steer`](Self::steer).
     pub async fn status(&self, id: &SessionId) -> Result<Status, EngineError> {
-        let answer = self.answer(self.client.post(self.url(id, "status")).timeout(PATIENCE)).await?;
-        Ok(answer.json().await?)
+        read(&in_time(exchange(&self.ingress, Method::POST, &path(id, "status"), &[])).await?)
+    }
+
+    /// Returns whether the engine takes invocations.
+    pub async fn is_ready(&self) -> bool {
+        in_time(exchange(&self.ingress, Method::GET, "/restate/health", &[])).await.is_ok()
     }
 
     /// Tells an engine, at its admin address (port 9070 by default), where a worker is. A worker that is known already is looked
@@ -147,53 +170,69 @@ impl Engine {
             uri: &'a str,
             force: bool,
         }
-        let mut url = address(admin)?;
-        url.set_path("/deployments");
-        let client = Client::builder().no_proxy().build()?;
-        let request = client.post(url).json(&Deployment { uri: worker, force: true }).timeout(PATIENCE);
-        answered(request.send().await?).await.map(|_| ())
+        let deployment = json(&Deployment { uri: worker, force: true })?;
+        in_time(exchange(&address(admin)?, Method::POST, "/deployments", &deployment)).await.map(|_| ())
     }
 
     async fn tell(&self, id: &SessionId, handler: &str, said: &impl Serialize) -> Result<(), EngineError> {
-        let request = self.client.post(self.url(id, handler)).json(said).timeout(PATIENCE);
-        self.answer(request).await.map(|_| ())
-    }
-
-    async fn post<T: DeserializeOwned>(
-        &self,
-        id: &SessionId,
-        handler: &str,
-        said: &impl Serialize,
-        limit: Option<Duration>,
-    ) -> Result<T, EngineError> {
-        let mut request = self.client.post(self.url(id, handler)).json(said);
-        if let Some(limit) = limit {
-            request = request.timeout(limit);
-        }
-        Ok(self.answer(request).await?.json().await?)
-    }
-
-    async fn answer(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, EngineError> {
-        answered(request.send().await?).await
-    }
-
-    fn url(&self, id: &SessionId, handler: &str) -> Url {
-        let mut url = self.ingress.clone();
-        url.set_path(&format!("/{NAME}/{id}/{handler}"));
-        url
+        in_time(exchange(&self.ingress, Method::POST, &path(id, handler), &json(said)?)).await.map(|_| ())
     }
 }
 
-async fn answered(response: reqwest::Response) -> Result<reqwest::Response, EngineError> {
-    let status = response.status();
+fn path(id: &SessionId, handler: &str) -> String {
+    format!("/{NAME}/{id}/{handler}")
+}
+
+fn address(text: &str) -> Result<Uri, EngineError> {
+    let uri = text.parse::<Uri>().ok();
+    let uri =
+        uri.filter(|uri| uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !host.is_empty()));
+    uri.ok_or_else(|| EngineError::Address(text.to_owned()))
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, EngineError> {
+    serde_json::to_vec(value).map_err(|error| EngineError::Answer(error.to_string()))
+}
+
+fn read<T: serde::de::DeserializeOwned>(answer: &[u8]) -> Result<T, EngineError> {
+    serde_json::from_slice(answer).map_err(|error| EngineError::Answer(error.to_string()))
+}
+
+async fn in_time<T>(exchange: impl Future<Output = Result<T, EngineError>>) -> Result<T, EngineError> {
+    tokio::time::timeout(PATIENCE, exchange).await.unwrap_or(Err(EngineError::TimedOut))
+}
+
+/// Sends a request, and returns the body of its answer. An empty body is sent as none.
+async fn exchange(base: &Uri, method: Method, path: &str, body: &[u8]) -> Result<Bytes, EngineError> {
+    let authority = base.authority().map(ToString::to_string).unwrap_or_default();
+    let host = base.host().unwrap_or_default().trim_matches(['[', ']']);
+    let connected = TcpStream::connect((host, base.port_u16().unwrap_or(80))).await;
+    let stream =
+        connected.map_err(|source| EngineError::Unreachable { authority: authority.clone(), source })?;
+    let mut request = Request::builder().method(method).uri(path).header(HOST, authority);
+    if !body.is_empty() {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    let request = request.body(Full::new(Bytes::copy_from_slice(body)));
+    let request = request.map_err(|error| EngineError::Address(error.to_string()))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let asking = async move {
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                return EngineError::Answer(format!("it is longer than {MAX_ANSWER} bytes"));
+            }
+            EngineError::Answer(error.to_string())
+        })?;
+        Ok::<_, EngineError>((status, body.to_bytes()))
+    };
+    // The connection ends with its only sender; an error of it is one of the request.
+    let (answer, _) = tokio::join!(asking, connection);
+    let (status, body) = answer?;
     if status.is_success() {
-        return Ok(response);
+        return Ok(body);
     }
-    let said = response.text().await.unwrap_or_default().chars().take(MAX_SHOWN).collect();
+    let said = String::from_utf8_lossy(&body).chars().take(MAX_SHOWN).collect();
     Err(EngineError::Refused { status: status.as_u16(), said })
-}
-
-fn address(text: &str) -> Result<Url, EngineError> {
-    let url = Url::parse(text).ok().filter(|url| url.scheme() == "http" && url.has_host());
-    url.ok_or_else(|| EngineError::Address(text.to_owned()))
 }

@@ -111,9 +111,12 @@ struct Fence {
 const FENCES: &[Fence] = &[
     Fence {
         dependency: "reqwest",
-        owners: &["pintle-client", "pintle-mcp", "pintle-providers", "pintle-restate", "pintle-web"],
+        owners: &["pintle-client", "pintle-mcp", "pintle-providers", "pintle-web"],
     },
-    Fence { dependency: "hyper", owners: &["pintle-benches", "pintle-examples", "pintle-server"] },
+    Fence {
+        dependency: "hyper",
+        owners: &["pintle-benches", "pintle-examples", "pintle-restate", "pintle-server"],
+    },
     Fence {
         dependency: "rustls",
         owners: &["pintle-client", "pintle-mcp", "pintle-providers", "pintle-server", "pintle-web"],

@@ -75,6 +75,8 @@ impl Command {
             Self::Serve(_) | Self::Tokens(_) => OutputFormat::Text,
             #[cfg(feature = "mcp")]
             Self::Mcp(_) => OutputFormat::Text,
+            #[cfg(feature = "task")]
+            Self::Worker(_) => OutputFormat::Text,
         };
         (output != OutputFormat::Text).then_some(ErrorFormat::DEFAULT)
     }

@@ -68,6 +68,10 @@ pub(crate) struct RunTaskArgs {
     /// Start from the files as they are now, instead of from the commit that is checked out
     #[arg(long)]
     pub(crate) changes: bool,
+    /// Hand the task over to Restate at this address, such as http://127.0.0.1:8080; its workers carry it out with their own flags [env: PINTLE_RESTATE]
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) restate: Option<String>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }

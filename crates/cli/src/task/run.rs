@@ -9,20 +9,19 @@ use pintle_workflow::contract::{Base, CandidatePlan, Check, Contract, Gate};
 use pintle_workflow::report::Report;
 use pintle_workflow::repository::UserRepository;
 use pintle_workflow::task::{Input, Outcome, Task};
-use pintle_workflow::{HostError, LocalHost, RepositoryPerformer};
+use pintle_workflow::{HostError, LocalHost};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::performers::TaskPerformers;
 use super::places::TaskPlaces;
-use super::worker::TaskWorker;
-use super::{files_of, find, host_failure, lanes};
+use super::{find, host_failure, lanes};
 use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
-use crate::hardening;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
@@ -37,6 +36,10 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     }
     let directory = process_env.directory(run.environment.dir.as_deref())?;
     let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
+    #[cfg(feature = "restate")]
+    if let Some(url) = args.restate.clone().or_else(|| process_env.variable(super::engine::RESTATE)) {
+        return hand_over(&args, &url, &machine, &directory, process_env).await;
+    }
     // A task whose sessions cannot be opened would end as blocked.
     Model::from_args(&run.model, process_env).await?;
     let sessions = Sessions::open(process_env).await?;
@@ -56,11 +59,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
     let format = run.output;
     let places = TaskPlaces { args: run, process_env: process_env.clone() };
-    let worker = Arc::new(TaskWorker::new(places.clone()));
-    let blobs = Arc::from(sessions.store().blobs(&id));
-    let files = files_of(&id, process_env)?;
-    let performer = RepositoryPerformer::new(id.as_str(), files, machine, Arc::new(places), worker, blobs);
-    let performer = Arc::new(performer.with_secrets(hardening::secrets(process_env, None)));
+    let performer = Arc::new(TaskPerformers::new(sessions.clone(), places, machine).of(&id)?);
     let interrupts = Interrupts::listen()?;
     let (stop, inputs) = (CancellationToken::new(), host.inputs());
     let shown = host.task().clone();
@@ -99,6 +98,34 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         }
         Err(error) => Err(host_failure(&error, &id)),
     }
+}
+
+/// Records the task, unless it is there, and lets an engine keep it going.
+#[cfg(feature = "restate")]
+async fn hand_over(
+    args: &RunTaskArgs,
+    url: &str,
+    machine: &Arc<dyn ExecutionEnvironment>,
+    directory: &Path,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = match &args.task {
+        Some(prefix) => find(&sessions, prefix).await?,
+        None => {
+            let id = SessionId::generate();
+            let mut contract = based(contract(args)?, args, machine, directory, &id).await?;
+            // The flags of the worker count for the rest.
+            for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
+                plan.model.clone_from(&args.run.model.model);
+            }
+            let created = LocalHost::create(sessions.store(), id.clone(), contract).await;
+            created.map_err(|error| host_failure(&error, &id))?;
+            id
+        }
+    };
+    console::notice(&format!("task {id}"));
+    super::engine::hand_over(url, &id).await
 }
 
 /// Rejects flags that are about one session.

@@ -21,7 +21,7 @@ pub(super) async fn steer(args: SteerTaskArgs, process_env: &ProcessEnv) -> Resu
     if let Some(candidate) = args.candidate.filter(|candidate| *candidate >= count) {
         return Err(Failure::usage(format!("--candidate {candidate}: expected less than {count}")));
     }
-    post(&sessions, &id, &Signal::Steer { candidate: args.candidate, text: args.text }).await
+    post(&sessions, &id, &Signal::Steer { candidate: args.candidate, text: args.text }, process_env).await
 }
 
 pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -34,13 +34,14 @@ pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Re
     if is_approved && args.words.is_some() {
         return Err(Failure::usage("--words is for `refuse`: expected none with `approve`"));
     }
-    post(&sessions, &id, &Signal::Decide(Decision { gate, is_approved, words: args.words })).await
+    let decision = Decision { gate, is_approved, words: args.words };
+    post(&sessions, &id, &Signal::Decide(decision), process_env).await
 }
 
 pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    tell(&sessions, &id, &Signal::Cancel { reason: args.reason }).await?;
+    tell(&sessions, &id, &Signal::Cancel { reason: args.reason }, process_env).await?;
     if sessions.is_live(&id).await {
         return Ok(Exit::Done);
     }
@@ -54,8 +55,13 @@ pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Re
 }
 
 /// Posts a signal that a process with the task takes, now or later.
-async fn post(sessions: &Sessions, id: &SessionId, signal: &Signal) -> Result<Exit, Failure> {
-    tell(sessions, id, signal).await?;
+async fn post(
+    sessions: &Sessions,
+    id: &SessionId,
+    signal: &Signal,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
+    tell(sessions, id, signal, process_env).await?;
     if !sessions.is_live(id).await {
         console::notice(&format!(
             "no process has the task open; `pintle task run --task {id}` goes on with it"
@@ -65,11 +71,20 @@ async fn post(sessions: &Sessions, id: &SessionId, signal: &Signal) -> Result<Ex
 }
 
 /// Posts a signal, unless the task has ended.
-async fn tell(sessions: &Sessions, id: &SessionId, signal: &Signal) -> Result<(), Failure> {
+async fn tell(
+    sessions: &Sessions,
+    id: &SessionId,
+    signal: &Signal,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
     if read(sessions, id).await?.outcome().is_some() {
         return Err(Failure::usage(format!("task {id} has ended")));
     }
     let input = SessionId::generate();
     post_signal(sessions.store(), id, input.as_str(), signal).await.or_failed("the task cannot be told")?;
+    #[cfg(feature = "restate")]
+    super::engine::wake(id, process_env).await?;
+    #[cfg(not(feature = "restate"))]
+    let _ = process_env;
     Ok(())
 }

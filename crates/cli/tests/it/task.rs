@@ -1,5 +1,7 @@
 //! `pintle task`: from a goal to a commit, with a scripted model.
 
+mod worker;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -93,15 +93,8 @@ impl TestEngine {
         let log = std::fs::File::create(base.join("log")).unwrap();
         command.stderr(log);
         self.process = Some(Process::start(&mut command));
-        let (ingress, admin) = (self.ingress(), self.admin());
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let is_healthy =
-            async |url: String| client.get(url).send().await.is_ok_and(|answer| answer.status().is_success());
-        until("the engine is ready", async || {
-            is_healthy(format!("{admin}/health")).await
-                && is_healthy(format!("{ingress}/restate/health")).await
-        })
-        .await;
+        let client = self.client();
+        until("the engine is ready", async || client.is_ready().await).await;
     }
 
     pub(super) fn kill(&mut self) {

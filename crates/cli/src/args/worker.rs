@@ -1,0 +1,30 @@
+//! `pintle worker`.
+
+#[cfg(feature = "restate")]
+use std::net::SocketAddr;
+
+use clap::Args;
+
+use super::RunArgs;
+
+/// `pintle worker`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// Be a worker of Restate that it reaches at this address and port; without it, keep the tasks of the store going
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Address of Restate's admin interface, such as http://127.0.0.1:9070, to register there
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "URL", requires = "listen")]
+    pub(crate) admin: Option<String>,
+    /// Address at which Restate reaches this worker, or all of them [default: that of --listen]
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "URL", requires = "admin")]
+    pub(crate) reached_at: Option<String>,
+    /// Most tasks that are under way at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) max_tasks: u32,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}

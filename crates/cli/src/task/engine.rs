@@ -1,0 +1,87 @@
+//! Tasks on Restate: the worker that it asks, and the commands that tell it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_restate::{Engine, EngineError};
+use pintle_workflow::Desk;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::WorkerArgs;
+use crate::console::{self, Console};
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::process_env::ProcessEnv;
+
+/// Variable with the address of Restate's ingress.
+pub(super) const RESTATE: &str = "PINTLE_RESTATE";
+
+/// Serves the tasks of a desk to an engine until a signal.
+///
+/// # Errors
+///
+/// A failure if nothing can be listened on, or if the engine does not take the worker.
+pub(super) async fn serve(
+    address: SocketAddr,
+    args: &WorkerArgs,
+    desk: Arc<Desk>,
+    interrupts: Interrupts,
+) -> Result<Exit, Failure> {
+    let listener = TcpListener::bind(address).await.or_failed(&format!("cannot listen on {address}"))?;
+    let address = listener.local_addr().or_failed("cannot listen")?;
+    if !address.ip().is_loopback() {
+        console::notice(&format!(
+            "whoever reaches {address} can let tasks run: requests are not authenticated"
+        ));
+    }
+    let stop = CancellationToken::new();
+    let serving = pintle_restate::serve(listener, desk, stop.clone().cancelled_owned());
+    let registering = async {
+        if let Some(admin) = &args.admin {
+            let worker = args.reached_at.clone().unwrap_or_else(|| format!("http://{address}"));
+            Engine::register(admin, &worker).await.map_err(|error| failure(&error))?;
+        }
+        Console::new().write(&format!("serving tasks to Restate on http://{address}/\n")).await?;
+        interrupts.first_signal().await;
+        Ok(())
+    };
+    let stopping = async {
+        let registered: Result<(), Failure> = registering.await;
+        stop.cancel();
+        registered
+    };
+    let ((), registered) = tokio::join!(serving, stopping);
+    registered.map(|()| Exit::Done)
+}
+
+/// Hands a task over.
+///
+/// # Errors
+///
+/// A failure if the engine does not take it.
+pub(super) async fn hand_over(url: &str, id: &SessionId) -> Result<Exit, Failure> {
+    engine(url)?.begin(id, None).await.map_err(|error| failure(&error))?;
+    console::notice(&format!("Restate keeps it going; `pintle task report {id}` says where it is"));
+    Ok(Exit::Done)
+}
+
+/// Lets the engine look now, if one is known. What was posted counts in any case.
+pub(super) async fn wake(id: &SessionId, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let Some(url) = process_env.variable(RESTATE) else { return Ok(()) };
+    if let Err(error) = engine(&url)?.wake(id).await {
+        let cause = failure(&error).message();
+        console::notice(&format!("{cause}; a task that waits looks by itself within 5 minutes"));
+    }
+    Ok(())
+}
+
+fn engine(url: &str) -> Result<Engine, Failure> {
+    Engine::new(url).map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn failure(error: &EngineError) -> Failure {
+    Failure::failed("cannot tell Restate").caused_by(error)
+}

@@ -1,0 +1,100 @@
+//! `pintle worker`: keeps tasks going that no other process has, or those that an engine asks about.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
+use pintle_store::{Filter, Page};
+use pintle_workflow::{Desk, HostError, InProcess, KIND, KIND_TASK};
+use tokio::task::JoinSet;
+
+use super::performers::TaskPerformers;
+use super::places::TaskPlaces;
+use crate::args::{RunArgs, WorkerArgs};
+use crate::config;
+use crate::console::{self, Console};
+use crate::env_spec::EnvSpec;
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::model::Model;
+use crate::process_env::ProcessEnv;
+use crate::sessions::Sessions;
+
+/// Interval in which new tasks are looked for.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// Runs `pintle worker`, until a signal.
+///
+/// # Errors
+///
+/// A usage failure for flags that are about one task, and a failure if nothing can be listened on.
+pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    refuse(&args.run)?;
+    let run = config::complete_run(&[], process_env).await?;
+    if run.environment.env != EnvSpec::Local {
+        return Err(Failure::usage("`pintle worker` works only with --env local"));
+    }
+    // Tasks whose sessions cannot be opened would end as blocked.
+    Model::from_args(&run.model, process_env).await?;
+    let directory = process_env.directory(run.environment.dir.as_deref())?;
+    let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
+    let interrupts = Interrupts::listen()?;
+    let sessions = Sessions::open(process_env).await?;
+    let (store, places) =
+        (sessions.shared_store(), TaskPlaces { args: run, process_env: process_env.clone() });
+    let performers = Arc::new(TaskPerformers::new(sessions, places, machine));
+    let max_tasks = usize::try_from(args.max_tasks).unwrap_or(usize::MAX);
+    let desk = Arc::new(Desk::new(store, performers).with_max_tasks(max_tasks));
+    #[cfg(feature = "restate")]
+    if let Some(address) = args.listen {
+        return super::engine::serve(address, &args, desk, interrupts).await;
+    }
+    Console::new().write("keeping the tasks of the store going\n").await?;
+    let kept = tokio::select! {
+        failed = keep(&desk) => failed,
+        () = interrupts.first_signal() => Ok(()),
+    };
+    desk.close().await;
+    kept.map(|()| Exit::Done)
+}
+
+/// Rejects flags that are about one task.
+fn refuse(args: &RunArgs) -> Result<(), Failure> {
+    let also = [("--wait-approval", args.wait_approval)];
+    args.refuse_hosted(&also, |flag| format!("`pintle worker` takes no {flag}: tasks decide on that"))
+}
+
+/// Attends to each task of the store that has not ended.
+async fn keep(desk: &Arc<Desk>) -> Result<(), Failure> {
+    let filter = Filter::default().with_property(KIND, KIND_TASK);
+    // Those that have ended, or cannot go on here, are looked at once.
+    let mut known: HashSet<SessionId> = HashSet::new();
+    let mut attending = JoinSet::new();
+    loop {
+        let listed = desk.store().list(&filter, &Page::default()).await;
+        for summary in listed.or_failed("cannot list the tasks")? {
+            if known.insert(summary.id.clone()) {
+                let host = InProcess::new(Arc::clone(desk), summary.id.clone());
+                attending.spawn(async move { (summary.id, host.attend().await) });
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(INTERVAL) => {}
+            Some(Ok((id, ended))) = attending.join_next() => match ended {
+                Ok(_) => {}
+                Err(error @ (HostError::NotHere { .. } | HostError::NotATask { .. })) => {
+                    console::notice(&error.to_string());
+                }
+                Err(error) => {
+                    // The store may be away for a while.
+                    console::notice(&format!("task {id} is tried again: {error}"));
+                    known.remove(&id);
+                    tokio::time::sleep(INTERVAL).await;
+                }
+            },
+        }
+    }
+}

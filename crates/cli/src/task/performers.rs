@@ -1,0 +1,69 @@
+//! Performers of tasks, with the flags of a run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
+use pintle_workflow::{Performer, Performers, RepositoryPerformer, read_task};
+
+use super::files_of;
+use super::places::TaskPlaces;
+use super::worker::TaskWorker;
+use crate::failure::Failure;
+use crate::hardening;
+use crate::sessions::Sessions;
+
+/// Makes performers for tasks whose repositories are on this machine.
+#[derive(Debug)]
+pub(super) struct TaskPerformers {
+    sessions: Sessions,
+    places: TaskPlaces,
+    machine: Arc<dyn ExecutionEnvironment>,
+    worker: Arc<TaskWorker>,
+}
+
+impl TaskPerformers {
+    pub(super) fn new(
+        sessions: Sessions,
+        places: TaskPlaces,
+        machine: Arc<dyn ExecutionEnvironment>,
+    ) -> Self {
+        let worker = Arc::new(TaskWorker::new(places.clone()));
+        Self { sessions, places, machine, worker }
+    }
+
+    /// Returns the performer of a task.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure if no variable names a directory for its files.
+    pub(super) fn of(&self, id: &SessionId) -> Result<RepositoryPerformer, Failure> {
+        let process_env = &self.places.process_env;
+        let performer = RepositoryPerformer::new(
+            id.as_str(),
+            files_of(id, process_env)?,
+            Arc::clone(&self.machine),
+            Arc::new(self.places.clone()),
+            Arc::clone(&self.worker) as Arc<dyn pintle_workflow::Worker>,
+            Arc::from(self.sessions.store().blobs(id)),
+        );
+        Ok(performer.with_secrets(hardening::secrets(process_env, None)))
+    }
+}
+
+#[async_trait]
+impl Performers for TaskPerformers {
+    async fn performer(&self, id: &SessionId) -> Result<Arc<dyn Performer>, String> {
+        let task = read_task(self.sessions.store(), id).await.map_err(|error| error.to_string())?;
+        let base = task.contract().base.as_ref().ok_or("its contract has no repository")?;
+        let repository = Path::new(&base.repository);
+        let is_here = self.machine.file_exists(repository).await.map_err(|error| error.to_string())?;
+        if !is_here {
+            return Err(format!("its repository {} is not on this machine", repository.display()));
+        }
+        let performer = self.of(id).map_err(|failure| failure.message())?;
+        Ok(Arc::new(performer))
+    }
+}

@@ -1,0 +1,190 @@
+//! `pintle worker`: tasks that go on without the command that began them.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Child;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::*;
+
+/// Time limit of every wait.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A contract that waits for a person once there is an anchor.
+const GATED: &str =
+    "goal = \"Sums are right.\"\ngates = [\"anchor\"]\n[budget]\nusd = 5.0\ntokens = 900_000\nminutes = 30\n";
+
+/// A process that is ended with its test.
+struct Ended(Child);
+
+impl Ended {
+    fn first_line(&mut self) -> String {
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        line
+    }
+
+    fn terminate(&mut self) -> Option<i32> {
+        kill_process(Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap(), Signal::TERM).unwrap();
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Project {
+    fn gated() -> Self {
+        let project = Self::new(&TURNS.replace("WAIT", "true"));
+        std::fs::write(project.root().join("contract.toml"), GATED).unwrap();
+        project
+    }
+
+    fn worker(&self, flags: &[&str]) -> Ended {
+        let mut command = pintle(&["worker", "--provider", "anthropic", "--toolset", "spec"]);
+        command.args(["--base-url", &self.harness.server.base_url(Dialect::AnthropicMessages)]).args(flags);
+        command.env("ANTHROPIC_API_KEY", KEY).env("PINTLE_STATE_DIR", self.state.path());
+        Ended(command.current_dir(self.root()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Waits until there is a task.
+    fn begun(&self) {
+        let end = Instant::now() + PATIENCE;
+        while self.task(&["list"]).stdout == "no tasks\n" {
+            assert!(Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until the only task is in this state, and runs or not.
+    fn wait(&self, state: &str, running: bool) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let task = self.only();
+            if task["state"] == state && task["running"] == running {
+                return task["id"].as_str().unwrap().to_owned();
+            }
+            assert!(Instant::now() < end, "{task}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn a_worker_keeps_tasks_going_that_no_process_has() {
+    let project = Project::gated();
+    let begun = project.run_command(&["--contract", "contract.toml"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut begun = Ended(begun);
+    project.begun();
+    let id = project.wait("waits for a person", true);
+    assert_eq!(begun.terminate(), Some(130));
+    let mut worker = project.worker(&[]);
+    assert_eq!(worker.first_line(), "keeping the tasks of the store going\n");
+    project.wait("waits for a person", false);
+    assert_eq!(project.task(&["decide", &id, "approve"]).code, Some(0));
+    project.wait("done", false);
+    let worktrees = project.state.path().join("worktrees");
+    assert!(!worktrees.join(format!("task-{id}")).exists(), "nothing is left");
+    assert_eq!(worker.terminate(), Some(0));
+    for (flags, expected) in [
+        (&["x"][..], "takes no prompt"),
+        (&["--continue"], "takes no --continue"),
+        (&["--env", "docker:y"], "works only with --env local"),
+        (&["--max-tasks", "0"], "0"),
+    ] {
+        let mut command = pintle(&["worker", "--provider", "anthropic"]);
+        command.args(flags).env("ANTHROPIC_API_KEY", KEY).env("PINTLE_STATE_DIR", project.state.path());
+        let refused = run(command.current_dir(project.root()));
+        assert_eq!(refused.code, Some(2), "{flags:?}: {refused:?}");
+        assert!(refused.stderr.contains(expected), "{flags:?}: {refused:?}");
+    }
+}
+
+#[cfg(feature = "restate")]
+mod engine {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// An engine with a directory and ports of its own.
+    struct Engine {
+        _process: Ended,
+        _directory: tempfile::TempDir,
+        ingress: u16,
+        admin: u16,
+    }
+
+    impl Engine {
+        /// Starts an engine, or returns `None` with a message on standard error if there is none. Required in CI.
+        fn start() -> Option<Self> {
+            let Some(program) = std::env::var_os("PINTLE_TEST_RESTATE") else {
+                assert!(
+                    std::env::var_os("CI").is_none(),
+                    "PINTLE_TEST_RESTATE is not set: see `cargo xtask services up`"
+                );
+                eprintln!("SKIPPED: no engine; `cargo xtask services up restate` installs one");
+                return None;
+            };
+            let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let (ingress, admin, node) = (port(), port(), port());
+            let directory = tempfile::tempdir().unwrap();
+            let mut command = Command::new(program);
+            command.args(["--no-logo", "--listen-mode", "tcp", "--bind-ip", "127.0.0.1"]);
+            command.args(["--advertised-host", "127.0.0.1", "--bind-port", &node.to_string()]);
+            command.arg("--base-dir").arg(directory.path()).env("RESTATE_DISABLE_TELEMETRY", "true");
+            command.env("RESTATE_INGRESS__BIND_PORT", ingress.to_string());
+            command.env("RESTATE_ADMIN__BIND_PORT", admin.to_string());
+            command.env("RESTATE_ROCKSDB_TOTAL_MEMORY_SIZE", "256.0 MiB");
+            let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+            let engine = Self { _process: Ended(process.unwrap()), _directory: directory, ingress, admin };
+            let end = Instant::now() + PATIENCE;
+            while !(is_healthy(admin, "/health") && is_healthy(ingress, "/restate/health")) {
+                assert!(Instant::now() < end);
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Some(engine)
+        }
+    }
+
+    fn is_healthy(port: u16, path: &str) -> bool {
+        let ask = || {
+            let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+            write!(stream, "GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok::<_, std::io::Error>(answer.starts_with("HTTP/1.1 200"))
+        };
+        ask().unwrap_or(false)
+    }
+
+    /// The command that begins the task ends at once, the engine keeps it going, and no process has it while it waits.
+    #[test]
+    fn an_engine_keeps_a_task_going() {
+        let Some(engine) = Engine::start() else { return };
+        let project = Project::gated();
+        let admin = format!("http://127.0.0.1:{}", engine.admin);
+        let mut worker = project.worker(&["--listen", "127.0.0.1:0", "--admin", &admin]);
+        assert!(worker.first_line().starts_with("serving tasks to Restate on http://127.0.0.1:"));
+        let ingress = format!("http://127.0.0.1:{}", engine.ingress);
+        let begun = project.run(&["--contract", "contract.toml", "--restate", &ingress]);
+        assert_eq!(begun.code, Some(0), "{begun:?}");
+        assert!(begun.stderr.contains("Restate keeps it going"), "{begun:?}");
+        let id = project.wait("waits for a person", false);
+        let decided = run(project.command(&["decide", &id, "approve"]).env("PINTLE_RESTATE", &ingress));
+        assert_eq!(decided.code, Some(0), "{decided:?}");
+        project.wait("done", false);
+        let report = project.task(&["report", &id]);
+        assert!(report.stdout.contains("failed three times before, and passes now"), "{report:?}");
+        assert_eq!(worker.terminate(), Some(0));
+        let nowhere = project.run(&["x", "--restate", "http://127.0.0.1:9"]);
+        assert_eq!(nowhere.code, Some(1), "{nowhere:?}");
+        assert!(nowhere.stderr.contains("cannot tell Restate"), "{nowhere:?}");
+        let wrong = project.run(&["x", "--restate", "engine.example"]);
+        assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    }
+}
