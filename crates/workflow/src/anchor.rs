@@ -154,8 +154,8 @@ impl AnchorFacts {
         };
         match end {
             End::Exited(0) => return Err(AnchorProblem::Passes),
-            // 126 and 127 are the shell's own: the command could not be run.
-            End::Exited(1..=125) => {}
+            // 126 and 127 are the shell's own: the command could not be run. Perl dies with 255.
+            End::Exited(1..=125 | 255) => {}
             End::Exited(_) | End::Killed(_) | End::TimedOut | End::NotRun(_) => {
                 return Err(AnchorProblem::Broken(end.describe()));
             }

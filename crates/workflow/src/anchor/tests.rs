@@ -31,6 +31,8 @@ fn a_test_that_fails_by_what_it_asserts_is_an_anchor() {
     let thrice = |code, words| vec![run(code, words), run(code, words), run(code, words)];
     for (runs, expected) in [
         (thrice(1, "+a -new -old"), r#"anchor: {"new"}"#),
+        // As `die` of Perl does.
+        (thrice(255, "+a -new"), r#"anchor: {"new"}"#),
         (thrice(101, "+a -new"), r#"anchor: {"new"}"#),
         (vec![plain(1), plain(1), plain(1)], "anchor: {}"),
     ] {

@@ -9,13 +9,15 @@ use super::Scope;
 
 /// Files that judge, which stay as they are unless a contract says otherwise: tests, their configuration, continuous
 /// integration, lock files, and what changes the meaning of other files for git.
-const PROTECTED: [&str; 44] = [
+const PROTECTED: [&str; 46] = [
     "**/test/**",
     "**/tests/**",
     "**/__tests__/**",
     "**/testdata/**",
     "**/fixtures/**",
     "**/spec/**",
+    "**/test.*",
+    "**/tests.*",
     "**/*_test.*",
     "**/*_tests.*",
     "**/test_*.*",
@@ -57,13 +59,15 @@ const PROTECTED: [&str; 44] = [
 ];
 
 /// Files that hold tests, among those that are protected: an anchor may add to them.
-const TESTS: [&str; 13] = [
+const TESTS: [&str; 15] = [
     "**/test/**",
     "**/tests/**",
     "**/__tests__/**",
     "**/testdata/**",
     "**/fixtures/**",
     "**/spec/**",
+    "**/test.*",
+    "**/tests.*",
     "**/*_test.*",
     "**/*_tests.*",
     "**/test_*.*",

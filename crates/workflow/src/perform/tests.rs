@@ -1,5 +1,6 @@
 //! Tasks on real repositories, with real commands in sandboxes, and sessions that follow a script.
 
 mod cheats;
+mod programs;
 mod project;
 mod tasks;

@@ -214,16 +214,16 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
         &["check tests: it exited with 127"],
     ),
     cheat(
-        "passes now and then",
+        "passes in the second run alone",
         "printf 'import os\\ndef add(a, b):\\n    n = len(os.listdir(\"src/.runs\"))\\n    return a + b if n == 2 else a + abs(b)\\nos.makedirs(\"src/.runs\", exist_ok=True)\\nopen(\"src/.runs/\" + str(__import__(\"time\").time_ns()), \"w\").close()\\n' >src/sums.py",
-        &["anchor: `test_negative.test_negative` passes only sometimes"],
+        &["anchor: `test_negative.test_negative` fails still"],
     ),
     cheat(
         "changes the tests while they run",
         "printf 'try:\\n    open(\"tests/test_negative.py\", \"w\").write(\"def test_negative(): pass\\\\n\")\\nexcept OSError:\\n    pass\\n' >>src/sums.py",
         &[
             "protected files: `tests/test_negative.py` changed",
-            "anchor: `test_negative.test_negative` passes only sometimes",
+            "anchor: `test_negative.test_negative` fails still",
         ],
     ),
     cheat(
