@@ -1,6 +1,8 @@
 //! Tasks on real repositories, with real commands in sandboxes, and sessions that follow a script.
 
 mod cheats;
+mod crashes;
+mod kills;
 mod programs;
 mod project;
 mod tasks;

@@ -71,6 +71,7 @@ pub(super) const RIGHT: &str = "sed -i 's/abs(b)/b/' src/sums.py";
 #[derive(Debug)]
 pub(super) struct Project {
     directory: tempfile::TempDir,
+    elsewhere: Option<std::path::PathBuf>,
     pub(super) machine: Arc<dyn ExecutionEnvironment>,
 }
 
@@ -155,6 +156,7 @@ impl Worker for InPlaces {
             script.cloned().ok_or_else(|| WorkerError(format!("no script for {name}")))?;
         let open = places.open(&assignment.place).await?;
         let request = ExecRequest::new(command).with_timeout(Duration::from_secs(60));
+        let request = request.with_env("MESSAGE", &assignment.message);
         let variables = assignment.place.variables.iter();
         let request = variables.fold(request, |request, (name, value)| request.with_env(name, value));
         tokio::select! {
@@ -199,11 +201,18 @@ impl Project {
         // As a user's own repository would have it.
         std::fs::create_dir(directory.path().join("project")).unwrap();
         let local: Arc<dyn ExecutionEnvironment> = Arc::new(local);
-        Self { directory, machine: local }
+        Self { directory, elsewhere: None, machine: local }
+    }
+
+    /// The project that another process has made in this directory, which stays when this is dropped.
+    pub(super) fn at(directory: &Path) -> Self {
+        let local = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        Self { directory: temporary, elsewhere: Some(directory.to_owned()), machine: Arc::new(local) }
     }
 
     pub(super) fn root(&self) -> std::path::PathBuf {
-        self.directory.path().join("project")
+        self.directory().join("project")
     }
 
     pub(super) async fn write(&self, path: &str, text: &str) {
@@ -236,7 +245,7 @@ impl Project {
     }
 
     pub(super) fn directory(&self) -> &Path {
-        self.directory.path()
+        self.elsewhere.as_deref().unwrap_or(self.directory.path())
     }
 
     pub(super) async fn performer(
@@ -244,11 +253,11 @@ impl Project {
         store: &dyn SessionStore,
         scripted: &Arc<Scripted>,
     ) -> RepositoryPerformer {
-        let local = LocalEnvironment::with_host_env(self.directory.path(), std::env::vars_os()).unwrap();
+        let local = LocalEnvironment::with_host_env(self.directory(), std::env::vars_os()).unwrap();
         let places = Arc::new(Held::find(&local).await);
         let worker = Arc::new(InPlaces(Arc::clone(scripted), Arc::clone(&places)));
         let blobs = Arc::from(store.blobs(&SessionId::new("t")));
-        let directory = self.directory.path().join("task");
+        let directory = self.directory().join("task");
         RepositoryPerformer::new("t", directory, Arc::clone(&self.machine), places, worker, blobs)
     }
 

@@ -1,0 +1,183 @@
+//! A process that dies at every step of a task with a real repository: right after it is on record that a step begins, and right
+//! before the result of the step is. Some of the points are tried by default, and all of them with `CRASHES=all`.
+#![expect(clippy::disallowed_methods, reason = "the test reads a variable of its own")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_agent::{Fence, SessionId};
+use pintle_store::MemoryStore;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::project::{Project, Scripted};
+use crate::contract::{Contract, ReviewPlan};
+use crate::local::Performer;
+use crate::report::Report;
+use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, Task};
+use crate::{LocalHost, post_signal};
+
+/// Beginnings and ends of the eight steps.
+const POINTS: usize = 16;
+
+/// Time limit of every wait.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A performer whose process dies at one of the points.
+#[derive(Debug)]
+struct Dying {
+    inner: Arc<dyn Performer>,
+    left: AtomicUsize,
+    died: Notify,
+}
+
+impl Dying {
+    /// Passes a point; never comes back from that at which the process dies.
+    async fn pass(&self) {
+        let taken = |left: usize| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, taken) == Ok(1) {
+            self.died.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[async_trait]
+impl Performer for Dying {
+    async fn perform(
+        &self,
+        task: &Task,
+        step: &Step,
+        fence: &Fence,
+        cancel: &CancellationToken,
+    ) -> (Found, Spent) {
+        self.pass().await;
+        let found = self.inner.perform(task, step, fence, cancel).await;
+        self.pass().await;
+        found
+    }
+
+    async fn steer(&self, step: &StepId, text: &str) -> bool {
+        self.inner.steer(step, text).await
+    }
+}
+
+/// The candidate is right, and is sent back by its review for a comment.
+pub(super) fn script() -> Scripted {
+    let work = "case $MESSAGE in *'say what it is'*) grep -q '# Sums' src/sums.py || sed -i '1i # Sums.' src/sums.py ;; *) sed -i 's/abs(b)/b/' src/sums.py ;; esac";
+    Scripted::new()
+        .with("0", work, None)
+        .with("review-0-1", "true", Some(json!({"findings": ["say what it is"], "remarks": ""})))
+        .with("review-0-2", "true", Some(json!({"findings": [], "remarks": "good"})))
+}
+
+pub(super) async fn contract(project: &Project) -> Contract {
+    let mut contract = project.contract(1).await.with_attempts(2);
+    contract.review = ReviewPlan { rounds: 1, model: None };
+    contract
+}
+
+/// Returns a report without times.
+pub(super) fn report(task: &Task) -> Value {
+    let mut report = serde_json::from_str(&Report::of(task).to_json().unwrap()).unwrap();
+    remove_times(&mut report);
+    report
+}
+
+fn remove_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("millis");
+            fields.values_mut().for_each(remove_times);
+        }
+        Value::Array(values) => values.iter_mut().for_each(remove_times),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A task whose first process has died.
+struct Died {
+    store: MemoryStore,
+    scripted: Arc<Scripted>,
+    project: Project,
+}
+
+impl Died {
+    /// Lets the process of a new task die at the point.
+    async fn at(point: usize) -> Self {
+        let (store, scripted, project) = (MemoryStore::new(), Arc::new(script()), Project::new().await);
+        let contract = contract(&project).await;
+        let mut host = LocalHost::create(&store, SessionId::new("t"), contract).await.unwrap();
+        let inner = Arc::new(project.performer(&store, &scripted).await);
+        let dying = Arc::new(Dying { inner, left: AtomicUsize::new(point), died: Notify::new() });
+        let running = tokio::time::timeout(PATIENCE, host.run(dying.clone()));
+        tokio::select! {
+            ended = running => panic!("point {point}: {ended:?}"),
+            () = dying.died.notified() => {}
+        }
+        Self { store, scripted, project }
+    }
+
+    /// Goes on with it, and returns how it ended, its state, and how many steps have begun since.
+    async fn go_on(&self) -> (Outcome, Task, usize) {
+        let id = SessionId::new("t");
+        let mut host = LocalHost::open(&self.store, &id).await.unwrap();
+        let mut inputs = host.inputs();
+        let performer = Arc::new(self.project.performer(&self.store, &self.scripted).await);
+        let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
+        let task = host.task().clone();
+        drop(host);
+        let mut finished = 0;
+        while let Some(input) = inputs.recv().await {
+            finished += usize::from(matches!(input, Input::Finished(_)));
+        }
+        performer.clean().await.unwrap();
+        assert!(!self.project.directory().join("task").exists(), "nothing is left");
+        (outcome, task, finished)
+    }
+}
+
+/// Returns every fifth point, or all of them.
+fn points(first: usize) -> impl Iterator<Item = usize> {
+    let is_all = std::env::var_os("CRASHES").is_some_and(|wanted| wanted == "all");
+    (1..=POINTS).filter(move |point| is_all || point % 5 == first)
+}
+
+#[tokio::test]
+async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
+    let project = Project::new().await;
+    let (outcome, task) = project.run(contract(&project).await, script()).await;
+    assert!(matches!(outcome, Outcome::Done(_)), "{}", Report::of(&task).to_markdown());
+    let mut expected = report(&task);
+    // Each project has a commit and a directory of its own.
+    expected["contract"]["base"] = Value::Null;
+    for point in points(2) {
+        let died = Died::at(point).await;
+        let (outcome, task, finished) = died.go_on().await;
+        assert!(matches!(outcome, Outcome::Done(_)), "point {point}: {}", Report::of(&task).to_markdown());
+        let mut found = report(&task);
+        found["contract"]["base"] = Value::Null;
+        assert_eq!(found, expected, "point {point}");
+        assert_eq!(
+            finished,
+            8 - (point - 1) / 2,
+            "point {point}: a step that has ended does not begin again"
+        );
+        assert_eq!(task.spent().tokens, 50, "point {point}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_wherever_its_process_died() {
+    for point in points(0) {
+        let died = Died::at(point).await;
+        let cancel = Signal::Cancel { reason: "enough".to_owned() };
+        post_signal(&died.store, &SessionId::new("t"), "c", &cancel).await.unwrap();
+        let (outcome, _, finished) = died.go_on().await;
+        assert_eq!(outcome, Outcome::Aborted { reason: "enough".to_owned() }, "point {point}");
+        assert_eq!(finished, 0, "point {point}");
+    }
+}
