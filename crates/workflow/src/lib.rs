@@ -28,7 +28,9 @@ pub use command_run::{CommandRun, End, Observation, Reference, Stability};
 pub use desk::{Desk, Ending, Performers, Progress, Standing, standing_of};
 pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use durable::{DurableHost, InProcess, PEOPLE, SLICE, attend};
-pub use local::{HostError, KIND, KIND_TASK, LocalHost, Performer, post_signal, read_task};
+pub use local::{
+    HostError, KIND, KIND_TASK, LocalHost, Moment, Performer, post_signal, read_moments, read_task,
+};
 pub use perform::RepositoryPerformer;
 pub use selection::{Proved, ranked};
 pub use worker::{Assignment, OpenPlace, Place, Places, Worked, Worker, WorkerError};

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{Clock, SystemClock};
+use pintle_agent::{Clock, SystemClock, Timestamp};
 use pintle_store::{
     Barrier, Fence, InboxSignal, Posting, SessionId, SessionStore, SessionWriter, StoreError, Summary,
 };
@@ -401,13 +401,48 @@ pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task,
     Ok(replay(store, id).await?.0)
 }
 
+/// An input of a task, and its time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moment {
+    /// Number of its line in the journal, from 1. It does not change.
+    pub seq: u64,
+    /// Time at which it was recorded.
+    pub at: Timestamp,
+    /// Input.
+    pub input: Input,
+}
+
+/// Reads the inputs of a task after a line of its journal, in order; 0 is the beginning.
+///
+/// # Errors
+///
+/// As for [`LocalHost::open`].
+pub async fn read_moments(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    after: u64,
+) -> Result<Vec<Moment>, HostError> {
+    let mut moments = Vec::new();
+    let mut reader = store.read(id, after.saturating_add(1)).await?;
+    while let Some(line) = reader.next().await? {
+        match Line::parse(&line.object) {
+            Ok(Some(Line::Input { at, input, .. })) => {
+                moments.push(Moment { seq: line.seq, at, input });
+            }
+            Ok(Some(Line::Contract(_)) | None) => {}
+            Err(reason) => return Err(HostError::NotATask { id: id.clone(), reason }),
+        }
+    }
+    Ok(moments)
+}
+
 async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashSet<String>), HostError> {
     let not_a_task = |reason: &str| HostError::NotATask { id: id.clone(), reason: reason.to_owned() };
     let (mut task, mut known) = (None::<Task>, HashSet::new());
     for object in pintle_store::read_objects(store, id).await? {
         match Line::parse(&object) {
             Ok(Some(Line::Contract(contract))) => task = Some(Task::new(*contract)?),
-            Ok(Some(Line::Input { posted, input })) => {
+            Ok(Some(Line::Input { posted, input, .. })) => {
                 let task = task.as_mut().ok_or_else(|| not_a_task("its first line is no contract"))?;
                 known.extend(posted);
                 task.take(input);

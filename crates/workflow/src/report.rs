@@ -1,5 +1,6 @@
 //! Reports: how a task ended, what proves it, and what it cost.
 
+mod html;
 #[cfg(test)]
 mod tests;
 
@@ -7,6 +8,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+pub use self::html::ShownDiff;
 use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
@@ -16,7 +18,8 @@ use crate::task::{Attempt, BlockedBy, Candidate, LimitKind, Outcome, ReviewFacts
 /// Version of the report as JSON.
 const VERSION: u32 = 1;
 
-/// Report about a task, ended or not. [`to_json`](Self::to_json) is for programs, [`to_markdown`](Self::to_markdown) for people.
+/// Report about a task, ended or not. [`to_json`](Self::to_json) is for programs, [`to_markdown`](Self::to_markdown) and
+/// [`to_html`](Self::to_html) for people.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<'a> {
     version: u32,

@@ -17,6 +17,7 @@ pub(super) enum Line {
     Contract(Box<Contract>),
     /// One of the others.
     Input {
+        at: Timestamp,
         /// Id under which it was posted.
         posted: Option<String>,
         input: Input,
@@ -55,7 +56,7 @@ impl Line {
         }
         if value.get("task_input").is_some() {
             let line: InputLine = serde_json::from_value(value).map_err(|error| error.to_string())?;
-            return Ok(Some(Self::Input { posted: line.posted, input: line.task_input }));
+            return Ok(Some(Self::Input { at: line.at, posted: line.posted, input: line.task_input }));
         }
         Ok(None)
     }

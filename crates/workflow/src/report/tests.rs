@@ -3,7 +3,8 @@
 use super::*;
 use crate::contract::{CandidatePlan, Check, TaskBudget};
 use crate::facts_for_tests::{found_right, found_wrong};
-use crate::task::{Found, Input, Signal, Step, StepKind, StepResult};
+use crate::local::Moment;
+use crate::task::{Found, Input, Signal, Step, StepId, StepKind, StepResult};
 
 fn contract() -> Contract {
     Contract::new("Sums of <b>negative</b> numbers\nare right.")
@@ -109,4 +110,85 @@ fn every_end_is_a_sentence() {
     # Blocked  No candidate reached the goal.
     # At its limit  The budget of dollars is used up. Candidate 0 has its evidence, and was not reviewed.
     "#);
+}
+
+/// A page shows hostile text as text: its elements are ours, and so are their attributes.
+#[test]
+fn a_page_formats_nothing_that_others_wrote() {
+    let hostile =
+        "</code></pre><script>alert(1)</script><img src=x onerror=\"alert(2)\">'`|\u{1b}[31m\u{202e}";
+    let mut contract = contract().with_check(Check::new(format!("c{hostile}"), hostile));
+    contract.goal = format!("{hostile}\n# {hostile}\n* {hostile}\n| a | b |");
+    let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
+        (StepKind::Work, Some(0)) => Found::Failed { reason: hostile.to_owned() },
+        (StepKind::Review, _) => crate::facts_for_tests::review(&[hostile]),
+        _ => found_right(step.id.kind),
+    });
+    let at = pintle_agent::Timestamp::from_millis(1_795_000_000_000);
+    let said = Signal::Steer { candidate: Some(1), text: hostile.to_owned() };
+    let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2 };
+    let result = StepResult {
+        step: step.clone(),
+        found: Found::Failed { reason: hostile.to_owned() },
+        spent: Spent { usd: 0.5, tokens: 7, millis: 61_250, ..Spent::default() },
+    };
+    let inputs = [Input::Said(said), Input::Began(step), Input::Finished(Box::new(result))];
+    let moments: Vec<Moment> = (1..).zip(inputs).map(|(seq, input)| Moment { seq, at, input }).collect();
+    let patch = format!("--- a/x\n+++ b/{hostile}\n-{hostile}\n+{hostile}\n");
+    let page = Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &moments);
+    let known = [
+        "!doctype",
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "main",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "code",
+        "pre",
+        "blockquote",
+        "br",
+        "ul",
+        "ol",
+        "li",
+        "div",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "ins",
+        "del",
+    ];
+    for tag in page.split('<').skip(1) {
+        let (name, _) = tag.split_once(['>', ' ']).unwrap();
+        assert!(known.contains(&name.trim_start_matches('/')), "{tag}");
+    }
+    assert!(!page.contains("onerror=\"") && !page.contains(['\u{1b}', '\u{202e}']));
+    assert_eq!((page.matches("<h1>").count(), page.matches("<main>").count()), (1, 1));
+    for expected in [
+        "<ins>+&lt;/code&gt;",
+        "<td>candidate 1</td><td>work, attempt 2 begins</td>",
+        "<td>1 min 1.2 s</td><td>$0.50</td>",
+        "2026-11-18T",
+        "a person said: &lt;/code&gt;",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+}
+
+#[test]
+fn a_long_diff_is_cut_and_the_page_says_so() {
+    let task = played(contract(), |step| found_right(step.id.kind));
+    let patch = format!("+{}\n", "ä".repeat(600 << 10));
+    let page = Report::of(&task).to_html(&[ShownDiff { candidate: 0, patch }], &[]);
+    assert!(page.contains("The diff has 1228802 bytes; 524288 of them are shown."));
+    assert!(page.contains("<h2>Diff of candidate 0, which was chosen</h2>"));
+    assert!(page.len() < 540 << 10);
 }
