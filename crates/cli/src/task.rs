@@ -1,6 +1,8 @@
 //! `pintle task`: tasks that end with evidence.
 
 mod apply;
+mod asked;
+mod draft;
 #[cfg(feature = "restate")]
 mod engine;
 mod keeper;
@@ -8,6 +10,7 @@ mod lanes;
 mod performers;
 mod places;
 mod run;
+mod show;
 mod signals;
 mod worker;
 
@@ -17,7 +20,7 @@ use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, Summary};
 use pintle_workflow::report::Report;
 use pintle_workflow::task::{Outcome, Task};
-use pintle_workflow::{HostError, KIND, KIND_TASK, read_task};
+use pintle_workflow::{HostError, KIND, KIND_TASK, read_moments, read_task};
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
@@ -39,6 +42,7 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
     match args.command {
         TaskCommand::Run(args) => run::run(*args, process_env).await,
         TaskCommand::List(args) => list(&args, process_env).await,
+        TaskCommand::Show(args) => show::show(&args, process_env).await,
         TaskCommand::Report(args) => report(&args, process_env).await,
         TaskCommand::Steer(args) => signals::steer(args, process_env).await,
         TaskCommand::Decide(args) => signals::decide(args, process_env).await,
@@ -120,6 +124,11 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     let task = read(&sessions, &id).await?;
     let text = match args.output {
         TaskReportFormat::Markdown => Report::of(&task).to_markdown(),
+        TaskReportFormat::Html => {
+            let moments = read_moments(sessions.store(), &id, 0).await;
+            let moments = moments.map_err(|error| host_failure(&error, &id))?;
+            Report::of(&task).to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &moments)
+        }
         TaskReportFormat::Json => {
             let text = Report::of(&task).to_json().or_failed("the report cannot be written as JSON")?;
             format!("{text}\n")

@@ -1,5 +1,6 @@
 //! Contracts: tasks, and the conditions of their end.
 
+mod draft;
 mod file;
 mod paths;
 #[cfg(test)]
@@ -7,9 +8,11 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::draft::Draft;
 pub use self::file::ContractError;
 pub use self::paths::{InvalidPattern, PathRules};
 use crate::results::ResultsFormat;
+use crate::task::Spent;
 
 /// Most candidates of a task.
 pub const MAX_CANDIDATES: usize = 16;
@@ -24,6 +27,9 @@ pub struct Contract {
     /// State from which the task starts. A host fills it in when it records the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
+    /// Session that drafted the contract, and what that cost. A host fills it in; it counts in the budget and in the bill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drafted: Option<Drafted>,
     /// Command that prepares each worktree, such as one that installs dependencies. It has the time of a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
@@ -62,6 +68,16 @@ pub struct Base {
     pub repository: String,
     /// Full id of the commit.
     pub commit: String,
+}
+
+/// Session that drafted a contract.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drafted {
+    /// Its id.
+    pub session: String,
+    /// Its costs.
+    pub spent: Spent,
 }
 
 /// A command, and what counts as pass.
@@ -230,6 +246,7 @@ impl Contract {
         Self {
             goal: goal.into(),
             base: None,
+            drafted: None,
             prepare: None,
             checks: Vec::new(),
             anchor: AnchorPlan::default(),

@@ -4,6 +4,7 @@
 //! fresh time stamps, and all that is judged runs there.
 
 mod control;
+mod draft;
 mod ports;
 mod runs;
 #[cfg(test)]

@@ -69,6 +69,22 @@ pub(crate) fn review_schema() -> Value {
     })
 }
 
+/// Asks for a contract.
+pub(crate) fn draft(text: &str, problems: Option<&str>) -> String {
+    if let Some(problems) = problems {
+        return format!("The draft cannot be used:\n{problems}\nAnswer with one that can.");
+    }
+    format!(
+        "Draft a contract for this piece of work on the repository that you are in. Read what you need, and change nothing.\n\n\
+         {}\n\n\
+         Rules:\n\
+         - The goal says what is to be reached, with each requirement of the text and none of your own.\n\
+         - A check is a command that works here today without a network. Run it before you name it. Leave out what fails now for other reasons.\n\
+         - Name no check that only repeats another one.\n",
+        text.trim()
+    )
+}
+
 /// Asks for a test that fails until the goal is reached.
 pub(crate) fn anchor(contract: &Contract, feedback: Option<&str>) -> String {
     let mut text = format!(

@@ -82,6 +82,7 @@ impl Task {
         let rules = PathRules::new(&contract.scope)
             .map_err(|error| ContractError::Wrong(vec![format!("scope: {error}")]))?;
         let candidates = contract.candidates.iter().map(|_| Candidate::default()).collect();
+        let spent = contract.drafted.as_ref().map(|drafted| drafted.spent).unwrap_or_default();
         Ok(Self {
             contract,
             rules,
@@ -91,7 +92,7 @@ impl Task {
             decisions: BTreeMap::new(),
             candidates,
             begun: BTreeSet::new(),
-            spent: Spent::default(),
+            spent,
             outcome: None,
         })
     }

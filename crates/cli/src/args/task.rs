@@ -21,6 +21,8 @@ pub(crate) enum TaskCommand {
     Run(Box<RunTaskArgs>),
     /// List tasks
     List(ListTasksArgs),
+    /// Show where a task is now, in a few lines
+    Show(ShowTaskArgs),
     /// Report on a task, ended or not
     Report(ReportTaskArgs),
     /// Say something to the candidates of a task
@@ -65,6 +67,9 @@ pub(crate) struct RunTaskArgs {
     /// Number of candidates that work on the goal side by side
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) candidates: Option<u8>,
+    /// Take the contract that a model drafts from the goal without asking
+    #[arg(long, conflicts_with_all = ["contract", "check", "task"])]
+    pub(crate) yes: bool,
     /// Start from the files as they are now, instead of from the commit that is checked out
     #[arg(long)]
     pub(crate) changes: bool,
@@ -92,6 +97,16 @@ pub(crate) struct TaskArg {
     pub(crate) id: String,
 }
 
+/// `pintle task show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowTaskArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskArg,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
 /// `pintle task report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportTaskArgs {
@@ -110,6 +125,8 @@ pub(crate) struct ReportTaskArgs {
 pub(crate) enum TaskReportFormat {
     /// Text in Markdown
     Markdown,
+    /// One page of HTML that loads nothing, with the diff, the timeline and the bill
+    Html,
     /// One JSON object
     Json,
     /// The line of a prediction for SWE-bench

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
+use pintle_workflow::report::ShownDiff;
 use pintle_workflow::repository::{UserRepository, kept};
 use pintle_workflow::task::{Outcome, Task};
 
@@ -58,6 +59,35 @@ pub(super) async fn change_of(
     };
     let patch = kept(&diff.patch, blobs.as_ref()).await.or_failed(lost)?;
     Ok(Change { candidate, anchor, patch })
+}
+
+/// Returns the diff of the candidate that reached the goal, or else the newest one of each.
+///
+/// # Errors
+///
+/// A failure if one cannot be read.
+pub(super) async fn shown_diffs(
+    sessions: &Sessions,
+    id: &SessionId,
+    task: &Task,
+) -> Result<Vec<ShownDiff>, Failure> {
+    let chosen = match task.outcome() {
+        Some(Outcome::Done(done)) => Some(done.candidate()),
+        _ => None,
+    };
+    let mut diffs = Vec::new();
+    for (candidate, state) in task.candidates().iter().enumerate() {
+        let has_diff = state
+            .attempts()
+            .iter()
+            .any(|attempt| attempt.work.as_ref().is_some_and(|work| work.diff.is_some()));
+        if has_diff && chosen.is_none_or(|chosen| chosen == candidate) {
+            let change = change_of(sessions, id, task, Some(candidate)).await?;
+            let patch = [change.anchor, change.patch].concat();
+            diffs.push(ShownDiff { candidate, patch: String::from_utf8_lossy(&patch).into_owned() });
+        }
+    }
+    Ok(diffs)
 }
 
 pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

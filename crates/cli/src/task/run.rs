@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
-use pintle_workflow::contract::{Base, CandidatePlan, Check, Contract, Gate};
+use pintle_workflow::contract::{Base, CandidatePlan, Check, Contract};
 use pintle_workflow::report::Report;
 use pintle_workflow::repository::UserRepository;
 use pintle_workflow::task::{Input, Outcome, Task};
@@ -13,9 +13,11 @@ use pintle_workflow::{HostError, LocalHost};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::draft::Asking;
 use super::performers::TaskPerformers;
 use super::places::TaskPlaces;
-use super::{find, host_failure, lanes};
+use super::{asked, draft, find, host_failure, lanes};
+use crate::approve::Prompter;
 use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::config;
 use crate::console::{self, Console};
@@ -43,6 +45,11 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     // A task whose sessions cannot be opened would end as blocked.
     Model::from_args(&run.model, process_env).await?;
     let sessions = Sessions::open(process_env).await?;
+    let format = run.output;
+    let places = TaskPlaces { args: run, process_env: process_env.clone() };
+    let performers = TaskPerformers::new(sessions.clone(), places, Arc::clone(&machine));
+    let interrupts = Interrupts::listen()?;
+    let prompter = Prompter::from_process(console::style(process_env), process_env.principal(), false);
     let mut host = match &args.task {
         Some(prefix) => {
             let id = find(&sessions, prefix).await?;
@@ -50,22 +57,33 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         }
         None => {
             let id = SessionId::generate();
-            let contract = based(contract(&args)?, &args, &machine, &directory, &id).await?;
+            let given = given(&args)?;
+            if given.is_none() {
+                draft::require_somebody(args.yes)?;
+            }
+            let base = base(given.as_ref(), &args, &machine, &directory, &id).await?;
+            let contract = match given {
+                Some(contract) => contract.with_base(base),
+                None => {
+                    let goal = prompt_source::read(&args.run.prompt)?;
+                    let asking = Asking { prompter: &prompter, interrupts: &interrupts, process_env };
+                    let drafted = asking.contract(&performers.of(&id)?, base, &goal, args.yes).await?;
+                    drafted.with_candidates(plans(&args))
+                }
+            };
             let created = LocalHost::create(sessions.store(), id.clone(), contract).await;
             created.map_err(|error| host_failure(&error, &id))?
         }
     };
     let id = host.id().clone();
     console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
-    let format = run.output;
-    let places = TaskPlaces { args: run, process_env: process_env.clone() };
-    let performer = Arc::new(TaskPerformers::new(sessions.clone(), places, machine).of(&id)?);
-    let interrupts = Interrupts::listen()?;
+    let performer = Arc::new(performers.of(&id)?);
     let (stop, inputs) = (CancellationToken::new(), host.inputs());
     let shown = host.task().clone();
     let ended = {
         let following = async {
-            let followed = follow(shown, inputs, format).await;
+            let followed = Following { sessions: &sessions, id: &id, prompter: &prompter, format };
+            let followed = followed.follow(shown, inputs).await;
             if followed.is_err() {
                 // The reader is gone, as with a closed pipe.
                 stop.cancel();
@@ -114,7 +132,11 @@ async fn hand_over(
         Some(prefix) => find(&sessions, prefix).await?,
         None => {
             let id = SessionId::generate();
-            let mut contract = based(contract(args)?, args, machine, directory, &id).await?;
+            let given = given(args)?.ok_or_else(|| {
+                Failure::usage("a task that is handed over needs `--check COMMAND` or `--contract FILE`")
+            })?;
+            let base = base(Some(&given), args, machine, directory, &id).await?;
+            let mut contract = given.with_base(base);
             // The flags of the worker count for the rest.
             for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
                 plan.model.clone_from(&args.run.model.model);
@@ -146,32 +168,38 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Returns the contract of the flags.
-fn contract(args: &RunTaskArgs) -> Result<Contract, Failure> {
+/// Returns the contract of the flags; `None` if they have a goal alone.
+fn given(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
     if let Some(path) = &args.contract {
         let text = process_env::read_text("contract", path)?;
-        return Contract::parse(&text)
-            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
+        let contract = Contract::parse(&text);
+        return contract.map(Some).map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
+    }
+    if args.check.is_empty() {
+        return Ok(None);
     }
     let goal = prompt_source::read(&args.run.prompt)?;
     let numbered = args.check.iter().enumerate();
     let contract = numbered.fold(Contract::new(goal), |contract, (number, command)| {
         contract.with_check(Check::new(format!("check {}", number + 1), command))
     });
-    let count = usize::from(args.candidates.unwrap_or(1));
-    Ok(contract.with_candidates(vec![CandidatePlan::default(); count]))
+    Ok(Some(contract.with_candidates(plans(args))))
 }
 
-/// Returns the contract with the state of the repository that it starts from.
-async fn based(
-    contract: Contract,
+fn plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
+    vec![CandidatePlan::default(); usize::from(args.candidates.unwrap_or(1))]
+}
+
+/// Returns the state of the repository that a task starts from.
+async fn base(
+    contract: Option<&Contract>,
     args: &RunTaskArgs,
     machine: &Arc<dyn ExecutionEnvironment>,
     directory: &Path,
     id: &SessionId,
-) -> Result<Contract, Failure> {
-    if contract.base.is_some() {
-        return Ok(contract);
+) -> Result<Base, Failure> {
+    if let Some(base) = contract.and_then(|contract| contract.base.clone()) {
+        return Ok(base);
     }
     let found = UserRepository::find(Arc::clone(machine), directory).await;
     let found = found.map_err(|error| Failure::usage(error.to_string()))?;
@@ -186,37 +214,50 @@ async fn based(
         }
         (_, 0) => found.head.clone(),
     };
-    Ok(contract.with_base(Base::new(found.root.display().to_string(), commit)))
+    Ok(Base::new(found.root.display().to_string(), commit))
 }
 
-/// Shows each input as it is taken.
-async fn follow(
-    mut task: Task,
-    mut inputs: UnboundedReceiver<Input>,
+/// What a person sees of a task that runs here.
+struct Following<'a> {
+    sessions: &'a Sessions,
+    id: &'a SessionId,
+    prompter: &'a Prompter,
     format: OutputFormat,
-) -> Result<(), Failure> {
-    let mut console = Console::new();
-    let mut told = None;
-    loop {
-        tell_of_gate(&task, &mut told);
-        let Some(input) = inputs.recv().await else { return Ok(()) };
-        task.take(input.clone());
-        let text = match format {
-            OutputFormat::Text => lanes::line(&task, &input),
-            OutputFormat::StreamJson => crate::render::json_line(&input)?,
-            OutputFormat::Json => continue,
-        };
-        console.write(&text).await?;
-    }
 }
 
-/// Says that a person is waited for, once for each time.
-fn tell_of_gate(task: &Task, told: &mut Option<Gate>) {
-    let gate = task.wants().gate;
-    if gate.is_some() && gate != *told {
-        console::notice("the task waits for a person: `pintle task decide` answers");
+impl Following<'_> {
+    /// Shows each input as it is taken, and asks the person whom the task waits for, if there is a terminal.
+    async fn follow(&self, mut task: Task, mut inputs: UnboundedReceiver<Input>) -> Result<(), Failure> {
+        let mut console = Console::new();
+        let mut told = None;
+        loop {
+            let gate = task.wants().gate;
+            let is_new = gate.is_some() && gate != told;
+            told = gate;
+            if is_new {
+                console::notice("the task waits for a person: `pintle task decide` answers");
+            }
+            let input = match gate.filter(|_| is_new && self.prompter.is_attended()) {
+                // Whoever answers elsewhere ends the question.
+                Some(gate) => tokio::select! {
+                    asked = asked::ask(self.prompter, self.sessions, self.id, &task, gate) => {
+                        asked?;
+                        inputs.recv().await
+                    }
+                    input = inputs.recv() => input,
+                },
+                None => inputs.recv().await,
+            };
+            let Some(input) = input else { return Ok(()) };
+            task.take(input.clone());
+            let text = match self.format {
+                OutputFormat::Text => lanes::line(&task, &input),
+                OutputFormat::StreamJson => crate::render::json_line(&input)?,
+                OutputFormat::Json => continue,
+            };
+            console.write(&text).await?;
+        }
     }
-    *told = gate;
 }
 
 /// Writes the report.

@@ -1,5 +1,6 @@
 //! `pintle task`: from a goal to a commit, with a scripted model.
 
+mod terminal;
 mod worker;
 
 use std::path::Path;
@@ -113,6 +114,24 @@ fn a_goal_becomes_a_commit_with_evidence() {
     );
     assert!(!project.state.path().join(format!("worktrees/task-{id}")).exists(), "nothing is left");
 
+    let shown = project.task(&["show", id]);
+    assert!(shown.stdout.contains("  done\nSums are right.\n[ 0]  has its evidence\n$0."), "{shown:?}");
+    let shown: Value = serde_json::from_str(&project.task(&["show", id, "--output", "json"]).stdout).unwrap();
+    assert_eq!(
+        (&shown["standing"]["ended"], &shown["candidates"][0]["attempts"]),
+        (&"done".into(), &1.into())
+    );
+    let page = project.task(&["report", id, "--output", "html"]).stdout;
+    for expected in [
+        "<h1>Done</h1>",
+        "<code>sh tests/negative.sh</code> failed three times before",
+        "<h2>Diff of candidate 0, which was chosen</h2>",
+        "<ins>+add() { echo $(($1 + $2)); }</ins>",
+        "<td>candidate 0</td><td>evidence ends</td>",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+
     let prediction = project.task(&["report", id, "--output", "prediction", "--instance", "sums-1"]);
     let prediction: Value = serde_json::from_str(&prediction.stdout).unwrap();
     assert_eq!(prediction["instance_id"], "sums-1");
@@ -158,7 +177,7 @@ fn a_goal_becomes_a_commit_with_evidence() {
 /// Begins a task whose process is killed while a candidate works.
 fn killed() -> Project {
     let project = Project::new(&TURNS.replace("WAIT", "sleep 1000"));
-    let mut child = project.run_command(&["Sums are right."]).spawn().unwrap();
+    let mut child = project.run_command(&["Sums are right.", "--check", "sh -n src/add.sh"]).spawn().unwrap();
     let worktrees = project.state.path().join("worktrees");
     let end = Instant::now() + Duration::from_secs(120);
     let is_started = || {
@@ -215,6 +234,8 @@ fn bad_input_is_refused_before_anything_is_written() {
         (&["x", "--candidates", "17"], "17"),
         (&["--task", "none"], "there is no task `none`"),
         (&["x", "--task", "none"], "cannot be used with"),
+        (&["x"], "`--yes` takes any draft"),
+        (&["x", "--yes", "--check", "true"], "cannot be used with"),
     ] {
         let refused = project.run(arguments);
         assert_eq!(refused.code, Some(2), "{arguments:?}: {refused:?}");
@@ -254,7 +275,11 @@ fn a_task_waits_for_a_person() {
 #[test]
 fn a_closed_pipe_stops_a_task_that_can_go_on() {
     let project = Project::new(&TURNS.replace("WAIT", "sleep 1000"));
-    let mut child = project.run_command(&["Sums are right."]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = project
+        .run_command(&["Sums are right.", "--check", "sh -n src/add.sh"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let task = project.only();

@@ -181,10 +181,10 @@ mod engine {
         let report = project.task(&["report", &id]);
         assert!(report.stdout.contains("failed three times before, and passes now"), "{report:?}");
         assert_eq!(worker.terminate(), Some(0));
-        let nowhere = project.run(&["x", "--restate", "http://127.0.0.1:9"]);
+        let nowhere = project.run(&["x", "--check", "true", "--restate", "http://127.0.0.1:9"]);
         assert_eq!(nowhere.code, Some(1), "{nowhere:?}");
         assert!(nowhere.stderr.contains("cannot tell Restate"), "{nowhere:?}");
-        let wrong = project.run(&["x", "--restate", "engine.example"]);
+        let wrong = project.run(&["x", "--check", "true", "--restate", "engine.example"]);
         assert_eq!(wrong.code, Some(2), "{wrong:?}");
     }
 }

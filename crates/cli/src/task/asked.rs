@@ -1,0 +1,85 @@
+//! Decisions of the person at the terminal in which a task runs.
+
+use pintle_agent::SessionId;
+use pintle_workflow::contract::Gate;
+use pintle_workflow::post_signal;
+use pintle_workflow::task::{Decision, Signal, Task};
+
+use crate::approve::Prompter;
+use crate::failure::{Failure, OrFailure as _};
+use crate::render::sanitize;
+use crate::sessions::Sessions;
+
+/// Prompt below what is decided on.
+const PROMPT: &str = "[a]pprove, [r]efuse for good, or what to change: ";
+
+/// Asks about the gate, and posts the answer as `pintle task decide` does. Nothing is posted without a terminal, if input has ended,
+/// and for an empty line.
+///
+/// Cancel safe: the prompt ends, and nothing is posted.
+///
+/// # Errors
+///
+/// A failure of the store.
+pub(super) async fn ask(
+    prompter: &Prompter,
+    sessions: &Sessions,
+    id: &SessionId,
+    task: &Task,
+    gate: Gate,
+) -> Result<(), Failure> {
+    let Some(answer) = prompter.ask_now(&about(task, gate, id), PROMPT).await else { return Ok(()) };
+    let Some(decision) = decision(gate, &answer) else { return Ok(()) };
+    let input = SessionId::generate();
+    let signal = Signal::Decide(decision);
+    post_signal(sessions.store(), id, input.as_str(), &signal).await.or_failed("the task cannot be told")?;
+    Ok(())
+}
+
+/// Returns what is decided on.
+fn about(task: &Task, gate: Gate, id: &SessionId) -> String {
+    match (gate, task.anchor(), task.best()) {
+        (Gate::Anchor, Some(anchor), _) => {
+            let files = anchor.files().join(", ");
+            let files = if files.is_empty() { String::new() } else { format!(" It adds to {files}.") };
+            sanitize(&format!("The anchor fails as it should: {}.{files}", anchor.command())).into_owned()
+        }
+        (Gate::Result, _, Some(best)) => {
+            format!(
+                "Candidate {best} has its evidence. `pintle task apply {id} --candidate {best} --patch` shows its change."
+            )
+        }
+        (Gate::Anchor | Gate::Result, _, _) => "The task waits for a person.".to_owned(),
+    }
+}
+
+/// Returns the decision of an answer; `None` for an empty one.
+fn decision(gate: Gate, answer: &str) -> Option<Decision> {
+    let (is_approved, words) = match answer.trim() {
+        "" => return None,
+        "a" | "approve" => (true, None),
+        "r" | "refuse" => (false, None),
+        words => (false, Some(words.to_owned())),
+    };
+    Some(Decision { gate, is_approved, words })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_decision() {
+        for (answer, expected) in [
+            ("a", Some((true, None))),
+            (" approve ", Some((true, None))),
+            ("r", Some((false, None))),
+            ("test zero too", Some((false, Some("test zero too")))),
+            ("  ", None),
+        ] {
+            let decided = decision(Gate::Anchor, answer);
+            let decided = decided.as_ref().map(|decision| (decision.is_approved, decision.words.as_deref()));
+            assert_eq!(decided, expected, "{answer}");
+        }
+    }
+}

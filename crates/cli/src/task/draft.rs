@@ -1,0 +1,111 @@
+//! Contracts that a model drafts from a goal, for the person at the terminal to accept.
+
+use std::io::Write as _;
+use std::pin::pin;
+
+use pintle_workflow::RepositoryPerformer;
+use pintle_workflow::contract::{Base, Contract};
+use tokio_util::sync::CancellationToken;
+
+use crate::approve::Prompter;
+use crate::console::{self, Console};
+use crate::exit::Exit;
+use crate::failure::{Failure, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::process_env::ProcessEnv;
+use crate::render::sanitize;
+use crate::user_editor;
+
+/// Prompt below a draft.
+const PROMPT: &str = "Accept it? [y]es, [e]dit, [n]o: ";
+
+/// Rejects a draft that nobody could accept.
+///
+/// # Errors
+///
+/// A usage failure.
+pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
+    if is_accepted || Prompter::has_terminal() {
+        return Ok(());
+    }
+    Err(Failure::usage("nobody is here to accept the contract that a model would draft from the goal")
+        .with_hint(
+            "`--check COMMAND` and `--contract FILE` say what proves the goal, and `--yes` takes any draft",
+        ))
+}
+
+/// Whom a draft is shown to.
+pub(super) struct Asking<'a> {
+    pub(super) prompter: &'a Prompter,
+    pub(super) interrupts: &'a Interrupts,
+    pub(super) process_env: &'a ProcessEnv,
+}
+
+impl Asking<'_> {
+    /// Lets a session draft a contract, and asks whether it is the one that is wanted, unless any is.
+    ///
+    /// # Errors
+    ///
+    /// A failure if there is no draft that can be kept, or if it is not accepted.
+    pub(super) async fn contract(
+        &self,
+        performer: &RepositoryPerformer,
+        base: Base,
+        text: &str,
+        is_accepted: bool,
+    ) -> Result<Contract, Failure> {
+        console::notice("a session drafts the contract");
+        let cancel = CancellationToken::new();
+        let mut drafting = pin!(performer.draft(base, text, &cancel));
+        let drafted = tokio::select! {
+            drafted = &mut drafting => drafted,
+            () = self.interrupts.first_signal() => {
+                cancel.cancel();
+                drafting.await
+            }
+        };
+        performer.clean().await.or_failed("the files of the draft cannot be removed")?;
+        let drafted = drafted.map_err(|error| Failure::failed(format!("there is no draft: {error}")));
+        let contract = drafted.map_err(|failure| self.interrupts.reclassify(failure))?;
+        if is_accepted {
+            return Ok(contract);
+        }
+        self.interrupts.race(self.accepted(contract)).await
+    }
+
+    /// Asks until the contract is accepted, as it is or edited.
+    async fn accepted(&self, mut contract: Contract) -> Result<Contract, Failure> {
+        loop {
+            let toml = contract.to_toml().or_failed("the draft cannot be shown")?;
+            Console::new().write(&format!("{}\n", sanitize(&toml))).await?;
+            let answer = self.prompter.ask_now("This is the contract", PROMPT).await;
+            match answer.as_deref().map(str::trim) {
+                Some("y" | "yes") => return Ok(contract),
+                Some("e" | "edit") => match edited(&toml, self.process_env) {
+                    Ok(mut edited) => {
+                        (edited.base, edited.drafted) = (contract.base, contract.drafted);
+                        contract = edited;
+                    }
+                    Err(failure) => console::notice(&failure.message()),
+                },
+                Some("n" | "no") | None => {
+                    let refused = "the draft was not accepted, and no task was begun";
+                    return Err(Failure::new(Exit::Interrupted, refused));
+                }
+                Some(_) => console::notice("expected y, e or n"),
+            }
+        }
+    }
+}
+
+/// Lets the user edit a contract.
+fn edited(text: &str, process_env: &ProcessEnv) -> Result<Contract, Failure> {
+    let editor = user_editor::named(process_env)
+        .ok_or_else(|| Failure::usage("no editor is known; expected VISUAL or EDITOR"))?;
+    let file = tempfile::Builder::new().prefix("contract-").suffix(".toml").tempfile();
+    let mut file = file.or_failed("the draft cannot be written")?;
+    file.write_all(text.as_bytes()).or_failed("the draft cannot be written")?;
+    user_editor::open(&editor, file.path())?;
+    let text = crate::process_env::read_text("contract", file.path())?;
+    Contract::parse(&text).map_err(|error| Failure::usage(error.to_string()))
+}

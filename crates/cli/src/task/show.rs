@@ -1,0 +1,95 @@
+//! `pintle task show`: where a task is now.
+
+use pintle_workflow::contract::TaskBudget;
+use pintle_workflow::task::{Candidate, Spent, Task};
+use pintle_workflow::{Standing, standing_of};
+use serde_json::json;
+
+use super::{find, read, state};
+use crate::args::{ListFormat, ShowTaskArgs};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+use crate::render::{self, sanitize};
+use crate::sessions::Sessions;
+
+pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+    let sessions = Sessions::open(process_env).await?;
+    let id = find(&sessions, &args.task.id).await?;
+    let task = read(&sessions, &id).await?;
+    let is_running = sessions.is_live(&id).await;
+    let (standing, spent) = (standing_of(&task), task.spent());
+    let text = match args.output {
+        ListFormat::Json => {
+            let candidates = task.candidates().iter().map(|candidate| {
+                json!({"state": lane(candidate), "attempts": candidate.attempts().len(), "spent": candidate.spent()})
+            });
+            render::json_line(&json!({
+                "id": id.as_str(),
+                "state": state(&task),
+                "running": is_running,
+                "standing": standing,
+                "candidates": candidates.collect::<Vec<_>>(),
+                "spent": spent,
+                "budget": task.contract().budget,
+            }))?
+        }
+        ListFormat::Text => {
+            let running = if is_running { ", running" } else { "" };
+            let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
+            let mut text = format!("{id}  {}{running}\n{}\n", state(&task), sanitize(goal));
+            text.push_str(&now(&task, &standing));
+            for (number, candidate) in task.candidates().iter().enumerate() {
+                text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(candidate))));
+            }
+            text + &bill(spent, &task.contract().budget)
+        }
+    };
+    Console::new().write(&text).await?;
+    Ok(Exit::Done)
+}
+
+/// Returns what is under way, or waited for.
+fn now(task: &Task, standing: &Standing) -> String {
+    match standing {
+        Standing::Steps(steps) => {
+            let begun = |step| if task.has_begun(step) { "" } else { " (not begun)" };
+            let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", begun(step))).collect();
+            format!("steps: {}\n", steps.join(", "))
+        }
+        Standing::Asked(_) => "waits for `pintle task decide`\n".to_owned(),
+        Standing::Ended(_) | Standing::Full | _ => String::new(),
+    }
+}
+
+/// Returns where a candidate is, with what is missing.
+fn lane(candidate: &Candidate) -> String {
+    let attempts = candidate.attempts();
+    let newest = attempts.last();
+    let missing = newest
+        .and_then(|attempt| attempt.verdict.as_ref()?.as_ref().err())
+        .map(|findings| findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+    let where_it_is = match (candidate.out(), newest) {
+        (Some(out), _) => out.to_owned(),
+        (None, _) if candidate.proof().is_some() => "has its evidence".to_owned(),
+        (None, Some(attempt)) if attempt.work.is_some() && attempt.verdict.is_none() => {
+            format!("attempt {} is judged", attempts.len())
+        }
+        (None, _) => format!("works, attempt {}", attempts.len().saturating_add(1)),
+    };
+    missing.map_or_else(|| where_it_is.clone(), |missing| format!("{where_it_is}; {missing}"))
+}
+
+fn bill(spent: &Spent, budget: &TaskBudget) -> String {
+    let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
+    format!(
+        "${:.2}{}, {} tokens{}, {} min{}\n",
+        spent.usd,
+        of(budget.usd.map(|usd| format!("${usd:.2}"))),
+        spent.tokens,
+        of(budget.tokens.map(|tokens| tokens.to_string())),
+        spent.millis / 60_000,
+        of(budget.minutes.map(|minutes| format!("{minutes} min"))),
+    )
+}

@@ -1,0 +1,107 @@
+//! Contracts that a model drafts from a text, for a person to accept.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{AnchorPlan, Check, Contract, ContractError, Pass, Scope};
+use crate::results::ResultsFormat;
+
+/// Answer of a session that drafts a contract. It says what proves the goal, and nothing about budgets and people.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Draft {
+    goal: String,
+    checks: Vec<DraftedCheck>,
+    nothing_fails_first: Option<String>,
+    paths: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DraftedCheck {
+    name: String,
+    command: String,
+    results: Option<ResultsFormat>,
+}
+
+impl Draft {
+    /// Returns the form of a draft.
+    pub(crate) fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "goal": {
+                    "type": "string",
+                    "description": "What is to be reached, complete and without how to reach it, for somebody who has not read the text",
+                },
+                "checks": {
+                    "type": "array",
+                    "description": "Commands that the project has already and that have to pass afterwards: its tests, its linter, its build",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "name": { "type": "string", "description": "A word or two" },
+                            "command": { "type": "string", "description": "Command of the shell, from the root of the repository" },
+                            "results": {
+                                "enum": ["cargo", "pytest", "tap", null],
+                                "description": "Format of its output: `cargo test`, `pytest -rA`, TAP; null if it is none of them",
+                            },
+                        },
+                        "required": ["name", "command", "results"],
+                        "additionalProperties": false,
+                    },
+                },
+                "nothing_fails_first": {
+                    "type": ["string", "null"],
+                    "description": "Null if a test can be written that fails until the goal is reached; otherwise the reason why none can, as for documents and refactoring",
+                },
+                "paths": {
+                    "type": "array",
+                    "items": { "type": "string" },
+                    "description": "Globs of the files that may have to change, such as `src/**`; none if any may",
+                },
+            },
+            "required": ["goal", "checks", "nothing_fails_first", "paths"],
+            "additionalProperties": false,
+        })
+    }
+
+    /// Returns the contract of a draft.
+    ///
+    /// # Errors
+    ///
+    /// [`ContractError`], with all that is wrong.
+    pub(crate) fn contract(self) -> Result<Contract, ContractError> {
+        let mut contract = Contract::new(self.goal);
+        contract.checks = self.checks.into_iter().map(DraftedCheck::check).collect();
+        contract.scope = Scope { paths: self.paths, ..Scope::default() };
+        if let Some(because) = self.nothing_fails_first {
+            contract.anchor = AnchorPlan::None { because };
+        }
+        contract.check()?;
+        Ok(contract)
+    }
+}
+
+impl DraftedCheck {
+    fn check(self) -> Check {
+        let check = Check::new(self.name, self.command);
+        match self.results {
+            // What failed before may fail still.
+            Some(results) => check.with_results(results).with_pass(Pass::NoWorse),
+            None => check,
+        }
+    }
+}
+
+impl Contract {
+    /// Returns the contract as a file in TOML, without the state from which a task starts.
+    ///
+    /// # Errors
+    ///
+    /// The reason, for a number that TOML does not have.
+    pub fn to_toml(&self) -> Result<String, ContractError> {
+        let file = Self { base: None, drafted: None, ..self.clone() };
+        toml::to_string_pretty(&file).map_err(|error| ContractError::Syntax(error.to_string()))
+    }
+}

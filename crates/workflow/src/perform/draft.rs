@@ -1,0 +1,77 @@
+//! Drafts of contracts: a session reads a clone of the repository, and says what would prove the goal.
+
+use tokio_util::sync::CancellationToken;
+
+use super::{RepositoryPerformer, StepError};
+use crate::contract::{Base, Contract, Draft, Drafted};
+use crate::prompts;
+use crate::repository::{TaskRepository, remove_directory};
+use crate::task::{Spent, WorkLimits};
+use crate::worker::{Assignment, WorkerError};
+
+/// Number of drafts that a session may make: after the first one it is told what is wrong.
+const ATTEMPTS: usize = 3;
+
+impl RepositoryPerformer {
+    /// Lets a session draft a contract from a text, such as that of an issue. It works in a clone that is removed afterwards. The
+    /// contract has one candidate, no budget and no gates: those are for people.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkerError`], if three drafts cannot be kept, if the session fails, or if `cancel` is tripped.
+    pub async fn draft(
+        &self,
+        base: Base,
+        text: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Contract, WorkerError> {
+        self.try_draft(base, text, cancel).await.map_err(|error| WorkerError(error.to_string()))
+    }
+
+    async fn try_draft(
+        &self,
+        base: Base,
+        text: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Contract, StepError> {
+        let repository =
+            TaskRepository::open(self.machine.clone(), &self.directory, &base.repository, &base.commit)
+                .await?;
+        let place = self.place("draft").await?;
+        repository.clone_to(&place.root, repository.base()).await?;
+        let mut drafted = Drafted { session: format!("{}-draft", self.task), spent: Spent::default() };
+        let mut problems = None::<String>;
+        for _ in 0..ATTEMPTS {
+            let assignment = Assignment {
+                session: drafted.session.clone(),
+                task: self.task.clone(),
+                message: prompts::draft(text, problems.as_deref()),
+                place: place.clone(),
+                model: None,
+                effort: None,
+                answer: Some(Draft::schema()),
+                limits: WorkLimits::default(),
+            };
+            let worked = self.worker.work(assignment, cancel).await?;
+            drafted.spent.add(&worked.spent);
+            if cancel.is_cancelled() {
+                return Err(StepError::Stopped);
+            }
+            if let Some(error) = worked.error {
+                return Err(StepError::Other(error));
+            }
+            let Some(answer) = worked.answer else {
+                return Err(StepError::Other("the session drafted no contract".to_owned()));
+            };
+            let draft = serde_json::from_value::<Draft>(answer).map_err(|error| error.to_string());
+            match draft.and_then(|draft| draft.contract().map_err(|error| error.to_string())) {
+                Ok(contract) => {
+                    remove_directory(self.machine.as_ref(), place.directory()).await?;
+                    return Ok(Contract { drafted: Some(drafted), ..contract.with_base(base) });
+                }
+                Err(error) => problems = Some(error),
+            }
+        }
+        Err(StepError::Other(format!("no draft can be kept: {}", problems.unwrap_or_default())))
+    }
+}
