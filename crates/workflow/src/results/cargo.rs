@@ -1,6 +1,11 @@
 //! Output of `cargo test`.
 
+use std::collections::BTreeMap;
+
 use super::{TestRun, TestStatus};
+
+/// Examples in documentation by their programs and items, each with its line.
+type Examples = BTreeMap<String, Vec<(usize, TestStatus)>>;
 
 /// Tests of one program.
 #[derive(Debug, Default)]
@@ -16,16 +21,21 @@ struct Suite {
 pub(super) fn parse(text: &str) -> TestRun {
     let mut run = TestRun::default();
     let (mut suite, mut name, mut suites) = (None::<Suite>, None::<String>, 0_usize);
+    let (mut programs, mut examples) = (BTreeMap::<String, usize>::new(), Examples::new());
     for line in text.lines() {
         let line = line.trim_end();
         if let Some(named) = program(line) {
-            name = Some(named);
+            // Packages of one workspace may have programs of the same name, such as `tests/it.rs`.
+            let count = programs.entry(named.clone()).or_default();
+            *count += 1;
+            name = Some(numbered(named, *count));
         } else if let Some(planned) = planned(line) {
             if let Some(open) = suite.take() {
                 run.problem(format!("{} ended without a summary", open.name));
             }
             suites += 1;
-            let name = name.take().unwrap_or_else(|| suites.to_string());
+            // Documentation has two suites: examples that are compiled together, and the others.
+            let name = name.clone().unwrap_or_else(|| suites.to_string());
             suite = Some(Suite { name, planned: Some(planned), ..Suite::default() });
         } else if let Some(counts) = summary(line) {
             match suite.take() {
@@ -38,9 +48,14 @@ pub(super) fn parse(text: &str) -> TestRun {
                 TestStatus::Skipped => open.ignored += 1,
                 TestStatus::Failed | TestStatus::Broken => open.failed += 1,
             }
-            run.add(format!("{}::{test}", open.name), status);
+            let test = format!("{}::{test}", open.name);
+            match example(&test) {
+                Some((item, line)) => examples.entry(item).or_default().push((line, status)),
+                None => run.add(test, status),
+            }
         }
     }
+    add_examples(examples, &mut run);
     if let Some(open) = suite {
         run.problem(format!("{} ended without a summary", open.name));
     }
@@ -67,7 +82,8 @@ fn planned(line: &str) -> Option<usize> {
 
 /// Returns a test and what became of it: `test name ... ok`.
 fn result(line: &str) -> Option<(&str, TestStatus)> {
-    let (test, status) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
+    // The reason of an ignored test may have these dots as well.
+    let (test, status) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let status = match status {
         "ok" => TestStatus::Passed,
         "FAILED" => TestStatus::Failed,
@@ -76,6 +92,34 @@ fn result(line: &str) -> Option<(&str, TestStatus)> {
         _ => return None,
     };
     Some((test.strip_suffix(" - should panic").unwrap_or(test), status))
+}
+
+/// Returns the item of an example in documentation without its line, and the line: `src/lib.rs - add (line 3)`.
+fn example(test: &str) -> Option<(String, usize)> {
+    let (before, after) = test.rsplit_once(" (line ")?;
+    let (line, kind) = after.split_once(')')?;
+    Some((format!("{before}{kind}"), line.parse().ok()?))
+}
+
+/// Names the examples of an item by their order: a change further up moves their lines.
+fn add_examples(examples: Examples, run: &mut TestRun) {
+    for (item, mut found) in examples {
+        found.sort_by_key(|(line, _)| *line);
+        let (mut number, mut last) = (0, None);
+        for (line, status) in found {
+            // One that is reported twice has its number twice, which is a problem.
+            if last != Some(line) {
+                number += 1;
+            }
+            last = Some(line);
+            run.add(numbered(item.clone(), number), status);
+        }
+    }
+}
+
+/// Returns a name with its number, if it is not the first one.
+fn numbered(name: String, number: usize) -> String {
+    if number > 1 { format!("{name} ({number})") } else { name }
 }
 
 /// Returns how many tests passed, failed and were ignored, of a summary.

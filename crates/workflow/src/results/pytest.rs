@@ -36,9 +36,10 @@ pub(super) fn parse(text: &str) -> TestRun {
     run
 }
 
-/// Returns whether a line is a heading or the end: `==== text ====`.
+/// Returns whether a line is a heading or the end: `==== text ====`. A long text leaves room for one sign at each end.
 fn is_rule(line: &str) -> bool {
-    line.starts_with("==") && line.ends_with("==") && line.len() > 4
+    let is_framed = line.starts_with("==") && line.ends_with("==") && line.len() > 4;
+    is_framed || line.starts_with("= ") && line.ends_with(" =")
 }
 
 /// `tests/test_a.py::test_b PASSED  [ 50%]`
@@ -47,12 +48,12 @@ fn verbose(line: &str) -> Option<(&str, TestStatus)> {
         Some((rest, progress)) if progress.ends_with("%]") => rest.trim_end(),
         _ => line,
     };
-    let (test, word) = line.rsplit_once(' ')?;
-    // The reason of a skip follows in brackets.
-    let (test, word) = match test.split_once(" SKIPPED") {
-        Some((test, _)) => (test, "SKIPPED"),
-        None => (test, word),
-    };
+    // The reason of a skip or of an expected failure follows in brackets.
+    let with_reason = ["SKIPPED", "XFAIL", "XPASS"].into_iter().find_map(|word| {
+        let (test, _) = line.strip_suffix(')')?.split_once(&format!(" {word} ("))?;
+        Some((test, word))
+    });
+    let (test, word) = with_reason.or_else(|| line.rsplit_once(' '))?;
     test.contains("::").then_some(())?;
     Some((test.trim_end(), status(word)?))
 }
@@ -61,9 +62,21 @@ fn verbose(line: &str) -> Option<(&str, TestStatus)> {
 fn short(line: &str) -> Option<(&str, TestStatus)> {
     let (word, rest) = line.split_once(' ')?;
     // Skipped tests are not named there, and an error of a module has no test.
-    let test = rest.split(" - ").next().unwrap_or(rest);
+    let test = without_message(rest);
     (test.contains("::") || word == "ERROR").then_some(())?;
     Some((test, status(word)?))
+}
+
+/// Returns the test at the start of a line. Its parameters may have the sign that separates it from the message.
+fn without_message(line: &str) -> &str {
+    let test = line.split(" - ").next().unwrap_or(line);
+    if !test.contains('[') || test.ends_with(']') {
+        return test;
+    }
+    match line.find("] - ") {
+        Some(end) => line.get(..=end).unwrap_or(line),
+        None => line,
+    }
 }
 
 fn status(word: &str) -> Option<TestStatus> {

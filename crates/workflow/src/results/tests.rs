@@ -1,5 +1,7 @@
 //! Output of real runners, and output that no runner has.
 
+mod real;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -57,7 +59,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 fn cargo_names_tests_by_their_programs() {
     insta::assert_snapshot!(shown(ResultsFormat::Cargo, CARGO), @r"
     + it::adds
-    + sums (documentation)::src/lib.rs - add (line 3)
+    + sums (documentation)::src/lib.rs - add
     + sums::tests::adds
     + sums::tests::rejects
     ? sums::tests::slow
@@ -81,6 +83,12 @@ fn a_run_of_cargo_that_was_cut_off_is_told() {
     problem: `1::b` is reported twice
     problem: 1 names 2 passed, 1 failed and 0 ignored tests, and its summary has 2, 0 and 0
     problem: 1 announced 2 tests and reported 3
+    ");
+    let twice = "running 2 tests\ntest a.rs - f (line 3) ... FAILED\ntest a.rs - f (line 3) ... ok\n\
+                 test result: ok. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    insta::assert_snapshot!(shown(ResultsFormat::Cargo, twice), @r"
+    - 1::a.rs - f
+    problem: `1::a.rs - f` is reported twice
     ");
     insta::assert_snapshot!(shown(ResultsFormat::Cargo, "error: could not compile `sums`"), @"problem: there are no results");
     insta::assert_snapshot!(shown(ResultsFormat::Cargo, "all tests passed"), @"problem: there are no results");
