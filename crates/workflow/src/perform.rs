@@ -19,6 +19,7 @@ use pintle_agent::Fence;
 use pintle_env::{EnvError, ExecutionEnvironment, Redactions};
 use pintle_store::{Blobs, StoreError};
 use thiserror::Error;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +50,8 @@ pub struct RepositoryPerformer {
     blobs: Arc<dyn Blobs>,
     /// Values that must not be in a diff.
     secrets: Redactions,
+    /// Held by the step that opens the repository: the first ones may begin side by side.
+    opening: Mutex<()>,
 }
 
 /// Reason why a step could not be carried out.
@@ -96,7 +99,8 @@ impl RepositoryPerformer {
         blobs: Arc<dyn Blobs>,
     ) -> Self {
         let (task, directory) = (task.into(), directory.into());
-        Self { task, machine, directory, places, worker, blobs, secrets: Redactions::default() }
+        let (secrets, opening) = (Redactions::default(), Mutex::new(()));
+        Self { task, machine, directory, places, worker, blobs, secrets, opening }
     }
 
     /// Sets values that must not be in a diff, such as the keys of the host.
@@ -120,6 +124,7 @@ impl RepositoryPerformer {
             StepError::Other("the contract has no base; expected a repository and a commit".to_owned())
         })?;
         let machine = Arc::clone(&self.machine);
+        let _alone = self.opening.lock().await;
         Ok(TaskRepository::open(machine, &self.directory, &base.repository, &base.commit).await?)
     }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pintle_agent::SessionId;
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment};
 use pintle_store::{Blobs, Hash, StoreError};
 use thiserror::Error;
@@ -180,7 +181,8 @@ impl UserRepository {
 }
 
 impl TaskRepository {
-    /// Opens the repository of a task below `directory`, and fetches the commit that it starts from unless it is there.
+    /// Opens the repository of a task below `directory`, and fetches the commit that it starts from unless it is there. Nobody
+    /// else may open it meanwhile.
     ///
     /// # Errors
     ///
@@ -194,15 +196,19 @@ impl TaskRepository {
         let repository = Self { machine, directory: directory.join("git") };
         let machine = &repository.machine;
         let git = repository.git();
-        let found = match machine.file_exists(&repository.directory.join("HEAD")).await? {
-            true => git.run(&["rev-parse", "--verify", "--quiet", BASE]).await.ok(),
-            false => None,
-        };
-        if found.as_deref() == Some(base) {
-            return Ok(repository);
+        if machine.file_exists(&repository.directory.join("HEAD")).await? {
+            match git.run(&["rev-parse", "--verify", "--quiet", BASE]).await {
+                Ok(found) if found == base => return Ok(repository),
+                Ok(_) | Err(GitError::Failed { .. }) => {}
+                Err(error @ GitError::Run(_)) => return Err(error.into()),
+            }
         }
+        // A process that was killed may have left a part of it, with locks that nobody removes.
+        remove_directory(machine.as_ref(), &repository.directory).await?;
         machine.create_directory(&repository.directory).await?;
         git.run(&["init", "--quiet", "--bare", "--template="]).await?;
+        machine.write(&repository.directory.join("info/exclude"), EXCLUDED.as_bytes()).await?;
+        // The base comes last: it says that the repository is whole.
         git.run(&[
             "fetch",
             "--quiet",
@@ -213,12 +219,16 @@ impl TaskRepository {
             &format!("+{base}:{BASE}"),
         ])
         .await?;
-        machine.write(&repository.directory.join("info/exclude"), EXCLUDED.as_bytes()).await?;
         Ok(repository)
     }
 
     fn git(&self) -> Git {
         Git::of_task(&self.machine, &self.directory)
+    }
+
+    /// Returns a directory of its own, which is removed with the repository if this process is killed.
+    fn scratch(&self) -> Result<tempfile::TempDir, RepositoryError> {
+        Ok(tempfile::tempdir_in(&self.directory)?)
     }
 
     /// Returns remarks about the base, for the report: parts of it that are not there.
@@ -262,7 +272,7 @@ impl TaskRepository {
     ///
     /// [`RepositoryError::Unfit`] if it cannot be applied.
     pub async fn with_patch(&self, from: &str, patch: &[u8]) -> Result<String, RepositoryError> {
-        let scratch = scratch()?;
+        let scratch = self.scratch()?;
         let git = self.git().with_index(&scratch.path().join("index"));
         git.run(&["read-tree", from]).await?;
         apply_to_index(&git, patch).await.map_err(|error| RepositoryError::Unfit(error.to_string()))?;
@@ -278,9 +288,9 @@ impl TaskRepository {
     pub async fn clone_to(&self, root: &Path, commit: &str) -> Result<(), RepositoryError> {
         remove_directory(self.machine.as_ref(), root).await?;
         self.machine.create_directory(root).await?;
-        // The commit needs a name, to be fetched.
+        // The commit needs a name, to be fetched: one of its own, which nobody has locked.
         let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
-        let name = format!("refs/pintle/commits/{commit}");
+        let name = format!("refs/pintle/clones/{}", SessionId::generate());
         self.git().run(&["update-ref", &name, &commit]).await?;
         // The clone is new, so its own settings are ours.
         let git = Git::of_task(&self.machine, &root.join(".git")).with_work_tree(root);
@@ -301,7 +311,7 @@ impl TaskRepository {
     /// [`RepositoryError::Unfit`] if it cannot be applied.
     pub async fn apply_to(&self, root: &Path, from: &str, patch: &[u8]) -> Result<(), RepositoryError> {
         let commit = self.with_patch(from, patch).await?;
-        let scratch = scratch()?;
+        let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         git.run(&["read-tree", from]).await?;
         git.run(&["update-index", "-q", "--refresh"]).await?;
@@ -336,7 +346,7 @@ impl TaskRepository {
 
     /// Reads the files below `root` into a tree.
     async fn tree(&self, root: &Path, from: &str) -> Result<String, RepositoryError> {
-        let scratch = scratch()?;
+        let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         // Without what an index knows about time stamps, each file is read.
         git.run(&["read-tree", from]).await?;
