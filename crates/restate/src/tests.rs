@@ -4,9 +4,9 @@ mod engine;
 mod workers;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pintle_store::{MemoryStore, SessionId, SessionStore};
+use pintle_store::{FileStore, MemoryStore, SessionId, SessionStore};
 use pintle_workflow::contract::Gate;
 use pintle_workflow::report::Report;
 use pintle_workflow::task::{Decision, StepKind};
@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use self::engine::{PATIENCE, TestEngine, until};
 use crate::{Engine, EngineError, serve};
 
-/// A worker in this process, on a store in memory.
+/// A worker in this process.
 struct Worker {
-    store: Arc<MemoryStore>,
+    store: Arc<dyn SessionStore>,
     performer: Arc<Scripted>,
     engine: Engine,
     stop: CancellationToken,
@@ -30,9 +30,13 @@ struct Worker {
 
 impl Worker {
     async fn start(engine: &TestEngine, performer: Scripted) -> Self {
-        let (store, performer) = (Arc::new(MemoryStore::new()), Arc::new(performer));
+        Self::on(engine, Arc::new(MemoryStore::new()), performer).await
+    }
+
+    async fn on(engine: &TestEngine, store: Arc<dyn SessionStore>, performer: Scripted) -> Self {
+        let performer = Arc::new(performer);
         let performers = Arc::new(OnePerformer(Arc::clone(&performer)));
-        let desk = Arc::new(Desk::new(Arc::clone(&store) as Arc<dyn SessionStore>, performers));
+        let desk = Arc::new(Desk::new(Arc::clone(&store), performers));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stop, mut serving) = (CancellationToken::new(), JoinSet::new());
@@ -84,6 +88,33 @@ async fn a_task_ends_as_it_does_without_an_engine() {
     let wrong = worker.engine.run(&SessionId::new("wrong"), Some(wrong)).await.unwrap_err();
     assert_eq!(status_of(&wrong), 400);
     assert!(wrong.to_string().contains("expected a text"), "{wrong}");
+    worker.close().await;
+}
+
+/// Prints what a step costs more on an engine than in a process alone, both with stores in files.
+#[tokio::test]
+async fn a_step_costs_some_requests_to_the_engine() {
+    const TASKS: u32 = 10;
+    let Some(engine) = TestEngine::start().await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let open = |name: &str| Arc::new(FileStore::open(directory.path().join(name)).unwrap());
+    let (here, there) = (open("here"), open("there"));
+    let worker = Worker::on(&engine, there, Scripted::default()).await;
+    let mut times = [Duration::ZERO; 2];
+    for number in 0..TASKS {
+        let id = SessionId::new(format!("t{number}"));
+        let begun = Instant::now();
+        let mut host = LocalHost::create(here.as_ref(), id.clone(), contract()).await.unwrap();
+        host.run(Arc::new(Scripted::default())).await.unwrap();
+        times[0] += begun.elapsed();
+        let begun = Instant::now();
+        assert_eq!(worker.engine.run(&id, Some(contract())).await.unwrap(), Some(Ending::Done));
+        times[1] += begun.elapsed();
+    }
+    let [local, engine] = times.map(|time| time.as_secs_f64() * 1_000.0 / f64::from(TASKS * 9));
+    eprintln!("a step: {local:.2} ms alone, {engine:.2} ms on the engine, ratio {:.2}", engine / local);
+    // Some 5 ms on an idle machine.
+    assert!(engine < 1_000.0, "{engine}");
     worker.close().await;
 }
 

@@ -194,7 +194,7 @@ fn fence(text: &str) -> String {
 }
 
 /// Returns the largest index up to `most` at which a character begins.
-fn floor(text: &str, most: usize) -> usize {
+pub(crate) fn floor(text: &str, most: usize) -> usize {
     (0..=most.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }
 

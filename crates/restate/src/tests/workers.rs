@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::Command;
 
 use pintle_postgres::{Options, PostgresStore};
-use pintle_store::FileStore;
 use tokio::net::TcpStream;
 
 use super::engine::{Process, free_port, this_test};

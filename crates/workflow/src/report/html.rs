@@ -70,7 +70,7 @@ impl Report<'_> {
         let is_chosen = matches!(self.outcome, Some(Outcome::Done(done)) if done.candidate() == *candidate);
         let chosen = if is_chosen { ", which was chosen" } else { "" };
         let mut text = format!("<h2>Diff of candidate {candidate}{chosen}</h2>\n<pre>");
-        let shown = patch.get(..patch.floor_char_boundary(MAX_DIFF)).unwrap_or_default();
+        let shown = patch.get(..crate::prompts::floor(patch, MAX_DIFF)).unwrap_or_default();
         for line in shown.lines() {
             let line_text = escaped(line);
             let _ = match line.as_bytes().first() {

@@ -65,8 +65,8 @@ impl Project {
         let end = Instant::now() + PATIENCE;
         loop {
             let task = self.only();
-            if task["state"] == state && task["running"] == running {
-                return task["id"].as_str().unwrap().to_owned();
+            if task.get("state") == Some(&state.into()) && task.get("running") == Some(&running.into()) {
+                return task.get("id").and_then(Value::as_str).unwrap().to_owned();
             }
             assert!(Instant::now() < end, "{task}");
             std::thread::sleep(Duration::from_millis(50));
@@ -122,14 +122,7 @@ mod engine {
     impl Engine {
         /// Starts an engine, or returns `None` with a message on standard error if there is none. Required in CI.
         fn start() -> Option<Self> {
-            let Some(program) = std::env::var_os("PINTLE_TEST_RESTATE") else {
-                assert!(
-                    std::env::var_os("CI").is_none(),
-                    "PINTLE_TEST_RESTATE is not set: see `cargo xtask services up`"
-                );
-                eprintln!("SKIPPED: no engine; `cargo xtask services up restate` installs one");
-                return None;
-            };
+            let program = crate::environments::remote::service("PINTLE_TEST_RESTATE")?;
             let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let (ingress, admin, node) = (port(), port(), port());
             let directory = tempfile::tempdir().unwrap();
