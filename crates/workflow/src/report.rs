@@ -18,6 +18,9 @@ use crate::task::{Attempt, BlockedBy, Candidate, LimitKind, Outcome, ReviewFacts
 /// Version of the report as JSON.
 const VERSION: u32 = 1;
 
+/// Most names in a line of evidence; findings have as many.
+const NAMED: usize = 5;
+
 /// Report about a task, ended or not. [`to_json`](Self::to_json) is for programs, [`to_markdown`](Self::to_markdown) and
 /// [`to_html`](Self::to_html) for people.
 #[derive(Clone, Debug, Serialize)]
@@ -87,33 +90,42 @@ impl<'a> Report<'a> {
     /// Returns the report as Markdown.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        let mut text = format!("# {}\n\n{}\n", self.title(), self.ending());
-        let _ = write!(text, "\n## Goal\n\n{}\n", quoted(&self.contract.goal));
+        let blocks = self.opening().into_iter().chain(self.body());
+        blocks.map(|block| block.to_markdown()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn opening(&self) -> [Block; 2] {
+        [Block::Heading(1, self.title().to_owned()), Block::Text(self.ending())]
+    }
+
+    fn body(&self) -> Vec<Block> {
+        let heading = |title: &str| Block::Heading(2, title.to_owned());
+        let mut blocks = vec![heading("Goal"), Block::Quote(self.contract.goal.clone())];
         if let Some(Outcome::Done(done)) = self.outcome {
-            let _ = write!(text, "\n## Evidence\n\n{}", evidence(self.contract, done.proof()));
+            blocks.extend([heading("Evidence"), Block::List(evidence_lines(self.contract, done.proof()))]);
             if let Some(review) = done.review() {
-                let _ = write!(text, "\n## Review\n\n{}\n", said_by_reviewer(review));
+                let remarks = if review.remarks.is_empty() { "No remarks." } else { &review.remarks };
+                let found = Block::Text("The reviewer found no fault.".to_owned());
+                blocks.extend([heading("Review"), found, Block::Quote(remarks.to_owned())]);
             }
         }
         if self.anchor.is_none() && !self.proposals.is_empty() {
-            text.push_str("\n## Proposals that were no anchor\n\n");
-            for (number, problems) in (1..).zip(self.proposals) {
-                let _ = writeln!(text, "{number}. {}", plain(&problems.join("; ")));
-            }
+            let proposals = self.proposals.iter().map(|problems| Line::of(&problems.join("; ")));
+            blocks.extend([heading("Proposals that were no anchor"), Block::Numbered(proposals.collect())]);
         }
-        text.push_str("\n## Candidates\n\n| candidate | model | attempts | result | lines | cost |\n|---|---|---|---|---|---|\n");
+        let rows = self.candidates.iter().enumerate().map(|(number, candidate)| candidate.row(number));
+        let head = &["candidate", "model", "attempts", "result", "lines", "cost"];
+        let table = Table { name: "Candidates", head, rows: rows.collect(), has_names: true };
+        blocks.extend([heading("Candidates"), Block::Table(table)]);
         for (number, candidate) in self.candidates.iter().enumerate() {
-            text.push_str(&candidate.row(number));
-        }
-        for (number, candidate) in self.candidates.iter().enumerate() {
-            text.push_str(&candidate.findings(number));
+            blocks.extend(candidate.findings(number));
         }
         if !self.remarks.is_empty() {
-            text.push_str("\n## Remarks\n\n");
-            self.remarks.iter().for_each(|remark| text.push_str(&format!("* {}\n", plain(remark))));
+            let remarks = self.remarks.iter().map(|remark| Line::of(remark));
+            blocks.extend([heading("Remarks"), Block::List(remarks.collect())]);
         }
-        let _ = write!(text, "\n## Bill\n\n{}\n", bill(self.spent));
-        text
+        blocks.extend([heading("Bill"), Block::Text(bill(self.spent))]);
+        blocks
     }
 
     fn title(&self) -> &'static str {
@@ -138,7 +150,7 @@ impl<'a> Report<'a> {
             }
             Some(Outcome::Blocked(BlockedBy::NoCandidate)) => "No candidate reached the goal.".to_owned(),
             Some(Outcome::Blocked(BlockedBy::Refused { words, .. })) => match words {
-                Some(words) => format!("A person refused it: {}", plain(words)),
+                Some(words) => format!("A person refused it: {}", words.trim()),
                 None => "A person refused it.".to_owned(),
             },
             Some(Outcome::Limit { limit, best }) => {
@@ -151,8 +163,8 @@ impl<'a> Report<'a> {
                     best.map(|best| format!(" Candidate {best} has its evidence, and was not reviewed."));
                 format!("The budget of {limit} is used up.{}", best.unwrap_or_default())
             }
-            Some(Outcome::Aborted { reason }) => format!("It was cancelled: {}", plain(reason)),
-            Some(Outcome::Failed { step, reason }) => format!("The step {step} failed: {}", plain(reason)),
+            Some(Outcome::Aborted { reason }) => format!("It was cancelled: {}", reason.trim()),
+            Some(Outcome::Failed { step, reason }) => format!("The step {step} failed: {}", reason.trim()),
         }
     }
 }
@@ -175,7 +187,7 @@ impl<'a> AttemptReport<'a> {
 }
 
 impl CandidateReport<'_> {
-    fn row(&self, number: usize) -> String {
+    fn row(&self, number: usize) -> Vec<String> {
         let newest = self.attempts.last();
         let result = match (self.out, newest.is_some_and(|attempt| attempt.proof.is_some())) {
             (Some(out), _) => out,
@@ -185,73 +197,167 @@ impl CandidateReport<'_> {
         let lines =
             newest.and_then(|attempt| attempt.diff).map_or("–".to_owned(), |diff| diff.lines().to_string());
         let model = [self.model, self.effort].into_iter().flatten().collect::<Vec<_>>().join(", ");
-        let model = if model.is_empty() { "–".to_owned() } else { plain(&model) };
-        let cost = dollars(self.spent);
-        format!("| {number} | {model} | {} | {result} | {lines} | {cost} |\n", self.attempts.len())
+        let model = if model.is_empty() { "–".to_owned() } else { model };
+        let attempts = self.attempts.len().to_string();
+        vec![number.to_string(), model, attempts, result.to_owned(), lines, dollars(self.spent)]
     }
 
-    fn findings(&self, number: usize) -> String {
-        let mut text = String::new();
+    fn findings(&self, number: usize) -> Vec<Block> {
+        let mut blocks = Vec::new();
         for (attempt, report) in (1..).zip(&self.attempts) {
             let said = report.findings.iter().map(Finding::to_string);
             let sent_back = report.sent_back.iter().map(|words| format!("sent back: {words}"));
-            let all: Vec<String> =
-                said.chain(sent_back).map(|line| format!("* {}\n", plain(&line))).collect();
+            let all: Vec<Line> = said.chain(sent_back).map(|line| Line::of(&line)).collect();
             if !all.is_empty() {
-                let _ = write!(text, "\n### Candidate {number}, attempt {attempt}\n\n{}", all.concat());
+                let heading = format!("Candidate {number}, attempt {attempt}");
+                blocks.extend([Block::Heading(3, heading), Block::List(all)]);
             }
+        }
+        blocks
+    }
+}
+
+/// Part of a report. The Markdown and the page are both written from it, so that neither has to read the other.
+#[derive(Debug)]
+enum Block {
+    Heading(usize, String),
+    Text(String),
+    Quote(String),
+    List(Vec<Line>),
+    Numbered(Vec<Line>),
+    Table(Table),
+}
+
+#[derive(Debug)]
+struct Table {
+    /// Name for readers who do not see the heading above it.
+    name: &'static str,
+    head: &'static [&'static str],
+    rows: Vec<Vec<String>>,
+    /// Whether the first cell of a row names it.
+    has_names: bool,
+}
+
+/// Item of a list.
+#[derive(Debug, Default)]
+struct Line(Vec<Piece>);
+
+#[derive(Debug)]
+enum Piece {
+    /// Words of ours or of others, in which backticks mark code.
+    Text(String),
+    /// Name or command, as it is.
+    Code(String),
+}
+
+impl Block {
+    fn to_markdown(&self) -> String {
+        match self {
+            Self::Heading(level, title) => format!("{} {title}\n", "#".repeat(*level)),
+            Self::Text(text) => format!("{}\n", plain(text)),
+            Self::Quote(text) => format!("{}\n", quoted(text)),
+            Self::List(lines) => lines.iter().map(|line| format!("* {}\n", line.to_markdown())).collect(),
+            Self::Numbered(lines) => {
+                let numbered = (1..).zip(lines);
+                numbered.map(|(number, line)| format!("{number}. {}\n", line.to_markdown())).collect()
+            }
+            Self::Table(table) => table.to_markdown(),
+        }
+    }
+}
+
+impl Table {
+    fn to_markdown(&self) -> String {
+        let mut text = format!("| {} |\n|{}\n", self.head.join(" | "), "---|".repeat(self.head.len()));
+        for row in &self.rows {
+            let cells: Vec<String> = row.iter().map(|cell| plain(cell)).collect();
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
         text
     }
 }
 
+impl Line {
+    fn of(words: &str) -> Self {
+        Self::default().text(words.trim())
+    }
+
+    fn text(mut self, text: impl Into<String>) -> Self {
+        self.0.push(Piece::Text(text.into()));
+        self
+    }
+
+    fn code(mut self, code: &str) -> Self {
+        self.0.push(Piece::Code(code.to_owned()));
+        self
+    }
+
+    /// Appends the first names, and the number of the others.
+    fn names(mut self, names: &[String]) -> Self {
+        for (index, name) in names.iter().take(NAMED).enumerate() {
+            self = if index == 0 { self.code(name) } else { self.text(", ").code(name) };
+        }
+        if names.len() > NAMED {
+            self = self.text(format!(" and {} more", names.len() - NAMED));
+        }
+        self
+    }
+
+    fn to_markdown(&self) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => unformatted(text),
+            Piece::Code(code) => format!("`{}`", crate::anchor::shown(code)),
+        };
+        self.0.iter().map(piece).collect()
+    }
+}
+
 /// Returns what proves a result, as a list in Markdown.
 pub(crate) fn evidence(contract: &Contract, proof: &Proof) -> String {
-    let mut text = match (proof.anchor(), &contract.anchor) {
-        (Some(anchor), _) => {
-            let tests: Vec<String> = anchor.tests().iter().cloned().collect();
-            let what =
-                if tests.is_empty() { String::new() } else { format!(" ({})", crate::anchor::named(&tests)) };
-            format!("* Anchor: {}{what} failed three times before, and passes now.\n", code(anchor.command()))
-        }
-        (None, AnchorPlan::None { because }) => {
-            format!("* There is no anchor: {}. The checks alone are the evidence.\n", plain(because))
-        }
-        (None, _) => String::new(),
-    };
+    Block::List(evidence_lines(contract, proof)).to_markdown()
+}
+
+fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<Line> {
+    let mut lines: Vec<Line> = anchor_line(contract, proof).into_iter().collect();
     for check in proof.checks() {
-        let _ = write!(text, "* Check {}: {} passes", code(&check.name), code(&check.command));
+        let mut line =
+            Line::default().text("Check ").code(&check.name).text(": ").code(&check.command).text(" passes");
         if check.passed > 0 {
-            let _ = write!(text, ", with {} tests", check.passed);
+            line = line.text(format!(", with {} tests", check.passed));
         }
         if !check.failing_before.is_empty() {
-            let _ = write!(
-                text,
-                "; {} failed before and fails still",
-                crate::anchor::named(&check.failing_before)
-            );
+            line = line.text("; ").names(&check.failing_before).text(" failed before and fails still");
         }
         if !check.flaky.is_empty() {
-            let _ =
-                write!(text, "; {} was flaky before and proves nothing", crate::anchor::named(&check.flaky));
+            line = line.text("; ").names(&check.flaky).text(" was flaky before and proves nothing");
         }
-        text.push_str(".\n");
+        lines.push(line.text("."));
     }
     let diff = proof.diff();
     let (added, removed) =
         diff.files.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
-    let _ = writeln!(
-        text,
-        "* Diff: {}, {} added, {removed} removed; protected files are as they were.",
+    lines.push(Line::of(&format!(
+        "Diff: {}, {} added, {removed} removed; protected files are as they were.",
         counted(diff.files.len() as u64, "file"),
         counted(added, "line")
-    );
-    text
+    )));
+    lines
 }
 
-fn said_by_reviewer(review: &ReviewFacts) -> String {
-    let remarks = if review.remarks.is_empty() { "No remarks." } else { &review.remarks };
-    format!("The reviewer found no fault.\n\n{}", quoted(remarks))
+fn anchor_line(contract: &Contract, proof: &Proof) -> Option<Line> {
+    match (proof.anchor(), &contract.anchor) {
+        (Some(anchor), _) => {
+            let tests: Vec<String> = anchor.tests().iter().cloned().collect();
+            let line = Line::default().text("Anchor: ").code(anchor.command());
+            let line = if tests.is_empty() { line } else { line.text(" (").names(&tests).text(")") };
+            Some(line.text(" failed three times before, and passes now."))
+        }
+        (None, AnchorPlan::None { because }) => {
+            let because = because.trim();
+            Some(Line::of(&format!("There is no anchor: {because}. The checks alone are the evidence.")))
+        }
+        (None, _) => None,
+    }
 }
 
 fn bill(spent: &Spent) -> String {
@@ -281,19 +387,19 @@ fn dollars(spent: &Spent) -> String {
 
 /// Returns text of a model or a person as one line that formats nothing but code.
 fn plain(text: &str) -> String {
+    unformatted(text.trim())
+}
+
+fn unformatted(text: &str) -> String {
     let shown = |character: char| match character {
         '<' => "&lt;".to_owned(),
         '|' => "\\|".to_owned(),
         _ if character.is_control() => " ".to_owned(),
         _ => character.to_string(),
     };
-    text.trim().chars().map(shown).collect()
+    text.chars().map(shown).collect()
 }
 
 fn quoted(text: &str) -> String {
     text.trim().lines().map(|line| format!("> {}", plain(line))).collect::<Vec<_>>().join("\n")
-}
-
-fn code(text: &str) -> String {
-    format!("`{}`", crate::anchor::shown(text))
 }

@@ -1,15 +1,18 @@
-//! A report as one page that needs nothing else: its sentences are those of the Markdown, and the diff, the timeline and the bill
+//! A report as one page that needs nothing else: its sentences are those of the Markdown, and the bill, the diffs and the timeline
 //! come behind them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Report, dollars};
+use super::{Block, Line, Piece, Report, Table, dollars};
 use crate::local::Moment;
-use crate::task::{Found, Input, Outcome, Signal, Spent, StepId};
+use crate::task::{Found, Input, Outcome, Signal, Spent, StepId, StepKind};
 
 /// Most bytes of a diff that are shown.
 const MAX_DIFF: usize = 512 << 10;
+
+/// Beginning of the first line of each file in a patch.
+const FILE: &str = "diff --git ";
 
 /// Nothing is loaded and nothing runs, whatever a model has written.
 const HEAD: &str = "<!doctype html>
@@ -28,6 +31,8 @@ h1, h2, h3 { line-height: 1.25; }
 h2 { margin-top: 2rem; border-bottom: 1px solid var(--line); }
 code, pre { font: 0.875rem/1.4 ui-monospace, monospace; }
 code { overflow-wrap: anywhere; }
+p, li, td, code { white-space: pre-wrap; }
+tbody th { font-weight: normal; }
 pre { overflow-x: auto; border: 1px solid var(--line); padding: 0.5rem; }
 blockquote { margin: 0; padding-left: 1rem; border-left: 4px solid var(--line); }
 .wide { overflow-x: auto; }
@@ -54,9 +59,11 @@ impl Report<'_> {
     #[must_use]
     pub fn to_html(&self, diffs: &[ShownDiff], moments: &[Moment]) -> String {
         let title = escaped(&format!("{}: {}", self.title(), first_line(&self.contract.goal)));
-        let mut page = format!("{HEAD}<title>{title}</title>\n{STYLE}</head>\n<body>\n<main>\n");
-        page.push_str(&blocks(&self.to_markdown()));
-        page.push_str(&bills(moments));
+        let mut page = format!("{HEAD}<title>{title}</title>\n{STYLE}</head>\n<body>\n<header>\n");
+        page.extend(self.opening().iter().map(block));
+        page.push_str("</header>\n<main>\n");
+        page.extend(self.body().iter().map(block));
+        page.push_str(&self.bills(moments));
         for diff in diffs {
             page.push_str(&self.shown(diff));
         }
@@ -65,60 +72,122 @@ impl Report<'_> {
         page
     }
 
+    fn is_chosen(&self, candidate: usize) -> bool {
+        matches!(self.outcome, Some(Outcome::Done(done)) if done.candidate() == candidate)
+    }
+
     fn shown(&self, diff: &ShownDiff) -> String {
-        let ShownDiff { candidate, patch } = diff;
-        let is_chosen = matches!(self.outcome, Some(Outcome::Done(done)) if done.candidate() == *candidate);
-        let chosen = if is_chosen { ", which was chosen" } else { "" };
-        let mut text = format!("<h2>Diff of candidate {candidate}{chosen}</h2>\n<pre>");
-        let shown = patch.get(..crate::prompts::floor(patch, MAX_DIFF)).unwrap_or_default();
-        for line in shown.lines() {
-            let line_text = escaped(line);
-            let _ = match line.as_bytes().first() {
-                Some(b'+') if !line.starts_with("+++ ") => write!(text, "<ins>{line_text}</ins>"),
-                Some(b'-') if !line.starts_with("--- ") => write!(text, "<del>{line_text}</del>"),
-                _ => writeln!(text, "{line_text}"),
-            };
-        }
-        text.push_str("</pre>\n");
+        let candidate = diff.candidate;
+        let chosen = if self.is_chosen(candidate) { ", which was chosen" } else { "" };
+        let name = format!("Diff of candidate {candidate}");
+        let patch = without_binary(&diff.patch);
+        let ends = (0..=MAX_DIFF.min(patch.len())).rev();
+        let shown = ends.filter_map(|end| patch.get(..end)).next().unwrap_or_default();
+        let mut text =
+            format!("<h2>{name}{chosen}</h2>\n<pre {}>{}</pre>\n", region(&name), diff_lines(shown));
         if shown.len() < patch.len() {
             let _ = writeln!(
                 text,
-                "<p>The diff has {} bytes; {MAX_DIFF} of them are shown. <code>pintle task apply ID --candidate {candidate} --patch</code> prints all of it.</p>",
-                patch.len()
+                "<p>The diff has {} bytes of text; {} of them are shown. <code>pintle task apply ID --candidate {candidate} --patch</code> prints all of it.</p>",
+                patch.len(),
+                shown.len()
             );
         }
         text
     }
+
+    /// Returns what each kind of step and each candidate has cost.
+    fn bills(&self, moments: &[Moment]) -> String {
+        let mut kinds = BTreeMap::<StepKind, Spent>::new();
+        let mut candidates = BTreeMap::<Option<usize>, Spent>::new();
+        for moment in moments {
+            if let Input::Finished(result) = &moment.input {
+                kinds.entry(result.step.kind).or_default().add(&result.spent);
+                candidates.entry(result.step.candidate).or_default().add(&result.spent);
+            }
+        }
+        if kinds.is_empty() {
+            return String::new();
+        }
+        let kinds = kinds.iter().map(|(kind, spent)| (kind.to_string(), spent));
+        let candidates = candidates.iter().map(|(candidate, spent)| (self.payer(*candidate), spent));
+        let by_kind = bill("Bill by kind of step", &["step", "cost", "tokens", "time"], kinds);
+        let by_candidate = bill("Bill by candidate", &["for", "cost", "tokens", "time"], candidates);
+        by_kind + &by_candidate
+    }
+
+    /// Returns the lane that a step was paid for. Candidates that were not chosen have cost something too, and the bill says so.
+    fn payer(&self, candidate: Option<usize>) -> String {
+        let chosen = match candidate {
+            Some(candidate) if self.is_chosen(candidate) => ", which was chosen",
+            Some(_) if self.outcome.is_some() => ", which was not chosen",
+            Some(_) | None => "",
+        };
+        lane(candidate) + chosen
+    }
 }
 
-/// Returns what each kind of step and each candidate has cost.
-fn bills(moments: &[Moment]) -> String {
-    let (mut kinds, mut candidates) = (BTreeMap::<String, Spent>::new(), BTreeMap::<String, Spent>::new());
-    for moment in moments {
-        if let Input::Finished(result) = &moment.input {
-            kinds.entry(result.step.kind.to_string()).or_default().add(&result.spent);
-            candidates.entry(lane(&result.step)).or_default().add(&result.spent);
-        }
-    }
-    if kinds.is_empty() {
-        return String::new();
-    }
-    let row = |(name, spent): (&String, &Spent)| {
-        vec![name.clone(), dollars(spent), spent.tokens.to_string(), took(spent.millis)]
+/// Returns costs as a table with their total.
+fn bill<'a>(
+    name: &'static str,
+    head: &'static [&'static str],
+    costs: impl Iterator<Item = (String, &'a Spent)>,
+) -> String {
+    let row = |name: String, spent: &Spent| {
+        vec![name, dollars(spent), spent.tokens.to_string(), took(spent.millis)]
     };
-    let rows: Vec<Vec<String>> = kinds.iter().chain(&candidates).map(row).collect();
-    table(&["for", "cost", "tokens", "time"], &rows)
+    let (mut total, mut rows) = (Spent::default(), Vec::new());
+    for (name, spent) in costs {
+        total.add(spent);
+        rows.push(row(name, spent));
+    }
+    rows.push(row("total".to_owned(), &total));
+    table(&Table { name, head, rows, has_names: true })
+}
+
+/// Returns a patch with one sentence instead of the content of each binary file.
+fn without_binary(patch: &str) -> String {
+    let (mut text, mut is_binary) = (String::with_capacity(patch.len()), false);
+    for line in patch.split_inclusive('\n') {
+        is_binary &= !line.starts_with(FILE);
+        if is_binary {
+            continue;
+        }
+        // Lines of a text file have a sign before them, so this line is no content.
+        is_binary = line.trim_end() == "GIT binary patch";
+        text.push_str(if is_binary { "The file is binary; its content is not shown.\n" } else { line });
+    }
+    text
+}
+
+/// Returns the lines of a patch, with marks for those that were added and removed.
+fn diff_lines(patch: &str) -> String {
+    let (mut html, mut is_head) = (String::new(), true);
+    for line in patch.lines() {
+        is_head = (is_head || line.starts_with(FILE)) && !line.starts_with("@@ ");
+        // After the head, such a line is content with two signs of its own, like a comment in SQL.
+        let is_path = is_head && (line.starts_with("+++ ") || line.starts_with("--- "));
+        let text = escaped(line);
+        let _ = match line.as_bytes().first() {
+            Some(b'+') if !is_path => write!(html, "<ins>{text}</ins>"),
+            Some(b'-') if !is_path => write!(html, "<del>{text}</del>"),
+            _ => writeln!(html, "{text}"),
+        };
+    }
+    html
 }
 
 /// Returns what happened, in order.
 fn timeline(moments: &[Moment]) -> String {
     let rows: Vec<Vec<String>> = moments.iter().map(row_of).collect();
-    format!("<h2>Timeline</h2>\n{}", table(&["time", "lane", "what", "took", "cost"], &rows))
+    let head = &["time", "lane", "what", "took", "cost"];
+    let table = table(&Table { name: "Timeline", head, rows, has_names: false });
+    format!("<h2>Timeline</h2>\n{table}")
 }
 
 fn row_of(moment: &Moment) -> Vec<String> {
     let (lane, what, spent) = match &moment.input {
-        Input::Began(step) => (lane(step), format!("{} begins", named(step)), None),
+        Input::Began(step) => (lane(step.candidate), format!("{} begins", named(step)), None),
         Input::Finished(result) => {
             let what = match &result.found {
                 Found::Failed { reason } => format!("{} failed: {reason}", named(&result.step)),
@@ -128,10 +197,10 @@ fn row_of(moment: &Moment) -> Vec<String> {
                 | Found::Evidence(_)
                 | Found::Review(_) => format!("{} ends", named(&result.step)),
             };
-            (lane(&result.step), what, Some(result.spent))
+            (lane(result.step.candidate), what, Some(result.spent))
         }
         Input::Said(signal) => {
-            let (lane, what) = match signal {
+            let (candidate, what) = match signal {
                 Signal::Steer { candidate, text } => (*candidate, format!("a person said: {text}")),
                 Signal::Decide(decision) => {
                     let word = if decision.is_approved { "approved" } else { "refused" };
@@ -140,15 +209,15 @@ fn row_of(moment: &Moment) -> Vec<String> {
                 }
                 Signal::Cancel { reason } => (None, format!("cancelled: {reason}")),
             };
-            (lane.map_or("task".to_owned(), |candidate| format!("candidate {candidate}")), what, None)
+            (lane(candidate), what, None)
         }
     };
     let time = spent.map(|spent| took(spent.millis)).unwrap_or_default();
     vec![moment.at.to_string(), lane, what, time, spent.map(|spent| dollars(&spent)).unwrap_or_default()]
 }
 
-fn lane(step: &StepId) -> String {
-    step.candidate.map_or("task".to_owned(), |candidate| format!("candidate {candidate}"))
+fn lane(candidate: Option<usize>) -> String {
+    candidate.map_or("task".to_owned(), |candidate| format!("candidate {candidate}"))
 }
 
 fn named(step: &StepId) -> String {
@@ -160,110 +229,69 @@ fn took(millis: u64) -> String {
     format!("{} min {}.{} s", tenths / 600, tenths % 600 / 10, tenths % 10)
 }
 
-fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut text = "<div class=\"wide\" tabindex=\"0\">\n<table>\n<thead><tr>".to_owned();
-    head.iter().for_each(|cell| text.push_str(&format!("<th scope=\"col\">{}</th>", inline(cell))));
+fn table(table: &Table) -> String {
+    let mut text = format!("<div class=\"wide\" {}>\n<table>\n<thead><tr>", region(table.name));
+    table.head.iter().for_each(|cell| text.push_str(&format!("<th scope=\"col\">{}</th>", escaped(cell))));
     text.push_str("</tr></thead>\n<tbody>\n");
-    for row in rows {
+    for row in &table.rows {
         text.push_str("<tr>");
-        row.iter().for_each(|cell| text.push_str(&format!("<td>{}</td>", inline(cell))));
+        for (column, cell) in row.iter().enumerate() {
+            let cell = inline(cell);
+            text.push_str(&match column {
+                0 if table.has_names => format!("<th scope=\"row\">{cell}</th>"),
+                _ => format!("<td>{cell}</td>"),
+            });
+        }
         text.push_str("</tr>\n");
     }
     text.push_str("</tbody>\n</table>\n</div>\n");
     text
 }
 
-/// Kind of a block of our own Markdown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Block {
-    Heading(usize),
-    Quote,
-    List,
-    Numbered,
-    Table,
-    Text,
-    Nothing,
+/// Returns the attributes of an element that scrolls: the keyboard reaches it, and it has a name.
+fn region(name: &str) -> String {
+    format!("role=\"region\" aria-label=\"{}\" tabindex=\"0\"", escaped(name))
 }
 
-impl Block {
-    /// Returns the kind of block that a line belongs to, and what the line says in it.
-    fn of(line: &str) -> (Self, &str) {
-        let number =
-            line.find(". ").filter(|at| *at > 0 && line.bytes().take(*at).all(|byte| byte.is_ascii_digit()));
-        let level = line.bytes().take_while(|byte| *byte == b'#').count();
-        match line.split_at_checked(2) {
-            _ if line.is_empty() => (Self::Nothing, line),
-            _ if level > 0 => (Self::Heading(level), line.trim_start_matches('#').trim()),
-            Some((">" | "> ", said)) => (Self::Quote, said),
-            Some(("* ", said)) => (Self::List, said),
-            Some(("| ", _)) => (Self::Table, line),
-            Some(("|-", _)) => (Self::Table, ""),
-            _ if line == ">" => (Self::Quote, ""),
-            _ => match number {
-                Some(at) => (Self::Numbered, line.get(at + 2..).unwrap_or_default()),
-                None => (Self::Text, line),
-            },
+fn block(block: &Block) -> String {
+    match block {
+        Block::Heading(level, title) => format!("<h{level}>{}</h{level}>\n", escaped(title)),
+        Block::Text(text) => format!("<p>{}</p>\n", inline(text)),
+        Block::Quote(text) => {
+            let lines: Vec<String> = text.trim().lines().map(inline).collect();
+            format!("<blockquote><p>{}</p></blockquote>\n", lines.join("\n"))
         }
+        Block::List(lines) => format!("<ul>\n{}</ul>\n", items(lines)),
+        Block::Numbered(lines) => format!("<ol>\n{}</ol>\n", items(lines)),
+        Block::Table(content) => table(content),
     }
 }
 
-/// Returns the Markdown of a report, which has no other blocks than these, as HTML.
-fn blocks(markdown: &str) -> String {
-    let mut text = String::new();
-    let lines: Vec<(Block, &str)> = markdown.lines().map(Block::of).collect();
-    for block in lines.chunk_by(|one, next| one.0 == next.0) {
-        let said = || block.iter().map(|(_, said)| inline(&unmarked(said)));
-        match block.first().map_or(Block::Nothing, |(kind, _)| *kind) {
-            Block::Nothing => {}
-            Block::Heading(level) => {
-                said().for_each(|said| text.push_str(&format!("<h{level}>{said}</h{level}>\n")));
-            }
-            Block::Text => said().for_each(|said| text.push_str(&format!("<p>{said}</p>\n"))),
-            Block::Quote => {
-                let said: Vec<String> = said().collect();
-                text.push_str(&format!("<blockquote><p>{}</p></blockquote>\n", said.join("<br>\n")));
-            }
-            kind @ (Block::List | Block::Numbered) => {
-                let list = if kind == Block::List { "ul" } else { "ol" };
-                let items: String = said().map(|said| format!("<li>{said}</li>\n")).collect();
-                text.push_str(&format!("<{list}>\n{items}</{list}>\n"));
-            }
-            Block::Table => {
-                let mut rows = block.iter().filter(|(_, row)| !row.is_empty()).map(|(_, row)| cells(row));
-                let head = rows.next().unwrap_or_default();
-                let head: Vec<&str> = head.iter().map(String::as_str).collect();
-                text.push_str(&table(&head, &rows.collect::<Vec<_>>()));
-            }
-        }
-    }
-    text
+fn items(lines: &[Line]) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => inline(text),
+        Piece::Code(text) => code(text),
+    };
+    lines.iter().map(|line| format!("<li>{}</li>\n", line.0.iter().map(piece).collect::<String>())).collect()
 }
 
-/// Splits a row at bars that are none of its text.
-fn cells(row: &str) -> Vec<String> {
-    let hidden = row.replace("\\|", "\u{0}");
-    let inner = hidden.trim().trim_matches('|');
-    inner.split('|').map(|cell| unmarked(cell.trim()).replace('\u{0}', "|")).collect()
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", escaped(text))
 }
 
-/// Takes back what keeps text from formatting Markdown.
-fn unmarked(text: &str) -> String {
-    text.replace("&lt;", "<").replace("\\|", "|")
-}
-
-/// Returns one line of text with its code.
+/// Returns text with its code. A backtick beside another one, or without a second one, is itself.
 fn inline(text: &str) -> String {
-    let mut parts = text.split('`');
-    let mut html = escaped(parts.next().unwrap_or_default());
-    let rest: Vec<&str> = parts.collect();
-    for pair in rest.chunks(2) {
-        match pair {
-            [code, after] => html.push_str(&format!("<code>{}</code>{}", escaped(code), escaped(after))),
-            // A backtick without another one is itself.
-            _ => pair.iter().for_each(|text| html.push_str(&format!("`{}", escaped(text)))),
-        }
+    let is_tick = |at: Option<usize>| at.and_then(|at| text.as_bytes().get(at)) == Some(&b'`');
+    let ticks = text.match_indices('`').map(|(at, _)| at);
+    let mut ticks = ticks.filter(|at| !is_tick(at.checked_sub(1)) && !is_tick(at.checked_add(1)));
+    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    let (mut html, mut end) = (String::new(), 0);
+    while let (Some(open), Some(close)) = (ticks.next(), ticks.next()) {
+        html.push_str(&escaped(part(end, open)));
+        html.push_str(&code(part(open + 1, close)));
+        end = close + 1;
     }
-    html
+    html + &escaped(part(end, text.len()))
 }
 
 /// Returns text that is nothing but text, in elements and in quoted attributes.
@@ -276,14 +304,26 @@ fn escaped(text: &str) -> String {
             '>' => html.push_str("&gt;"),
             '"' => html.push_str("&quot;"),
             '\'' => html.push_str("&#39;"),
-            '\t' => html.push('\t'),
-            _ if character.is_control() => html.push('\u{FFFD}'),
-            // They would change the order in which a line is read.
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => html.push('\u{FFFD}'),
+            '\t' | '\n' => html.push(character),
+            _ if character.is_control() || is_hidden(character) => html.push('\u{FFFD}'),
             _ => html.push(character),
         }
     }
     html
+}
+
+/// Returns whether a character has no shape, or changes the order in which a line is read: what is seen would not be what is there.
+fn is_hidden(character: char) -> bool {
+    matches!(
+        character,
+        '\u{061C}'
+            | '\u{200B}'..='\u{200F}'
+            | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{2064}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{FEFF}'
+            | '\u{E0000}'..='\u{E007F}'
+    )
 }
 
 fn first_line(text: &str) -> &str {

@@ -1,5 +1,7 @@
 //! Reports of tasks with each kind of end.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::contract::{CandidatePlan, Check, TaskBudget};
 use crate::facts_for_tests::{found_right, found_wrong};
@@ -112,66 +114,171 @@ fn every_end_is_a_sentence() {
     "#);
 }
 
+/// Strings of others on a page.
+struct Hostile<'a> {
+    goal: &'a str,
+    /// Command of a check, reason of a failure and finding of a reviewer.
+    found: &'a str,
+    patch: &'a str,
+    /// Words of a person.
+    said: &'a str,
+}
+
+/// Returns the page of a task that reached its goal.
+fn page_of_success(hostile: &Hostile<'_>) -> String {
+    let mut contract = contract();
+    contract.checks = vec![Check::new("tests", hostile.found)];
+    contract.goal = hostile.goal.to_owned();
+    let task = played(contract, |step| match step.id.kind {
+        StepKind::Review => Found::Review(ReviewFacts {
+            session: "r".to_owned(),
+            findings: Vec::new(),
+            remarks: hostile.said.to_owned(),
+        }),
+        kind => found_right(kind),
+    });
+    let patch = hostile.patch.to_owned();
+    Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &[])
+}
+
+/// Returns the page of a task that did not reach it, and in which others wrote these strings wherever they can write.
+fn page_of(hostile: &Hostile<'_>) -> String {
+    let mut contract = contract().with_check(Check::new(format!("c{}", hostile.found), hostile.found));
+    contract.goal = hostile.goal.to_owned();
+    let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
+        (StepKind::Work, Some(0)) => Found::Failed { reason: hostile.found.to_owned() },
+        (StepKind::Review, _) => crate::facts_for_tests::review(&[hostile.found]),
+        _ => found_right(step.id.kind),
+    });
+    let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2 };
+    let spent = Spent { usd: 0.5, tokens: 7, millis: 61_250, ..Spent::default() };
+    let inputs = [
+        Input::Said(Signal::Steer { candidate: Some(1), text: hostile.said.to_owned() }),
+        Input::Said(Signal::Cancel { reason: hostile.said.to_owned() }),
+        Input::Began(step.clone()),
+        Input::Finished(Box::new(StepResult {
+            step,
+            found: Found::Failed { reason: hostile.found.to_owned() },
+            spent,
+        })),
+    ];
+    let patch = hostile.patch.to_owned();
+    Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &moments(inputs))
+}
+
+fn moments(inputs: impl IntoIterator<Item = Input>) -> Vec<Moment> {
+    let at = pintle_agent::Timestamp::from_millis(1_795_000_000_000);
+    (1..).zip(inputs).map(|(seq, input)| Moment { seq, at, input }).collect()
+}
+
+fn finished(kind: StepKind, candidate: Option<usize>, usd: f64) -> Input {
+    let step = StepId { kind, candidate, attempt: 1 };
+    let spent = Spent { usd, tokens: 10, millis: 1_500, ..Spent::default() };
+    Input::Finished(Box::new(StepResult { step, found: found_right(kind), spent }))
+}
+
+/// Elements that have no end.
+const VOID: &[&str] = &[
+    "!doctype html",
+    "meta charset=\"utf-8\"",
+    "meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"",
+    "meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"",
+    "meta name=\"color-scheme\" content=\"light dark\"",
+];
+
+/// Other elements of a page, with all their attributes.
+const ELEMENTS: &[&str] = &[
+    "html lang=\"en\"",
+    "head",
+    "title",
+    "style",
+    "body",
+    "header",
+    "main",
+    "h1",
+    "h2",
+    "h3",
+    "p",
+    "code",
+    "pre role=\"region\" aria-label=\"Diff of candidate 1\" tabindex=\"0\"",
+    "blockquote",
+    "ul",
+    "ol",
+    "li",
+    "div class=\"wide\" role=\"region\" aria-label=\"Candidates\" tabindex=\"0\"",
+    "div class=\"wide\" role=\"region\" aria-label=\"Bill by kind of step\" tabindex=\"0\"",
+    "div class=\"wide\" role=\"region\" aria-label=\"Bill by candidate\" tabindex=\"0\"",
+    "div class=\"wide\" role=\"region\" aria-label=\"Timeline\" tabindex=\"0\"",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th scope=\"col\"",
+    "th scope=\"row\"",
+    "td",
+    "ins",
+    "del",
+];
+
+/// Returns the first part of a page that is neither an element of ours, properly nested, nor plain text.
+fn foreign(page: &str) -> Option<&str> {
+    let mut open = Vec::new();
+    for part in page.split('<').skip(1) {
+        let Some((tag, text)) = part.split_once('>') else { return Some(part) };
+        let is_ours = match tag.strip_prefix('/') {
+            Some(name) => open.pop() == Some(name),
+            None if VOID.contains(&tag) => true,
+            None => {
+                open.extend(tag.split(' ').next());
+                ELEMENTS.contains(&tag)
+            }
+        };
+        if !is_ours || text.contains(['>', '"', '\'']) || text.chars().any(is_unseen) {
+            return Some(part);
+        }
+    }
+    open.pop()
+}
+
+fn is_unseen(character: char) -> bool {
+    let hidden = [
+        0x61c..=0x61c,
+        0x200b..=0x200f,
+        0x2028..=0x202e,
+        0x2060..=0x2064,
+        0x2066..=0x2069,
+        0xfeff..=0xfeff,
+        0xe0000..=0xe007f,
+    ];
+    let is_control = character.is_control() && !matches!(character, '\n' | '\t');
+    is_control || hidden.iter().any(|range| range.contains(&u32::from(character)))
+}
+
+/// Returns the content of the first element with this start tag.
+fn content<'a>(page: &'a str, tag: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("<{tag}>")).unwrap();
+    let name = tag.split(' ').next().unwrap();
+    rest.split_once(&format!("</{name}>")).unwrap().0
+}
+
+fn page_with_diff(patch: &str) -> String {
+    let task = played(contract(), |step| found_right(step.id.kind));
+    Report::of(&task).to_html(&[ShownDiff { candidate: 0, patch: patch.to_owned() }], &[])
+}
+
 /// A page shows hostile text as text: its elements are ours, and so are their attributes.
 #[test]
 fn a_page_formats_nothing_that_others_wrote() {
     let hostile =
         "</code></pre><script>alert(1)</script><img src=x onerror=\"alert(2)\">'`|\u{1b}[31m\u{202e}";
-    let mut contract = contract().with_check(Check::new(format!("c{hostile}"), hostile));
-    contract.goal = format!("{hostile}\n# {hostile}\n* {hostile}\n| a | b |");
-    let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
-        (StepKind::Work, Some(0)) => Found::Failed { reason: hostile.to_owned() },
-        (StepKind::Review, _) => crate::facts_for_tests::review(&[hostile]),
-        _ => found_right(step.id.kind),
+    let page = page_of(&Hostile {
+        goal: &format!("{hostile}\n# {hostile}\n* {hostile}\n| a | b |"),
+        found: hostile,
+        patch: &format!("--- a/x\n+++ b/{hostile}\n-{hostile}\n+{hostile}\n"),
+        said: hostile,
     });
-    let at = pintle_agent::Timestamp::from_millis(1_795_000_000_000);
-    let said = Signal::Steer { candidate: Some(1), text: hostile.to_owned() };
-    let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2 };
-    let result = StepResult {
-        step: step.clone(),
-        found: Found::Failed { reason: hostile.to_owned() },
-        spent: Spent { usd: 0.5, tokens: 7, millis: 61_250, ..Spent::default() },
-    };
-    let inputs = [Input::Said(said), Input::Began(step), Input::Finished(Box::new(result))];
-    let moments: Vec<Moment> = (1..).zip(inputs).map(|(seq, input)| Moment { seq, at, input }).collect();
-    let patch = format!("--- a/x\n+++ b/{hostile}\n-{hostile}\n+{hostile}\n");
-    let page = Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &moments);
-    let known = [
-        "!doctype",
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "main",
-        "h1",
-        "h2",
-        "h3",
-        "p",
-        "code",
-        "pre",
-        "blockquote",
-        "br",
-        "ul",
-        "ol",
-        "li",
-        "div",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "ins",
-        "del",
-    ];
-    for tag in page.split('<').skip(1) {
-        let (name, _) = tag.split_once(['>', ' ']).unwrap();
-        assert!(known.contains(&name.trim_start_matches('/')), "{tag}");
-    }
-    assert!(!page.contains("onerror=\"") && !page.contains(['\u{1b}', '\u{202e}']));
-    assert_eq!((page.matches("<h1>").count(), page.matches("<main>").count()), (1, 1));
+    assert_eq!(foreign(&page), None);
+    assert!(!page.contains("onerror=\""));
     for expected in [
         "<ins>+&lt;/code&gt;",
         "<td>candidate 1</td><td>work, attempt 2 begins</td>",
@@ -183,12 +290,219 @@ fn a_page_formats_nothing_that_others_wrote() {
     }
 }
 
+/// Strings of markup, of our own formats and of any characters.
+fn hostile() -> impl Strategy<Value = String> {
+    let fragments = vec![
+        "<script>",
+        "</pre>",
+        "</title>",
+        "</style>",
+        "<!--",
+        "-->",
+        "]]>",
+        "<br>",
+        "\" onclick=\"x",
+        "' x='",
+        "&",
+        "&lt;",
+        "&#60;",
+        "`",
+        "``",
+        "\\|",
+        "|",
+        "\\",
+        "\n",
+        "\r",
+        "\t",
+        " ",
+        "# ",
+        "* ",
+        "> ",
+        "1. ",
+        "+",
+        "-",
+        "--- ",
+        "+++ ",
+        "\n@@ -1 +1 @@\n",
+        "\ndiff --git a/x b/x\n",
+        "\nGIT binary patch\n",
+        "\0",
+        "\u{1b}[31m",
+        "\u{85}",
+        "\u{61c}",
+        "\u{200b}",
+        "\u{2028}",
+        "\u{202e}",
+        "\u{2060}",
+        "\u{2067}",
+        "\u{feff}",
+        "\u{e0041}",
+        "ä",
+    ];
+    let part = prop_oneof![
+        3 => proptest::sample::select(fragments).prop_map(str::to_owned),
+        1 => any::<String>(),
+    ];
+    proptest::collection::vec(part, 0..12).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    // Two tasks are played in each case.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_page_has_only_our_elements_and_attributes(
+        goal in hostile(), found in hostile(), patch in hostile(), said in hostile(),
+    ) {
+        // A contract has no goal and no command without a letter.
+        let (goal, found) = (format!("{goal}g"), format!("{found}f"));
+        let hostile = Hostile { goal: &goal, found: &found, patch: &patch, said: &said };
+        let (blocked, done) = (page_of(&hostile), page_of_success(&hostile));
+        prop_assert_eq!(foreign(&blocked), None);
+        prop_assert_eq!(foreign(&done), None);
+        prop_assert!(done.contains("<h1>Done</h1>"));
+    }
+}
+
+#[test]
+fn a_page_shows_exactly_what_was_said() {
+    let command = "grep 'a\\|b' x | sed s/&lt;/</ > `date`";
+    let mut contract = contract();
+    contract.checks.clear();
+    let mut contract = contract.with_check(Check::new("tests", command));
+    contract.goal = "Print `a\\|b`, &lt; and ``c`` | d\n  # not a title".to_owned();
+    let task = played(contract, |step| found_right(step.id.kind));
+    let report = Report::of(&task);
+    assert!(report.to_markdown().contains("`grep 'a\\|b' x | sed s/&lt;/</ > 'date'`"));
+    let page = report.to_html(&[], &[]);
+    insta::assert_snapshot!(content(&page, "ul"), @r"
+    <li>Anchor: <code>make anchor</code> (<code>new</code>) failed three times before, and passes now.</li>
+    <li>Check <code>tests</code>: <code>grep &#39;a\|b&#39; x | sed s/&amp;lt;/&lt;/ &gt; `date`</code> passes.</li>
+    <li>Diff: 1 file, 3 lines added, 0 removed; protected files are as they were.</li>
+    ");
+    insta::assert_snapshot!(content(&page, "blockquote"), @r"
+    <p>Print <code>a\|b</code>, &amp;lt; and ``c`` | d
+      # not a title</p>
+    ");
+}
+
+#[test]
+fn a_diff_marks_lines_by_their_sign_after_the_head_of_a_file() {
+    let page = page_with_diff(
+        "diff --git a/x.sql b/x.sql\n--- a/x.sql\n+++ b/x.sql\n@@ -1,3 +1,3 @@\n x\n--- old\n+++ new\n+y\n\
+         diff --git a/y b/y\n--- a/y\n+++ b/y\n@@ -1 +0,0 @@\n-z\n",
+    );
+    let tag = "pre role=\"region\" aria-label=\"Diff of candidate 0\" tabindex=\"0\"";
+    insta::assert_snapshot!(content(&page, tag), @"
+    diff --git a/x.sql b/x.sql
+    --- a/x.sql
+    +++ b/x.sql
+    @@ -1,3 +1,3 @@
+     x
+    <del>--- old</del><ins>+++ new</ins><ins>+y</ins>diff --git a/y b/y
+    --- a/y
+    +++ b/y
+    @@ -1 +0,0 @@
+    <del>-z</del>
+    ");
+}
+
+#[test]
+fn a_diff_has_one_line_for_a_binary_file() {
+    let page = page_with_diff(
+        "diff --git a/x.png b/x.png\nindex 00..11 100644\nGIT binary patch\nliteral 2\nJcmZQzU|?VX\n\nliteral 0\nHcmV?d00001\n\n\
+         diff --git a/y b/y\n--- a/y\n+++ b/y\n@@ -0,0 +1 @@\n+GIT binary patch\n+z\n",
+    );
+    let tag = "pre role=\"region\" aria-label=\"Diff of candidate 0\" tabindex=\"0\"";
+    insta::assert_snapshot!(content(&page, tag), @"
+    diff --git a/x.png b/x.png
+    index 00..11 100644
+    The file is binary; its content is not shown.
+    diff --git a/y b/y
+    --- a/y
+    +++ b/y
+    @@ -0,0 +1 @@
+    <ins>+GIT binary patch</ins><ins>+z</ins>
+    ");
+}
+
+#[test]
+fn a_page_replaces_characters_that_are_not_seen() {
+    let hidden = "a\u{61c}\u{200b}\u{200f}\u{2028}\u{2029}\u{202a}\u{2060}\u{2064}\u{2066}\u{feff}\u{e0000}\u{e007f}\u{7}b";
+    let page = page_with_diff(&format!("+{hidden}\n+c\td\u{a0}\u{301}\n"));
+    assert!(page.contains(&format!("<ins>+a{}b</ins>", "\u{fffd}".repeat(13))), "{page}");
+    assert!(page.contains("<ins>+c\td\u{a0}\u{301}</ins>"), "{page}");
+}
+
+#[test]
+fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
+    let task = played(contract(), |step| match (step.id.kind, step.id.candidate) {
+        (StepKind::Evidence, Some(0)) => found_wrong(),
+        _ => found_right(step.id.kind),
+    });
+    let inputs = [
+        finished(StepKind::Work, Some(10), 0.25),
+        finished(StepKind::Baseline, None, 0.0),
+        finished(StepKind::Work, Some(1), 1.0),
+        finished(StepKind::Evidence, Some(1), 0.0),
+        finished(StepKind::Work, Some(2), 0.5),
+    ];
+    let page = Report::of(&task).to_html(&[], &moments(inputs.clone()));
+    let bill = |name: &str| {
+        let tag = format!("div class=\"wide\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\"");
+        content(&page, &tag).to_owned()
+    };
+    insta::assert_snapshot!(bill("Bill by kind of step"), @r#"
+    <table>
+    <thead><tr><th scope="col">step</th><th scope="col">cost</th><th scope="col">tokens</th><th scope="col">time</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">baseline</th><td>$0.00</td><td>10</td><td>0 min 1.5 s</td></tr>
+    <tr><th scope="row">work</th><td>$1.75</td><td>30</td><td>0 min 4.5 s</td></tr>
+    <tr><th scope="row">evidence</th><td>$0.00</td><td>10</td><td>0 min 1.5 s</td></tr>
+    <tr><th scope="row">total</th><td>$1.75</td><td>50</td><td>0 min 7.5 s</td></tr>
+    </tbody>
+    </table>
+    "#);
+    insta::assert_snapshot!(bill("Bill by candidate"), @r#"
+    <table>
+    <thead><tr><th scope="col">for</th><th scope="col">cost</th><th scope="col">tokens</th><th scope="col">time</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">task</th><td>$0.00</td><td>10</td><td>0 min 1.5 s</td></tr>
+    <tr><th scope="row">candidate 1, which was chosen</th><td>$1.00</td><td>20</td><td>0 min 3.0 s</td></tr>
+    <tr><th scope="row">candidate 2, which was not chosen</th><td>$0.50</td><td>10</td><td>0 min 1.5 s</td></tr>
+    <tr><th scope="row">candidate 10, which was not chosen</th><td>$0.25</td><td>10</td><td>0 min 1.5 s</td></tr>
+    <tr><th scope="row">total</th><td>$1.75</td><td>50</td><td>0 min 7.5 s</td></tr>
+    </tbody>
+    </table>
+    "#);
+    let open = Task::new(contract()).unwrap();
+    assert!(!Report::of(&open).to_html(&[], &moments(inputs)).contains("chosen"));
+}
+
+#[test]
+fn a_page_has_landmarks_and_the_keyboard_reaches_what_scrolls() {
+    let page = page_of(&Hostile { goal: "g", found: "f", patch: "+p\n", said: "s" });
+    let header = content(&page, "header");
+    assert_eq!(header.matches("<h1>").count(), 1);
+    assert!(header.contains("<p>No candidate reached the goal.</p>"), "{header}");
+    assert_eq!((page.matches("<h1>").count(), page.matches("<main>").count()), (1, 1));
+    let regions: Vec<&str> = page
+        .split("role=\"region\" aria-label=\"")
+        .skip(1)
+        .map(|region| region.split_once("\" tabindex=\"0\">").unwrap().0)
+        .collect();
+    let scrolling = page.matches("<pre ").count() + page.matches("class=\"wide\"").count();
+    assert_eq!(regions.len(), scrolling);
+    let expected =
+        ["Candidates", "Bill by kind of step", "Bill by candidate", "Diff of candidate 1", "Timeline"];
+    assert_eq!(regions, expected);
+    assert!(page.contains("<tr><th scope=\"row\">1</th><td>high</td>"), "{page}");
+}
+
 #[test]
 fn a_long_diff_is_cut_and_the_page_says_so() {
-    let task = played(contract(), |step| found_right(step.id.kind));
-    let patch = format!("+{}\n", "ä".repeat(600 << 10));
-    let page = Report::of(&task).to_html(&[ShownDiff { candidate: 0, patch }], &[]);
-    assert!(page.contains("The diff has 1228802 bytes; 524288 of them are shown."));
+    let page = page_with_diff(&format!("+{}\n", "ä".repeat(600 << 10)));
+    assert!(page.contains("The diff has 1228802 bytes of text; 524287 of them are shown."));
     assert!(page.contains("<h2>Diff of candidate 0, which was chosen</h2>"));
     assert!(page.len() < 540 << 10);
 }
