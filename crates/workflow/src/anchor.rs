@@ -17,7 +17,7 @@ use crate::results::ResultsFormat;
 pub const ANCHOR_RUNS: usize = 3;
 
 /// Tests that are named in a problem.
-const NAMED: usize = 5;
+pub(crate) const NAMED: usize = 5;
 
 /// Facts about a proposed anchor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 pub use self::html::ShownDiff;
-use crate::anchor::Anchor;
+use crate::anchor::{Anchor, NAMED};
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
 use crate::evidence::{Finding, Proof};
@@ -17,9 +17,6 @@ use crate::task::{Attempt, BlockedBy, Candidate, LimitKind, Outcome, ReviewFacts
 
 /// Version of the report as JSON.
 const VERSION: u32 = 1;
-
-/// Most names in a line of evidence; findings have as many.
-const NAMED: usize = 5;
 
 /// Report about a task, ended or not. [`to_json`](Self::to_json) is for programs, [`to_markdown`](Self::to_markdown) and
 /// [`to_html`](Self::to_html) for people.

@@ -135,7 +135,9 @@ fn page_of_success(hostile: &Hostile<'_>) -> String {
             findings: Vec::new(),
             remarks: hostile.said.to_owned(),
         }),
-        kind => found_right(kind),
+        kind @ (StepKind::Baseline | StepKind::Anchor | StepKind::Work | StepKind::Evidence) => {
+            found_right(kind)
+        }
     });
     let patch = hostile.patch.to_owned();
     Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &[])
