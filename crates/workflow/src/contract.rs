@@ -12,7 +12,7 @@ pub(crate) use self::draft::Draft;
 pub use self::file::ContractError;
 pub use self::paths::{InvalidPattern, PathRules};
 use crate::results::ResultsFormat;
-use crate::task::Spent;
+use crate::spent::Spent;
 
 /// Most candidates of a task.
 pub const MAX_CANDIDATES: usize = 16;

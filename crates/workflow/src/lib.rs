@@ -19,6 +19,7 @@ pub mod repository;
 pub mod results;
 mod secrets;
 mod selection;
+mod spent;
 pub mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

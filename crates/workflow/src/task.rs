@@ -21,13 +21,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::candidate::{Attempt, Candidate};
 pub use self::outcome::{BlockedBy, Done, LimitKind, Outcome};
 pub use self::step::{
-    Decision, Found, Order, ReviewFacts, Signal, Spent, Step, StepId, StepKind, StepResult, WorkEnd,
-    WorkFacts, WorkLimits,
+    Decision, Found, Order, ReviewFacts, Signal, Step, StepId, StepKind, StepResult, WorkEnd, WorkFacts,
+    WorkLimits,
 };
 use crate::anchor::{Anchor, AnchorProblem};
 use crate::contract::{AnchorPlan, Contract, ContractError, Gate, PathRules};
 use crate::evidence::{Baseline, Finding, ProofStep, judge};
 use crate::selection::{Proved, ranked};
+pub use crate::spent::Spent;
 
 /// Number of times that a model may propose an anchor.
 pub const ANCHOR_ATTEMPTS: u32 = 3;

@@ -1,8 +1,9 @@
 //! Candidates: each works, is judged, and tries again with what is missing.
 
-use super::step::{Order, ReviewFacts, Spent, Step, StepKind, WorkEnd, WorkFacts, WorkLimits};
+use super::step::{Order, ReviewFacts, Step, StepKind, WorkEnd, WorkFacts, WorkLimits};
 use crate::contract::Contract;
 use crate::evidence::{CandidateFacts, Finding, Proof, feedback};
+use crate::spent::Spent;
 
 /// A candidate and its attempts.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -8,6 +8,7 @@ use crate::anchor::AnchorFacts;
 use crate::contract::Gate;
 use crate::diff::Diff;
 use crate::evidence::{Baseline, CandidateFacts};
+use crate::spent::Spent;
 
 /// Kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -82,23 +83,6 @@ pub struct WorkLimits {
     pub tokens: Option<u64>,
     /// Seconds.
     pub seconds: Option<u64>,
-}
-
-/// Costs of steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    /// US dollars, as far as prices are known.
-    #[serde(default)]
-    pub usd: f64,
-    /// Whether a price is not known.
-    #[serde(default)]
-    pub is_price_unknown: bool,
-    /// Input and output tokens.
-    #[serde(default)]
-    pub tokens: u64,
-    /// Milliseconds.
-    #[serde(default)]
-    pub millis: u64,
 }
 
 /// Result of a step.
@@ -225,21 +209,6 @@ impl Found {
             Self::Review(_) => kind == StepKind::Review,
             Self::Failed { .. } => true,
         }
-    }
-}
-
-impl Spent {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.usd += other.usd;
-        self.is_price_unknown |= other.is_price_unknown;
-        self.tokens = self.tokens.saturating_add(other.tokens);
-        self.millis = self.millis.saturating_add(other.millis);
-    }
-
-    /// Returns the dollars, if all prices are known.
-    #[must_use]
-    pub fn known_usd(&self) -> Option<f64> {
-        (!self.is_price_unknown).then_some(self.usd)
     }
 }
 

@@ -1,0 +1,35 @@
+//! Costs.
+
+use serde::{Deserialize, Serialize};
+
+/// Costs of steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// US dollars, as far as prices are known.
+    #[serde(default)]
+    pub usd: f64,
+    /// Whether a price is not known.
+    #[serde(default)]
+    pub is_price_unknown: bool,
+    /// Input and output tokens.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Milliseconds.
+    #[serde(default)]
+    pub millis: u64,
+}
+
+impl Spent {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.usd += other.usd;
+        self.is_price_unknown |= other.is_price_unknown;
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.millis = self.millis.saturating_add(other.millis);
+    }
+
+    /// Returns the dollars, if all prices are known.
+    #[must_use]
+    pub fn known_usd(&self) -> Option<f64> {
+        (!self.is_price_unknown).then_some(self.usd)
+    }
+}
