@@ -78,6 +78,12 @@ impl ResultsFormat {
         run
     }
 
+    /// Returns a command as it has to be run, so that its results can be read: both streams are one, since a program may print
+    /// headings to one of them and tests to the other.
+    pub(crate) fn command(self, line: &str) -> String {
+        if self.is_file() { line.to_owned() } else { format!("exec 2>&1\n{line}") }
+    }
+
     /// Returns whether results are in a file, and not in the output.
     #[must_use]
     pub fn is_file(self) -> bool {

@@ -101,7 +101,9 @@ impl<'a> Runs<'a> {
         {
             return Ok(CommandRun::new(End::NotRun(reason)));
         }
-        let mut request = ExecRequest::new(line.command)
+        let command =
+            line.results.map_or_else(|| line.command.to_owned(), |format| format.command(line.command));
+        let mut request = ExecRequest::new(command)
             .with_timeout(Duration::from_secs(u64::from(line.timeout_s)))
             .with_working_dir(&self.place.root);
         for (name, value) in &self.place.variables {

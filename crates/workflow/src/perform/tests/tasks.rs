@@ -1,5 +1,6 @@
 //! Tasks that reach their goal, and such that cannot.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use pintle_store::{MemoryStore, SessionStore as _};
 use serde_json::json;
 
 use super::project::{FILES, Project, RIGHT, Scripted};
-use crate::contract::{AnchorPlan, Base, Gate, Pass, ReviewPlan};
+use crate::contract::{AnchorPlan, Base, Check, Gate, Pass, ReviewPlan};
 use crate::report::Report;
 use crate::repository::{UserRepository, kept};
 use crate::results::ResultsFormat;
@@ -164,6 +165,26 @@ async fn reports_of_other_runs_do_not_count() {
             }
         }
     }
+}
+
+/// Cargo prints the names of programs to one stream, and their tests print to the other.
+#[tokio::test]
+async fn streams_of_a_runner_keep_their_order() {
+    let project = Project::new().await;
+    let runner = r#"for i in $(seq 200); do
+    echo "     Running tests/t$i.rs (target/debug/deps/t$i-0)" >&2
+    printf 'running 1 test\ntest a ... ok\n'
+    echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'
+done"#;
+    let mut contract =
+        project.contract(1).await.with_anchor(AnchorPlan::None { because: "it only moves code".to_owned() });
+    contract.checks = vec![Check::new("programs", runner).with_results(ResultsFormat::Cargo)];
+    let script = "sed -i '1i # Sums.' src/sums.py";
+    let (outcome, task) = project.run(contract, Scripted::default().with("0", script, None)).await;
+    assert!(matches!(outcome, Outcome::Done(_)), "{}", Report::of(&task).to_markdown());
+    let run = task.baseline().unwrap().checks["programs"][0].tests.clone().unwrap();
+    let expected: BTreeSet<String> = (1..=200).map(|number| format!("t{number}::a")).collect();
+    assert_eq!(run.tests.into_keys().collect::<BTreeSet<_>>(), expected);
 }
 
 #[tokio::test]

@@ -197,10 +197,10 @@ fn write(directory: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Runs a command and returns its exit code and its output.
+/// Runs a command as a task does, and returns its exit code and its output.
 async fn run(directory: &Path, line: &str) -> (i32, String) {
     let env = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
-    let request = ExecRequest::new(line)
+    let request = ExecRequest::new(ResultsFormat::Cargo.command(line))
         .with_timeout(LIMIT)
         // As for a task; that of the project would be used otherwise.
         .with_env("CARGO_TARGET_DIR", directory.join("target").display().to_string());
