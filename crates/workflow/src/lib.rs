@@ -22,7 +22,10 @@ mod worker;
 
 pub use command_run::{CommandRun, End, Observation, Reference, Stability};
 pub use diff::{ChangeKind, ChangedFile, Diff};
-pub use local::{HostError, KIND, KIND_TASK, LocalHost, Performer, post_signal, read_task};
+pub use local::{
+    HostError, KIND, KIND_TASK, LocalHost, Performer, RecordedInput, TaskLine, TaskReader, post_signal,
+    read_task,
+};
 pub use perform::RepositoryPerformer;
 pub use selection::{Proved, ranked};
 pub use worker::{Assignment, OpenPlace, Place, Places, Worked, Worker, WorkerError};

@@ -3,6 +3,7 @@
 //! The journal of a task is the truth: its first line is the contract, and each other one an input. Whoever opens it replays them
 //! and goes on. What people say is posted to the inbox of the task, whether a process has it open or not.
 
+mod history;
 mod line;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use self::history::{RecordedInput, TaskLine, TaskReader};
 use self::line::Line;
 use crate::contract::{Contract, ContractError};
 use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, StepResult, Task};
