@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, StoreError, Summary};
+use pintle_workflow::contract::Gate;
 use pintle_workflow::report::Report;
 use pintle_workflow::repository::{RepositoryError, kept};
 use pintle_workflow::task::Candidate;
@@ -115,6 +116,9 @@ struct GateView {
     name: GateName,
     /// Place in the journal at which it was opened. A decision that names it is about what was seen here.
     place: u64,
+    /// Candidate that was chosen, at the gate of the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidate: Option<usize>,
 }
 
 /// Point at which a task waits for a person.
@@ -239,7 +243,11 @@ async fn read_one(
     let task = app.task_view(&summary, Some(&recorded)).await?;
     let report = serde_json::to_value(Report::of(&recorded.task));
     let report = report.map_err(|error| problem_of(error.into()))?;
-    let gate = recorded.gate.map(|(gate, place)| GateView { name: gate.into(), place });
+    let gate = recorded.gate.map(|(gate, place)| GateView {
+        name: gate.into(),
+        place,
+        candidate: recorded.task.best().filter(|_| gate == Gate::Result),
+    });
     Ok(json(&TaskDetail { task, gate, report }))
 }
 
