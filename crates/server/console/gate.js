@@ -18,7 +18,7 @@ export class GateCard extends DecisionCard {
     this.id = task.id;
     this.gate = gate;
     const what = gate.name === "anchor" ? "The anchor waits for your decision" : "The result waits for your decision";
-    const title = h("h2", null, h("span", { class: "dot asks" }), h("span", null, what));
+    const title = h("h2", null, h("span", { class: "dot asks" }), what);
     this.fill([title, gate.name === "anchor" ? drawAnchor(task.report.anchor) : drawResult(gate)], [
       button("Approve", () => this.approve(), { class: "primary" }),
       button("Ask for changes …", () => this.showDeny()),

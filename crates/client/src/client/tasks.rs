@@ -2,7 +2,7 @@
 
 use pintle_agent::SessionId;
 
-use super::{Client, json};
+use super::Client;
 use crate::error::ClientError;
 use crate::operation;
 use crate::session_events::EventId;
