@@ -66,6 +66,16 @@ test("the list shows what waits first, and searches and filters", async () => {
   assert.equal(await page.title(), "(2) Pintle");
 });
 
+test("a server without tasks has no page of them", async () => {
+  await open("");
+  await until(async () => double.paths.includes("GET /v1/tasks"), "the page asks for tasks");
+  await page.keyboard.press("g");
+  assert.equal(new URL(page.url()).hash, "");
+  assert.equal(await page.getByRole("link", { name: "Tasks" }).count(), 0);
+  await page.goto(`${double.url}/#/t`);
+  await page.getByText("This server shows no tasks.").waitFor();
+});
+
 test("more sessions are loaded on request", async () => {
   await open("");
   assert.equal(await page.locator(".sessions li").count(), 50);

@@ -11,7 +11,7 @@ import { fold } from "../../crates/server/console/reducer.js";
 import { visibleEntries } from "../../crates/server/console/rows.js";
 import { HARMLESS, injected, launch, Pages, until, violations } from "./chromium.mjs";
 import { PNG } from "./scripts.mjs";
-import { startServer } from "./server.mjs";
+import { startServer, stop } from "./server.mjs";
 
 let browser;
 let pages;
@@ -493,6 +493,84 @@ test("the keyboard alone leads from the list to a decision", async () => {
   await page.keyboard.press("y");
   await page.locator(".row.text", { hasText: "It is counted." }).waitFor();
   assert.equal(server.file("log.txt"), "once\n");
+});
+
+const TASK = `
+[[turn]]
+[[turn.call]]
+tool = "shell"
+arguments = { command = """
+case $PWD in
+*/anchor/*) mkdir -p tests && printf '. ./add.sh\\\\ntest $(add 3 -1) -eq 2\\\\n' >tests/negative.sh ;;
+*/candidates/*) sed -i 's/- /+ /' add.sh ;;
+esac""" }
+[[turn]]
+text = '{"command": "sh tests/negative.sh", "results": null, "report": null}'
+[[turn]]
+text = '{"findings": [], "remarks": "It is small."}'
+`;
+
+const CONTRACT = `
+goal = "Sums are right."
+gates = ["result"]
+[[check]]
+name = "syntax"
+command = "sh -n add.sh"
+[[candidate]]
+[[candidate]]
+`;
+
+/** Runs a task up to its gate, and opens its page. Returns the process of the task. */
+async function openTask() {
+  server = await startServer(TASK);
+  const process = server.runTask({ "add.sh": "add() { echo $(($1 - $2)); }\n" }, CONTRACT);
+  await open("");
+  await page.keyboard.press("g");
+  await page.locator(".tasks .sessions a", { hasText: "Sums are right." }).click();
+  await page.getByRole("article", { name: "Gate: result" }).waitFor();
+  return process;
+}
+
+test("a task is followed, and goes on after a decision", async () => {
+  const process = await openTask();
+  const ended = new Promise((resolve) => process.once("exit", resolve));
+  await page.locator(".task-common .step", { hasText: "anchor" }).waitFor();
+  for (const name of ["Candidate 0", "Candidate 1"]) {
+    const lane = page.getByRole("region", { name });
+    await lane.locator(".state", { hasText: "has its evidence" }).waitFor();
+    await lane.locator(".findings.good li", { hasText: "check syntax: passes" }).waitFor();
+  }
+  const lane = page.getByRole("region", { name: "Candidate 0" });
+  await lane.getByRole("button", { name: "Show changes" }).click();
+  await lane.locator("tr.add", { hasText: "$1 + $2" }).waitFor();
+  assert.match(await page.title(), /^Sums are right\. – Pintle$/);
+  assert.match(await page.locator("#alarm").textContent(), /waits for your decision/);
+  assert.deepEqual(await violations(page), []);
+  const phone = await open("", await pages.open({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }));
+  await phone.goto(page.url());
+  await phone.getByRole("region", { name: "Candidate 1" }).waitFor();
+  assert.equal(await phone.evaluate(() => document.documentElement.scrollWidth), 390);
+  await page.keyboard.press("a");
+  await page.keyboard.press("y");
+  await page.locator(".session-head .state", { hasText: "done" }).waitFor();
+  await lane.locator(".state", { hasText: "reached the goal" }).waitFor();
+  await phone.locator(".session-head .state", { hasText: "done" }).waitFor();
+  assert.equal(await ended, 0);
+  assert.equal(await page.getByRole("button", { name: "Cancel the task …" }).count(), 0);
+});
+
+test("a task without a process is told things and cancelled", async () => {
+  await stop(await openTask(), "SIGKILL");
+  await page.getByText("No process has this task open").waitFor();
+  await page.getByRole("region", { name: "Candidate 1" }).getByRole("button", { name: "Say something …" }).click();
+  await page.getByLabel("Words, which the model reads").fill("Use integers.");
+  await page.keyboard.press("Control+Enter");
+  await page.locator(".toast", { hasText: "It is said" }).waitFor();
+  await page.getByRole("button", { name: "Cancel the task …" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel the task" }).click();
+  await page.locator(".session-head .state", { hasText: "cancelled" }).waitFor();
+  await page.getByRole("region", { name: "Candidate 1" }).locator(".said", { hasText: "Use integers." }).waitFor();
+  assert.equal(await page.getByRole("article", { name: "Gate: result" }).count(), 0);
 });
 
 test("a width of 390 pixels has no sideways scrolling", async () => {

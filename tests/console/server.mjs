@@ -2,7 +2,7 @@
 //
 // PINTLE_BIN names the command; by default it is that of a debug build.
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,6 +37,7 @@ class Server {
     this.directory = directory ?? join(this.root, "work");
     this.listen = "127.0.0.1:0";
     this.script = script;
+    this.tasks = [];
     for (const path of [this.directory, join(this.root, "state")]) mkdirSync(path, { recursive: true });
   }
 
@@ -52,16 +53,36 @@ class Server {
     this.modelUrl = await firstMatch(this.model, /^anthropic +(\S+)/);
   }
 
+  /** Returns the flags and the environment of what has the scripted model. */
+  modelled() {
+    const flags = ["--provider", "anthropic", "--model", MODEL, "--mode", this.mode, "--no-sandbox"];
+    return [flags, { cwd: this.directory, env: this.env({ ANTHROPIC_API_KEY: "any-key", ANTHROPIC_BASE_URL: this.modelUrl }) }];
+  }
+
   /** Starts the server, after a kill on the same port. */
   async start() {
-    const flags = ["--listen", this.listen, "--provider", "anthropic", "--model", MODEL, "--mode", this.mode, "--no-sandbox"];
-    const env = this.env({ ANTHROPIC_API_KEY: "any-key", ANTHROPIC_BASE_URL: this.modelUrl });
-    this.process = spawn(BINARY, ["serve", ...flags], { cwd: this.directory, env, stdio: ["ignore", "pipe", "inherit"] });
+    const [flags, options] = this.modelled();
+    this.process = spawn(BINARY, ["serve", "--listen", this.listen, ...flags], { ...options, stdio: ["ignore", "pipe", "inherit"] });
     this.line = await firstMatch(this.process, /^(http:\S+)$/);
     const { origin, host, hash } = new URL(this.line);
     this.url = origin;
     this.listen = host;
     this.token = hash.replace("#token=", "");
+  }
+
+  /** Makes the working directory a repository with a commit of these files, and runs a task there, in a process of its own. */
+  runTask(files, contract) {
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(this.directory, name), text);
+    const git = (...args) => execFileSync("git", ["-c", "user.name=console", "-c", "user.email=console@example.org", ...args], { cwd: this.directory, env: this.env() });
+    git("init", "--quiet", "--initial-branch=main");
+    git("add", "--all");
+    git("commit", "--quiet", "--message=first");
+    const file = join(this.root, "contract.toml");
+    writeFileSync(file, contract);
+    const [flags, options] = this.modelled();
+    const task = spawn(BINARY, ["task", "run", "--contract", file, "--toolset", "spec", ...flags], { ...options, stdio: "ignore" });
+    this.tasks.push(task);
+    return task;
   }
 
   /** Kills the server, as a crash of the machine does. */
@@ -79,7 +100,7 @@ class Server {
   }
 
   async close() {
-    await stop(this.process, "SIGKILL");
+    for (const process of [...this.tasks, this.process]) await stop(process, "SIGKILL");
     await stop(this.model, "SIGKILL");
     rmSync(this.root, { recursive: true, force: true });
   }
@@ -147,7 +168,8 @@ async function firstMatch(process, pattern) {
   throw new Error(`${BINARY} ended before it printed its address`);
 }
 
-function stop(process, signal) {
+/** Ends a process, and returns once it has ended. */
+export function stop(process, signal) {
   if (!process || process.exitCode !== null || process.signalCode !== null) return undefined;
   const ended = new Promise((resolve) => process.once("exit", resolve));
   process.kill(signal);

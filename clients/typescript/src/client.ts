@@ -1,5 +1,6 @@
 import { PintleError } from "./error.js";
 import { ChangeSubscription, SessionSubscription, type ChangeItem, type SessionItem } from "./events.js";
+import { TaskSubscription, type TaskItem } from "./tasks.js";
 import { readJournal, type JournalLine, type JournalRange } from "./journal.js";
 import { parseJson } from "./json.js";
 import type { components, operations } from "./schema.js";
@@ -46,6 +47,18 @@ export type Model = Schemas["ModelSummary"];
 export type Tool = Schemas["ToolView"];
 /** Cost by day and model. */
 export type CostReport = Schemas["CostReport"];
+/** A task with evidence. */
+export type Task = Schemas["TaskView"];
+/** A page of a list of tasks. */
+export type TaskList = Schemas["TaskList"];
+/** A task, with its report and the gate that waits for a person. */
+export type TaskDetail = Schemas["TaskDetail"];
+/** Words to the candidates of a task. */
+export type TaskSteer = Schemas["SteerBody"];
+/** A decision on a gate of a task. */
+export type GateDecision = Schemas["DecideBody"];
+/** Part of the list of tasks. */
+export type TaskListQuery = NonNullable<operations["listTasks"]["parameters"]["query"]>;
 /** Which sessions a list has. */
 export type ListQuery = NonNullable<operations["listSessions"]["parameters"]["query"]>;
 
@@ -269,6 +282,52 @@ export class PintleClient {
    */
   sessionChanges(options: StreamOptions = {}): AsyncGenerator<ChangeItem, void, undefined> {
     return subscribe(this.#transport, new ChangeSubscription(), options);
+  }
+
+  /** Lists tasks with evidence, the newest first. */
+  listTasks(query: TaskListQuery = {}, options?: CallOptions): Promise<TaskList> {
+    return this.#get<"listTasks">({ path: "/v1/tasks", query, ...options });
+  }
+
+  /** Reads a task, with its report. */
+  readTask(id: string, options?: CallOptions): Promise<TaskDetail> {
+    return this.#get<"readTask">({ path: pathOf("/v1/tasks/{id}", { id }), ...options });
+  }
+
+  /** Reads the report about a task as Markdown. */
+  reportTask(id: string, options?: CallOptions): Promise<string> {
+    return this.#text({ method: "GET", path: pathOf("/v1/tasks/{id}/report", { id }), ...options });
+  }
+
+  /** Reads the newest changes of a candidate as a patch, on top of the anchor. Fails with 404 as long as there are none. */
+  diffCandidate(id: string, candidate: number | string, options?: CallOptions): Promise<string> {
+    const path = pathOf("/v1/tasks/{id}/candidates/{candidate}/diff", { id, candidate: String(candidate) });
+    return this.#text({ method: "GET", path, ...options });
+  }
+
+  /** Says something to one candidate of a task, or to all. */
+  steerTask(id: string, steer: TaskSteer, options?: ChangeOptions): Promise<void> {
+    return this.#change<"steerTask">("POST", pathOf("/v1/tasks/{id}/steer", { id }), steer, options);
+  }
+
+  /** Decides on the gate at which a task waits. Only the first decision counts; a later one fails with the status 409. */
+  decideTask(id: string, decision: GateDecision, options?: ChangeOptions): Promise<void> {
+    return this.#change<"decideTask">("POST", pathOf("/v1/tasks/{id}/decide", { id }), decision, options);
+  }
+
+  /** Stops everything and ends a task for good. The reason is for its report. */
+  cancelTask(id: string, reason?: string, options?: ChangeOptions): Promise<void> {
+    const body: Schemas["CancelBody"] = reason === undefined ? {} : { reason };
+    return this.#change<"cancelTask">("POST", pathOf("/v1/tasks/{id}/cancel", { id }), body, options);
+  }
+
+  /**
+   * Follows the inputs of a task until it has ended: from the first one, or behind the one with the id `after`. Reconnects by
+   * itself, and ends earlier if the signal is aborted.
+   */
+  taskEvents(id: string, options: { after?: string } & StreamOptions = {}): AsyncGenerator<TaskItem, void, undefined> {
+    const subscription = new TaskSubscription(pathOf("/v1/tasks/{id}/events", { id }), options.after);
+    return subscribe(this.#transport, subscription, options);
   }
 
   #get<Name extends keyof operations>(request: Omit<ApiRequest, "method">): Promise<Result<Name>> {

@@ -50,7 +50,8 @@ export type ChangeItem =
   /** All open sessions have been received. */
   | { type: "ready" };
 
-function reasonOf(data: string): string {
+/** Returns the reason in the data of a message. */
+export function reasonOf(data: string): string {
   return parseJson<{ reason: string }>(data).reason;
 }
 

@@ -12,6 +12,7 @@ export {
   type DiffQuery,
   type ExportFormat,
   type FileDiff,
+  type GateDecision,
   type ListQuery,
   type Model,
   type NewSession,
@@ -20,6 +21,11 @@ export {
   type Session,
   type SessionList,
   type SettingsChange,
+  type Task,
+  type TaskDetail,
+  type TaskList,
+  type TaskListQuery,
+  type TaskSteer,
   type Tool,
   type Turn,
   type UserMessage,
@@ -37,5 +43,6 @@ export type {
 export type { JournalLine, JournalRange } from "./journal.js";
 export type { SegmentText } from "./segments.js";
 export type { Reconnect, StreamOptions } from "./subscription.js";
+export type { TaskInput, TaskItem, TaskStep } from "./tasks.js";
 export type { Backoff } from "./time.js";
 export type { ClientOptions } from "./transport.js";

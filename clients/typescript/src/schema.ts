@@ -463,6 +463,142 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List tasks with evidence, the newest first */
+        get: operations["listTasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a task, with its report */
+        get: operations["readTask"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop everything and end the task for good */
+        post: operations["cancelTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{id}/candidates/{candidate}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the newest changes of a candidate as a patch, on top of the anchor */
+        get: operations["diffCandidate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{id}/decide": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Decide on the gate at which a task waits; only the first decision counts */
+        post: operations["decideTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Follow the inputs of a task from any point, until it has ended */
+        get: operations["followTask"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the report about a task as text */
+        get: operations["reportTask"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tasks/{id}/steer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say something to one candidate of a task, or to all */
+        post: operations["steerTask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -490,6 +626,11 @@ export interface components {
             tool_name: string;
             /** @description Absolute paths of the files that it may change. */
             writes: string[];
+        };
+        /** @description End of a task. */
+        CancelBody: {
+            /** @description Reason, for the report. */
+            reason?: string | null;
         };
         /** @description Settings to change. Those that are absent stay. */
         ChangeBody: {
@@ -597,6 +738,20 @@ export interface components {
              */
             responses: number;
         };
+        /** @description A decision on a gate. */
+        DecideBody: {
+            /** @description The decision. */
+            decision: components["schemas"]["GateDecision"];
+            /** @description Gate that was seen. */
+            gate: components["schemas"]["GateName"];
+            /**
+             * Format: uint64
+             * @description Its place, as it was seen: a gate that was opened again since is another one.
+             */
+            place?: number | null;
+            /** @description Required changes, with `refuse`; a refusal without words ends the task. */
+            words?: string | null;
+        };
         /** @description A decision. */
         DecisionBody: {
             /** @description Arguments in place of the call's own. They are judged as those of a new call. */
@@ -654,6 +809,24 @@ export interface components {
              * @description Number of entries of the history that it takes over.
              */
             turns: number;
+        };
+        GateDecision: "approve" | "refuse";
+        /** @description Point at which a task waits for a person. */
+        GateName: "anchor" | "result";
+        /** @description A gate that waits for a person. */
+        GateView: {
+            /**
+             * Format: uint
+             * @description Candidate that was chosen, at the gate of the result.
+             */
+            candidate?: number | null;
+            /** @description Gate. */
+            name: components["schemas"]["GateName"];
+            /**
+             * Format: uint64
+             * @description Place in the journal at which it was opened. A decision that names it is about what was seen here.
+             */
+            place: number;
         };
         /** @description The conversation. */
         History: {
@@ -848,6 +1021,56 @@ export interface components {
              */
             tokens?: number | null;
             /** @description Time of the newest change. */
+            updated_at: string;
+        };
+        /** @description Words to candidates. */
+        SteerBody: {
+            /**
+             * Format: uint
+             * @description Number of the candidate, from 0. Default: all.
+             */
+            candidate?: number | null;
+            /** @description Words. */
+            text: string;
+        };
+        /** @description A task, with its report. */
+        TaskDetail: {
+            /** @description Time of its creation, in RFC 3339. */
+            created_at: string;
+            /** @description Gate that waits for a person; absent if none does. */
+            gate?: components["schemas"]["GateView"] | null;
+            /** @description Id. */
+            id: string;
+            /** @description The report, in the form of `pintle task report --output json`. */
+            report: unknown;
+            /** @description Whether a process has it open. Without one, it goes on once somebody runs it again. */
+            running: boolean;
+            /** @description State: `under way`, `waits for a person`, `done`, `blocked`, `at its limit`, `cancelled`, `failed` or `cannot be read`. */
+            state: string;
+            /** @description First line of the goal. */
+            title: string;
+            /** @description Time of its newest input. */
+            updated_at: string;
+        };
+        /** @description A page of a list. */
+        TaskList: {
+            /** @description Cursor of the next page; absent on the last one. */
+            next?: string | null;
+            tasks: components["schemas"]["TaskView"][];
+        };
+        /** @description A task. */
+        TaskView: {
+            /** @description Time of its creation, in RFC 3339. */
+            created_at: string;
+            /** @description Id. */
+            id: string;
+            /** @description Whether a process has it open. Without one, it goes on once somebody runs it again. */
+            running: boolean;
+            /** @description State: `under way`, `waits for a person`, `done`, `blocked`, `at its limit`, `cancelled`, `failed` or `cannot be read`. */
+            state: string;
+            /** @description First line of the goal. */
+            title: string;
+            /** @description Time of its newest input. */
             updated_at: string;
         };
         /** @description Tools of a session. */
@@ -1990,6 +2213,284 @@ export interface operations {
             409: components["responses"]["Problem"];
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    listTasks: {
+        parameters: {
+            query?: {
+                /** @description Most tasks of the page, up to 100; default 50 */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskList"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    readTask: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskDetail"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    cancelTask: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CancelBody"];
+            };
+        };
+        responses: {
+            /** @description Done, or accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    diffCandidate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                candidate: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/x-diff": unknown;
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    decideTask: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DecideBody"];
+            };
+        };
+        responses: {
+            /** @description Done, or accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    followTask: {
+        parameters: {
+            query?: {
+                /** @description Id of the last event that you have; a header counts more */
+                after?: string;
+            };
+            header?: {
+                /** @description Id of the last event that you have */
+                "last-event-id"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    reportTask: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/markdown": unknown;
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    steerTask: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A key that you made up. The same request with the same key does nothing again; another body with it is refused. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SteerBody"];
+            };
+        };
+        responses: {
+            /** @description Done, or accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            404: components["responses"]["Problem"];
+            409: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            422: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];

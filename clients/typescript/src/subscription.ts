@@ -30,10 +30,12 @@ export interface Subscription<Item> {
   receive(message: Message): Item | undefined;
   /** Returns the item that follows a reconnect. */
   reconnected?(): Item;
+  /** Returns whether nothing follows what was received. */
+  hasEnded?(): boolean;
 }
 
 /**
- * Follows a stream across lost connections. Ends once its subject is deleted or the signal is aborted.
+ * Follows a stream across lost connections. Ends once its subject has ended or is deleted, or the signal is aborted.
  *
  * @throws {PintleError} for a failure that a reconnect does not mend
  */
@@ -60,7 +62,7 @@ export async function* subscribe<Item>(
         failures = 0;
         const item = subscription.receive(message);
         if (item !== undefined) yield item;
-        if (signal?.aborted) return;
+        if (signal?.aborted || subscription.hasEnded?.()) return;
       }
       error = new PintleError("the server ended the stream", { isRetryable: true });
     } catch (caught) {

@@ -72,6 +72,17 @@ test("each operation has a method that sends its request", async () => {
       const abort = new AbortController();
       return client.sessionChanges({ signal: abort.signal, onReconnect: () => abort.abort() }).next();
     },
+    listTasks: () => client.listTasks(),
+    readTask: () => client.readTask("{id}"),
+    reportTask: () => client.reportTask("{id}"),
+    diffCandidate: () => client.diffCandidate("{id}", "{candidate}"),
+    steerTask: () => client.steerTask("{id}", { text: "x" }),
+    decideTask: () => client.decideTask("{id}", { gate: "result", decision: "approve" }),
+    cancelTask: () => client.cancelTask("{id}"),
+    followTask: () => {
+      const abort = new AbortController();
+      return client.taskEvents("{id}", { signal: abort.signal, onReconnect: () => abort.abort() }).next();
+    },
   };
   const { paths } = JSON.parse(readFileSync(OPENAPI, "utf8"));
   const operations = [];

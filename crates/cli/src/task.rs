@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, Summary};
 use pintle_workflow::report::Report;
-use pintle_workflow::task::{Outcome, Task};
+use pintle_workflow::task::Task;
 use pintle_workflow::{HostError, KIND, KIND_TASK, read_moments, read_task};
 use serde_json::{Value, json};
 
@@ -82,26 +82,13 @@ fn host_failure(error: &HostError, id: &SessionId) -> Failure {
     Failure::failed(format!("cannot use task {id}")).caused_by(error)
 }
 
-/// Returns where a task is, in a word.
-fn state(task: &Task) -> &'static str {
-    match task.outcome() {
-        None if task.wants().gate.is_some() => "waits for a person",
-        None => "under way",
-        Some(Outcome::Done(_)) => "done",
-        Some(Outcome::Blocked(_)) => "blocked",
-        Some(Outcome::Limit { .. }) => "at its limit",
-        Some(Outcome::Aborted { .. }) => "cancelled",
-        Some(_) => "failed",
-    }
-}
-
 async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let (mut rows, mut text) = (Vec::new(), String::new());
     for summary in summaries(&sessions).await? {
         let id = &summary.id;
         // One that cannot be read is not hidden.
-        let state = read_task(sessions.store(), id).await.map_or("cannot be read", |task| state(&task));
+        let state = read_task(sessions.store(), id).await.map_or("cannot be read", |task| task.state());
         let runs = sessions.is_live(id).await;
         let running = if runs { ", running" } else { "" };
         text.push_str(&format!("{id}  {state}{running}  {}\n", sanitize(&summary.title)));
@@ -125,7 +112,7 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     let text = match args.output {
         TaskReportFormat::Markdown => Report::of(&task).to_markdown(),
         TaskReportFormat::Html => {
-            let moments = read_moments(sessions.store(), &id, 0).await;
+            let moments = read_moments(sessions.store(), &id).await;
             let moments = moments.map_err(|error| host_failure(&error, &id))?;
             Report::of(&task).to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &moments)
         }

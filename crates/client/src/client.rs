@@ -1,5 +1,7 @@
 //! The client: one method for each operation of the server.
 
+mod tasks;
+
 use std::sync::Arc;
 
 use pintle_agent::{Decision, SessionId, UserMessage};

@@ -32,6 +32,11 @@ pub(crate) trait Subscription: Send + 'static {
     /// Returns the item of a message, if it has one. An error ends the connection.
     fn receive(&mut self, message: Event) -> Result<Option<Self::Item>, ClientError>;
 
+    /// Returns whether nothing follows what was received.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// Returns the item that follows a reconnect.
     fn reconnected(&mut self) -> Option<Self::Item> {
         None
@@ -43,7 +48,8 @@ pub(crate) trait Subscription: Send + 'static {
 
 pub(crate) type Items<Item> = Pin<Box<dyn Stream<Item = Result<Item, ClientError>> + Send>>;
 
-/// Returns the items of a subscription. The stream ends once its subject is deleted, and after an error.
+/// Returns the items of a subscription. The stream ends once its subject has ended or is deleted, and after an
+/// error.
 pub(crate) fn follow<S: Subscription>(transport: Transport, subscription: S) -> Items<S::Item> {
     let state = State::Waiting(Duration::ZERO);
     let follower = Follower { transport, subscription, state, failures: 0, has_connected: false };
@@ -72,6 +78,9 @@ enum State {
 impl<S: Subscription> Follower<S> {
     async fn next(&mut self) -> Option<Result<S::Item, ClientError>> {
         loop {
+            if self.subscription.has_ended() {
+                self.state = State::Ended;
+            }
             let received = match &mut self.state {
                 State::Ended => return None,
                 State::Waiting(delay) => {

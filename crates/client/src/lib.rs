@@ -16,6 +16,8 @@ mod requests;
 mod responses;
 mod segments;
 mod session_events;
+mod task_events;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -32,3 +34,5 @@ pub use responses::{
     HistoryEntry, Hunk, LineKind, ModelInfo, RestoreReport, SessionInfo, SessionPage, ToolInfo,
 };
 pub use session_events::{EventId, SessionEvents, SessionItem};
+pub use task_events::{TaskEvents, TaskItem};
+pub use tasks::{GateDecision, TaskDetail, TaskGate, TaskInfo, TaskPage};

@@ -51,6 +51,14 @@ pub(crate) const SAY: Operation = post("/v1/sessions/{id}/say");
 pub(crate) const STEER: Operation = post("/v1/sessions/{id}/steer");
 pub(crate) const LIST_TOOLS: Operation = get("/v1/sessions/{id}/tools");
 pub(crate) const SUBMIT: Operation = post("/v1/sessions/{id}/submit");
+pub(crate) const LIST_TASKS: Operation = get("/v1/tasks");
+pub(crate) const READ_TASK: Operation = get("/v1/tasks/{id}");
+pub(crate) const CANCEL_TASK: Operation = post("/v1/tasks/{id}/cancel");
+pub(crate) const DIFF_CANDIDATE: Operation = get("/v1/tasks/{id}/candidates/{candidate}/diff");
+pub(crate) const DECIDE_TASK: Operation = post("/v1/tasks/{id}/decide");
+pub(crate) const FOLLOW_TASK: Operation = get("/v1/tasks/{id}/events");
+pub(crate) const REPORT_TASK: Operation = get("/v1/tasks/{id}/report");
+pub(crate) const STEER_TASK: Operation = post("/v1/tasks/{id}/steer");
 
 impl Operation {
     /// Returns the URL with these values of its parameters, in the order of the path.

@@ -208,7 +208,8 @@ pub(crate) fn reason(data: &str) -> Result<String, ClientError> {
     json::<Reason>(data).map(|data| data.reason)
 }
 
-fn refused(data: &str) -> Result<ClientError, ClientError> {
+/// Returns the error of a problem in a stream.
+pub(crate) fn refused(data: &str) -> Result<ClientError, ClientError> {
     let problem: Problem = json(data)?;
     Ok(ClientError::Refused { problem, retry_after: None })
 }

@@ -5,3 +5,4 @@ mod harness;
 mod operations;
 mod requests;
 mod streams;
+mod tasks;

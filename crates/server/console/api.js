@@ -1,6 +1,7 @@
 // Calls the interface of the server.
 
 /**
+ * @import { Task, TaskDetail } from "./tasks.js"
  * @import { Approval, Checkpoint, Decision, HistoryTurn, Message, Model, Session } from "./types.js"
  */
 
@@ -136,6 +137,33 @@ export const diff = async (id) => (await getIfThere(`${at(id)}/diff`))?.files ??
 
 /** @param {string} id @returns {Promise<Checkpoint[]>} */
 export const checkpoints = async (id) => (await getIfThere(`${at(id)}/checkpoints`))?.checkpoints ?? [];
+
+/** @param {string} id */
+const ofTask = (id) => `/v1/tasks/${encodeURIComponent(id)}`;
+
+/** @param {string} [cursor] @returns {Promise<{tasks: Task[], next?: string}|null>} null if the server shows no tasks */
+export const tasks = (cursor) => getIfThere(`/v1/tasks${cursor ? `?cursor=${encodeURIComponent(cursor)}` : ""}`);
+
+/** @param {string} id @returns {Promise<TaskDetail>} */
+export const task = (id) => get(ofTask(id));
+
+/** @param {string} id @param {number} candidate */
+export const taskDiff = async (id, candidate) => (await send("GET", `${ofTask(id)}/candidates/${candidate}/diff`)).text();
+
+/** @param {string} id @param {string} text @param {number|null} candidate null for all */
+export const steerTask = (id, text, candidate) => send("POST", `${ofTask(id)}/steer`, { text, candidate: candidate ?? undefined });
+
+/** @param {string} id @param {{name: string, place: number}} gate @param {{decision: "approve"|"refuse", words?: string}} decision */
+export const decideTask = (id, { name, place }, decision) => send("POST", `${ofTask(id)}/decide`, { gate: name, place, ...decision });
+
+/** @param {string} id */
+export const cancelTask = (id) => send("POST", `${ofTask(id)}/cancel`, {});
+
+/** @param {string} id */
+export const taskEventsUrl = (id) => `${ofTask(id)}/events`;
+
+/** @param {string} id */
+export const taskReportUrl = (id) => `${ofTask(id)}/report`;
 
 /** @returns {Promise<Model[]>} */
 export const models = async () => (await get("/v1/models")).models ?? [];

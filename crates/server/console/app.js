@@ -5,8 +5,11 @@ import { loginForm, showKeys } from "./dialogs.js";
 import { announce, button, dialog, fill, h, toast } from "./dom.js";
 import { waits } from "./filter.js";
 import { bindingOf, keyName, letterHint, lettersAreOn, startLetters } from "./keys.js";
+import { pageOf } from "./routes.js";
 import { newSessionForm, SessionList } from "./session-list.js";
 import { SessionView } from "./session-view.js";
+import { TaskList } from "./task-list.js";
+import { TaskView } from "./task-view.js";
 import { visible } from "./text.js";
 import { nextTheme, startTheme, themeName } from "./theme.js";
 
@@ -17,6 +20,10 @@ class App {
     this.root = /** @type {HTMLElement} */ (document.getElementById("app"));
     /** @type {SessionView|null} */
     this.view = null;
+    /** @type {TaskView|TaskList|null} */
+    this.tasks = null;
+    /** The page that is shown. */
+    this.shown = "";
     /** @type {Model[]} */
     this.models = [];
     this.started = false;
@@ -26,6 +33,8 @@ class App {
     this.empty = h("main", { id: "main", class: "empty", tabindex: "-1" }, h("p", null, "Choose a session, or start one."), h("p", { class: "dim letters" }, h("kbd", null, "?"), " shows the keys"));
     this.slot = h("div", { class: "slot" }, this.empty);
     this.theme = button(themeName(), () => this.switchTheme(), { class: "quiet", title: "t" });
+    this.tasksLink = h("a", { href: "#/t", class: "tasks-link", hidden: true }, "Tasks");
+    this.list.element.querySelector("h1")?.after(this.tasksLink);
     this.list.element.append(h("footer", null, this.theme, button("Keys", () => showKeys(), { class: "quiet", title: "?" })));
   }
 
@@ -60,6 +69,8 @@ class App {
     this.started = true;
     fill(this.root, this.list.element, this.slot);
     await this.list.start();
+    // A server without tasks has no page of them.
+    this.tasksLink.hidden = (await api.tasks().catch(() => null)) === null;
     await this.route();
   }
 
@@ -77,30 +88,43 @@ class App {
 
   leave() {
     this.view?.destroy();
-    this.view = null;
+    this.tasks?.destroy();
+    this.view = this.tasks = null;
+    this.shown = "";
   }
 
-  /** Shows what the address names: a session, or the list. */
+  /** Shows what the address names: a session, a task, or the list. */
   async route() {
     if ((await this.takeToken()) || !this.started) return;
     this.place = location.hash;
-    const match = /^#\/s\/([^/]+)$/.exec(location.hash);
-    const id = match ? decodeURIComponent(match[1]) : "";
-    if (this.view?.id === id) return;
+    const { kind, id } = pageOf(location.hash);
+    if (this.shown === `${kind} ${id}`) return;
     this.leave();
-    this.list.select(id);
-    this.root.classList.toggle("in-session", id !== "");
-    if (!id) {
-      fill(this.slot, this.empty);
-      this.setTitle();
-      return;
-    }
+    this.shown = `${kind} ${id}`;
+    this.list.select(kind === "session" ? id : "");
+    this.root.classList.toggle("in-session", kind !== "none");
+    if (kind === "task" || kind === "tasks") this.tasksLink.setAttribute("aria-current", "page");
+    else this.tasksLink.removeAttribute("aria-current");
+    if (kind === "session") this.showSession(id);
+    else if (kind !== "none") this.showTasks(kind === "task" ? new TaskView(id, () => this.setTitle()) : new TaskList());
+    else fill(this.slot, this.empty);
+    this.setTitle();
+  }
+
+  /** @param {string} id */
+  showSession(id) {
     this.view = new SessionView(id, this.models, { go: (next) => this.go(next), removed: (gone) => this.removed(gone), titled: () => this.setTitle() });
     fill(this.slot, this.view.element ?? null);
     const known = this.list.sessions.get(id);
     if (known) this.view.update(known);
     this.view.start();
-    this.setTitle();
+  }
+
+  /** @param {TaskView|TaskList} page */
+  showTasks(page) {
+    this.tasks = page;
+    fill(this.slot, page.element);
+    page.start();
   }
 
   /** @param {string|null} id */
@@ -127,7 +151,7 @@ class App {
   }
 
   setTitle() {
-    const title = this.view?.session?.title ?? "";
+    const title = this.view?.session?.title ?? this.tasks?.title ?? "";
     document.title = visible(`${this.waiting ? `(${this.waiting}) ` : ""}${title ? `${title} – ` : ""}Pintle`);
   }
 
@@ -149,6 +173,7 @@ class App {
 
   /** A hidden page keeps one connection, for the list. Browsers open only six for all pages together. */
   visibility() {
+    this.tasks?.visibility();
     if (!this.view) return;
     if (document.hidden) this.view.stream.stop();
     else {
@@ -187,6 +212,11 @@ class App {
     this.view?.timeline.element.focus({ preventScroll: true });
   }
 
+  /** Returns what has the cards of the page that wait for a decision. */
+  decisions() {
+    return this.view?.approvals ?? (this.tasks instanceof TaskView ? this.tasks : null);
+  }
+
   /**
    * Runs the action of a key. Returns whether there is one.
    * @param {string} name
@@ -194,7 +224,7 @@ class App {
    */
   run(name, target) {
     const { view } = this;
-    const card = view?.approvals.current();
+    const card = this.decisions()?.current();
     const inText = target.closest("pre, .wide, .panel-body, .sessions") && /^(Arrow|Home|End)/.test(name);
     if (inText) return false;
     const general = ACTIONS[bindingOf(name, card ? ["Approvals", "Everywhere", "Sessions"] : ["Everywhere", "Sessions", "Approvals"]) ?? ""];
@@ -225,9 +255,13 @@ const ACTIONS = {
     else toast("Nothing waits for you");
     return true;
   },
-  approvals: (app) => app.view?.approvals.focusNext() ?? false,
-  approve: (app) => (app.view?.approvals.current()?.approve(), app.view !== null),
-  deny: (app) => (app.view?.approvals.current()?.showDeny(), app.view !== null),
+  tasks: (app) => {
+    if (!app.tasksLink.hidden) location.hash = "#/t";
+    return !app.tasksLink.hidden;
+  },
+  approvals: (app) => app.decisions()?.focusNext() ?? false,
+  approve: (app) => (app.decisions()?.current()?.approve(), app.decisions() !== null),
+  deny: (app) => (app.decisions()?.current()?.showDeny(), app.decisions() !== null),
 };
 
 /** @type {Record<string, (view: SessionView) => void>} */

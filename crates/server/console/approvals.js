@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { drawValue } from "./call-view.js";
+import { DecisionCard, messageOf } from "./card.js";
 import { diffOfArguments, parseDiff } from "./diff.js";
 import { drawDiffs } from "./diff-view.js";
 import { announce, button, fill, h, labelled, toast } from "./dom.js";
@@ -83,33 +84,22 @@ export class Approvals {
   }
 }
 
-/** @param {unknown} error */
-function messageOf(error) {
-  return error instanceof Error ? error.message : String(error);
-}
-
-class Card {
+class Card extends DecisionCard {
   /**
    * @param {Approval} approval
    * @param {boolean} below whether a subagent makes the call
    * @param {() => void} done
    */
   constructor(approval, below, done) {
+    super(`Approval of ${approval.tool_name}`, done);
     this.approval = approval;
     this.below = below;
-    this.done = done;
-    this.busy = false;
-    this.error = h("p", { class: "bad", role: "alert" });
-    this.form = h("div", { class: "form" });
-    this.buttons = h(
-      "div",
-      { class: "buttons" },
+    this.fill(this.content(), [
       button("Approve", () => this.approve(), { class: "primary" }),
       button("Deny …", () => this.showDeny(), { class: "danger" }),
       button("Change …", () => this.showChange()),
       h("span", { class: "dim keys letters" }, h("kbd", null, "y"), " approves, ", h("kbd", null, "n"), " denies"),
-    );
-    this.element = h("article", { class: "card", tabindex: "-1", "aria-label": `Approval of ${approval.tool_name}` }, ...this.content(), this.error, this.form, this.buttons);
+    ]);
   }
 
   content() {
@@ -142,7 +132,7 @@ class Card {
   showDeny() {
     const words = h("textarea", { rows: 2, placeholder: "What should the model do instead? (optional)" });
     const send = () => void this.decide({ decision: "deny", ...(words.value.trim() ? { reason: words.value.trim() } : {}) });
-    this.showForm(labelled("Reason, which the model reads", words), "Deny", send, words);
+    this.showForm(labelled("Reason, which the model reads", words), "Deny", send, words, "danger");
   }
 
   showChange() {
@@ -158,55 +148,8 @@ class Card {
     this.showForm(labelled("Arguments that the call runs with instead", text), "Run with these arguments", send, text);
   }
 
-  /**
-   * @param {HTMLElement} field
-   * @param {string} name
-   * @param {() => void} send
-   * @param {HTMLTextAreaElement} input
-   */
-  showForm(field, name, send, input) {
-    const cancel = () => {
-      this.form.replaceChildren();
-      this.buttons.hidden = false;
-      this.element.focus();
-    };
-    input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
-      if (event.key === "Escape") cancel();
-      event.stopPropagation();
-    });
-    this.buttons.hidden = true;
-    this.form.replaceChildren(field, h("div", { class: "buttons" }, button(name, send, { class: name === "Deny" ? "danger" : "primary" }), button("Cancel", cancel), h("span", { class: "dim keys" }, h("kbd", null, "Ctrl+Enter"), " sends")));
-    input.focus();
-  }
-
   /** @param {Decision} decision */
-  async decide(decision) {
-    if (this.busy) return;
-    this.busy = true;
-    this.setDisabled(true);
-    fill(this.error, "");
-    try {
-      await api.decide(this.approval, decision);
-      announce({ approve: "Approved", deny: "Denied", change: "Changed and approved" }[decision.decision]);
-      this.done();
-    } catch (error) {
-      if (error instanceof api.ApiError && (error.status === 409 || error.status === 404)) {
-        toast(`Somebody else was first: ${error.message}`);
-        this.done();
-      } else {
-        this.busy = false;
-        this.setDisabled(false);
-        fill(this.error, `The decision was not taken: ${messageOf(error)}`);
-      }
-    }
-  }
-
-  /** @param {boolean} disabled */
-  setDisabled(disabled) {
-    for (const element of this.element.querySelectorAll("button, textarea")) {
-      if (element.closest(".subject-box")) continue;
-      element.toggleAttribute("disabled", disabled);
-    }
+  decide(decision) {
+    return this.send(() => api.decide(this.approval, decision), { approve: "Approved", deny: "Denied", change: "Changed and approved" }[decision.decision]);
   }
 }

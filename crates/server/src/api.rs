@@ -15,6 +15,8 @@ mod openapi;
 mod rate;
 mod record;
 mod sessions;
+#[cfg(feature = "tasks")]
+mod tasks;
 
 use std::sync::Arc;
 
@@ -68,6 +70,8 @@ fn operations() -> Vec<Operation> {
         documents::operations(),
         metrics::operations(),
         events::operations(),
+        #[cfg(feature = "tasks")]
+        tasks::operations(),
     ]
     .into_iter()
     .flatten()

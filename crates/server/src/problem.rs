@@ -45,6 +45,11 @@ pub(crate) const METHOD: Kind =
 pub(crate) const CONFLICT: Kind = kind("conflict", StatusCode::CONFLICT, "Somebody else was first");
 pub(crate) const HELD: Kind = kind("held", StatusCode::CONFLICT, "Another process has the session");
 pub(crate) const ENDED: Kind = kind("ended", StatusCode::CONFLICT, "The session has ended");
+#[cfg(feature = "tasks")]
+pub(crate) const TASK_ENDED: Kind = kind("ended", StatusCode::CONFLICT, "The task has ended");
+#[cfg(feature = "tasks")]
+pub(crate) const NO_CANDIDATE: Kind =
+    kind("no_candidate", StatusCode::UNPROCESSABLE_ENTITY, "The task has no such candidate");
 pub(crate) const TOO_LARGE: Kind =
     kind("too_large", StatusCode::PAYLOAD_TOO_LARGE, "The request is too large");
 pub(crate) const MEDIA_TYPE: Kind =
@@ -70,7 +75,7 @@ impl Problem {
     }
 
     /// Returns a problem whose cause is for the operator.
-    fn internal(kind: Kind, detail: &str, error: &dyn std::error::Error) -> Self {
+    pub(crate) fn internal(kind: Kind, detail: &str, error: &dyn std::error::Error) -> Self {
         tracing::warn!(error = %chain(error), "{detail}");
         Self::new(kind, detail)
     }

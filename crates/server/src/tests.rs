@@ -6,4 +6,6 @@ mod harness;
 mod lifecycle;
 mod restarts;
 mod room;
+#[cfg(feature = "tasks")]
+mod tasks;
 mod watching;

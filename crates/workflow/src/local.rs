@@ -3,6 +3,7 @@
 //! The journal of a task is the truth: its first line is the contract, and each other one an input. Whoever opens it replays them
 //! and goes on. What people say is posted to the inbox of the task, whether a process has it open or not.
 
+mod history;
 mod line;
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{Clock, SystemClock, Timestamp};
+use pintle_agent::{Clock, SystemClock};
 use pintle_store::{
     Barrier, Fence, InboxSignal, Posting, SessionId, SessionStore, SessionWriter, StoreError, Summary,
 };
@@ -21,6 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use self::history::{Moment, TaskLine, TaskReader, read_moments};
 use self::line::Line;
 use crate::contract::{Contract, ContractError};
 use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, StepResult, Task};
@@ -399,41 +401,6 @@ pub async fn post_signal(
 /// As for [`LocalHost::open`].
 pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task, HostError> {
     Ok(replay(store, id).await?.0)
-}
-
-/// An input of a task, and its time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Moment {
-    /// Number of its line in the journal, from 1. It does not change.
-    pub seq: u64,
-    /// Time at which it was recorded.
-    pub at: Timestamp,
-    /// Input.
-    pub input: Input,
-}
-
-/// Reads the inputs of a task after a line of its journal, in order; 0 is the beginning.
-///
-/// # Errors
-///
-/// As for [`LocalHost::open`].
-pub async fn read_moments(
-    store: &dyn SessionStore,
-    id: &SessionId,
-    after: u64,
-) -> Result<Vec<Moment>, HostError> {
-    let mut moments = Vec::new();
-    let mut reader = store.read(id, after.saturating_add(1)).await?;
-    while let Some(line) = reader.next().await? {
-        match Line::parse(&line.object) {
-            Ok(Some(Line::Input { at, input, .. })) => {
-                moments.push(Moment { seq: line.seq, at, input });
-            }
-            Ok(Some(Line::Contract(_)) | None) => {}
-            Err(reason) => return Err(HostError::NotATask { id: id.clone(), reason }),
-        }
-    }
-    Ok(moments)
 }
 
 async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashSet<String>), HostError> {

@@ -146,6 +146,20 @@ impl Task {
         self.outcome.as_ref()
     }
 
+    /// Returns the state, in words.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match &self.outcome {
+            None if self.wants().gate.is_some() => "waits for a person",
+            None => "under way",
+            Some(Outcome::Done(_)) => "done",
+            Some(Outcome::Blocked(_)) => "blocked",
+            Some(Outcome::Limit { .. }) => "at its limit",
+            Some(Outcome::Aborted { .. }) => "cancelled",
+            Some(Outcome::Failed { .. }) => "failed",
+        }
+    }
+
     /// Returns whether a step has begun.
     #[must_use]
     pub fn has_begun(&self, step: &StepId) -> bool {

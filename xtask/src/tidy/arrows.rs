@@ -52,13 +52,13 @@ const ARROWS: &[Arrows] = &[
     },
     Arrows {
         from: "pintle-server",
-        to: &["pintle-agent", "pintle-llm", "pintle-store"],
+        to: &["pintle-agent", "pintle-llm", "pintle-store", "pintle-workflow"],
         to_in_tests: &["pintle-env", "pintle-tools"],
     },
     Arrows {
         from: "pintle-client",
         to: &["pintle-agent", "pintle-llm"],
-        to_in_tests: &["pintle-env", "pintle-server", "pintle-store", "pintle-tools"],
+        to_in_tests: &["pintle-env", "pintle-server", "pintle-store", "pintle-tools", "pintle-workflow"],
     },
     Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },

@@ -6,7 +6,7 @@ use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_workflow::report::ShownDiff;
 use pintle_workflow::repository::{UserRepository, kept};
-use pintle_workflow::task::{Outcome, Task};
+use pintle_workflow::task::{Candidate, Outcome, Task};
 
 use super::{find, read};
 use crate::args::ApplyTaskArgs;
@@ -45,12 +45,10 @@ pub(super) async fn change_of(
         Failure::usage(format!("no candidate of task {id} has reached the goal"))
             .with_hint("`--candidate N` takes one over that has not")
     })?;
-    let state = task.candidates().get(candidate);
-    let diff = state.and_then(|state| {
-        state.attempts().iter().rev().find_map(|attempt| attempt.work.as_ref()?.diff.as_ref())
-    });
-    let diff = diff
-        .ok_or_else(|| Failure::usage(format!("candidate {candidate} of task {id} has changed nothing")))?;
+    let diff =
+        task.candidates().get(candidate).and_then(Candidate::diff).ok_or_else(|| {
+            Failure::usage(format!("candidate {candidate} of task {id} has changed nothing"))
+        })?;
     let blobs = sessions.store().blobs(id);
     let lost = "the change cannot be read";
     let anchor = match task.anchor().and_then(|anchor| anchor.patch()) {

@@ -5,7 +5,7 @@ use pintle_workflow::task::{Candidate, Spent, Task};
 use pintle_workflow::{Standing, standing_of};
 use serde_json::json;
 
-use super::{find, read, state};
+use super::{find, read};
 use crate::args::{ListFormat, ShowTaskArgs};
 use crate::console::Console;
 use crate::exit::Exit;
@@ -27,7 +27,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             });
             render::json_line(&json!({
                 "id": id.as_str(),
-                "state": state(&task),
+                "state": task.state(),
                 "running": is_running,
                 "standing": standing,
                 "candidates": candidates.collect::<Vec<_>>(),
@@ -38,7 +38,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
         ListFormat::Text => {
             let running = if is_running { ", running" } else { "" };
             let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
-            let mut text = format!("{id}  {}{running}\n{}\n", state(&task), sanitize(goal));
+            let mut text = format!("{id}  {}{running}\n{}\n", task.state(), sanitize(goal));
             text.push_str(&now(&task, &standing));
             for (number, candidate) in task.candidates().iter().enumerate() {
                 text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(candidate))));

@@ -227,6 +227,11 @@ impl Fixture {
         self.serve().await;
     }
 
+    /// Returns the store of the server.
+    pub(super) fn store(&self) -> &FileStore {
+        &self.host.store
+    }
+
     /// Returns the events on record.
     pub(super) async fn recorded(&self, id: &SessionId) -> Vec<SessionEvent> {
         read_record(&self.host.store, id).await.unwrap().replay().unwrap().events

@@ -8,7 +8,10 @@ use pintle_llm::Fingerprint;
 use serde_json::Value;
 
 use super::harness::{Canned, quick, response};
-use crate::{AuditFormat, Client, ExportFormat, ListSessions, NewSession, Restore, SettingsChange, Since};
+use crate::{
+    AuditFormat, Client, ExportFormat, GateDecision, ListSessions, NewSession, Restore, SettingsChange,
+    Since, TaskGate,
+};
 
 const DESCRIPTION: &str = include_str!("../../../server/openapi.json");
 
@@ -16,6 +19,7 @@ const DESCRIPTION: &str = include_str!("../../../server/openapi.json");
 async fn call_everything(client: &Client) {
     let session = &SessionId::new("s1");
     let fingerprint = Fingerprint::of(b"call");
+    let gate = TaskGate { name: "result".to_owned(), place: 1, candidate: None };
     let failed = [
         client.health().await.is_err(),
         client.list_sessions(&ListSessions::default()).await.is_err(),
@@ -48,6 +52,14 @@ async fn call_everything(client: &Client) {
         client.metrics().await.is_err(),
         client.events(session, None).next().await.unwrap().is_err(),
         client.changes().next().await.unwrap().is_err(),
+        client.list_tasks(None, None).await.is_err(),
+        client.task(session).await.is_err(),
+        client.task_report(session).await.is_err(),
+        client.candidate_diff(session, 0).await.is_err(),
+        client.task_events(session, None).next().await.unwrap().is_err(),
+        client.steer_task(session, None, "text").await.is_err(),
+        client.decide_task(session, &gate, GateDecision::Approve).await.is_err(),
+        client.cancel_task(session, None).await.is_err(),
     ];
     assert!(failed.iter().all(|failed| *failed), "{failed:?}");
 }

@@ -128,6 +128,9 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
     let start =
         |port, log| Process::start(worker(port, directory.path(), log).env(SCHEMA, &schema).env(TIME, "400"));
     let (mut first, second) = (start(ports[0], "first"), start(ports[1], "second"));
+    // The engine keeps its connection, which is to be one to the first worker.
+    until("the first worker listens", async || TcpStream::connect(("127.0.0.1", ports[0])).await.is_ok())
+        .await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().port();
     let mut balancer = JoinSet::new();

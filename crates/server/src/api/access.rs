@@ -36,11 +36,11 @@ const TOKEN_PREFIX: &str = "pintle_";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Lists and reads sessions.
+    /// Lists and reads sessions and tasks.
     Read,
-    /// Creates sessions, sends messages, and stops work.
+    /// Creates sessions, sends messages, steers and cancels tasks, and stops work.
     Run,
-    /// Decides on calls.
+    /// Decides on calls, and on gates of tasks.
     Approve,
     /// Deletes sessions.
     Admin,

@@ -27,10 +27,11 @@ use crate::problem::{INVALID, Problem};
 /// Reconnection time of clients, in milliseconds.
 const RETRY: &str = "retry: 500\n\n";
 
-const AFTER: &[Parameter] =
+pub(super) const AFTER: &[Parameter] =
     &[Parameter::text("after", "Id of the last event that you have; a header counts more")];
 
-const LAST: &[Parameter] = &[Parameter::text("last-event-id", "Id of the last event that you have")];
+pub(super) const LAST: &[Parameter] =
+    &[Parameter::text("last-event-id", "Id of the last event that you have")];
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -61,8 +62,16 @@ pub(super) fn operations() -> Vec<Operation> {
 /// Point from which on events are wanted.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct After {
+pub(super) struct After {
     after: Option<String>,
+}
+
+impl After {
+    /// Returns the last event that the client has, of which a header counts more.
+    pub(super) fn last(self, header: LastEventId) -> Result<Option<EventId>, Problem> {
+        let after = header.0.or(self.after).filter(|after| !after.is_empty());
+        after.map(|after| after.parse().map_err(|problem: String| Problem::new(INVALID, problem))).transpose()
+    }
 }
 
 async fn session(
@@ -73,9 +82,7 @@ async fn session(
     last: LastEventId,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
-    let after = last.0.or(query.after).filter(|after| !after.is_empty());
-    let after = after.map(|after| after.parse::<EventId>().map_err(|problem| Problem::new(INVALID, problem)));
-    let feed = Feed::new(app.hub.clone(), found.summary.id, found.root, after.transpose()?);
+    let feed = Feed::new(app.hub.clone(), found.summary.id, found.root, query.last(last)?);
     let open = OpenStream::new(&app.hub.counters);
     let stream = SessionStream { feed, heartbeat: heartbeat(&app), app, has_ended: false, _open: open };
     let frames = futures_util::stream::unfold(stream, |mut stream| async move {
@@ -85,7 +92,7 @@ async fn session(
     Ok(response(frames))
 }
 
-fn response(
+pub(super) fn response(
     frames: impl futures_util::Stream<Item = Result<String, std::convert::Infallible>> + Send + 'static,
 ) -> Response {
     let first = futures_util::stream::iter([Ok(RETRY.to_owned())]);
@@ -99,19 +106,19 @@ fn response(
     response
 }
 
-fn heartbeat(app: &App) -> Interval {
+pub(super) fn heartbeat(app: &App) -> Interval {
     let period = app.hub.limits.heartbeat.max(Duration::from_millis(10));
     let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     interval
 }
 
-fn named(name: &str, data: &serde_json::Value) -> String {
+pub(super) fn named(name: &str, data: &serde_json::Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
 /// Sign of life, which page code sees, unlike a comment.
-fn sign_of_life(app: &App) -> String {
+pub(super) fn sign_of_life(app: &App) -> String {
     named("heartbeat", &json!({"at": app.access.clock.now()}))
 }
 

@@ -114,10 +114,10 @@ impl Key {
         }
     }
 
-    /// Returns the id of the input that the request posts: another one for each operation of a session.
+    /// Returns the id of the input that the request posts: another one for each operation of a session or a task.
     pub(crate) fn input_id(&self) -> String {
-        let operation =
-            self.path.trim_start_matches("/v1/sessions").splitn(3, '/').nth(2).unwrap_or("create");
+        // The path is `/v1/sessions/ID/OPERATION`, or `/v1/tasks/…`.
+        let operation = self.path.splitn(5, '/').nth(4).unwrap_or("create");
         format!("http-{operation}-{}", self.key)
     }
 
@@ -179,5 +179,6 @@ mod tests {
         assert_eq!(input_id("/v1/sessions"), "http-create-k");
         assert_eq!(input_id("/v1/sessions/s1/submit"), "http-submit-k");
         assert_eq!(input_id("/v1/sessions/s1/approvals/c1"), "http-approvals/c1-k");
+        assert_eq!(input_id("/v1/tasks/t1/steer"), "http-steer-k");
     }
 }

@@ -220,7 +220,13 @@ impl SessionView {
     }
 }
 
-fn parse_cursor(cursor: &str) -> Result<(Timestamp, SessionId), Problem> {
+/// Returns the cursor of the page after a summary.
+#[cfg(feature = "tasks")]
+pub(super) fn cursor_of(summary: &Summary) -> String {
+    format!("{}.{}", summary.updated_at.as_millis(), summary.id)
+}
+
+pub(super) fn parse_cursor(cursor: &str) -> Result<(Timestamp, SessionId), Problem> {
     let parsed = cursor.split_once('.').and_then(|(millis, id)| Some((millis.parse().ok()?, id)));
     let (millis, id) =
         parsed.ok_or_else(|| Problem::new(INVALID, "cursor: expected `next` of an earlier page"))?;

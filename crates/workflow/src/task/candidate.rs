@@ -2,6 +2,7 @@
 
 use super::step::{Order, ReviewFacts, Step, StepKind, WorkEnd, WorkFacts, WorkLimits};
 use crate::contract::Contract;
+use crate::diff::Diff;
 use crate::evidence::{CandidateFacts, Finding, Proof, feedback};
 use crate::spent::Spent;
 
@@ -73,6 +74,12 @@ impl Candidate {
         let attempt =
             self.attempts.last().filter(|attempt| attempt.sent_back.is_empty() && self.out.is_none())?;
         attempt.verdict.as_ref()?.as_ref().ok()
+    }
+
+    /// Returns its newest changes.
+    #[must_use]
+    pub fn diff(&self) -> Option<&Diff> {
+        self.attempts.iter().rev().find_map(|attempt| attempt.work.as_ref()?.diff.as_ref())
     }
 
     /// Returns the review of its newest attempt.

@@ -1,0 +1,105 @@
+//! Operations on tasks with evidence. A server that shows no tasks responds with 404.
+
+use pintle_agent::SessionId;
+
+use super::Client;
+use crate::error::ClientError;
+use crate::operation;
+use crate::session_events::EventId;
+use crate::task_events::TaskEvents;
+use crate::tasks::{CancelBody, GateBody, GateDecision, SteerBody, TaskDetail, TaskGate, TaskPage};
+
+impl Client {
+    /// Lists tasks, the newest first: a page of at most `limit` (50 by default, and 100 at most), which begins behind the cursor
+    /// that the page before has in `next`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`], as for all methods that send a request.
+    pub async fn list_tasks(
+        &self,
+        limit: Option<usize>,
+        cursor: Option<&str>,
+    ) -> Result<TaskPage, ClientError> {
+        let limit = limit.map(|limit| limit.to_string());
+        let request = self.request(&operation::LIST_TASKS, &[])?;
+        self.get(request.query("limit", limit.as_deref()).query("cursor", cursor)).await
+    }
+
+    /// Reads a task, with its report.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn task(&self, task: &SessionId) -> Result<TaskDetail, ClientError> {
+        self.get(self.of(&operation::READ_TASK, task)?).await
+    }
+
+    /// Reads the report about a task as Markdown.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn task_report(&self, task: &SessionId) -> Result<String, ClientError> {
+        self.text(self.of(&operation::REPORT_TASK, task)?).await
+    }
+
+    /// Reads the newest changes of a candidate as a patch, on top of the anchor.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]; with the code `not_found` as long as it has changed nothing.
+    pub async fn candidate_diff(&self, task: &SessionId, candidate: usize) -> Result<Vec<u8>, ClientError> {
+        let request = self.request(&operation::DIFF_CANDIDATE, &[task.as_str(), &candidate.to_string()])?;
+        Ok(self.transport.call(&request).await?)
+    }
+
+    /// Follows the inputs of a task until it has ended: from the first one, or behind the one with the id `after`. The stream
+    /// reconnects by itself.
+    #[must_use]
+    pub fn task_events(&self, task: &SessionId, after: Option<EventId>) -> TaskEvents {
+        TaskEvents::new(self.transport.clone(), task.clone(), after)
+    }
+
+    /// Says something to one candidate of a task, or to all.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]; with the code `ended` for a task that has ended.
+    pub async fn steer_task(
+        &self,
+        task: &SessionId,
+        candidate: Option<usize>,
+        text: &str,
+    ) -> Result<(), ClientError> {
+        let body = SteerBody { text, candidate };
+        self.change(self.of(&operation::STEER_TASK, task)?.json(&body)?).await?;
+        Ok(())
+    }
+
+    /// Decides on a gate of a task, as it was seen. Only the first decision counts; a later one fails with the code `conflict`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn decide_task(
+        &self,
+        task: &SessionId,
+        gate: &TaskGate,
+        decision: GateDecision,
+    ) -> Result<(), ClientError> {
+        let body = GateBody::new(gate, decision);
+        self.change(self.of(&operation::DECIDE_TASK, task)?.json(&body)?).await?;
+        Ok(())
+    }
+
+    /// Stops everything and ends a task for good. The reason is for its report.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn cancel_task(&self, task: &SessionId, reason: Option<&str>) -> Result<(), ClientError> {
+        self.change(self.of(&operation::CANCEL_TASK, task)?.json(&CancelBody { reason })?).await?;
+        Ok(())
+    }
+}

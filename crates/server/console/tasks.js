@@ -1,0 +1,180 @@
+// Steps of a task, from its inputs. What was judged is in the report of the server.
+
+/**
+ * @typedef {object} Task
+ * @property {string} id
+ * @property {string} title
+ * @property {string} state in words
+ * @property {boolean} running whether a process has it open
+ * @property {string} created_at
+ * @property {string} updated_at
+ *
+ * @typedef {{name: "anchor"|"result", place: number, candidate?: number}} Gate
+ * @typedef {Task & {gate?: Gate, report: any}} TaskDetail
+ *
+ * @typedef {{usd: number, is_price_unknown: boolean, tokens: number, millis: number}} Spent
+ *
+ * @typedef {object} Step
+ * @property {string} key
+ * @property {"baseline"|"anchor"|"work"|"evidence"|"review"} kind
+ * @property {number|null} candidate
+ * @property {number} attempt
+ * @property {"running"|"done"|"failed"} status
+ * @property {number} startedAt milliseconds since 1970
+ * @property {number|null} endedAt
+ * @property {string} text what was found, in words
+ * @property {boolean} changed whether there is a patch
+ *
+ * @typedef {{at: number, candidate: number|null, text: string}} Words
+ *
+ * @typedef {object} TaskState
+ * @property {number} place that of the newest input
+ * @property {Step[]} steps in the order in which they began
+ * @property {Words[]} words of people
+ */
+
+import { counted } from "./format.js";
+
+/** States in which a task takes nothing any more. */
+const ENDED = new Set(["done", "blocked", "at its limit", "cancelled", "failed"]);
+
+/** @param {string} state */
+export function hasEnded(state) {
+  return ENDED.has(state);
+}
+
+/**
+ * Returns the tone of a state: that of its dot.
+ * @param {Task} task
+ */
+export function toneOf({ state, running }) {
+  if (state === "waits for a person") return "asks";
+  if (state === "done") return "good";
+  if (state === "under way") return running ? "busy" : "idle";
+  return state === "cancelled" ? "dim" : "bad";
+}
+
+/** @returns {TaskState} */
+export function initialTask() {
+  return { place: 0, steps: [], words: [] };
+}
+
+/**
+ * Applies an input. Returns whether it is new.
+ * @param {TaskState} state
+ * @param {any} input
+ * @param {string} id place and time, as the stream has them
+ */
+export function applyInput(state, input, id) {
+  const [place, at] = id.split("-").map(Number);
+  if (!(place > state.place)) return false;
+  state.place = place;
+  if (input.began) begin(state, input.began, at);
+  else if (input.finished) finish(state, input.finished, at);
+  else if (input.said) state.words.push(wordsOf(input.said, at));
+  return true;
+}
+
+/** @param {any} step */
+function keyOf({ kind, candidate, attempt }) {
+  return [kind, candidate, attempt].filter((part) => part !== undefined).join("-");
+}
+
+/**
+ * Returns the step, which a process that died may have begun before.
+ * @param {TaskState} state
+ * @param {any} id
+ * @param {number} at
+ */
+function begin(state, id, at) {
+  const key = keyOf(id);
+  let step = state.steps.find((known) => known.key === key);
+  if (!step) {
+    step = { key, kind: id.kind, candidate: id.candidate ?? null, attempt: id.attempt, status: "running", startedAt: at, endedAt: null, text: "", changed: false };
+    state.steps.push(step);
+  }
+  return step;
+}
+
+/**
+ * @param {TaskState} state
+ * @param {any} result
+ * @param {number} at
+ */
+function finish(state, { step: id, found }, at) {
+  const step = begin(state, id, at);
+  step.status = found?.failed ? "failed" : "done";
+  step.endedAt = at;
+  step.text = foundText(found ?? {});
+  step.changed = Boolean(found?.work?.diff);
+}
+
+/** @param {any} found */
+function foundText({ failed, anchor, work, evidence, review }) {
+  if (failed) return String(failed.reason);
+  if (anchor) return String(anchor.command);
+  if (review) return review.findings.length === 0 ? "no findings" : counted(review.findings.length, "finding");
+  if (evidence) return evidence.not_applied ?? diffText(evidence.diff);
+  if (work) return [{ finished: "", limit: "at its limit", failed: "with an error" }[/** @type {string} */ (work.end)], work.unfit, diffText(work.diff)].filter(Boolean).join(", ");
+  return "";
+}
+
+/** @param {any} diff */
+export function diffText(diff) {
+  if (!diff) return "";
+  const lines = diff.files.reduce((/** @type {number} */ sum, /** @type {any} */ file) => sum + file.added + file.removed, 0);
+  return `${counted(diff.files.length, "file")}, ${counted(lines, "line")}`;
+}
+
+/**
+ * @param {any} said
+ * @param {number} at
+ * @returns {Words}
+ */
+function wordsOf({ steer, decide, cancel }, at) {
+  if (steer) return { at, candidate: steer.candidate ?? null, text: steer.text };
+  if (decide) {
+    const decided = `A person ${decide.is_approved ? "approved" : "refused"} the ${decide.gate}`;
+    return { at, candidate: null, text: decide.words ? `${decided}: ${decide.words}` : decided };
+  }
+  return { at, candidate: null, text: `Cancelled: ${cancel?.reason ?? ""}` };
+}
+
+/**
+ * Returns the attempts of a candidate: steps of the stream, with what the report says about them.
+ * @param {TaskState} state
+ * @param {number} candidate
+ * @param {any[]} reported attempts of the report
+ */
+export function attemptsOf(state, candidate, reported) {
+  const own = state.steps.filter((step) => step.candidate === candidate);
+  const count = Math.max(reported.length, ...own.map((step) => step.attempt), 0);
+  return Array.from({ length: count }, (_, index) => ({
+    number: index + 1,
+    steps: own.filter((step) => step.attempt === index + 1),
+    report: reported[index] ?? null,
+  }));
+}
+
+/**
+ * Returns a step of the evidence in words, such as `check tests`.
+ * @param {any} step
+ */
+export function proofStep(step) {
+  return typeof step === "string" ? step : `check ${step?.check ?? ""}`;
+}
+
+/**
+ * Returns why a candidate goes on or does not, in words.
+ * @param {TaskDetail} task
+ * @param {number} candidate
+ */
+export function standing(task, candidate) {
+  const { out, attempts } = task.report.candidates[candidate];
+  const { outcome } = task.report;
+  if (outcome?.done?.candidate === candidate) return { text: "reached the goal", tone: "good" };
+  if (out) return { text: String(out), tone: "bad" };
+  const newest = attempts.at(-1);
+  if (newest?.proof && newest.sent_back.length === 0) return { text: "has its evidence", tone: "good" };
+  return outcome ? { text: "not chosen", tone: "dim" } : { text: "under way", tone: task.running ? "busy" : "idle" };
+}

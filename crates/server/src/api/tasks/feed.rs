@@ -1,0 +1,115 @@
+//! The inputs of one task from any point on, across every process that writes them.
+
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_store::{SessionStore, StoreError};
+use pintle_workflow::task::{Input, Task};
+use pintle_workflow::{HostError, Moment, TaskLine, TaskReader};
+
+use crate::feed::EventId;
+
+/// Item of a feed.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// The next input.
+    Input { id: EventId, input: Box<Input> },
+    /// The client's last input is not in the journal. The feed begins again.
+    Reset(&'static str),
+    /// Everything that was there when the feed began has been sent.
+    Ready,
+    /// The task has ended, in this state. Nothing follows.
+    End(&'static str),
+}
+
+/// Inputs of one task. Reads nothing ahead, so that a slow client costs one input.
+#[derive(Debug)]
+pub(super) struct TaskFeed {
+    store: Arc<dyn SessionStore>,
+    id: SessionId,
+    /// Last input that the client has, until it was found.
+    after: Option<EventId>,
+    reader: Option<TaskReader>,
+    /// The task as of the last line, which knows whether it has ended.
+    task: Option<Task>,
+    is_ready: bool,
+}
+
+impl TaskFeed {
+    pub(super) fn new(store: Arc<dyn SessionStore>, id: SessionId, after: Option<EventId>) -> Self {
+        Self { store, id, after, reader: None, task: None, is_ready: false }
+    }
+
+    /// Returns the next item. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] once the task is deleted, and the errors of reading a task.
+    pub(super) async fn next(&mut self) -> Result<Item, HostError> {
+        loop {
+            if self.has_ended() && self.after.is_none() {
+                return Ok(self.ending());
+            }
+            let Some(reader) = &mut self.reader else {
+                self.reader = Some(TaskReader::open(self.store.as_ref(), &self.id).await?);
+                continue;
+            };
+            match reader.next().await {
+                Ok(Some(TaskLine::Contract(contract))) => self.task = Some(Task::new(*contract)?),
+                Ok(Some(TaskLine::Input(moment))) => {
+                    if let Some(item) = self.take(*moment)? {
+                        return Ok(item);
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) if self.after.is_some() => return Ok(self.begin_again()),
+                Ok(None) if !self.is_ready => {
+                    self.is_ready = true;
+                    return Ok(Item::Ready);
+                }
+                Ok(None) => reader.wait().await,
+                Err(HostError::Store(StoreError::Reset { .. })) => return Ok(self.begin_again()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes an input, and returns it unless the client has it.
+    fn take(&mut self, moment: Moment) -> Result<Option<Item>, HostError> {
+        let Moment { seq: place, at, input, .. } = moment;
+        let id = EventId { seq: place, millis: Some(at.as_millis()) };
+        if let Some(after) = self.after
+            && (place > after.seq
+                || place == after.seq && after.millis.is_some_and(|_| after.millis != id.millis))
+        {
+            return Ok(Some(self.begin_again()));
+        }
+        let reason = "it has no contract".to_owned();
+        let task = self.task.as_mut().ok_or_else(|| HostError::NotATask { id: self.id.clone(), reason })?;
+        task.take(input.clone());
+        match self.after {
+            Some(after) => {
+                self.after = self.after.filter(|_| place < after.seq);
+                Ok(None)
+            }
+            None => Ok(Some(Item::Input { id, input: Box::new(input) })),
+        }
+    }
+
+    fn begin_again(&mut self) -> Item {
+        (self.after, self.reader, self.task) = (None, None, None);
+        Item::Reset("inputs that you have were lost, or never were")
+    }
+
+    fn has_ended(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.outcome().is_some())
+    }
+
+    fn ending(&mut self) -> Item {
+        if !self.is_ready {
+            self.is_ready = true;
+            return Item::Ready;
+        }
+        Item::End(self.task.as_ref().map_or("failed", Task::state))
+    }
+}

@@ -1,0 +1,59 @@
+//! A task as it is on record, with what the requests need of its journal.
+
+use std::collections::HashSet;
+
+use pintle_agent::{SessionId, Timestamp};
+use pintle_store::SessionStore;
+use pintle_workflow::contract::Gate;
+use pintle_workflow::task::Task;
+use pintle_workflow::{HostError, TaskLine, TaskReader};
+
+use super::GateName;
+
+/// A task, and what its journal says besides.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) task: Task,
+    /// Time of its newest input.
+    pub(super) at: Option<Timestamp>,
+    /// Gate that is open, and the place at which it was opened.
+    pub(super) gate: Option<(Gate, u64)>,
+    /// Ids of the posted inputs that were taken.
+    pub(super) posted: HashSet<String>,
+}
+
+impl From<Gate> for GateName {
+    fn from(gate: Gate) -> Self {
+        match gate {
+            Gate::Anchor => Self::Anchor,
+            Gate::Result => Self::Result,
+        }
+    }
+}
+
+/// Reads a task, also while a process has it open.
+pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Recorded, HostError> {
+    let not_a_task = || HostError::NotATask { id: id.clone(), reason: "it has no contract".to_owned() };
+    let mut reader = TaskReader::open(store, id).await?;
+    let mut recorded: Option<Recorded> = None;
+    while let Some(line) = reader.next().await? {
+        match line {
+            TaskLine::Contract(contract) => {
+                let task = Task::new(*contract)?;
+                recorded = Some(Recorded { task, at: None, gate: None, posted: HashSet::new() });
+            }
+            TaskLine::Input(input) => {
+                let recorded = recorded.as_mut().ok_or_else(not_a_task)?;
+                recorded.task.take(input.input);
+                recorded.at = Some(input.at);
+                recorded.posted.extend(input.posted);
+                let open = recorded.task.wants().gate;
+                let known = recorded.gate.filter(|(gate, _)| Some(*gate) == open);
+                recorded.gate = known.or(open.map(|gate| (gate, input.seq)));
+            }
+            // A later version of the journal has a later number, and is refused.
+            _ => {}
+        }
+    }
+    recorded.ok_or_else(not_a_task)
+}

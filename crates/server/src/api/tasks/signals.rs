@@ -1,0 +1,211 @@
+//! Words and decisions of people. What is posted survives the server, and is taken once by the process with the task.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::post;
+use pintle_agent::SessionId;
+use pintle_llm::Fingerprint;
+use pintle_store::StoreError;
+use pintle_workflow::task::{Decision, Signal};
+use pintle_workflow::{HostError, LocalHost, post_signal};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::record::Recorded;
+use super::{GateName, problem_of};
+use crate::api::input::{Json, Key, Path};
+use crate::api::openapi::Operation;
+use crate::api::{App, Caller, Scope, accepted};
+use crate::problem::{CONFLICT, INVALID, NO_CANDIDATE, Problem, TASK_ENDED};
+
+/// Name under which decisions on gates are kept, as those on calls are.
+const GATE: &str = "gate of a task";
+
+/// Reason of a cancellation without one.
+const CANCELLED: &str = "a person cancelled it";
+
+pub(super) fn operations() -> Vec<Operation> {
+    let operation = |path, id, scope, summary, handler| {
+        Operation::new("post", path, id, scope, summary, handler).with_problems(&[404, 409])
+    };
+    vec![
+        operation(
+            "/v1/tasks/{id}/steer",
+            "steerTask",
+            Scope::Run,
+            "Say something to one candidate of a task, or to all",
+            post(steer),
+        )
+        .with_body::<SteerBody>(),
+        operation(
+            "/v1/tasks/{id}/decide",
+            "decideTask",
+            Scope::Approve,
+            "Decide on the gate at which a task waits; only the first decision counts",
+            post(decide),
+        )
+        .with_body::<DecideBody>(),
+        operation(
+            "/v1/tasks/{id}/cancel",
+            "cancelTask",
+            Scope::Run,
+            "Stop everything and end the task for good",
+            post(cancel),
+        )
+        .with_body::<CancelBody>(),
+    ]
+}
+
+/// Words to candidates.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SteerBody {
+    /// Words.
+    text: String,
+    /// Number of the candidate, from 0. Default: all.
+    #[serde(default)]
+    candidate: Option<usize>,
+}
+
+/// A decision on a gate.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DecideBody {
+    /// Gate that was seen.
+    gate: GateName,
+    /// Its place, as it was seen: a gate that was opened again since is another one.
+    #[serde(default)]
+    place: Option<u64>,
+    /// The decision.
+    decision: GateDecision,
+    /// Required changes, with `refuse`; a refusal without words ends the task.
+    #[serde(default)]
+    words: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum GateDecision {
+    /// Let the task go on.
+    Approve,
+    /// Do not.
+    Refuse,
+}
+
+/// End of a task.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CancelBody {
+    /// Reason, for the report.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// Refuses an empty text.
+fn said(name: &str, text: String) -> Result<String, Problem> {
+    if text.trim().is_empty() {
+        return Err(Problem::new(INVALID, format!("{name}: expected some text")));
+    }
+    Ok(text)
+}
+
+impl App {
+    /// Reads a task that something is said to. Returns `None` if it was said already by an earlier request with the same key.
+    async fn told_task(
+        &self,
+        caller: &Caller,
+        id: &str,
+        key: &Key,
+    ) -> Result<Option<(SessionId, Recorded)>, Problem> {
+        let id = self.find_task(caller, id).await?.id;
+        let recorded = self.task_record(&id).await?;
+        if recorded.posted.contains(&key.input_id()) {
+            return Ok(None);
+        }
+        if recorded.task.outcome().is_some() {
+            return Err(Problem::new(TASK_ENDED, format!("task `{id}` has ended")));
+        }
+        Ok(Some((id, recorded)))
+    }
+
+    async fn tell_task(&self, id: &SessionId, key: &Key, signal: &Signal) -> Result<(), Problem> {
+        post_signal(self.hub.store.as_ref(), id, &key.input_id(), signal).await?;
+        Ok(())
+    }
+
+    /// Has a task that no process has open take what was said to it.
+    async fn settle_task(&self, id: &SessionId) -> Result<(), Problem> {
+        let store = self.hub.store.as_ref();
+        if store.holder(id).await?.is_some() {
+            return Ok(());
+        }
+        match LocalHost::open(store, id).await {
+            Ok(mut host) => host.settle().await.map(drop).map_err(problem_of),
+            // A process has opened it meanwhile, which takes it.
+            Err(HostError::Store(StoreError::InUse { .. })) => Ok(()),
+            Err(error) => Err(problem_of(error)),
+        }
+    }
+}
+
+async fn steer(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    key: Key,
+    Json(body): Json<SteerBody>,
+) -> Result<Response, Problem> {
+    let text = said("text", body.text)?;
+    let Some((id, recorded)) = app.told_task(&caller, &id, &key).await? else { return Ok(accepted()) };
+    let count = recorded.task.candidates().len();
+    if let Some(candidate) = body.candidate.filter(|candidate| *candidate >= count) {
+        let detail = format!("candidate {candidate}: expected less than {count}");
+        return Err(Problem::new(NO_CANDIDATE, detail));
+    }
+    app.tell_task(&id, &key, &Signal::Steer { candidate: body.candidate, text }).await?;
+    Ok(accepted())
+}
+
+async fn decide(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    key: Key,
+    Json(body): Json<DecideBody>,
+) -> Result<Response, Problem> {
+    let is_approved = body.decision == GateDecision::Approve;
+    if is_approved && body.words.is_some() {
+        return Err(Problem::new(INVALID, "`words` go with `refuse`"));
+    }
+    let words = body.words.map(|words| said("words", words)).transpose()?;
+    let Some((id, recorded)) = app.told_task(&caller, &id, &key).await? else { return Ok(accepted()) };
+    let is_seen = |(gate, place): &(_, u64)| {
+        GateName::from(*gate) == body.gate && body.place.is_none_or(|seen| seen == *place)
+    };
+    let Some((gate, place)) = recorded.gate.filter(is_seen) else {
+        let detail = "the task does not wait at this gate: it was decided on, or another one is open";
+        return Err(Problem::new(CONFLICT, detail));
+    };
+    // It stays open until a process takes the decision.
+    let ticket = Fingerprint::of_text(format_args!("{gate:?} at {place}"));
+    if !app.hub.decides_first(&id, GATE, ticket, &key.input_id()) {
+        return Err(Problem::new(CONFLICT, "somebody else has decided on this gate"));
+    }
+    app.tell_task(&id, &key, &Signal::Decide(Decision { gate, is_approved, words })).await?;
+    Ok(accepted())
+}
+
+async fn cancel(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    key: Key,
+    Json(body): Json<CancelBody>,
+) -> Result<Response, Problem> {
+    let reason = said("reason", body.reason.unwrap_or_else(|| CANCELLED.to_owned()))?;
+    let Some((id, _)) = app.told_task(&caller, &id, &key).await? else { return Ok(accepted()) };
+    app.tell_task(&id, &key, &Signal::Cancel { reason }).await?;
+    app.settle_task(&id).await?;
+    Ok(accepted())
+}

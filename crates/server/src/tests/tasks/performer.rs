@@ -1,0 +1,161 @@
+//! Tasks whose steps are scripted, as another process would run them.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use pintle_agent::SessionId;
+use pintle_store::{Fence, FileStore, SessionStore as _};
+use pintle_workflow::contract::{AnchorPlan, CandidatePlan, Check, Contract, Gate};
+use pintle_workflow::evidence::{Baseline, CandidateFacts};
+use pintle_workflow::task::{
+    Found, Outcome, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts,
+};
+use pintle_workflow::{
+    ChangeKind, ChangedFile, CommandRun, Diff, End, LocalHost, Performer, Reference, read_task,
+};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::tests::harness::{Fixture, PATIENCE};
+
+/// Returns a contract with two candidates.
+pub(super) fn contract() -> Contract {
+    let anchor = AnchorPlan::None { because: "it is scripted".to_owned() };
+    Contract::new("Sums are right.\nAll of them.")
+        .with_check(Check::new("tests", "make test"))
+        .with_anchor(anchor)
+        .with_candidates(vec![CandidatePlan::default(); 2])
+}
+
+/// Performs steps from a script: the first attempt of the second candidate is wrong.
+#[derive(Debug)]
+pub(super) struct Scripted {
+    store: FileStore,
+    id: SessionId,
+    /// Steps of work that may end.
+    pub(super) may_end: Semaphore,
+    pub(super) steered: Mutex<Vec<String>>,
+}
+
+impl Scripted {
+    async fn diff(&self, step: &StepId) -> Diff {
+        let candidate = step.candidate.unwrap();
+        let patch = format!("patch of candidate {candidate}, attempt {}\n", step.attempt).into_bytes();
+        let bytes = patch.len() as u64;
+        let hash = self.store.blobs(&self.id).put(patch).await.unwrap().to_string();
+        let path = "src/sums.py".to_owned();
+        let file = ChangedFile { path, kind: ChangeKind::Modified, added: 3, removed: 0 };
+        Diff { patch: Reference { hash, bytes }, files: vec![file] }
+    }
+
+    async fn found(&self, step: &StepId) -> Found {
+        let session = step.to_string();
+        let runs = |code| [("tests".to_owned(), vec![CommandRun::new(End::Exited(code))])].into();
+        match step.kind {
+            StepKind::Baseline => Found::Baseline(Baseline { checks: runs(0), remarks: Vec::new() }),
+            StepKind::Anchor => Found::Failed { reason: "the contract has no anchor".to_owned() },
+            StepKind::Work => {
+                let diff = Some(self.diff(step).await);
+                Found::Work(WorkFacts { session, end: WorkEnd::Finished, diff, unfit: None })
+            }
+            StepKind::Evidence => {
+                let code = i32::from((step.candidate, step.attempt) == (Some(1), 1));
+                let facts = CandidateFacts::of(self.diff(step).await);
+                Found::Evidence(Box::new(CandidateFacts { checks: runs(code), ..facts }))
+            }
+            StepKind::Review => {
+                Found::Review(ReviewFacts { session, findings: Vec::new(), remarks: String::new() })
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Performer for Scripted {
+    async fn perform(&self, _: &Task, step: &Step, _: &Fence, cancel: &CancellationToken) -> (Found, Spent) {
+        let spent = Spent { usd: 0.25, tokens: 100, millis: 10, ..Spent::default() };
+        if step.id.kind == StepKind::Work {
+            tokio::select! {
+                permit = self.may_end.acquire() => permit.unwrap().forget(),
+                () = cancel.cancelled() => return (Found::Failed { reason: "stopped".to_owned() }, spent),
+            }
+        }
+        (self.found(&step.id).await, spent)
+    }
+
+    async fn steer(&self, step: &StepId, text: &str) -> bool {
+        self.steered.lock().unwrap().push(format!("{step}: {text}"));
+        true
+    }
+}
+
+/// A task that runs beside the server. It is stopped when this is dropped.
+pub(super) struct Running {
+    pub(super) id: SessionId,
+    pub(super) performer: Arc<Scripted>,
+    running: JoinSet<Outcome>,
+}
+
+impl Running {
+    /// Starts a task of which so many steps of work end.
+    pub(super) async fn start(fixture: &Fixture, id: &str, contract: Contract, may_end: usize) -> Self {
+        let store = &fixture.host.store;
+        let host = LocalHost::create(store, SessionId::new(id), contract).await.unwrap();
+        Self::of(fixture, host, may_end)
+    }
+
+    /// Starts a task that waits for a person in the end.
+    pub(super) async fn start_gated(fixture: &Fixture, id: &str) -> Self {
+        Self::start(fixture, id, contract().with_gate(Gate::Result), 9).await
+    }
+
+    /// Goes on with a task.
+    pub(super) async fn resume(fixture: &Fixture, id: &str) -> Self {
+        let host = LocalHost::open(&fixture.host.store, &SessionId::new(id)).await.unwrap();
+        Self::of(fixture, host, 9)
+    }
+
+    fn of(fixture: &Fixture, mut host: LocalHost, may_end: usize) -> Self {
+        let id = host.id().clone();
+        let performer = Arc::new(Scripted {
+            store: fixture.host.store.clone(),
+            id: id.clone(),
+            may_end: Semaphore::new(may_end),
+            steered: Mutex::default(),
+        });
+        let (mut running, scripted) = (JoinSet::new(), Arc::clone(&performer));
+        running.spawn(async move { host.run(scripted).await.unwrap() });
+        Self { id, performer, running }
+    }
+
+    pub(super) async fn until_gate(&self, store: &FileStore) {
+        self.until(store, |task| task.wants().gate.is_some()).await;
+    }
+
+    /// Waits until the task on record is so.
+    pub(super) async fn until(&self, store: &FileStore, is_so: impl Fn(&Task) -> bool) {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while !is_so(&read_task(store, &self.id).await.unwrap()) {
+            assert!(tokio::time::Instant::now() < end);
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits for the end.
+    pub(super) async fn outcome(mut self) -> Outcome {
+        let ended = tokio::time::timeout(PATIENCE, self.running.join_next()).await;
+        ended.unwrap().unwrap().unwrap()
+    }
+
+    /// Ends the process that runs it, so to speak.
+    pub(super) async fn stop(mut self) {
+        self.running.shutdown().await;
+    }
+}
+
+/// Runs a task to its end.
+pub(super) async fn done_task(fixture: &Fixture, id: &str) {
+    let outcome = Running::start(fixture, id, contract(), 9).await.outcome().await;
+    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+}

@@ -1,0 +1,118 @@
+//! The journal of a task, line by line, also while a process writes it.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use pintle_agent::Timestamp;
+use pintle_store::format::move_from_blobs;
+use pintle_store::{Blobs, Line as StoredLine, Reader, SessionId, SessionStore, StoreError};
+
+use super::HostError;
+use super::line::Line;
+use crate::contract::Contract;
+use crate::task::Input;
+
+/// Line of the journal of a task.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TaskLine {
+    /// The contract, which is the first one.
+    Contract(Box<Contract>),
+    /// Each other one.
+    Input(Box<Moment>),
+}
+
+/// Input of a task, and its time, as on record.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Moment {
+    /// Number of its line in the journal, from 1. It does not change.
+    pub seq: u64,
+    /// Time at which it was recorded.
+    pub at: Timestamp,
+    /// Id under which it was posted, if a person said it.
+    pub posted: Option<String>,
+    /// The input.
+    pub input: Input,
+}
+
+/// Reads the journal of a task from its first line on, and follows it.
+pub struct TaskReader {
+    id: SessionId,
+    reader: Box<dyn Reader>,
+    blobs: Box<dyn Blobs>,
+    /// Line whose large values are being read.
+    pending: Option<StoredLine>,
+}
+
+impl fmt::Debug for TaskReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskReader").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl TaskReader {
+    /// Begins with the first line.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotFound`] and the like.
+    pub async fn open(store: &dyn SessionStore, id: &SessionId) -> Result<Self, StoreError> {
+        let reader = store.read(id, 1).await?;
+        Ok(Self { id: id.clone(), reader, blobs: store.blobs(id), pending: None })
+    }
+
+    /// Returns the next line; `None` after the last one. May be called again then.
+    ///
+    /// Cancel safe: a line that a cancelled call would have returned is returned by the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotATask`], and [`HostError::Store`]: with [`StoreError::Reset`], read again from the first line on.
+    pub async fn next(&mut self) -> Result<Option<TaskLine>, HostError> {
+        loop {
+            if self.pending.is_none() {
+                self.pending = self.reader.next().await?;
+            }
+            let Some(line) = &self.pending else { return Ok(None) };
+            let object = move_from_blobs(line.object.clone(), self.blobs.as_ref()).await?;
+            let parsed = parse(line.seq, &object);
+            self.pending = None;
+            match parsed {
+                Ok(Some(line)) => return Ok(Some(line)),
+                // A line of the store itself.
+                Ok(None) => {}
+                Err(reason) => return Err(HostError::NotATask { id: self.id.clone(), reason }),
+            }
+        }
+    }
+
+    /// Waits until there may be more lines, as [`Reader::wait`]. Cancel safe.
+    pub async fn wait(&mut self) {
+        self.reader.wait().await;
+    }
+}
+
+/// Reads the inputs of a task, in order.
+///
+/// # Errors
+///
+/// As for [`TaskReader::next`].
+pub async fn read_moments(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<Moment>, HostError> {
+    let (mut reader, mut moments) = (TaskReader::open(store, id).await?, Vec::new());
+    while let Some(line) = reader.next().await? {
+        if let TaskLine::Input(moment) = line {
+            moments.push(*moment);
+        }
+    }
+    Ok(moments)
+}
+
+fn parse(seq: u64, object: &str) -> Result<Option<TaskLine>, String> {
+    Ok(Line::parse(object)?.map(|line| match line {
+        Line::Contract(contract) => TaskLine::Contract(contract),
+        Line::Input { at, posted, input } => TaskLine::Input(Box::new(Moment { seq, at, posted, input })),
+    }))
+}

@@ -1,0 +1,52 @@
+//! Journals that are read while they are written.
+
+use pintle_store::{FileStore, SessionStore};
+
+use super::*;
+use crate::LocalHost;
+use crate::contract::{AnchorPlan, Check};
+use crate::task::Signal;
+
+fn contract() -> Contract {
+    let anchor = AnchorPlan::None { because: "it is a test".to_owned() };
+    Contract::new("Mend it.").with_check(Check::new("tests", "make test")).with_anchor(anchor)
+}
+
+#[tokio::test]
+async fn a_reader_follows_a_task() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = FileStore::open(directory.path()).unwrap();
+    let id = SessionId::new("t");
+    let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
+    let mut reader = TaskReader::open(&store, &id).await.unwrap();
+    let first = reader.next().await.unwrap();
+    assert_eq!(first, Some(TaskLine::Contract(Box::new(contract()))));
+    assert_eq!(reader.next().await.unwrap(), None);
+    // Large values are kept apart, and come back.
+    let words = "x".repeat(100_000);
+    let signal = Signal::Steer { candidate: Some(0), text: words.clone() };
+    crate::post_signal(&store, &id, "s1", &signal).await.unwrap();
+    host.settle().await.unwrap();
+    let Some(TaskLine::Input(read)) = reader.next().await.unwrap() else { panic!("expected an input") };
+    assert_eq!(read.posted.as_deref(), Some("s1"));
+    assert_eq!(read.input, Input::Said(signal));
+    let lines = pintle_store::read_objects(&store, &id).await.unwrap();
+    assert!(lines[read.seq as usize - 1].contains(&words), "the number is that of the line");
+    assert!(read.at > Timestamp::from_millis(0));
+}
+
+#[tokio::test]
+async fn other_journals_are_no_tasks() {
+    let store = pintle_store::MemoryStore::new();
+    let id = SessionId::new("l");
+    let summary = pintle_store::Summary::new(id.clone(), Timestamp::from_millis(0));
+    let mut writer = store.create(summary).await.unwrap();
+    let line = "{\"task\": 9, \"contract\": {}}".to_owned();
+    writer.append(vec![line], pintle_store::Barrier::Synced).await.unwrap();
+    let mut reader = TaskReader::open(&store, &id).await.unwrap();
+    let error = reader.next().await.unwrap_err();
+    assert!(
+        matches!(&error, HostError::NotATask { .. }) && error.to_string().contains("version 9"),
+        "{error}"
+    );
+}
