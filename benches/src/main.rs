@@ -14,6 +14,8 @@
 mod baseline;
 mod curve;
 mod dialect;
+#[cfg(feature = "durable")]
+mod durable;
 mod env;
 mod governance;
 mod growth;
@@ -63,6 +65,8 @@ const SUITES: &[Suite] = &[
     Suite { name: "protocols", run: protocols::run },
     #[cfg(feature = "server")]
     Suite { name: "server", run: server::run },
+    #[cfg(feature = "durable")]
+    Suite { name: "durable", run: durable::run },
     Suite { name: "terminal", run: terminal::run },
 ];
 

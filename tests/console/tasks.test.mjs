@@ -82,8 +82,10 @@ test("a candidate stands where the report says", () => {
   const proved = { out: null, attempts: [{ proof: {}, sent_back: [] }] };
   const sentBack = { out: null, attempts: [{ proof: {}, sent_back: ["again"] }] };
   const out = { out: "it has no attempt left", attempts: [] };
-  const going = { running: true, report: { outcome: null, candidates: [proved, sentBack, out] } };
-  assert.deepEqual([0, 1, 2].map((index) => standing(going, index).text), ["has its evidence", "under way", "it has no attempt left"]);
+  const waits = { out: null, waits: true, attempts: [{ proof: null, sent_back: [] }] };
+  const going = { running: true, report: { outcome: null, candidates: [proved, sentBack, out, waits] } };
+  const texts = ["has its evidence", "under way", "it has no attempt left", "waits: another one has its evidence"];
+  assert.deepEqual([0, 1, 2, 3].map((index) => standing(going, index).text), texts);
   const done = { running: false, report: { outcome: { done: { candidate: 0 } }, candidates: [proved, sentBack] } };
   assert.deepEqual([0, 1].map((index) => standing(done, index).text), ["reached the goal", "not chosen"]);
 });

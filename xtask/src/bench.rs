@@ -22,7 +22,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         process::run(cargo("build", "dist", "pintle-cli").args(["--features", "full"]))?;
     }
     let mut benches = cargo("build", "measure", "pintle-benches");
-    process::run(benches.args(["--bin", "pintle-benches", "--features", "protocols,server"]))?;
+    process::run(benches.args(["--bin", "pintle-benches", "--features", "durable,protocols,server"]))?;
     // Linked statically, since loading a library would take longer than everything else that it does.
     for baseline in BASELINES {
         let baseline = ["--bin", baseline, "--", "-C", "target-feature=+crt-static"];

@@ -19,7 +19,7 @@ const COMMAND: &str = "pintle-cli";
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
 
-/// The benchmarks, two suites of which need crates that the others do not.
+/// The benchmarks, three suites of which need crates that the others do not.
 const BENCHES: &str = "pintle-benches";
 
 /// Features that replace the default ones of some packages.
@@ -35,7 +35,7 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: LAYERS, features: &["gemini", "ssh"] },
     Combination { packages: LAYERS, features: &["compatible"] },
     Combination { packages: &[COMMAND], features: &["default"] },
-    Combination { packages: &[BENCHES], features: &["protocols", "server"] },
+    Combination { packages: &[BENCHES], features: &["durable", "protocols", "server"] },
 ];
 
 /// Lints the packages of each combination, and all crates of the workspace below them.

@@ -18,6 +18,7 @@ use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
+use crate::IdentityKeys;
 use crate::host::{RestateHost, handler_error, wake};
 
 /// Name of the virtual object. Its key is the id of the task.
@@ -193,10 +194,23 @@ impl fmt::Debug for TaskObject {
 
 /// Serves the tasks of a desk to an engine until `stop` ends, and stops them then: another worker goes on with them.
 ///
-/// Requests are neither encrypted nor authenticated, and who can make them can let tasks run: the listener should be one of the
-/// loopback interface, or in a network where nobody else is.
-pub async fn serve(listener: TcpListener, desk: Arc<Desk>, stop: impl Future<Output = ()>) {
-    let endpoint = Endpoint::builder().bind(TaskObject { desk: Arc::clone(&desk) }).build();
+/// Requests are not encrypted, and without `keys` they are not authenticated either. Who can make them can let tasks run: the
+/// listener should be one of the loopback interface, or there should be keys.
+pub async fn serve(
+    listener: TcpListener,
+    desk: Arc<Desk>,
+    keys: &IdentityKeys,
+    stop: impl Future<Output = ()>,
+) {
+    let mut endpoint = Endpoint::builder().bind(TaskObject { desk: Arc::clone(&desk) });
+    for key in keys.iter() {
+        // They were tried when they were taken.
+        match endpoint.identity_key(key) {
+            Ok(with_key) => endpoint = with_key,
+            Err(error) => return tracing::error!(key, %error, "an identity key is none"),
+        }
+    }
+    let endpoint = endpoint.build();
     let stopping = async {
         stop.await;
         // Steps that are waited for end with this, and the engine tries them elsewhere.

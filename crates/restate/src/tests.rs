@@ -17,13 +17,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::engine::{PATIENCE, TestEngine, until};
-use crate::{Engine, EngineError, serve};
+use crate::{Engine, EngineError, IdentityKeys, serve};
 
 /// A worker in this process.
 struct Worker {
     store: Arc<dyn SessionStore>,
     performer: Arc<Scripted>,
     engine: Engine,
+    port: u16,
     stop: CancellationToken,
     serving: JoinSet<()>,
 }
@@ -34,15 +35,27 @@ impl Worker {
     }
 
     async fn on(engine: &TestEngine, store: Arc<dyn SessionStore>, performer: Scripted) -> Self {
+        let worker = Self::answering(&engine.client(), store, performer, IdentityKeys::default()).await;
+        engine.register(worker.port).await;
+        worker
+    }
+
+    /// Serves tasks to engines with these keys, which do not know it yet.
+    async fn answering(
+        engine: &Engine,
+        store: Arc<dyn SessionStore>,
+        performer: Scripted,
+        keys: IdentityKeys,
+    ) -> Self {
         let performer = Arc::new(performer);
         let performers = Arc::new(OnePerformer(Arc::clone(&performer)));
         let desk = Arc::new(Desk::new(Arc::clone(&store), performers));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stop, mut serving) = (CancellationToken::new(), JoinSet::new());
-        serving.spawn(serve(listener, desk, stop.clone().cancelled_owned()));
-        engine.register(port).await;
-        Self { store, performer, engine: engine.client(), stop, serving }
+        let stopped = stop.clone().cancelled_owned();
+        serving.spawn(async move { serve(listener, desk, &keys, stopped).await });
+        Self { store, performer, engine: engine.clone(), port, stop, serving }
     }
 
     async fn standing(&self, id: &SessionId) -> Standing {
@@ -80,7 +93,7 @@ async fn a_task_ends_as_it_does_without_an_engine() {
         // A task that has ended is not begun again.
         assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(Ending::Done));
     }
-    assert_eq!(worker.performer.begun().len(), 5 + 9);
+    assert_eq!(worker.performer.begun().len(), 10 + 10);
     let unknown = worker.engine.run(&SessionId::new("none"), None).await.unwrap_err();
     assert_eq!(status_of(&unknown), 404);
     let mut wrong = contract();
@@ -88,6 +101,26 @@ async fn a_task_ends_as_it_does_without_an_engine() {
     let wrong = worker.engine.run(&SessionId::new("wrong"), Some(wrong)).await.unwrap_err();
     assert_eq!(status_of(&wrong), 400);
     assert!(wrong.to_string().contains("expected a text"), "{wrong}");
+    worker.close().await;
+}
+
+/// A worker with a key answers the engine that has it, and no other one.
+#[tokio::test]
+async fn a_worker_answers_the_engines_of_its_keys_alone() {
+    let wrong = IdentityKeys::new(["publickeyv1_!"]).unwrap_err().to_string();
+    assert!(wrong.starts_with("`publickeyv1_!` is no identity key of an engine: "), "{wrong}");
+    let Some((engine, key)) = TestEngine::start_with_identity().await else { return };
+    let Some(stranger) = TestEngine::start().await else { return };
+    let keys = IdentityKeys::new([key]).unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let worker = Worker::answering(&engine.client(), store, Scripted::default(), keys).await;
+    let address = format!("http://127.0.0.1:{}", worker.port);
+    let refused = Engine::register(&stranger.admin(), &address).await.unwrap_err();
+    assert!(refused.to_string().contains("401"), "{refused}");
+    engine.register(worker.port).await;
+    let id = SessionId::new("t");
+    let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract()))).await;
+    assert_eq!(ending.unwrap().unwrap(), Some(Ending::Done));
     worker.close().await;
 }
 
@@ -111,7 +144,7 @@ async fn a_step_costs_some_requests_to_the_engine() {
         assert_eq!(worker.engine.run(&id, Some(contract())).await.unwrap(), Some(Ending::Done));
         times[1] += begun.elapsed();
     }
-    let [local, engine] = times.map(|time| time.as_secs_f64() * 1_000.0 / f64::from(TASKS * 9));
+    let [local, engine] = times.map(|time| time.as_secs_f64() * 1_000.0 / f64::from(TASKS * 10));
     eprintln!("a step: {local:.2} ms alone, {engine:.2} ms on the engine, ratio {:.2}", engine / local);
     // Some 5 ms on an idle machine.
     assert!(engine < 1_000.0, "{engine}");
@@ -198,7 +231,7 @@ async fn an_engine_that_is_killed_goes_on() {
         tokio::time::timeout(PATIENCE, worker.engine.run(&id, None)).await.unwrap().unwrap(),
         Some(Ending::Done)
     );
-    assert_eq!(worker.performer.begun().len(), 9, "{:?}", worker.performer.begun());
+    assert_eq!(worker.performer.begun().len(), 10, "{:?}", worker.performer.begun());
     worker.close().await;
 }
 

@@ -170,11 +170,12 @@ export function proofStep(step) {
  * @param {number} candidate
  */
 export function standing(task, candidate) {
-  const { out, attempts } = task.report.candidates[candidate];
+  const { out, waits, attempts } = task.report.candidates[candidate];
   const { outcome } = task.report;
   if (outcome?.done?.candidate === candidate) return { text: "reached the goal", tone: "good" };
   if (out) return { text: String(out), tone: "bad" };
   const newest = attempts.at(-1);
   if (newest?.proof && newest.sent_back.length === 0) return { text: "has its evidence", tone: "good" };
+  if (waits) return { text: "waits: another one has its evidence", tone: "idle" };
   return outcome ? { text: "not chosen", tone: "dim" } : { text: "under way", tone: task.running ? "busy" : "idle" };
 }

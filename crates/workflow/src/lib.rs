@@ -35,4 +35,4 @@ pub use local::{
 };
 pub use perform::RepositoryPerformer;
 pub use selection::{Proved, ranked};
-pub use worker::{Assignment, OpenPlace, Place, Places, Worked, Worker, WorkerError};
+pub use worker::{Assignment, MAX_LOOPS, OpenPlace, Place, Places, Worked, Worker, WorkerError};

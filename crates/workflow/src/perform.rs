@@ -34,7 +34,7 @@ use crate::prompts;
 use crate::repository::{RepositoryError, TaskRepository, kept, remove_directory};
 use crate::secrets;
 use crate::task::{
-    Candidate, Found, Order, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkFacts, WorkLimits,
+    Candidate, Found, Order, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts, WorkLimits,
 };
 use crate::worker::{Assignment, Place, Places, Worked, Worker, WorkerError};
 
@@ -520,6 +520,9 @@ impl Performance<'_> {
         self.check()?;
         match worked.error {
             Some(error) => Err(StepError::Other(error)),
+            None if worked.end == WorkEnd::Loop && self.step.kind != StepKind::Work => {
+                Err(StepError::Other("the session repeated the same calls, and was stopped".to_owned()))
+            }
             None => Ok(worked),
         }
     }

@@ -37,6 +37,8 @@ struct CandidateReport<'a> {
     model: Option<&'a str>,
     effort: Option<&'a str>,
     out: Option<&'a str>,
+    /// Whether it waits, since another one has its evidence.
+    waits: bool,
     attempts: Vec<AttemptReport<'a>>,
     spent: &'a Spent,
 }
@@ -56,7 +58,9 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn of(task: &'a Task) -> Self {
         let plans = task.contract().candidates.iter();
-        let candidates = plans.zip(task.candidates()).map(|(plan, state)| CandidateReport {
+        let states = task.candidates().iter().enumerate();
+        let candidates = plans.zip(states).map(|(plan, (number, state))| CandidateReport {
+            waits: task.is_waiting(number),
             model: plan.model.as_deref(),
             effort: plan.effort.as_deref(),
             out: state.out(),
@@ -110,7 +114,11 @@ impl<'a> Report<'a> {
             let proposals = self.proposals.iter().map(|problems| Line::of(&problems.join("; ")));
             blocks.extend([heading("Proposals that were no anchor"), Block::Numbered(proposals.collect())]);
         }
-        let rows = self.candidates.iter().enumerate().map(|(number, candidate)| candidate.row(number));
+        let rows = self
+            .candidates
+            .iter()
+            .enumerate()
+            .map(|(number, candidate)| candidate.row(number, self.outcome.is_some()));
         let head = &["candidate", "model", "attempts", "result", "lines", "cost"];
         let table = Table { name: "Candidates", head, rows: rows.collect(), has_names: true };
         blocks.extend([heading("Candidates"), Block::Table(table)]);
@@ -184,11 +192,13 @@ impl<'a> AttemptReport<'a> {
 }
 
 impl CandidateReport<'_> {
-    fn row(&self, number: usize) -> Vec<String> {
+    fn row(&self, number: usize, has_ended: bool) -> Vec<String> {
         let newest = self.attempts.last();
         let result = match (self.out, newest.is_some_and(|attempt| attempt.proof.is_some())) {
             (Some(out), _) => out,
             (None, true) => "has its evidence",
+            (None, false) if has_ended => "stopped",
+            (None, false) if self.waits => "waits: another one has its evidence",
             (None, false) => "under way",
         };
         let lines =

@@ -227,10 +227,23 @@ impl Task {
 
     /// Returns the steps of candidates that are neither proved nor out.
     fn candidate_steps(&self) -> Vec<Step> {
-        let working = self.candidates.iter().filter(|candidate| candidate.is_going()).count();
-        let limits = self.limits_for(working.max(1));
-        let steps = self.candidates.iter().enumerate();
-        steps.filter_map(|(index, candidate)| candidate.next_step(index, &limits)).collect()
+        let going = self.candidates.iter().enumerate();
+        let going: Vec<_> =
+            going.filter(|(index, candidate)| candidate.is_going() && !self.is_waiting(*index)).collect();
+        let limits = self.limits_for(going.len().max(1));
+        going.into_iter().filter_map(|(index, candidate)| candidate.next_step(index, &limits)).collect()
+    }
+
+    /// Returns whether a candidate has failed and does not try again for now: another one has its evidence. It goes on if that one
+    /// is sent back.
+    #[must_use]
+    pub fn is_waiting(&self, candidate: usize) -> bool {
+        let Some(state) = self.candidates.get(candidate).filter(|state| state.has_failed()) else {
+            return false;
+        };
+        let next = state.next_step(candidate, &WorkLimits::default());
+        let has_begun = next.is_some_and(|step| self.begun.contains(&step.id));
+        !has_begun && self.candidates.iter().any(|state| state.proof().is_some())
     }
 
     /// Returns the share of the budget that is left.
@@ -393,7 +406,11 @@ impl Task {
         self.outcome =
             Some(match done.and_then(|(best, state)| Some((best, state.proof()?, state.review()))) {
                 Some((candidate, proof, review)) => {
-                    Outcome::Done(Box::new(Done::new(candidate, proof.clone(), review.cloned())))
+                    let done = Done::new(candidate, proof.clone(), review.cloned());
+                    for candidate in self.candidates.iter_mut().filter(|candidate| candidate.is_going()) {
+                        candidate.give_up("another candidate has its evidence");
+                    }
+                    Outcome::Done(Box::new(done))
                 }
                 None => match self.reached() {
                     Some(limit) => Outcome::Limit { limit, best: None },
@@ -409,7 +426,7 @@ impl Task {
             match (step.id.kind, step.id.candidate) {
                 (StepKind::Work, Some(candidate)) => {
                     let state = self.candidates.get_mut(candidate);
-                    state.into_iter().for_each(Candidate::give_up);
+                    state.into_iter().for_each(|candidate| candidate.give_up("the budget is used up"));
                 }
                 (StepKind::Anchor | StepKind::Review, _) => {
                     self.outcome = Some(Outcome::Limit { limit, best: self.best() });

@@ -21,8 +21,8 @@ use crate::local::Performer;
 use crate::results::{TestRun, TestStatus};
 use crate::task::{Found, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts};
 
-/// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], its steps are nine: the second candidate
-/// needs two attempts, and the first one is chosen.
+/// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], its steps are ten in any order: the review
+/// sends the first candidate back, which fails then, and the second one is chosen.
 #[must_use]
 pub fn contract() -> Contract {
     Contract::new("Sums of negative numbers are right.\nAll of them.")
@@ -30,8 +30,8 @@ pub fn contract() -> Contract {
         .with_candidates(vec![CandidatePlan::default(); 2])
 }
 
-/// Performs steps in memory: the second candidate is wrong once, and everything else is right at once. Each step costs 0.25
-/// dollars and 100 tokens.
+/// Performs steps in memory: the first review finds a fault, the second attempt of the first candidate is wrong, and everything
+/// else is right at once. Each step costs 0.25 dollars and 100 tokens.
 #[derive(Debug, Default)]
 pub struct Scripted {
     begun: Mutex<Vec<String>>,
@@ -149,7 +149,8 @@ impl Performer for Scripted {
         }
         self.log("ended", &step.id);
         match (step.id.kind, step.id.candidate, step.id.attempt) {
-            (StepKind::Evidence, Some(1), 1) => (found_wrong(), spent),
+            (StepKind::Review, Some(0), 1) => (review(&["a fault"]), spent),
+            (StepKind::Evidence, Some(0), 2) => (found_wrong(), spent),
             _ => (found_right(step.id.kind), spent),
         }
     }

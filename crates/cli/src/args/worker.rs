@@ -22,6 +22,10 @@ pub(crate) struct WorkerArgs {
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "URL", requires = "admin")]
     pub(crate) reached_at: Option<String>,
+    /// Public key of a Restate that signs its requests, such as publickeyv1_…; others are refused then. Repeatable
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "KEY", requires = "listen")]
+    pub(crate) identity_key: Vec<String>,
     /// Most tasks that are under way at once
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) max_tasks: u32,

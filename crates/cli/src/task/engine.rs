@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
-use pintle_restate::{Engine, EngineError};
+use pintle_restate::{Engine, EngineError, IdentityKeys};
 use pintle_workflow::Desk;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -32,13 +32,14 @@ pub(super) async fn serve(
 ) -> Result<Exit, Failure> {
     let listener = TcpListener::bind(address).await.or_failed(&format!("cannot listen on {address}"))?;
     let address = listener.local_addr().or_failed("cannot listen")?;
-    if !address.ip().is_loopback() {
+    let keys = IdentityKeys::new(&args.identity_key).map_err(|error| Failure::usage(error.to_string()))?;
+    if !address.ip().is_loopback() && keys.is_empty() {
         console::notice(&format!(
-            "whoever reaches {address} can let tasks run: requests are not authenticated"
+            "whoever reaches {address} can let tasks run: requests are not authenticated without --identity-key"
         ));
     }
     let stop = CancellationToken::new();
-    let serving = pintle_restate::serve(listener, desk, stop.clone().cancelled_owned());
+    let serving = pintle_restate::serve(listener, desk, &keys, stop.clone().cancelled_owned());
     let registering = async {
         if let Some(admin) = &args.admin {
             let worker = args.reached_at.clone().unwrap_or_else(|| format!("http://{address}"));

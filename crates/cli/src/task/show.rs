@@ -22,8 +22,8 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
     let (standing, spent) = (standing_of(&task), task.spent());
     let text = match args.output {
         ListFormat::Json => {
-            let candidates = task.candidates().iter().map(|candidate| {
-                json!({"state": lane(candidate), "attempts": candidate.attempts().len(), "spent": candidate.spent()})
+            let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
+                json!({"state": lane(&task, number, candidate), "attempts": candidate.attempts().len(), "spent": candidate.spent()})
             });
             render::json_line(&json!({
                 "id": id.as_str(),
@@ -41,7 +41,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             let mut text = format!("{id}  {}{running}\n{}\n", task.state(), sanitize(goal));
             text.push_str(&now(&task, &standing));
             for (number, candidate) in task.candidates().iter().enumerate() {
-                text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(candidate))));
+                text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(&task, number, candidate))));
             }
             text + &bill(spent, &task.contract().budget)
         }
@@ -64,7 +64,7 @@ fn now(task: &Task, standing: &Standing) -> String {
 }
 
 /// Returns where a candidate is, with what is missing.
-fn lane(candidate: &Candidate) -> String {
+fn lane(task: &Task, number: usize, candidate: &Candidate) -> String {
     let attempts = candidate.attempts();
     let newest = attempts.last();
     let missing = newest
@@ -76,6 +76,7 @@ fn lane(candidate: &Candidate) -> String {
         (None, Some(attempt)) if attempt.work.is_some() && attempt.verdict.is_none() => {
             format!("attempt {} is judged", attempts.len())
         }
+        (None, _) if task.is_waiting(number) => "waits, since another one has its evidence".to_owned(),
         (None, _) => format!("works, attempt {}", attempts.len().saturating_add(1)),
     };
     missing.map_or_else(|| where_it_is.clone(), |missing| format!("{where_it_is}; {missing}"))

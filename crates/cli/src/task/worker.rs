@@ -1,16 +1,20 @@
 //! Sessions of a task: each in its place, kept in the store, with nobody to ask.
 
 use std::collections::BTreeMap;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
-use pintle_agent::{EventKind, OutcomeStatus, SessionHandle, SessionId, TreeEvents, UserMessage};
+use pintle_agent::{
+    EventKind, Events, OutcomeStatus, Session, SessionHandle, SessionId, TreeEvents, UserMessage,
+};
 use pintle_governance::Mode;
 use pintle_llm::AnswerSchema;
 use pintle_store::{StoreError, read_record};
 use pintle_workflow::task::{Spent, WorkEnd};
-use pintle_workflow::{Assignment, Worked, Worker, WorkerError};
+use pintle_workflow::{Assignment, MAX_LOOPS, Worked, Worker, WorkerError};
 use tokio_util::sync::CancellationToken;
 
 use super::places::{TaskPlaces, worker_error};
@@ -99,8 +103,17 @@ impl TaskWorker {
         let events = session.tree_events();
         self.working().insert(assignment.session.clone(), session.handle());
         let unanswered = CancellationToken::new();
+        let work = converse(
+            &session,
+            message.map(UserMessage::from),
+            unfinished,
+            None,
+            limits,
+            answers,
+            &unanswered,
+        );
         let ended = tokio::select! {
-            ended = converse(&session, message.map(UserMessage::from), unfinished, None, limits, answers, &unanswered) => Some(ended),
+            ended = unless_looping(work, &session, &assignment.message) => Some(ended),
             () = cancel.cancelled() => None,
         };
         self.working().remove(&assignment.session);
@@ -108,7 +121,11 @@ impl TaskWorker {
         session.suspend().await;
         let spent = spent(events, &assignment.message, model).await;
         let Some(ended) = ended else { return Ok(Worked::new(WorkEnd::Failed, spent)) };
+        let (ended, is_looping) = ended;
         let Answered { outcome, answer, .. } = ended.or_failed("the session ended unexpectedly")?;
+        if is_looping && outcome.status == OutcomeStatus::Interrupted {
+            return Ok(Worked::new(WorkEnd::Loop, spent));
+        }
         let error = outcome.error.as_ref().map(|error| error.message.clone());
         Ok(Worked::new(end_of(outcome.status), spent).with_answer(answer).with_error(error))
     }
@@ -166,6 +183,35 @@ fn with_limits(mut args: RunArgs, assignment: &Assignment) -> Option<RunArgs> {
     let seconds = limits.seconds.map(std::time::Duration::from_secs);
     budget.max_time = [budget.max_time, seconds].into_iter().flatten().min();
     Some(args)
+}
+
+/// Waits for the end of the work, and interrupts it once it is hopeless. Returns whether it was.
+async fn unless_looping<T>(work: impl Future<Output = T>, session: &Session, message: &str) -> (T, bool) {
+    let mut work = pin!(work);
+    tokio::select! {
+        biased;
+        ended = &mut work => return (ended, false),
+        () = loops(session.events(), message) => {}
+    }
+    // A session that cannot be interrupted is about to end.
+    let _ = session.handle().interrupt();
+    (work.await, true)
+}
+
+/// Waits until the session was told often enough since the message that it repeats its calls.
+async fn loops(mut events: Events, message: &str) {
+    let mut loops = 0;
+    while let Some(event) = events.next().await {
+        if matches!(&event.kind, EventKind::UserInput { content, .. } if content.starts_with(message)) {
+            loops = 0;
+        } else if matches!(event.kind, EventKind::LoopDetection { .. }) {
+            loops += 1;
+        }
+        if loops == MAX_LOOPS {
+            return;
+        }
+    }
+    pending().await
 }
 
 /// Adds up what the session has cost since the message, in this process and in an earlier one.

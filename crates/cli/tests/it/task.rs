@@ -247,6 +247,23 @@ fn bad_input_is_refused_before_anything_is_written() {
     assert_eq!(listed.stdout, "no tasks\n");
 }
 
+/// A candidate that repeats a call, is told so, and goes on with it, is stopped. The last turn would not end by itself.
+#[test]
+fn a_candidate_in_a_loop_is_stopped() {
+    let call = "[[turn.call]]\ntool = \"shell\"\narguments = { command = \"false\" }\n";
+    let round = format!("[[turn]]\n{}", call.repeat(10));
+    let last = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"sleep 1000\" }\n";
+    let project = Project::new(&format!("{round}{round}{last}"));
+    let contract = "goal = \"Sums are right.\"\n[anchor]\nkind = \"command\"\n\
+                    command = \". src/add.sh; test $(add 3 -1) -eq 2\"\n[[check]]\nname = \"syntax\"\n\
+                    command = \"sh -n src/add.sh\"\n";
+    std::fs::write(project.root().join("contract.toml"), contract).unwrap();
+    let output = project.run(&["--contract", "contract.toml"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stdout.contains("it repeated the same calls, and was stopped"), "{output:?}");
+    assert!(!output.stdout.contains("attempt 2"), "{output:?}");
+}
+
 #[test]
 fn a_task_waits_for_a_person() {
     let project = Project::new(&TURNS.replace("WAIT", "true"));

@@ -23,7 +23,7 @@ pub(super) struct Process(Child);
 
 impl Process {
     pub(super) fn start(command: &mut Command) -> Self {
-        Self(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+        Self(command.stdin(Stdio::null()).spawn().unwrap())
     }
 
     /// Ends it as if by the loss of power.
@@ -56,12 +56,35 @@ pub(super) struct TestEngine {
     ingress: u16,
     admin: u16,
     node: u16,
+    /// File with the private key with which it signs its requests.
+    identity: Option<PathBuf>,
     process: Option<Process>,
 }
 
 impl TestEngine {
     /// Starts an engine, or returns `None` with a message on standard error if there is none. Required in CI.
     pub(super) async fn start() -> Option<Self> {
+        let mut engine = Self::new().await?;
+        engine.go_on().await;
+        Some(engine)
+    }
+
+    /// Starts one that signs its requests, and returns its public key.
+    pub(super) async fn start_with_identity() -> Option<(Self, String)> {
+        let mut engine = Self::new().await?;
+        let private = engine.directory.path().join("identity.pem");
+        let mut openssl = Command::new("openssl");
+        let made = openssl.args(["genpkey", "-algorithm", "ed25519", "-out"]).arg(&private).status().unwrap();
+        assert!(made.success());
+        engine.identity = Some(private);
+        engine.go_on().await;
+        let log = std::fs::read_to_string(engine.directory.path().join("log")).unwrap();
+        let key = log.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let key = key.into_iter().find(|word| word.starts_with("publickeyv1_")).map(str::to_owned);
+        Some((engine, key.unwrap_or_else(|| panic!("the engine logs its key: {log}"))))
+    }
+
+    async fn new() -> Option<Self> {
         let Some(program) = std::env::var_os(PROGRAM) else {
             assert!(std::env::var_os("CI").is_none(), "{PROGRAM} is not set: see `cargo xtask services up`");
             eprintln!("SKIPPED: no engine; `cargo xtask services up restate` installs one");
@@ -69,9 +92,8 @@ impl TestEngine {
         };
         let (ingress, admin, node) = (free_port().await, free_port().await, free_port().await);
         let directory = tempfile::tempdir().unwrap();
-        let mut engine = Self { program: program.into(), directory, ingress, admin, node, process: None };
-        engine.go_on().await;
-        Some(engine)
+        let program = program.into();
+        Some(Self { program, directory, ingress, admin, node, identity: None, process: None })
     }
 
     /// Starts it again, with what it had.
@@ -90,8 +112,11 @@ impl TestEngine {
         ] {
             command.env(name, value);
         }
+        if let Some(identity) = &self.identity {
+            command.env("RESTATE_WORKER__INVOKER__REQUEST_IDENTITY_PRIVATE_KEY_PEM_FILE", identity);
+        }
         let log = std::fs::File::create(base.join("log")).unwrap();
-        command.stderr(log);
+        command.stdout(log.try_clone().unwrap()).stderr(log);
         self.process = Some(Process::start(&mut command));
         let client = self.client();
         until("the engine is ready", async || client.is_ready().await).await;
@@ -125,7 +150,7 @@ impl TestEngine {
 /// Returns a command that runs a test of this program, for tests that are processes.
 pub(super) fn this_test(name: &str, log: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name]).stderr(std::fs::File::create(log).unwrap());
+    command.args(["--exact", name]).stdout(Stdio::null()).stderr(std::fs::File::create(log).unwrap());
     command
 }
 

@@ -42,7 +42,7 @@ async fn worker_process() {
         .with_death_at(usize::try_from(number(DEATH)).unwrap());
     let desk = Arc::new(Desk::new(store, Arc::new(OnePerformer(Arc::new(performer)))));
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
-    serve(listener, desk, std::future::pending()).await;
+    serve(listener, desk, &IdentityKeys::default(), std::future::pending()).await;
 }
 
 fn worker(port: u16, directory: &Path, log: &str) -> Command {
@@ -60,7 +60,7 @@ fn events(path: &Path) -> io::Result<BTreeMap<String, usize>> {
     Ok(counts)
 }
 
-/// Each of the nine steps dies at its beginning, and right before its result is on record. The end, the report and the costs are
+/// Each of the ten steps dies at its beginning, and right before its result is on record. The end, the report and the costs are
 /// those of a task that nobody killed; only the step at which the worker died begins twice.
 #[tokio::test]
 async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
@@ -70,7 +70,7 @@ async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
     let mut host = LocalHost::create(&whole, SessionId::new("whole"), contract()).await.unwrap();
     host.run(Arc::new(Scripted::default())).await.unwrap();
     let expected = Report::of(host.task()).to_json().unwrap();
-    for death in 1..=18 {
+    for death in 1..=20 {
         let directory = tempfile::tempdir().unwrap();
         let (id, port) = (SessionId::new(format!("t{death}")), free_port().await);
         let mut first = Process::start(worker(port, directory.path(), "log").env(DEATH, death.to_string()));
@@ -88,7 +88,7 @@ async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
         let begun: usize =
             events.iter().filter(|(event, _)| event.starts_with("began")).map(|(_, n)| n).sum();
         // The other candidate may have been under way as well.
-        assert!((10..=11).contains(&begun), "death {death}: {events:?}");
+        assert!((11..=12).contains(&begun), "death {death}: {events:?}");
     }
 }
 
@@ -150,9 +150,9 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
     let (first, second_log) = (events(&log).unwrap(), events(&directory.path().join("second")).unwrap());
     assert_eq!(first.get("ended baseline-1"), Some(&1), "{first:?}");
     assert!(!second_log.contains_key("began baseline-1"), "{second_log:?}");
-    assert!(second_log.contains_key("ended review-0-1"), "{second_log:?}");
+    assert!(second_log.contains_key("ended review-1-1"), "{second_log:?}");
     let task = read_task(&store, &id).await.unwrap();
-    assert_eq!(task.spent().tokens, 900);
+    assert_eq!(task.spent().tokens, 1_000);
     second.terminate();
     drop(second);
     drop(store);

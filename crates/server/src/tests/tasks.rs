@@ -25,15 +25,15 @@ async fn a_task_is_listed_and_read() {
     assert!(task["updated_at"].as_str() >= task["created_at"].as_str(), "{task}");
     let read = fixture.get("/v1/tasks/t1").await.json();
     assert_eq!((&read["id"], &read["state"], &read["gate"]), (&json!("t1"), &json!("done"), &Value::Null));
-    assert_eq!(read["report"]["outcome"]["done"]["candidate"], 0);
-    let finding = &read["report"]["candidates"][1]["attempts"][0]["findings"][0];
+    assert_eq!(read["report"]["outcome"]["done"]["candidate"], 1);
+    let finding = &read["report"]["candidates"][0]["attempts"][1]["findings"][0];
     assert_eq!(finding["step"], json!({"check": "tests"}));
     let report = fixture.get("/v1/tasks/t1/report").await;
     assert_eq!(report.header("content-type"), "text/markdown; charset=utf-8");
     assert!(report.text().starts_with("# Done\n"), "{report:?}");
-    let diff = fixture.get("/v1/tasks/t1/candidates/1/diff").await;
+    let diff = fixture.get("/v1/tasks/t1/candidates/0/diff").await;
     assert_eq!((diff.status, diff.header("content-type")), (200, "text/x-diff"));
-    assert_eq!(diff.text(), "patch of candidate 1, attempt 2\n");
+    assert_eq!(diff.text(), "patch of candidate 0, attempt 2\n");
     assert_eq!(fixture.get("/v1/sessions").await.json()["sessions"], json!([]), "it is no session");
 }
 

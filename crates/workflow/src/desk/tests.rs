@@ -31,7 +31,7 @@ async fn any_number_may_ask_and_each_step_begins_once() {
     }
     let endings = tokio::join!(attended(&desk, &id), attended(&desk, &id), attended(&desk, &id));
     assert_eq!(endings, (Ending::Done, Ending::Done, Ending::Done));
-    assert_eq!(performer.begun().len(), 9);
+    assert_eq!(performer.begun().len(), 10);
     desk.close().await;
     assert_eq!(performer.cleaned(), 1);
     let wrong = desk.create(&SessionId::new("w"), Contract::new(" ")).await.unwrap_err();
@@ -84,7 +84,7 @@ async fn a_person_is_waited_for_by_no_process() {
         post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision)).await.unwrap();
     };
     let (ending, ()) = tokio::join!(attended(&desk, &id), decide);
-    assert_eq!((ending, performer.begun().len()), (Ending::Done, 9));
+    assert_eq!((ending, performer.begun().len()), (Ending::Done, 10));
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_task_that_lives_elsewhere_is_watched_and_taken_over_when_it_does_not(
     assert_eq!((hanging.cancelled(), attended(&second, &id).await), (2, Ending::Done));
     // Both candidates had begun before, and nothing that had ended runs again.
     let begun = performer.begun();
-    assert_eq!((begun.len(), begun.iter().any(|step| step.starts_with("baseline"))), (7, false), "{begun:?}");
+    assert_eq!((begun.len(), begun.iter().any(|step| step.starts_with("baseline"))), (8, false), "{begun:?}");
 }
 
 #[tokio::test]

@@ -32,13 +32,13 @@ async fn a_task_ends_and_can_be_read() {
     assert_eq!(done.proof().checks().len(), 1);
     drop(host);
     let read = read_task(&store, &id).await.unwrap();
-    assert_eq!((read.outcome(), read.spent().tokens), (Some(&outcome), 900));
+    assert_eq!((read.outcome(), read.spent().tokens), (Some(&outcome), 1_000));
     let summary = store.summary(&id).await.unwrap().unwrap();
     assert_eq!(summary.title, "Sums of negative numbers are right.");
     assert_eq!(summary.properties.get(KIND).map(String::as_str), Some(KIND_TASK));
     let mut again = LocalHost::open(&store, &id).await.unwrap();
     assert_eq!(again.run(performer.clone()).await.unwrap(), outcome);
-    assert_eq!(performer.begun().len(), 9, "nothing is done twice");
+    assert_eq!(performer.begun().len(), 10, "nothing is done twice");
     let wrong = LocalHost::create(&store, SessionId::new("t2"), Contract::new(" ")).await.unwrap_err();
     assert!(wrong.to_string().contains("goal: expected a text"), "{wrong}");
     assert!(store.summary(&SessionId::new("t2")).await.unwrap().is_none());
@@ -60,7 +60,7 @@ async fn a_task_whose_process_dies_at_any_line_ends_the_same() {
             Line::Contract(_) => None,
         })
         .collect();
-    assert_eq!(inputs.len(), 18);
+    assert_eq!(inputs.len(), 20);
     for dies_after in 0..=inputs.len() {
         let directory = tempfile::tempdir().unwrap();
         let store = FileStore::open(directory.path()).unwrap();
@@ -75,8 +75,8 @@ async fn a_task_whose_process_dies_at_any_line_ends_the_same() {
         // A step whose result is on record does not run again.
         let finished =
             inputs[..dies_after].iter().filter(|input| matches!(input, Input::Finished(_))).count();
-        assert_eq!(performer.begun().len(), 9 - finished, "after {dies_after}");
-        assert_eq!(host.task().spent().tokens, 900, "after {dies_after}");
+        assert_eq!(performer.begun().len(), 10 - finished, "after {dies_after}");
+        assert_eq!(host.task().spent().tokens, 1_000, "after {dies_after}");
     }
 }
 

@@ -98,6 +98,12 @@ impl Candidate {
         self.out.is_none() && self.proof().is_none()
     }
 
+    /// Returns whether it would try again since evidence is missing.
+    pub(super) fn has_failed(&self) -> bool {
+        let newest = self.attempts.last().and_then(|attempt| attempt.verdict.as_ref());
+        self.is_going() && matches!(newest, Some(Err(_)))
+    }
+
     /// Returns its next step, if it is neither proved nor out.
     pub(super) fn next_step(&self, index: usize, limits: &WorkLimits) -> Option<Step> {
         if !self.is_going() {
@@ -145,11 +151,13 @@ impl Candidate {
         if is_proved {
             return;
         }
-        let has_limit = newest.work.as_ref().is_some_and(|work| work.end == WorkEnd::Limit);
+        let end = newest.work.as_ref().map(|work| work.end);
         if is_same {
             self.out = Some("two attempts have the same faults".to_owned());
-        } else if has_limit {
+        } else if end == Some(WorkEnd::Limit) {
             self.out = Some("its share of the budget is used up".to_owned());
+        } else if end == Some(WorkEnd::Loop) {
+            self.out = Some("it repeated the same calls, and was stopped".to_owned());
         } else if self.attempt_number() >= self.most_attempts(contract) {
             self.out = Some("it has no attempt left".to_owned());
         }
@@ -198,8 +206,8 @@ impl Candidate {
     }
 
     /// Begins no other attempt.
-    pub(super) fn give_up(&mut self) {
-        self.out = Some("the budget is used up".to_owned());
+    pub(super) fn give_up(&mut self, why: &str) {
+        self.out = Some(why.to_owned());
     }
 
     fn most_attempts(&self, contract: &Contract) -> u32 {

@@ -142,6 +142,8 @@ pub enum WorkEnd {
     Finished,
     /// At a limit.
     Limit,
+    /// In a loop: it went on with the same calls after it was told so.
+    Loop,
     /// By an error.
     Failed,
 }

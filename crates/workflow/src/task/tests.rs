@@ -112,9 +112,67 @@ fn the_smaller_diff_of_those_that_are_proved_wins() {
     assert_eq!(played.end(), "done by 2");
     let outs: Vec<_> =
         played.task.candidates().iter().map(|candidate| candidate.out().unwrap_or("-")).collect();
-    assert_eq!(outs, ["-", "two attempts have the same faults", "-", "the review has faults still"]);
+    assert_eq!(outs, ["-", "another candidate has its evidence", "-", "the review has faults still"]);
     let reviews: Vec<_> = played.steps.iter().filter(|step| step.starts_with("review")).collect();
     assert_eq!(reviews, ["review-3-1", "review-3-2", "review-2-1"]);
+}
+
+#[test]
+fn a_candidate_that_failed_waits_while_another_one_is_proved() {
+    let two = contract().with_candidates(vec![CandidatePlan::default(); 2]);
+    let wrong_then = |reviews: fn(&Step) -> Found| {
+        let mut played = Played::new(two.clone());
+        played.play(move |step| match (step.id.kind, step.id.candidate, step.id.attempt) {
+            (StepKind::Evidence, Some(1), 1) => (evidence(3, 1), 0.0),
+            (StepKind::Review, Some(0), _) => (reviews(step), 0.0),
+            _ => right(step),
+        });
+        played
+    };
+    let accepted = wrong_then(|_| review(&[]));
+    assert_eq!(accepted.steps[2..].join(" "), "work-0-1 evidence-0-1 work-1-1 evidence-1-1 review-0-1");
+    assert_eq!(accepted.task.candidates()[1].out(), Some("another candidate has its evidence"));
+    // It goes on once the other one has to.
+    let refused = wrong_then(|_| review(&["no"]));
+    assert_eq!(
+        refused.steps[6..].join(" "),
+        "review-0-1 work-0-2 evidence-0-2 review-0-2 work-1-2 evidence-1-2 review-1-2"
+    );
+    assert_eq!(refused.end(), "done by 1");
+    // What has begun is waited for.
+    let mut late = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
+    let until = |late: &mut Played, last: &str| {
+        while late.steps.last().is_none_or(|step| step != last) {
+            let step =
+                late.task.wants().steps.into_iter().find(|step| !late.task.has_begun(&step.id)).unwrap();
+            late.steps.push(step.id.to_string());
+            let found = if step.id.to_string() == "evidence-0-1" { evidence(3, 1) } else { right(&step).0 };
+            late.finish(step.id, found, 0.0);
+        }
+    };
+    until(&mut late, "evidence-0-1");
+    let again = late.task.wants().steps[0].id.clone();
+    assert!(late.task.take(Input::Began(again.clone())));
+    until(&mut late, "evidence-1-1");
+    assert!(late.task.candidates()[1].proof().is_some() && !late.task.is_waiting(0));
+    assert_eq!(late.task.wants().steps.into_iter().map(|step| step.id).collect::<Vec<_>>(), [again]);
+}
+
+#[test]
+fn work_in_a_loop_is_judged_and_does_not_go_on() {
+    let ending = |findings: i32| {
+        let mut played = Played::new(contract().with_attempts(3));
+        played.play(|step| match step.id.kind {
+            StepKind::Work => (worked(WorkEnd::Loop), 0.0),
+            StepKind::Evidence => (evidence(3, findings), 0.0),
+            _ => right(step),
+        });
+        let out = played.task.candidates()[0].out().unwrap_or("-").to_owned();
+        (played.end(), out)
+    };
+    assert_eq!(ending(0), ("done by 0".to_owned(), "-".to_owned()));
+    let stopped = "it repeated the same calls, and was stopped".to_owned();
+    assert_eq!(ending(1), ("Blocked(NoCandidate)".to_owned(), stopped));
 }
 
 #[test]

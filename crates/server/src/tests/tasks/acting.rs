@@ -20,7 +20,7 @@ async fn a_decision_opens_the_gate() {
     running.until_gate(&fixture.host.store).await;
     let read = fixture.get("/v1/tasks/t1").await.json();
     assert_eq!((&read["state"], &read["running"]), (&json!("waits for a person"), &json!(true)));
-    assert_eq!((&read["gate"]["name"], &read["gate"]["candidate"]), (&json!("result"), &json!(0)));
+    assert_eq!((&read["gate"]["name"], &read["gate"]["candidate"]), (&json!("result"), &json!(1)));
     let place = read["gate"]["place"].as_u64().unwrap();
     let decide = "/v1/tasks/t1/decide";
     for (gate, place) in [("anchor", place), ("result", place - 1)] {

@@ -28,7 +28,7 @@ pub(super) fn contract() -> Contract {
         .with_candidates(vec![CandidatePlan::default(); 2])
 }
 
-/// Performs steps from a script: the first attempt of the second candidate is wrong.
+/// Performs steps from a script: the first review finds a fault, and the second attempt of the first candidate is wrong.
 #[derive(Debug)]
 pub(super) struct Scripted {
     store: FileStore,
@@ -60,12 +60,14 @@ impl Scripted {
                 Found::Work(WorkFacts { session, end: WorkEnd::Finished, diff, unfit: None })
             }
             StepKind::Evidence => {
-                let code = i32::from((step.candidate, step.attempt) == (Some(1), 1));
+                let code = i32::from((step.candidate, step.attempt) == (Some(0), 2));
                 let facts = CandidateFacts::of(self.diff(step).await);
                 Found::Evidence(Box::new(CandidateFacts { checks: runs(code), ..facts }))
             }
             StepKind::Review => {
-                Found::Review(ReviewFacts { session, findings: Vec::new(), remarks: String::new() })
+                let is_first = (step.candidate, step.attempt) == (Some(0), 1);
+                let findings = is_first.then(|| "a fault".to_owned()).into_iter().collect();
+                Found::Review(ReviewFacts { session, findings, remarks: String::new() })
             }
         }
     }
