@@ -112,21 +112,13 @@ async fn balance(listener: TcpListener, ports: [u16; 2]) {
 #[tokio::test]
 async fn another_worker_goes_on_with_a_task_of_the_database() {
     let Some(engine) = TestEngine::start().await else { return };
-    let Ok(connection) = std::env::var("PINTLE_TEST_POSTGRES") else {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "PINTLE_TEST_POSTGRES is not set: see `cargo xtask services up`"
-        );
-        eprintln!("SKIPPED: no PostgreSQL server; `cargo xtask services up` starts one");
-        return;
-    };
-    let unique = SessionId::generate().to_string().replace('-', "");
-    let schema = format!("restate_{}_{}", &unique[24..], std::process::id());
-    let store = PostgresStore::connect(&connection, Options::new().with_schema(&schema)).await.unwrap();
+    let Some(database) = Database::new() else { return };
+    let store = database.connect().await;
     let directory = tempfile::tempdir().unwrap();
     let ports = [free_port().await, free_port().await];
-    let start =
-        |port, log| Process::start(worker(port, directory.path(), log).env(SCHEMA, &schema).env(TIME, "400"));
+    let start = |port, log| {
+        Process::start(worker(port, directory.path(), log).env(SCHEMA, &database.schema).env(TIME, "400"))
+    };
     let (mut first, second) = (start(ports[0], "first"), start(ports[1], "second"));
     // The engine keeps its connection, which is to be one to the first worker.
     until("the first worker listens", async || TcpStream::connect(("127.0.0.1", ports[0])).await.is_ok())
@@ -155,13 +147,88 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
     assert_eq!(task.spent().tokens, 1_000);
     second.terminate();
     drop(second);
-    drop(store);
-    drop_schema(&connection, &schema);
 }
 
-/// Removes the tables of the test.
-fn drop_schema(connection: &str, schema: &str) {
-    let drop = format!("SET client_min_messages TO warning; DROP SCHEMA IF EXISTS \"{schema}\" CASCADE");
-    let status = Command::new("psql").args([connection, "-qc", &drop]).status().unwrap();
-    assert!(status.success());
+/// The server of the database ends the connections of a worker again and again, as if it had died. Steps whose results were not
+/// kept run again, and the end is that of a task that nobody disturbed.
+#[tokio::test]
+async fn a_database_that_goes_away_leaves_the_same_end() {
+    let Some(engine) = TestEngine::start().await else { return };
+    let Some(database) = Database::new() else { return };
+    let store = database.connect().await;
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port().await;
+    let mut command = worker(port, directory.path(), "log");
+    let named = format!("{} application_name={}", database.connection, database.schema);
+    command.env(SCHEMA, &database.schema).env(TIME, "100").env("PINTLE_TEST_POSTGRES", named);
+    let worker = Process::start(&mut command);
+    engine.register(port).await;
+    let (id, client) = (SessionId::new("t"), engine.client());
+    client.begin(&id, Some(contract())).await.unwrap();
+    let mut ended = 0;
+    for _ in 0..20 {
+        ended += database.end_connections();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(ended > 5, "{ended}");
+    let ending = tokio::time::timeout(2 * PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
+    assert_eq!(ending, Some(Ending::Done));
+    let alone = MemoryStore::new();
+    let mut host = LocalHost::create(&alone, id.clone(), contract()).await.unwrap();
+    host.run(Arc::new(Scripted::default())).await.unwrap();
+    let task = read_task(&store, &id).await.unwrap();
+    assert_eq!(Report::of(&task).to_json().unwrap(), Report::of(host.task()).to_json().unwrap());
+    worker.terminate();
+    drop(worker);
+}
+
+/// Tables of one test.
+struct Database {
+    connection: String,
+    schema: String,
+}
+
+impl Database {
+    /// Returns `None` with a message on standard error if there is no server. Required in CI.
+    fn new() -> Option<Self> {
+        let Ok(connection) = std::env::var("PINTLE_TEST_POSTGRES") else {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "PINTLE_TEST_POSTGRES is not set: see `cargo xtask services up`"
+            );
+            eprintln!("SKIPPED: no PostgreSQL server; `cargo xtask services up` starts one");
+            return None;
+        };
+        let unique = SessionId::generate().to_string().replace('-', "");
+        let schema = format!("restate_{}_{}", &unique[24..], std::process::id());
+        Some(Self { connection, schema })
+    }
+
+    async fn connect(&self) -> PostgresStore {
+        let options = Options::new().with_schema(&self.schema);
+        PostgresStore::connect(&self.connection, options).await.unwrap()
+    }
+
+    /// Ends the connections that have the name of the schema, and returns their number.
+    fn end_connections(&self) -> usize {
+        let sql = format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{}'",
+            self.schema
+        );
+        self.sql(&sql).trim().parse().unwrap()
+    }
+
+    fn sql(&self, sql: &str) -> String {
+        let output = Command::new("psql").args([&self.connection, "-qAtc", sql]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Database {
+    /// Removes the tables.
+    fn drop(&mut self) {
+        let schema = &self.schema;
+        self.sql(&format!("SET client_min_messages TO warning; DROP SCHEMA IF EXISTS \"{schema}\" CASCADE"));
+    }
 }

@@ -260,7 +260,7 @@ fn is_unseen(character: char) -> bool {
 fn content<'a>(page: &'a str, tag: &str) -> &'a str {
     let (_, rest) = page.split_once(&format!("<{tag}>")).unwrap();
     let name = tag.split(' ').next().unwrap();
-    rest.split_once(&format!("</{name}>")).unwrap().0
+    rest.split_once(&format!("</{name}>")).unwrap().0.trim_start_matches('\n')
 }
 
 fn page_with_diff(patch: &str) -> String {

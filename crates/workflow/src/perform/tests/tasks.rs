@@ -224,13 +224,25 @@ async fn cancelling_leaves_nothing_in_any_phase() {
     }
 }
 
-/// Each candidate has a directory, ports and a target directory of its own, and cannot reach the others.
+/// Each candidate has a directory, ports and a target directory of its own, and cannot reach the others: neither their files nor
+/// what they run.
 #[tokio::test]
 async fn candidates_do_not_meet() {
     let project = Project::new().await;
     let own = "echo \"$PORT $PINTLE_PORTS $TMPDIR $CARGO_TARGET_DIR $PWD\" >src/own.py; ";
-    let meddle = "for d in ../../*/tree; do echo 'broken(' >>$d/src/sums.py; done 2>/dev/null; echo \"# $PORT\" >src/own.py";
-    let scripted = Scripted::new().with("0", &format!("{own}{RIGHT}"), None).with("1", meddle, None);
+    // The command line of the shell itself is another one.
+    let (number, server) = (std::process::id(), format!("server-''of-{}", std::process::id()));
+    let served = format!(
+        "python3 -c 'import time; time.sleep(60)' {server} & sleep 2; kill -0 $! && {RIGHT}; kill $!"
+    );
+    // It finds what it runs itself.
+    let hunt = format!(
+        "python3 -c 'import time; time.sleep(60)' {server} & mine=$!; for n in 1 2 3 4 5 6 7 8 9 10; do for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | \
+         grep -q 'server-[o]f-{number}' && kill -9 ${{p#/proc/}}; done; sleep 0.2; done; wait $mine; mine=$?; "
+    );
+    let meddle = "for d in ../../*/tree; do echo 'broken(' >>$d/src/sums.py; done 2>/dev/null; echo \"# $PORT $mine\" >src/own.py";
+    let scripted = Scripted::new().with("0", &format!("{own}{served}"), None);
+    let scripted = scripted.with("1", &format!("{hunt}{meddle}"), None);
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(scripted);
     let mut host = LocalHost::create(&store, id.clone(), project.contract(2).await).await.unwrap();
@@ -253,8 +265,9 @@ async fn candidates_do_not_meet() {
                 .map(str::to_owned)
         })
     };
-    let (one, other) = (port(&seen[0]).unwrap(), port(&seen[1]).unwrap());
+    let (Some(one), Some(other)) = (port(&seen[0]), port(&seen[1])) else { panic!("{seen:#?}") };
     assert_ne!(one, other);
+    assert!(seen[1].contains(" 137\n"), "{}", seen[1]);
     assert!(seen[0].contains("/candidates/0/tree/target /"), "{}", seen[0]);
 }
 
