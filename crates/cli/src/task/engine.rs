@@ -30,9 +30,9 @@ pub(super) async fn serve(
     desk: Arc<Desk>,
     interrupts: Interrupts,
 ) -> Result<Exit, Failure> {
+    let keys = IdentityKeys::new(&args.identity_key).map_err(|error| Failure::usage(error.to_string()))?;
     let listener = TcpListener::bind(address).await.or_failed(&format!("cannot listen on {address}"))?;
     let address = listener.local_addr().or_failed("cannot listen")?;
-    let keys = IdentityKeys::new(&args.identity_key).map_err(|error| Failure::usage(error.to_string()))?;
     if !address.ip().is_loopback() && keys.is_empty() {
         console::notice(&format!(
             "whoever reaches {address} can let tasks run: requests are not authenticated without --identity-key"
