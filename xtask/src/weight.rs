@@ -8,6 +8,8 @@ mod table;
 mod tree;
 pub(crate) mod wrapper;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::{failure::Failure, metadata::Metadata};
 
 pub(crate) use self::cold::ColdChecks;
@@ -45,10 +47,11 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         let mut slower = compare(&table, &ratios);
         if !slower.is_empty() {
             println!("measured once more, since other work on the machine may be the reason");
-            let again = Checks::measure(metadata, table.crates.keys())?.ratios(&table.reference)?;
-            slower = compare(&table, &lower(ratios, &again));
+            let layers: BTreeSet<&String> = slower.keys().chain([&table.reference.layer]).collect();
+            let again = Checks::measure_again(metadata, layers.into_iter())?.ratios(&table.reference)?;
+            slower = compare(&table, &lower(of(&slower, ratios), &again));
         }
-        grown.extend(slower);
+        grown.extend(slower.into_values());
     }
     if grown.is_empty() {
         return Ok(());
@@ -83,24 +86,31 @@ fn count_crates(metadata: &Metadata, table: &Table) -> Result<Vec<String>, Failu
     Ok(grown)
 }
 
-/// Prints the check of each layer beside its figure. Returns those that have grown beyond the tolerance.
-fn compare(table: &Table, ratios: &Ratios) -> Vec<String> {
-    let mut grown = Vec::new();
+/// Prints the check of each layer beside its figure. Returns those that have grown beyond the tolerance, with what is wrong.
+fn compare(table: &Table, ratios: &Ratios) -> BTreeMap<String, String> {
+    let mut grown = BTreeMap::new();
     println!("{:<18} {:>7} {:>7} {:>8}", "cold check", "ratio", "table", "change");
     for (name, ratio) in ratios {
         let Some(known) = table.check.get(name) else {
-            grown.push(format!("the check of {name} has no figure"));
+            grown.insert(name.clone(), format!("the check of {name} has no figure"));
             continue;
         };
         let change = (ratio / known - 1.0) * 100.0;
         println!("{name:<18} {ratio:>7.2} {known:>7.2} {change:>+7.1}%");
         if change > table.reference.tolerance {
-            grown.push(format!("a cold check of {name} takes {ratio:.2}, the table says {known:.2}"));
+            let what = format!("a cold check of {name} takes {ratio:.2}, the table says {known:.2}");
+            grown.insert(name.clone(), what);
         } else if change < -table.reference.tolerance {
             println!("  {name} takes less than the table says: `--write` updates it");
         }
     }
     grown
+}
+
+/// Returns the measurements of these layers.
+fn of(layers: &BTreeMap<String, String>, mut ratios: Ratios) -> Ratios {
+    ratios.retain(|name, _| layers.contains_key(name));
+    ratios
 }
 
 /// Returns the lower of two measurements of each layer.
@@ -115,7 +125,7 @@ fn lower(mut ratios: Ratios, again: &Ratios) -> Ratios {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{compare, lower, table::Table};
+    use super::{compare, lower, of, table::Table};
 
     #[test]
     fn the_lower_of_two_measurements_counts() {
@@ -133,9 +143,11 @@ mod tests {
         .unwrap();
         let measured = [("a", 2.19), ("b", 2.21), ("c", 1.0), ("new", 1.0)];
         let ratios = BTreeMap::from(measured.map(|(name, ratio)| (name.to_owned(), ratio)));
+        let grown = compare(&table, &ratios);
         assert_eq!(
-            compare(&table, &ratios),
+            grown.values().collect::<Vec<_>>(),
             ["a cold check of b takes 2.21, the table says 2.00", "the check of new has no figure"]
         );
+        assert_eq!(of(&grown, ratios).into_keys().collect::<Vec<_>>(), ["b", "new"]);
     }
 }

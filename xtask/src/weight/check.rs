@@ -44,7 +44,25 @@ impl Checks {
         metadata: &Metadata,
         layers: impl Iterator<Item = &'a String>,
     ) -> Result<Self, Failure> {
-        let cold = ColdChecks::fresh(metadata)?;
+        Self::measure_in(&ColdChecks::fresh(metadata)?, metadata, layers)
+    }
+
+    /// Checks some layers in another directory, which is removed, and leaves that of the first measurement as it is.
+    pub(super) fn measure_again<'a>(
+        metadata: &Metadata,
+        layers: impl Iterator<Item = &'a String>,
+    ) -> Result<Self, Failure> {
+        let cold = ColdChecks::apart(metadata)?;
+        let checks = Self::measure_in(&cold, metadata, layers)?;
+        cold.remove()?;
+        Ok(checks)
+    }
+
+    fn measure_in<'a>(
+        cold: &ColdChecks,
+        metadata: &Metadata,
+        layers: impl Iterator<Item = &'a String>,
+    ) -> Result<Self, Failure> {
         let mut checks = Self::default();
         for layer in layers {
             let mut check = process::cargo(&metadata.workspace_root);

@@ -20,15 +20,27 @@ pub(crate) struct ColdChecks {
 impl ColdChecks {
     /// Empties the directory.
     pub(super) fn fresh(metadata: &Metadata) -> Result<Self, Failure> {
-        let cold = Self::of(metadata)?;
-        std::fs::remove_dir_all(&cold.directory)
-            .context("the directory of the checks could not be removed")?;
+        Self::of(metadata)?.remove()?;
         Self::of(metadata)
+    }
+
+    /// Returns an empty directory beside the others.
+    pub(super) fn apart(metadata: &Metadata) -> Result<Self, Failure> {
+        Self::at(metadata, "weight-again")?.remove()?;
+        Self::at(metadata, "weight-again")
+    }
+
+    pub(super) fn remove(self) -> Result<(), Failure> {
+        std::fs::remove_dir_all(&self.directory).context("the directory of the checks could not be removed")
     }
 
     /// Returns the directory with what earlier checks have left, if there were any.
     pub(crate) fn of(metadata: &Metadata) -> Result<Self, Failure> {
-        let directory = metadata.target_directory.join("weight");
+        Self::at(metadata, "weight")
+    }
+
+    fn at(metadata: &Metadata, name: &str) -> Result<Self, Failure> {
+        let directory = metadata.target_directory.join(name);
         std::fs::create_dir_all(&directory).context("no directory could be made for the checks")?;
         Ok(Self { directory })
     }
