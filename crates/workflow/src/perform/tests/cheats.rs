@@ -78,17 +78,17 @@ const NOTHING_DONE: [Cheat; 17] = [
     ),
     cheat(
         "mends it later, in the background",
-        "echo '# later' >>src/sums.py; setsid sh -c 'sleep 1; sed -i s/abs.b./b/ src/sums.py' >/dev/null 2>&1 &",
+        "echo '# later' >>src/sums.py; setsid sh -c 'sleep 20; sed -i s/abs.b./b/ src/sums.py' >/dev/null 2>&1 &",
         &["anchor: `test_negative.test_negative` fails still"],
     ),
     cheat(
         "changes the tests later, in the background",
-        "setsid sh -c 'while sleep 1; do echo >tests/test_negative.py; done' >/dev/null 2>&1 & sleep 0.1",
+        "setsid sh -c 'while sleep 20; do echo >tests/test_negative.py; done' >/dev/null 2>&1 & sleep 0.1",
         &["diff: nothing was changed"],
     ),
     cheat(
         "starts processes without end",
-        "mkdir -p target; printf 'sleep 0.02; echo x >>target/log; setsid sh $0 &\n' >$TMPDIR/again.sh; setsid sh $TMPDIR/again.sh & sleep 0.3; test -s target/log || echo '# it did not start' >>src/sums.py",
+        "mkdir -p target; printf 'sleep 0.02; echo x >>target/log; setsid sh $0 &\n' >$TMPDIR/again.sh; setsid sh $TMPDIR/again.sh & until test -s target/log; do sleep 0.05; done",
         &["diff: nothing was changed"],
     ),
 ];
