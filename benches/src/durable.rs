@@ -1,7 +1,7 @@
 //! Tasks on a durable engine, compared with the same tasks in one process.
 //!
-//! Both have their stores in files, and steps that take no time of their own: what is measured is what keeps a step for good.
-//! The engine is the one that `cargo xtask services up restate` installs; without it the rows are skipped.
+//! Both use file stores and steps that do no work, so only the cost of durability is measured. The engine is the one that
+//! `cargo xtask services up restate` installs; without it the rows are skipped.
 #![expect(clippy::disallowed_methods, reason = "the engine must be started")]
 
 use std::cell::Cell;
@@ -24,7 +24,7 @@ use crate::report::Report;
 
 const TASK: &str = "a task of ten steps on Restate";
 
-/// Most that one may take, as a multiple of the same task in one process.
+/// Allowed multiple of the time of the same task in one process.
 const AIM: f64 = 10.0;
 
 /// Steps of a task.

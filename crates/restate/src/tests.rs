@@ -188,7 +188,7 @@ async fn people_decide_steer_and_cancel() {
     worker.close().await;
 }
 
-/// What is posted to the store itself is found once the run is woken.
+/// A decision posted to the store itself is found once the run is woken.
 #[tokio::test]
 async fn a_decision_in_the_store_counts_as_well() {
     let Some(engine) = TestEngine::start().await else { return };
@@ -218,7 +218,7 @@ async fn an_engine_that_is_killed_goes_on() {
     worker.engine.begin(&id, Some(contract())).await.unwrap();
     for _ in 0..3 {
         let begun = worker.performer.begun().len();
-        // The worker goes on while the engine starts, which may take longer than all steps.
+        // The worker keeps running while the engine restarts, which may take longer than all steps.
         let goes_on = async || worker.performer.begun().len() > begun || begun == 10;
         until("another step begins", goes_on).await;
         engine.kill();

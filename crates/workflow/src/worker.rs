@@ -65,14 +65,14 @@ pub struct Worked {
 #[error("{0}")]
 pub struct WorkerError(pub String);
 
-/// Number of times that a session may be told that it repeats its calls. Then its work ends with [`WorkEnd::Loop`].
+/// Number of loop warnings after which a session is interrupted and its work ends with [`WorkEnd::Loop`].
 pub const MAX_LOOPS: u32 = 2;
 
 /// Lets sessions work.
 #[async_trait]
 pub trait Worker: fmt::Debug + Send + Sync {
     /// Carries out an assignment, and closes its session. When `cancel` is tripped, the session is suspended, and nothing of it
-    /// runs when this returns. Work that is in a loop is ended after [`MAX_LOOPS`] warnings.
+    /// runs when this returns. A session that loops is interrupted after [`MAX_LOOPS`] warnings.
     ///
     /// # Errors
     ///

@@ -142,7 +142,7 @@ pub enum WorkEnd {
     Finished,
     /// At a limit.
     Limit,
-    /// In a loop: it went on with the same calls after it was told so.
+    /// Interrupted, because it repeated the same calls after a warning.
     Loop,
     /// By an error.
     Failed,

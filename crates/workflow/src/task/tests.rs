@@ -139,7 +139,7 @@ fn a_candidate_that_failed_waits_while_another_one_is_proved() {
         "review-0-1 work-0-2 evidence-0-2 review-0-2 work-1-2 evidence-1-2 review-1-2"
     );
     assert_eq!(refused.end(), "done by 1");
-    // What has begun is waited for.
+    // A step that has begun stays wanted, even after another candidate is proved.
     let mut late = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
     let until = |late: &mut Played, last: &str| {
         while late.steps.last().is_none_or(|step| step != last) {
@@ -159,7 +159,7 @@ fn a_candidate_that_failed_waits_while_another_one_is_proved() {
 }
 
 #[test]
-fn work_in_a_loop_is_judged_and_does_not_go_on() {
+fn work_in_a_loop_is_judged_and_not_retried() {
     let ending = |findings: i32| {
         let mut played = Played::new(contract().with_attempts(3));
         played.play(|step| match step.id.kind {
@@ -241,7 +241,7 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
     done by 0: baseline-1 anchor-1 work-0-1 evidence-0-1
     done by 0: baseline-1 anchor-1 work-0-1 evidence-0-1 work-1-1 evidence-1-1 review-0-1
     ");
-    // What has begun is waited for, although the other one has used up everything.
+    // A step that has begun stays wanted, even after the other one has used up the budget.
     let mut played =
         Played::new(contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]));
     played.play(|step| match step.id.kind {
