@@ -243,7 +243,7 @@ impl Task {
         };
         let next = state.next_step(candidate, &WorkLimits::default());
         let has_begun = next.is_some_and(|step| self.begun.contains(&step.id));
-        !has_begun && self.candidates.iter().any(|state| state.proof().is_some())
+        self.outcome.is_none() && !has_begun && self.candidates.iter().any(|state| state.proof().is_some())
     }
 
     /// Returns the share of the budget that is left.

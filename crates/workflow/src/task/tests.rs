@@ -139,6 +139,15 @@ fn a_candidate_that_failed_waits_while_another_one_is_proved() {
         "review-0-1 work-0-2 evidence-0-2 review-0-2 work-1-2 evidence-1-2 review-1-2"
     );
     assert_eq!(refused.end(), "done by 1");
+    // A cancelled task has no candidates that wait.
+    let mut gated = Played::new(two.with_gate(Gate::Result));
+    gated.play(|step| match (step.id.kind, step.id.candidate) {
+        (StepKind::Evidence, Some(1)) => (evidence(3, 1), 0.0),
+        _ => right(step),
+    });
+    assert!(gated.task.is_waiting(1));
+    gated.task.take(Input::Said(Signal::Cancel { reason: "enough".to_owned() }));
+    assert!(!gated.task.is_waiting(1));
     // A step that has begun stays wanted, even after another candidate is proved.
     let mut late = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
     let until = |late: &mut Played, last: &str| {
