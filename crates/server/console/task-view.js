@@ -14,7 +14,7 @@ import { applyInput, hasEnded, initialTask, toneOf } from "./tasks.js";
 
 const LOAD_MS = 200;
 
-// Nothing is written when a process opens the task, or gives it back.
+// Opening and releasing a task adds nothing to its stream, so its state is polled.
 const LOOK_MS = 5000;
 
 export class TaskView {
@@ -92,7 +92,7 @@ export class TaskView {
     if (name === "message") applyInput(this.state, parsed(data), this.stream.lastId);
     else if (name === "reset") this.state = initialTask();
     else if (name === "end") {
-      // It would be opened again and again.
+      // The stream would reconnect forever.
       this.stream.stop();
       announce(`The task has ended: ${data?.state}`);
     }

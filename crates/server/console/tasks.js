@@ -1,4 +1,4 @@
-// Steps of a task, from its inputs. What was judged is in the report of the server.
+// Steps of a task, derived from its inputs. Verdicts come from the report of the server.
 
 /**
  * @typedef {object} Task
