@@ -1,6 +1,8 @@
 //! The events of one session from any point on: those of the record first, then those of the open session, across every
 //! opening and closing.
 
+mod segments;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
@@ -13,6 +15,7 @@ use pintle_agent::{SessionEvent, SessionId};
 use pintle_store::{Reader, StoreError, read_record};
 use tokio::sync::broadcast;
 
+use self::segments::Segments;
 use crate::hub::{Change, Hub, Live, Watching};
 
 /// Shortest time between two readings of a record that another process writes.
@@ -82,6 +85,8 @@ pub(crate) struct Feed {
     /// Last event that was returned, or that the client has.
     last: Option<EventId>,
     backlog: VecDeque<SessionEvent>,
+    /// Segments of the record, as it was read last.
+    segments: Segments,
     source: Source,
     changes: broadcast::Receiver<Change>,
     is_ready: bool,
@@ -111,6 +116,7 @@ impl Feed {
             root,
             last: after,
             backlog: VecDeque::new(),
+            segments: Segments::default(),
             source: Source::None,
             changes,
             is_ready: false,
@@ -174,9 +180,13 @@ impl Feed {
         }
     }
 
-    /// Returns the event unless the client has it.
+    /// Returns the event unless the client has it, or has the text of which it is a piece.
     fn take(&mut self, event: SessionEvent) -> Option<Box<SessionEvent>> {
-        if event.offset.is_none() {
+        if event.offset.is_some() {
+            if self.segments.have_ended(event.seq) {
+                return None;
+            }
+        } else {
             if self.last.is_some_and(|last| event.seq <= last.seq) {
                 return None;
             }
@@ -276,6 +286,7 @@ impl Feed {
                 Vec::new()
             }
         };
+        self.segments = Segments::of(&events);
         let mut reset = None;
         if let Some(last) = self.last {
             let index = usize::try_from(last.seq).unwrap_or(usize::MAX);

@@ -37,7 +37,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Server of sessions over HTTP.
 #[derive(Clone)]
 pub struct Server {
-    hub: Arc<Hub>,
+    pub(crate) hub: Arc<Hub>,
     tokens: Option<Tokens>,
     hosts: Vec<String>,
     clock: Arc<dyn Clock>,

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use pintle_agent::{EventKind, SessionId};
 use serde_json::json;
 
 use super::harness::{Frame, Request, Setup, runs, scripted};
 use crate::ServerLimits;
+use crate::feed::{Feed, Item};
 
 /// Returns the durable events, by number and kind.
 fn durable(frames: &[Frame]) -> Vec<(u64, String)> {
@@ -46,6 +49,44 @@ async fn deltas_after_a_reconnect_are_the_text_so_far() {
     for frame in frames.iter().filter(|frame| frame.name.is_none()) {
         assert_eq!(frame.data["offset"], 0, "a delta begins with the first byte: {frame:?}");
     }
+}
+
+#[tokio::test]
+async fn a_text_whose_end_is_in_the_record_has_no_deltas_after_it() {
+    let fixture = Setup::new(scripted().answer("Found it.")).start().await;
+    let id = fixture.create().await;
+    let hub = fixture.hub.clone().unwrap();
+    let session = SessionId::new(id.as_str());
+    // The log keeps what a slow reader has not read: the text without the events before.
+    let mut slow = Feed::new(hub.clone(), session.clone(), session.clone(), None);
+    fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "Find it"})).await;
+    loop {
+        if let Item::Event(event) = slow.next().await.unwrap()
+            && matches!(event.kind, EventKind::UserInput { .. })
+        {
+            break;
+        }
+    }
+    let live = hub.live(&session).unwrap();
+    let first = || live.events_from(0)?.next().now_or_never()?.map(|event| event.seq);
+    while first() == Some(0) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    let mut stream = fixture.follow(&id, None).await;
+    let frames = stream.until(|frame| frame.name.as_deref() == Some("ready")).await;
+    let texts: Vec<&str> = frames
+        .iter()
+        .filter_map(|frame| frame.data["kind"].as_str())
+        .filter(|kind| kind.starts_with("ASSISTANT_TEXT"))
+        .collect();
+    assert_eq!(texts, ["ASSISTANT_TEXT_START", "ASSISTANT_TEXT_END"]);
+    let mut was_streamed = false;
+    while let Some(Ok(Item::Event(event))) = slow.next().now_or_never() {
+        was_streamed |=
+            matches!(&event.kind, EventKind::AssistantTextDelta { delta } if delta == "Found it.");
+    }
+    assert!(was_streamed, "the log had it as a piece, too");
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::hub::Hub;
 use crate::{
     AuditLog, HostError, ModelSummary, NewSession, OpenSession, Server, ServerLimits, SessionControls,
     SessionHost, SessionSettings, SettingsChange, Tokens,
@@ -168,6 +169,7 @@ impl SessionHost for TestHost {
 pub(super) struct Fixture {
     pub(super) host: TestHost,
     pub(super) address: std::net::SocketAddr,
+    pub(super) hub: Option<Arc<Hub>>,
     directory: tempfile::TempDir,
     tokens: Option<Tokens>,
     limits: ServerLimits,
@@ -218,6 +220,7 @@ impl Setup {
         let mut fixture = Fixture {
             host,
             address: ([127, 0, 0, 1], 0).into(),
+            hub: None,
             directory,
             tokens: self.tokens,
             limits: self.limits,
@@ -240,6 +243,7 @@ impl Fixture {
         if let Some(audit) = &self.audit {
             server = server.with_audit(Arc::clone(audit));
         }
+        self.hub = Some(Arc::clone(&server.hub));
         server.take_up().await.unwrap();
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();

@@ -1,0 +1,93 @@
+//! Segments of a session that a record shows as ended.
+
+use std::collections::{HashMap, HashSet};
+
+use pintle_agent::{EventKind, SessionEvent};
+
+/// Segments that had begun in a record, each known by the number of its start event.
+///
+/// The log of an open session can still have a piece of a text of which the record has the end. A client that gets the end
+/// from the record has the whole text with it.
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    /// Number of the first event after the record.
+    next: u64,
+    /// Those that the record does not end.
+    open: HashSet<u64>,
+}
+
+/// Identifies a segment while it is open: a session writes one text at a time, and calls have ids.
+#[derive(PartialEq, Eq, Hash)]
+enum Segment<'a> {
+    Text,
+    Reasoning,
+    Arguments(&'a str),
+    Output(&'a str),
+}
+
+impl Segments {
+    /// Creates them from all events of a record.
+    pub(super) fn of(events: &[SessionEvent]) -> Self {
+        let mut open = HashMap::new();
+        for event in events {
+            match &event.kind {
+                EventKind::AssistantTextStart {} => drop(open.insert(Segment::Text, event.seq)),
+                EventKind::AssistantTextEnd { .. } => drop(open.remove(&Segment::Text)),
+                EventKind::ReasoningStart {} => drop(open.insert(Segment::Reasoning, event.seq)),
+                EventKind::ReasoningEnd { .. } => drop(open.remove(&Segment::Reasoning)),
+                EventKind::ToolCallArgumentsStart { call_id, .. } => {
+                    open.insert(Segment::Arguments(call_id), event.seq);
+                }
+                EventKind::ToolCallArgumentsEnd { call_id, .. } => {
+                    open.remove(&Segment::Arguments(call_id));
+                }
+                EventKind::ToolCallStart { call_id, .. } => {
+                    open.insert(Segment::Output(call_id), event.seq);
+                }
+                EventKind::ToolCallEnd { call_id, .. } => drop(open.remove(&Segment::Output(call_id))),
+                EventKind::SessionStart { .. } | _ => {}
+            }
+        }
+        let next = events.last().map_or(0, |event| event.seq.saturating_add(1));
+        Self { next, open: open.into_values().collect() }
+    }
+
+    /// Returns whether the record has the end of the segment that began with event `start`.
+    pub(super) fn have_ended(&self, start: u64) -> bool {
+        start < self.next && !self.open.contains(&start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn segments_have_ended_unless_the_record_leaves_them_open() {
+        let call = |call_id: &str| json!({"call_id": call_id, "tool_name": "shell", "arguments": {}, "output": "", "duration_ms": 1});
+        let kinds: [(&str, Value); 9] = [
+            ("ASSISTANT_TEXT_START", json!({})),
+            ("REASONING_START", json!({})),
+            ("ASSISTANT_TEXT_END", json!({"text": "One."})),
+            ("TOOL_CALL_START", call("a")),
+            ("TOOL_CALL_START", call("b")),
+            ("TOOL_CALL_ARGUMENTS_START", call("a")),
+            ("TOOL_CALL_END", call("a")),
+            ("ASSISTANT_TEXT_START", json!({})),
+            ("TOOL_CALL_ARGUMENTS_END", call("a")),
+        ];
+        let events = kinds.iter().enumerate().map(|(seq, (kind, data))| {
+            let at = "2026-01-02T03:04:05.000Z";
+            let event = json!({"seq": seq, "timestamp": at, "session_id": "s", "kind": kind, "data": data});
+            serde_json::from_value(event).unwrap()
+        });
+        let segments = Segments::of(&events.collect::<Vec<SessionEvent>>());
+        let ended: Vec<u64> =
+            [0, 1, 3, 4, 5, 7].into_iter().filter(|start| segments.have_ended(*start)).collect();
+        assert_eq!(ended, [0, 3, 5]);
+        assert!(!segments.have_ended(9), "it begins after the record");
+        assert!(!Segments::default().have_ended(0), "nothing was read");
+    }
+}
