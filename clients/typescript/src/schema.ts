@@ -749,7 +749,7 @@ export interface components {
              * @description Its place, as it was seen: a gate that was opened again since is another one.
              */
             place?: number | null;
-            /** @description Required changes, with `refuse`; a refusal without words ends the task. */
+            /** @description Required changes, with `refuse`; a refusal without words ends the task. An anchor that the contract names takes none. */
             words?: string | null;
         };
         /** @description A decision. */

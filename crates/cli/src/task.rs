@@ -117,7 +117,8 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
             Report::of(&task).to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &moments)
         }
         TaskReportFormat::Json => {
-            let text = Report::of(&task).to_json().or_failed("the report cannot be written as JSON")?;
+            let text =
+                Report::of(&task).with_id(&id).to_json().or_failed("the report cannot be written as JSON")?;
             format!("{text}\n")
         }
         TaskReportFormat::Prediction => {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use pintle_store::SessionId;
 use pintle_workflow::contract::Contract;
 use pintle_workflow::task::{Decision, Signal, Spent};
-use pintle_workflow::{Desk, Ending, HostError, Standing, attend, post_signal, read_task, standing_of};
+use pintle_workflow::{
+    Desk, Ending, HostError, Standing, attend, post_signal, read_moments, read_task, standing_of,
+};
 use restate_sdk::context::{
     ContextClient as _, ContextSideEffects as _, ObjectContext, RunFuture as _, SharedObjectContext,
 };
@@ -162,6 +164,11 @@ impl TaskObject {
         let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
         let input = format!("restate-{}", context.invocation_id());
         let post = || async move {
+            // A worker that died after it had posted is asked once more.
+            let moments = read_moments(desk.store(), &id).await.map_err(handler_error)?;
+            if moments.iter().any(|moment| moment.posted.as_ref() == Some(&input)) {
+                return Ok(());
+            }
             let task = read_task(desk.store(), &id).await.map_err(handler_error)?;
             let refused = match (&signal, standing_of(&task)) {
                 (_, Standing::Ended(_)) => Some("the task has ended".to_owned()),

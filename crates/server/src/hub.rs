@@ -5,7 +5,7 @@ mod takeover;
 mod waiting;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -95,6 +95,8 @@ pub(crate) struct Live {
     session: RwLock<Option<Session>>,
     /// Cloned by everybody who watches.
     watched: Arc<()>,
+    /// Whether calls that waited when it was opened are prepared anew, and not asked about yet.
+    asks_anew: AtomicBool,
     leaving: CancellationToken,
     ended: CancellationToken,
 }
@@ -104,7 +106,7 @@ pub(crate) struct Live {
 pub(crate) struct Watching(#[expect(dead_code, reason = "its count is what matters")] Arc<()>);
 
 impl Live {
-    fn new(opened: OpenSession, tenant: Tenant) -> Self {
+    fn new(opened: OpenSession, tenant: Tenant, asks_anew: bool) -> Self {
         let OpenSession { mut session, controls } = opened;
         // Dropping it would interrupt what goes on.
         if let Some(run) = session.resumed() {
@@ -120,6 +122,7 @@ impl Live {
             active: Mutex::new(Instant::now()),
             session: RwLock::new(Some(session)),
             watched: Arc::default(),
+            asks_anew: AtomicBool::new(asks_anew),
             leaving: CancellationToken::new(),
             ended: CancellationToken::new(),
         }
@@ -138,6 +141,11 @@ impl Live {
     /// Returns the events of the session and of its subagents.
     pub(crate) fn tree_events(&self) -> Option<TreeEvents> {
         self.with(Session::tree_events)
+    }
+
+    /// Returns whether its record has calls that wait, about which it has not asked since it was opened.
+    pub(crate) fn asks_anew(&self) -> bool {
+        self.asks_anew.load(Ordering::Relaxed)
     }
 
     pub(crate) fn watch(&self) -> Watching {
@@ -239,9 +247,12 @@ impl Hub {
 
     /// Opens a session for which there is room. The lock of openings is held.
     async fn open_now(self: &Arc<Self>, id: &SessionId, tenant: Tenant) -> Result<Arc<Live>, Problem> {
+        let summary = self.store.summary(id).await?;
+        let asks =
+            summary.is_some_and(|summary| summary.properties.contains_key(StoredJournal::PENDING_APPROVALS));
         let opened = self.host.open(id).await?;
         lock(&self.waiting).remove(id);
-        Ok(self.add(opened, tenant))
+        Ok(self.add(opened, tenant, asks))
     }
 
     /// Creates a session, unless an earlier request has created it. Returns whether it did not exist.
@@ -292,7 +303,7 @@ impl Hub {
                 Err(Problem::new(FAILED, format!("the host began session `{other}` instead of `{id}`")))
             }
             Ok(opened) => {
-                self.add(opened, tenant);
+                self.add(opened, tenant, false);
                 if !has_room {
                     self.release(&id).await;
                 }
@@ -349,8 +360,8 @@ impl Hub {
         Ok(())
     }
 
-    fn add(self: &Arc<Self>, opened: OpenSession, tenant: Tenant) -> Arc<Live> {
-        let live = Arc::new(Live::new(opened, tenant));
+    fn add(self: &Arc<Self>, opened: OpenSession, tenant: Tenant, asks_anew: bool) -> Arc<Live> {
+        let live = Arc::new(Live::new(opened, tenant, asks_anew));
         lock(&self.live).insert(live.id.clone(), Arc::clone(&live));
         self.spawn(Arc::clone(self).keep(Arc::clone(&live)));
         self.changed(&live.id);
@@ -412,6 +423,9 @@ impl Hub {
         if event.offset.is_none() {
             self.counters.count_event(&event.kind);
         }
+        if asks_or_goes_on(&event.kind) {
+            live.asks_anew.store(false, Ordering::Relaxed);
+        }
         if is_change(&event.kind) {
             self.changed(&live.id);
         }
@@ -471,6 +485,15 @@ impl Hub {
         let first =
             decided.entry((id.clone(), call.to_owned(), ticket)).or_insert_with(|| request.to_owned());
         first == request
+    }
+
+    /// Takes the decision of a request back, which could not be posted.
+    pub(crate) fn undecided(&self, id: &SessionId, call: &str, ticket: Fingerprint, request: &str) {
+        let key = (id.clone(), call.to_owned(), ticket);
+        let mut decided = lock(&self.decided);
+        if decided.get(&key).is_some_and(|first| first == request) {
+            decided.remove(&key);
+        }
     }
 
     /// Ends a session in this process, so that somebody else can have it.
@@ -541,6 +564,17 @@ fn is_change(kind: &EventKind) -> bool {
             | EventKind::ProcessingEnd { .. }
             | EventKind::SessionEnd { .. }
             | EventKind::SessionResumed { .. }
+    )
+}
+
+/// Returns whether a call was asked about, or a run goes on without.
+fn asks_or_goes_on(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::ApprovalRequested { .. }
+            | EventKind::ApprovalDecided { .. }
+            | EventKind::ToolCallEnd { .. }
+            | EventKind::ProcessingEnd { .. }
     )
 }
 

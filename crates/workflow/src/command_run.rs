@@ -29,6 +29,14 @@ pub enum End {
     NotRun(String),
 }
 
+impl End {
+    /// Returns whether the command did not come to an end of its own, so that its output may lack something.
+    #[must_use]
+    pub fn is_cut_short(&self) -> bool {
+        matches!(self, Self::Killed(_) | Self::TimedOut | Self::NotRun(_))
+    }
+}
+
 /// A run of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRun {

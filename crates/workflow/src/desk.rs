@@ -131,15 +131,18 @@ impl Desk {
         self.store.as_ref()
     }
 
-    /// Records a new task; one that is there already stays as it is.
+    /// Records a new task; one that is there already stays as it is. One whose process died before it had written the contract
+    /// gets it now.
     ///
     /// # Errors
     ///
     /// [`HostError::Contract`] before anything is written, and [`HostError::Store`].
     pub async fn create(&self, id: &SessionId, contract: Contract) -> Result<(), HostError> {
-        match LocalHost::create(self.store.as_ref(), id.clone(), contract).await {
+        match LocalHost::create(self.store.as_ref(), id.clone(), contract.clone()).await {
             Ok(host) => host.close().await,
-            Err(HostError::Store(StoreError::Exists(_))) => Ok(()),
+            Err(HostError::Store(StoreError::Exists(_))) => {
+                LocalHost::complete(self.store.as_ref(), id, &contract).await
+            }
             Err(error) => Err(error),
         }
     }
@@ -161,6 +164,8 @@ impl Desk {
         if self.closed.is_cancelled() {
             return Err(HostError::Stopped);
         }
+        // The runs of some have ended since they were asked about.
+        self.tasks().retain(|_, owned| owned.running.try_join_next().is_none());
         if self.tasks().len() >= self.max_tasks {
             return Ok(Standing::Full);
         }

@@ -1,6 +1,8 @@
 //! Evidence: what has to hold before a candidate counts as done, judged from facts that we found and the model cannot write.
 
 mod checks;
+
+pub(crate) use self::checks::incomparable;
 #[cfg(test)]
 mod tests;
 
@@ -294,8 +296,11 @@ fn problems_of_anchor(anchor: &Anchor, runs: &[CommandRun]) -> Vec<String> {
     for problem in &observed.problems {
         find(format!("its results are wrong: {problem}"));
     }
+    for end in observed.ends.iter().filter(|end| end.is_cut_short()) {
+        find(format!("it {}", end.describe()));
+    }
     if anchor.tests().is_empty() {
-        for end in observed.ends.iter().filter(|end| **end != End::Exited(0)) {
+        for end in observed.ends.iter().filter(|end| **end != End::Exited(0) && !end.is_cut_short()) {
             find(format!("it {}", end.describe()));
         }
         return problems;

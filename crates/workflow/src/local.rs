@@ -146,6 +146,32 @@ impl LocalHost {
         Ok(Self { id, inbox, writer, task, known, clock, observer: None })
     }
 
+    /// Records the contract of a task whose process died before it had done so. Leaves any other task as it is.
+    ///
+    /// # Errors
+    ///
+    /// As for [`create`](Self::create).
+    pub(crate) async fn complete(
+        store: &dyn SessionStore,
+        id: &SessionId,
+        contract: &Contract,
+    ) -> Result<(), HostError> {
+        if !has_no_line(store, id).await? {
+            return Ok(());
+        }
+        let mut writer = match store.open(id).await {
+            Ok(opened) => opened.writer,
+            // Its process is about to write.
+            Err(StoreError::InUse { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if has_no_line(store, id).await? {
+            writer.append(vec![line::first(contract)?], Barrier::Synced).await?;
+        }
+        writer.close().await?;
+        Ok(())
+    }
+
     /// Takes up a task where its last process left it.
     ///
     /// # Errors
@@ -392,6 +418,15 @@ pub async fn post_signal(
     signal: &Signal,
 ) -> Result<Posting, StoreError> {
     store.post(id, input_id, &serde_json::to_string(signal).unwrap_or_default()).await
+}
+
+async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, HostError> {
+    match pintle_store::read_objects(store, id).await {
+        // Other lines are of the store itself.
+        Ok(objects) => Ok(objects.iter().all(|object| matches!(Line::parse(object), Ok(None)))),
+        Err(StoreError::NotFound(_)) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Reads a task as it is on record now, also while a process has it open.

@@ -10,9 +10,10 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pintle_agent::Fence;
@@ -52,6 +53,8 @@ pub struct RepositoryPerformer {
     secrets: Redactions,
     /// Held by the step that opens the repository: the first ones may begin side by side.
     opening: Mutex<()>,
+    /// Words of people for sessions whose places are being made.
+    waiting: StdMutex<BTreeMap<String, Vec<String>>>,
 }
 
 /// Reason why a step could not be carried out.
@@ -99,8 +102,8 @@ impl RepositoryPerformer {
         blobs: Arc<dyn Blobs>,
     ) -> Self {
         let (task, directory) = (task.into(), directory.into());
-        let (secrets, opening) = (Redactions::default(), Mutex::new(()));
-        Self { task, machine, directory, places, worker, blobs, secrets, opening }
+        let (secrets, opening, waiting) = (Redactions::default(), Mutex::new(()), StdMutex::default());
+        Self { task, machine, directory, places, worker, blobs, secrets, opening, waiting }
     }
 
     /// Sets values that must not be in a diff, such as the keys of the host.
@@ -126,6 +129,10 @@ impl RepositoryPerformer {
         let machine = Arc::clone(&self.machine);
         let _alone = self.opening.lock().await;
         Ok(TaskRepository::open(machine, &self.directory, &base.repository, &base.commit).await?)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, Vec<String>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the id of the session that works in a step. The attempts of a candidate are one session.
@@ -181,6 +188,10 @@ impl Performer for RepositoryPerformer {
     }
 
     async fn steer(&self, step: &StepId, text: &str) -> bool {
+        if let Some(words) = self.waiting().get_mut(&self.session_of(step)) {
+            words.push(text.to_owned());
+            return true;
+        }
         self.worker.steer(&self.session_of(step), text).await
     }
 
@@ -193,7 +204,7 @@ impl Performance<'_> {
     async fn carry_out(&mut self, order: &Order) -> Result<Found, StepError> {
         match order {
             Order::Baseline => self.baseline().await,
-            Order::Anchor { feedback } => self.anchor(feedback.as_deref()).await,
+            Order::Anchor { feedback, limits } => self.anchor(feedback.as_deref(), *limits).await,
             Order::Work { feedback, limits } => self.work(feedback.as_deref(), *limits).await,
             Order::Evidence => self.evidence().await,
             Order::Review { limits } => self.review(*limits).await,
@@ -219,13 +230,16 @@ impl Performance<'_> {
         for check in &self.contract().checks {
             let clean = Clean::at(self, &base).await?;
             let seen = clean.seen(self, Line::from(check), check.runs as usize).await?;
+            if let Some(problem) = crate::evidence::incomparable(check, &seen) {
+                return Err(StepError::Other(format!("check {} on the base: {problem}", check.name)));
+            }
             baseline.checks.insert(check.name.clone(), seen);
         }
         Ok(Found::Baseline(baseline))
     }
 
     /// Finds an anchor, and runs it on the base.
-    async fn anchor(&mut self, feedback: Option<&str>) -> Result<Found, StepError> {
+    async fn anchor(&mut self, feedback: Option<&str>, limits: WorkLimits) -> Result<Found, StepError> {
         let base = self.repository.base().to_owned();
         let mut facts = match &self.contract().anchor {
             AnchorPlan::Command { command, results, report } => AnchorFacts {
@@ -239,7 +253,7 @@ impl Performance<'_> {
                 runs: Vec::new(),
                 failing_before: Default::default(),
             },
-            AnchorPlan::Test | AnchorPlan::None { .. } => self.proposal(&base, feedback).await?,
+            AnchorPlan::Test | AnchorPlan::None { .. } => self.proposal(&base, feedback, limits).await?,
         };
         let line = Line::new(&facts.command).with_results(facts.results, facts.report.as_deref());
         let commit = match &facts.patch {
@@ -278,12 +292,17 @@ impl Performance<'_> {
     }
 
     /// Lets a session propose an anchor.
-    async fn proposal(&mut self, base: &str, feedback: Option<&str>) -> Result<AnchorFacts, StepError> {
+    async fn proposal(
+        &mut self,
+        base: &str,
+        feedback: Option<&str>,
+        limits: WorkLimits,
+    ) -> Result<AnchorFacts, StepError> {
         let place = self.performer.place("anchor").await?;
         self.make_once(&place, base, None).await?;
-        let message = prompts::anchor(self.contract(), feedback);
+        let message = prompts::anchor(self.contract(), self.step.attempt, feedback);
         let plan = CandidatePlan::default();
-        let mut assignment = self.assignment(&place, message, &plan, WorkLimits::default());
+        let mut assignment = self.assignment(&place, message, &plan, limits);
         assignment.answer = Some(prompts::proposal_schema());
         let session = assignment.session.clone();
         let worked = self.let_work(assignment).await?;
@@ -307,15 +326,13 @@ impl Performance<'_> {
 
     /// Lets a candidate work.
     async fn work(&mut self, feedback: Option<&str>, limits: WorkLimits) -> Result<Found, StepError> {
-        let start = self.anchored().await?;
-        let index = self.step.candidate.unwrap_or_default();
-        let place = self.performer.place(&format!("candidates/{index}")).await?;
-        let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
-        self.make_once(&place, &start, before.as_ref()).await?;
-        let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
-        let message = prompts::work(self.contract(), &plan, self.task.anchor(), feedback);
-        let assignment = self.assignment(&place, message, &plan, limits);
-        let session = assignment.session.clone();
+        let session = self.performer.session_of(self.step);
+        self.performer.waiting().insert(session.clone(), Vec::new());
+        let prepared = self.prepared(feedback, limits).await;
+        let words = self.performer.waiting().remove(&session).unwrap_or_default();
+        let (start, mut assignment) = prepared?;
+        assignment.words = words;
+        let place = assignment.place.clone();
         let worked = self.let_work(assignment).await?;
         // Taken now: jobs that go on change nothing that counts.
         let taken = self.repository.diff(&place.root, &start, self.performer.blobs.as_ref()).await;
@@ -325,6 +342,26 @@ impl Performance<'_> {
             Err(error) => return Err(error.into()),
         };
         Ok(Found::Work(WorkFacts { session, end: worked.end, diff, unfit }))
+    }
+
+    /// Makes the place of a candidate, and returns the commit that it starts from and its assignment.
+    async fn prepared(
+        &self,
+        feedback: Option<&str>,
+        limits: WorkLimits,
+    ) -> Result<(String, Assignment), StepError> {
+        let start = self.anchored().await?;
+        let index = self.step.candidate.unwrap_or_default();
+        let place = self.performer.place(&format!("candidates/{index}")).await?;
+        let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
+        self.make_once(&place, &start, before.as_ref()).await?;
+        let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
+        let number = self.step.attempt;
+        let message = match self.candidate().is_some_and(Candidate::knows_goal) {
+            true => prompts::more_work(number, feedback),
+            false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
+        };
+        Ok((start, self.assignment(&place, message, &plan, limits)))
     }
 
     /// Puts the diff of a candidate into a clean clone, and runs everything there.
@@ -395,9 +432,7 @@ impl Performance<'_> {
         if facts.not_applied.is_some() {
             return Ok(Vec::new());
         }
-        let runs = clean.runs(self).await?;
-        let seen = runs.repeat(line, times).await?;
-        runs.close().await?;
+        let seen = clean.runs(self).await?.repeat_and_close(line, times).await?;
         match self.changed_by_commands(&clean, commit).await {
             Ok(changed) => {
                 facts.protected.extend(changed);
@@ -487,8 +522,7 @@ impl Performance<'_> {
             let open = self.performer.places.open(place).await?;
             let runs = Runs::new(place, open, self.performer.blobs.as_ref(), self.cancel);
             // A session sees itself that it failed.
-            runs.run(Line::new(prepare)).await?;
-            runs.close().await?;
+            runs.repeat_and_close(Line::new(prepare), 1).await?;
         }
         machine.write(&made, b"").await?;
         Ok(())
@@ -505,6 +539,7 @@ impl Performance<'_> {
             session: self.performer.session_of(self.step),
             task: self.performer.task.clone(),
             message,
+            words: Vec::new(),
             place: place.clone(),
             model: plan.model.clone(),
             effort: plan.effort.clone(),
@@ -557,10 +592,9 @@ impl Clean {
     /// Prepares the clone, and returns why that failed.
     async fn not_prepared(&self, of: &Performance<'_>) -> Result<Option<String>, StepError> {
         let Some(prepare) = &of.contract().prepare else { return Ok(None) };
-        let runs = self.runs(of).await?;
-        let run = runs.run(Line::new(prepare)).await?;
-        runs.close().await?;
-        Ok((!run.is_success()).then(|| format!("`{}` {}", crate::anchor::shown(prepare), run.end.describe())))
+        let runs = self.runs(of).await?.repeat_and_close(Line::new(prepare), 1).await?;
+        let failed = runs.iter().find(|run| !run.is_success());
+        Ok(failed.map(|run| format!("`{}` {}", crate::anchor::shown(prepare), run.end.describe())))
     }
 
     /// Prepares the clone, runs a command in it, and removes it.
@@ -591,9 +625,7 @@ impl Clean {
         if let Some(reason) = self.not_prepared(of).await? {
             return Err(StepError::Other(reason));
         }
-        let runs = self.runs(of).await?;
-        let seen = runs.repeat(line, times).await?;
-        runs.close().await?;
+        let seen = self.runs(of).await?.repeat_and_close(line, times).await?;
         self.remove(of).await?;
         Ok(seen)
     }

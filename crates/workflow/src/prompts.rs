@@ -69,10 +69,12 @@ pub(crate) fn review_schema() -> Value {
     })
 }
 
-/// Asks for a contract.
-pub(crate) fn draft(text: &str, problems: Option<&str>) -> String {
+/// Asks for a contract. Messages to one session differ, so that each can be told from those before it.
+pub(crate) fn draft(text: &str, number: usize, problems: Option<&str>) -> String {
     if let Some(problems) = problems {
-        return format!("The draft cannot be used:\n{problems}\nAnswer with one that can.");
+        return format!(
+            "Draft {number}. The one before cannot be used:\n{problems}\nAnswer with one that can."
+        );
     }
     format!(
         "Draft a contract for this piece of work on the repository that you are in. Read what you need, and change nothing.\n\n\
@@ -85,9 +87,10 @@ pub(crate) fn draft(text: &str, problems: Option<&str>) -> String {
     )
 }
 
-/// Asks for a test that fails until the goal is reached.
-pub(crate) fn anchor(contract: &Contract, feedback: Option<&str>) -> String {
-    let mut text = format!(
+/// Asks for a test that fails until the goal is reached. Messages to one session differ, as those of [`draft`].
+pub(crate) fn anchor(contract: &Contract, number: u32, feedback: Option<&str>) -> String {
+    let mut text = numbered("Proposal", number);
+    text.push_str(&format!(
         "Write a test that fails now and passes once this goal is reached. Do not work on the goal itself.\n\n\
          {}\n\
          Rules:\n\
@@ -97,26 +100,32 @@ pub(crate) fn anchor(contract: &Contract, feedback: Option<&str>) -> String {
          - If the project has no tests, write a script below `tests/` that exits with 1 while the goal is not reached, and with 0 afterwards.\n\
          - Your answer names the command that runs the new test and as little else as possible.\n",
         goal(contract)
-    );
+    ));
     if let Some(feedback) = feedback {
         text.push_str(&format!("\nAn earlier proposal was refused:\n{feedback}\n"));
     }
     text
 }
 
-/// Asks for the goal.
+/// Asks a session that knows the goal to go on. Messages to one session differ, as those of [`draft`].
+pub(crate) fn more_work(number: u32, feedback: Option<&str>) -> String {
+    format!(
+        "{}The work was judged on a clean copy, and is not finished:\n{}\nGo on until this is mended. The rules are the same.",
+        numbered("Attempt", number),
+        feedback.unwrap_or_default()
+    )
+}
+
+/// Asks for the goal. Messages to one session differ, as those of [`draft`].
 pub(crate) fn work(
     contract: &Contract,
     plan: &CandidatePlan,
     anchor: Option<&Anchor>,
+    number: u32,
     feedback: Option<&str>,
 ) -> String {
-    if let Some(feedback) = feedback {
-        return format!(
-            "The work was judged on a clean copy, and is not finished:\n{feedback}\nGo on until this is mended. The rules are the same."
-        );
-    }
-    let mut text = format!("Reach this goal in the repository that you are in.\n\n{}\n", goal(contract));
+    let mut text = numbered("Attempt", number);
+    text.push_str(&format!("Reach this goal in the repository that you are in.\n\n{}\n", goal(contract)));
     text.push_str("It is judged by commands that run on a clean copy of your changes:\n");
     if let Some(anchor) = anchor {
         text.push_str(&format!("- `{}` fails now and has to pass", anchor.command()));
@@ -136,7 +145,15 @@ pub(crate) fn work(
     if let Some(more) = &plan.prompt {
         text.push_str(&format!("\n{more}\n"));
     }
+    if let Some(feedback) = feedback {
+        text.push_str(&format!("\nThis was said or found before you began:\n{feedback}"));
+    }
     text
+}
+
+/// Returns the beginning of a message; none for the first of its kind.
+fn numbered(kind: &str, number: u32) -> String {
+    if number > 1 { format!("{kind} {number}. ") } else { String::new() }
 }
 
 /// Asks for a review of a change that has its evidence.
@@ -214,9 +231,9 @@ mod tests {
     fn sessions_are_told_what_counts() {
         let plan = CandidatePlan::default();
         let messages = [
-            work(&contract(), &plan, None, None),
-            work(&contract(), &plan, None, Some("- check tests: it exited with 1\n")),
-            anchor(&contract(), Some("it passes")),
+            work(&contract(), &plan, None, 1, None),
+            more_work(2, Some("- check tests: it exited with 1\n")),
+            anchor(&contract(), 2, Some("it passes")),
             review(&contract(), "+a\n", "- The check passes.\n"),
         ];
         insta::assert_snapshot!(messages.join("\n=====\n"), @r#"
@@ -235,12 +252,12 @@ mod tests {
         - At most 5000 lines may change.
 
         =====
-        The work was judged on a clean copy, and is not finished:
+        Attempt 2. The work was judged on a clean copy, and is not finished:
         - check tests: it exited with 1
 
         Go on until this is mended. The rules are the same.
         =====
-        Write a test that fails now and passes once this goal is reached. Do not work on the goal itself.
+        Proposal 2. Write a test that fails now and passes once this goal is reached. Do not work on the goal itself.
 
         Goal:
         > Sums of negative
@@ -273,6 +290,16 @@ mod tests {
 
         ```
         "#);
+    }
+
+    #[test]
+    fn a_session_that_does_not_know_the_goal_is_told_it_with_what_was_said() {
+        let text = work(&contract(), &CandidatePlan::default(), None, 2, Some("- use integers\n"));
+        assert!(
+            text.starts_with("Attempt 2. Reach this goal") && text.contains("> numbers are right."),
+            "{text}"
+        );
+        assert!(text.ends_with("\nThis was said or found before you began:\n- use integers\n"), "{text}");
     }
 
     #[test]

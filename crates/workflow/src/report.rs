@@ -6,6 +6,7 @@ mod tests;
 
 use std::fmt::Write as _;
 
+use pintle_agent::SessionId;
 use serde::Serialize;
 
 pub use self::html::ShownDiff;
@@ -23,6 +24,8 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<'a> {
     version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
     contract: &'a Contract,
     outcome: Option<&'a Outcome>,
     anchor: Option<&'a Anchor>,
@@ -69,6 +72,7 @@ impl<'a> Report<'a> {
         });
         Self {
             version: VERSION,
+            id: None,
             contract: task.contract(),
             outcome: task.outcome(),
             anchor: task.anchor(),
@@ -77,6 +81,13 @@ impl<'a> Report<'a> {
             candidates: candidates.collect(),
             spent: task.spent(),
         }
+    }
+
+    /// Adds the id of the task, which the contract does not have, for programs.
+    #[must_use]
+    pub fn with_id(mut self, id: &'a SessionId) -> Self {
+        self.id = Some(id.as_str());
+        self
     }
 
     /// Returns the report as one JSON object.

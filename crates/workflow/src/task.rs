@@ -68,6 +68,8 @@ pub struct Task {
     candidates: Vec<Candidate>,
     /// Steps that have begun.
     begun: BTreeSet<StepId>,
+    /// Shares of the budget that steps under way may use up.
+    reserved: BTreeMap<StepId, WorkLimits>,
     spent: Spent,
     outcome: Option<Outcome>,
 }
@@ -93,6 +95,7 @@ impl Task {
             decisions: BTreeMap::new(),
             candidates,
             begun: BTreeSet::new(),
+            reserved: BTreeMap::new(),
             spent,
             outcome: None,
         })
@@ -170,11 +173,9 @@ impl Task {
     /// one of the same step.
     pub fn take(&mut self, input: Input) -> bool {
         match input {
-            Input::Began(step) => {
-                let is_wanted = self.wants().steps.iter().any(|wanted| wanted.id == step);
-                is_wanted && self.begun.insert(step)
-            }
+            Input::Began(step) => self.begin(step),
             Input::Finished(result) => {
+                self.reserved.remove(&result.step);
                 let is_wanted = self.wants().steps.iter().any(|step| step.id == result.step);
                 let candidate = result.step.candidate.and_then(|index| self.candidates.get_mut(index));
                 candidate.into_iter().for_each(|candidate| candidate.cost(result.step.kind, &result.spent));
@@ -186,6 +187,21 @@ impl Task {
             }
             Input::Said(signal) => self.said(signal),
         }
+    }
+
+    fn begin(&mut self, id: StepId) -> bool {
+        let Some(step) = self.wants().steps.into_iter().find(|wanted| wanted.id == id) else { return false };
+        if !self.begun.insert(id.clone()) {
+            return false;
+        }
+        if let Order::Work { .. } = step.order {
+            let candidate = id.candidate.and_then(|index| self.candidates.get_mut(index));
+            candidate.into_iter().for_each(Candidate::begin);
+        }
+        if let Some(limits) = step.order.limits() {
+            self.reserved.insert(id, limits);
+        }
+        true
     }
 
     /// Returns what is to be done now: nothing once the task has ended.
@@ -201,7 +217,9 @@ impl Task {
         if self.needs_anchor() {
             let attempt = u32::try_from(self.proposals.len()).unwrap_or(u32::MAX).saturating_add(1);
             let feedback = self.proposals.last().map(|problems| problems.join("\n"));
-            return wants(vec![Step::new(StepKind::Anchor, None, attempt, Order::Anchor { feedback })]);
+            let mut step = Step::new(StepKind::Anchor, None, attempt, Order::Baseline);
+            step.order = Order::Anchor { feedback, limits: self.limits_of(&step.id, 1) };
+            return wants(vec![step]);
         }
         if let Some(gate) = self.open_gate(Gate::Anchor) {
             return Wants { steps: Vec::new(), gate: Some(gate) };
@@ -230,8 +248,17 @@ impl Task {
         let going = self.candidates.iter().enumerate();
         let going: Vec<_> =
             going.filter(|(index, candidate)| candidate.is_going() && !self.is_waiting(*index)).collect();
-        let limits = self.limits_for(going.len().max(1));
-        going.into_iter().filter_map(|(index, candidate)| candidate.next_step(index, &limits)).collect()
+        let default = WorkLimits::default();
+        let steps: Vec<Step> =
+            going.into_iter().filter_map(|(index, candidate)| candidate.next_step(index, &default)).collect();
+        let shares = steps.iter().filter(|step| !self.reserved.contains_key(&step.id)).count().max(1);
+        let with_limits = |mut step: Step| {
+            if let Order::Work { limits, .. } = &mut step.order {
+                *limits = self.limits_of(&step.id, shares);
+            }
+            step
+        };
+        steps.into_iter().map(with_limits).collect()
     }
 
     /// Returns whether a candidate has failed and does not try again for now: another one has its evidence. It goes on if that one
@@ -246,18 +273,47 @@ impl Task {
         self.outcome.is_none() && !has_begun && self.candidates.iter().any(|state| state.proof().is_some())
     }
 
-    /// Returns the share of the budget that is left.
-    fn limits_for(&self, shares: usize) -> WorkLimits {
+    /// Returns the share of the budget that a step under way has, or else the one that it gets of what is left: others that are
+    /// under way may use theirs up.
+    fn limits_of(&self, step: &StepId, shares: usize) -> WorkLimits {
+        if let Some(reserved) = self.reserved.get(step) {
+            return *reserved;
+        }
         let budget = &self.contract.budget;
         let shares = u64::try_from(shares).unwrap_or(u64::MAX);
+        let held = |of: fn(&WorkLimits) -> Option<u64>| {
+            self.reserved.values().filter_map(of).fold(0, u64::saturating_add)
+        };
+        let usd_held: f64 = self.reserved.values().filter_map(|limits| limits.usd).sum();
+        let left = |budget: u64, spent: u64, held: u64| budget.saturating_sub(spent).saturating_sub(held);
         WorkLimits {
             #[expect(clippy::cast_precision_loss, reason = "there are at most 16")]
-            usd: budget.usd.map(|usd| (usd - self.spent.usd).max(0.0) / shares as f64),
-            tokens: budget.tokens.map(|tokens| tokens.saturating_sub(self.spent.tokens) / shares),
-            seconds: budget
-                .minutes
-                .map(|minutes| minutes.saturating_mul(60).saturating_sub(self.spent.millis / 1_000) / shares),
+            usd: budget.usd.map(|usd| (usd - self.spent.usd - usd_held).max(0.0) / shares as f64),
+            tokens: budget
+                .tokens
+                .map(|tokens| left(tokens, self.spent.tokens, held(|limits| limits.tokens)) / shares),
+            seconds: budget.minutes.map(|minutes| {
+                let seconds = minutes.saturating_mul(60);
+                left(seconds, self.spent.millis / 1_000, held(|limits| limits.seconds)) / shares
+            }),
         }
+    }
+
+    /// Returns the limit of which the largest part is used up, if there is any.
+    fn nearest(&self) -> Option<LimitKind> {
+        let (budget, spent) = (&self.contract.budget, &self.spent);
+        #[expect(clippy::cast_precision_loss, reason = "parts are compared, and need no precision")]
+        let part = |spent: u64, budget: u64| spent as f64 / budget as f64;
+        let parts = [
+            (LimitKind::Usd, budget.usd.map(|usd| spent.usd / usd)),
+            (LimitKind::Tokens, budget.tokens.map(|tokens| part(spent.tokens, tokens))),
+            (
+                LimitKind::Minutes,
+                budget.minutes.map(|minutes| part(spent.millis, minutes.saturating_mul(60_000))),
+            ),
+        ];
+        let known = parts.into_iter().filter_map(|(kind, part)| Some((kind, part?)));
+        known.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(kind, _)| kind)
     }
 
     /// Returns the limit that was reached, if one was.
@@ -283,6 +339,16 @@ impl Task {
         ranked(proved.collect()).first().copied()
     }
 
+    /// Returns whether a task that is refused at this gate with words goes on with them. Otherwise it ends, as without words:
+    /// an anchor of the contract is not written anew.
+    #[must_use]
+    pub fn is_changed_by_words(&self, gate: Gate) -> bool {
+        match gate {
+            Gate::Anchor => self.contract.anchor == AnchorPlan::Test,
+            Gate::Result => true,
+        }
+    }
+
     fn needs_review(&self, candidate: usize) -> bool {
         self.contract.review.rounds > 0
             && self.candidates.get(candidate).is_some_and(|state| state.review().is_none())
@@ -290,8 +356,9 @@ impl Task {
 
     fn review_of(&self, candidate: usize) -> Step {
         let attempt = self.candidates.get(candidate).map_or(1, Candidate::attempt_number);
-        let limits = self.limits_for(1);
-        Step::new(StepKind::Review, Some(candidate), attempt, Order::Review { limits })
+        let mut step = Step::new(StepKind::Review, Some(candidate), attempt, Order::Evidence);
+        step.order = Order::Review { limits: self.limits_of(&step.id, 1) };
+        step
     }
 
     fn found(&mut self, result: StepResult) {
@@ -379,7 +446,7 @@ impl Task {
             return;
         }
         match (gate, words) {
-            (Gate::Anchor, Some(words)) if self.contract.anchor == AnchorPlan::Test => {
+            (Gate::Anchor, Some(words)) if self.is_changed_by_words(gate) => {
                 self.anchor = None;
                 self.refuse_anchor(vec![words]);
             }
@@ -412,11 +479,17 @@ impl Task {
                     }
                     Outcome::Done(Box::new(done))
                 }
-                None => match self.reached() {
+                None => match self.reached().or_else(|| self.limit_of_candidates()) {
                     Some(limit) => Outcome::Limit { limit, best: None },
                     None => Outcome::Blocked(BlockedBy::NoCandidate),
                 },
             });
+    }
+
+    /// Returns the limit at which candidates have stopped: a session stops before a call that it cannot pay, so that the budget
+    /// is not used up to its end then.
+    fn limit_of_candidates(&self) -> Option<LimitKind> {
+        self.candidates.iter().any(Candidate::is_at_limit).then(|| self.nearest()).flatten()
     }
 
     /// Begins nothing more that costs money. What has begun is waited for, and what was worked on is judged.

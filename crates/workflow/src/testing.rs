@@ -40,6 +40,7 @@ pub struct Scripted {
     cleaned: AtomicUsize,
     hanging: Option<StepKind>,
     time: Duration,
+    cleaning: Duration,
     log: Option<PathBuf>,
     /// Beginnings and ends of steps that are left until the process dies; it does not if this is 0.
     life: AtomicUsize,
@@ -57,6 +58,13 @@ impl Scripted {
     #[must_use]
     pub fn with_time(mut self, time: Duration) -> Self {
         self.time = time;
+        self
+    }
+
+    /// Lets the removal of files take this time.
+    #[must_use]
+    pub fn with_cleaning(mut self, time: Duration) -> Self {
+        self.cleaning = time;
         self
     }
 
@@ -161,6 +169,7 @@ impl Performer for Scripted {
     }
 
     async fn clean(&self) -> Result<(), String> {
+        tokio::time::sleep(self.cleaning).await;
         self.cleaned.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -34,6 +34,8 @@ pub struct Assignment {
     pub task: String,
     /// Message. One that is on record already is not sent again.
     pub message: String,
+    /// Words of people that came before the session was there.
+    pub words: Vec<String>,
     /// Place to work in.
     pub place: Place,
     /// Model; the host's own if it is absent.
@@ -79,7 +81,7 @@ pub trait Worker: fmt::Debug + Send + Sync {
     /// [`WorkerError`] if the session cannot be opened.
     async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError>;
 
-    /// Hands words on to a session that works. Returns whether it takes them.
+    /// Hands words on to a session that works, or that [`work`](Self::work) is about to open. Returns whether it takes them.
     async fn steer(&self, session: &str, text: &str) -> bool;
 }
 

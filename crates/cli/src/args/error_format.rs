@@ -22,6 +22,7 @@ impl ErrorFormat {
         let mut args = args.iter().skip(1).map(|argument| argument.to_str().unwrap_or_default());
         let command = args.next()?;
         let args: Vec<&str> = args.take_while(|argument| *argument != "--").collect();
+        let is_task_run = command == "task" && args.first() == Some(&"run");
         let separate = args.windows(2).filter_map(|pair| match pair {
             ["--output", value] => Some(*value),
             _ => None,
@@ -31,6 +32,7 @@ impl ErrorFormat {
         match (command, value) {
             ("ask", "stream-json") => Some(Self::ASK_STREAM),
             ("run" | "demo", "json" | "stream-json") | ("ask", "json") => Some(Self::DEFAULT),
+            (_, "json" | "stream-json") if is_task_run => Some(Self::DEFAULT),
             _ => None,
         }
     }
@@ -88,11 +90,13 @@ mod tests {
 
     #[test]
     fn error_format_is_found_in_an_invalid_command_line() {
-        let cases: [(&str, Option<ErrorFormat>); 9] = [
+        let cases: [(&str, Option<ErrorFormat>); 11] = [
             ("run --output json --nonsense x", Some(ErrorFormat::DEFAULT)),
             ("run --max-turns many --output=stream-json x", Some(ErrorFormat::DEFAULT)),
             ("ask --output stream-json --nonsense", Some(ErrorFormat::ASK_STREAM)),
             ("ask --output json --nonsense", Some(ErrorFormat::DEFAULT)),
+            ("task run --output json --nonsense x", Some(ErrorFormat::DEFAULT)),
+            ("task report --output json", None),
             ("patch apply --output stream-json", None),
             ("run --output yaml", None),
             ("run --nonsense -- --output json", None),

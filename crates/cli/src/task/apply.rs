@@ -113,18 +113,20 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
         return Ok(Exit::Done);
     }
     let branch = args.branch.unwrap_or_default();
+    let worktree = args.worktree.as_deref().map(absolute).transpose()?;
     let goal = task.contract().goal.trim();
     let subject: String = goal.lines().next().unwrap_or_default().chars().take(72).collect();
     let message =
         format!("{subject}\n\nTask {id} of Pintle, with its evidence in `pintle task report {id}`.\n");
     let commit =
         repository.commit_to_branch(&base.commit, &patch, &branch, &message).await.or_failed(failed)?;
-    let mut text = format!("committed {commit} to {branch}\n");
-    if let Some(worktree) = &args.worktree {
-        let path = absolute(worktree)?;
-        repository.add_worktree(&path, &branch).await.or_failed("the worktree cannot be made")?;
-        text.push_str(&format!("checked out in {}\n", path.display()));
+    let mut console = Console::new();
+    console.write(&format!("committed {commit} to {branch}\n")).await?;
+    if let Some(path) = worktree {
+        let added = repository.add_worktree(&path, &branch).await.or_failed("the worktree cannot be made");
+        let hint = format!("the commit is on {branch}: `git worktree add DIRECTORY {branch}` checks it out");
+        added.map_err(|failure| failure.with_hint(&hint))?;
+        console.write(&format!("checked out in {}\n", path.display())).await?;
     }
-    Console::new().write(&text).await?;
     Ok(Exit::Done)
 }

@@ -6,12 +6,16 @@ use pintle_workflow::post_signal;
 use pintle_workflow::task::{Decision, Signal, Task};
 
 use crate::approve::Prompter;
+use crate::console;
 use crate::failure::{Failure, OrFailure as _};
 use crate::render::sanitize;
 use crate::sessions::Sessions;
 
 /// Prompt below what is decided on.
 const PROMPT: &str = "[a]pprove, [r]efuse for good, or what to change: ";
+
+/// Prompt for a gate whose subject words do not change.
+const SHORT_PROMPT: &str = "[a]pprove or [r]efuse for good: ";
 
 /// Asks about the gate, and posts the answer as `pintle task decide` does. Nothing is posted without a terminal, if input has ended,
 /// and for an empty line.
@@ -28,8 +32,16 @@ pub(super) async fn ask(
     task: &Task,
     gate: Gate,
 ) -> Result<(), Failure> {
-    let Some(answer) = prompter.ask_now(&about(task, gate, id), PROMPT).await else { return Ok(()) };
-    let Some(decision) = decision(gate, &answer) else { return Ok(()) };
+    let takes_words = task.is_changed_by_words(gate);
+    let prompt = if takes_words { PROMPT } else { SHORT_PROMPT };
+    let decision = loop {
+        let Some(answer) = prompter.ask_now(&about(task, gate, id), prompt).await else { return Ok(()) };
+        let Some(decision) = decision(gate, &answer) else { return Ok(()) };
+        if takes_words || decision.words.is_none() {
+            break decision;
+        }
+        console::notice("expected a or r: the contract names the anchor, and words do not change it");
+    };
     let input = SessionId::generate();
     let signal = Signal::Decide(decision);
     post_signal(sessions.store(), id, input.as_str(), &signal).await.or_failed("the task cannot be told")?;

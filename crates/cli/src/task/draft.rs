@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::pin::pin;
 
 use pintle_workflow::RepositoryPerformer;
-use pintle_workflow::contract::{Base, Contract};
+use pintle_workflow::contract::{Base, CandidatePlan, Contract};
 use tokio_util::sync::CancellationToken;
 
 use crate::approve::Prompter;
-use crate::console::{self, Console};
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -38,6 +38,8 @@ pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
 pub(super) struct Asking<'a> {
     pub(super) prompter: &'a Prompter,
     pub(super) interrupts: &'a Interrupts,
+    /// Candidates of the draft.
+    pub(super) candidates: Vec<CandidatePlan>,
     pub(super) process_env: &'a ProcessEnv,
 }
 
@@ -66,7 +68,8 @@ impl Asking<'_> {
         };
         performer.clean().await.or_failed("the files of the draft cannot be removed")?;
         let drafted = drafted.map_err(|error| Failure::failed(format!("there is no draft: {error}")));
-        let contract = drafted.map_err(|failure| self.interrupts.reclassify(failure))?;
+        let drafted = drafted.map_err(|failure| self.interrupts.reclassify(failure))?;
+        let contract = drafted.with_candidates(self.candidates.clone());
         if is_accepted {
             return Ok(contract);
         }
@@ -77,7 +80,8 @@ impl Asking<'_> {
     async fn accepted(&self, mut contract: Contract) -> Result<Contract, Failure> {
         loop {
             let toml = contract.to_toml().or_failed("the draft cannot be shown")?;
-            Console::new().write(&format!("{}\n", sanitize(&toml))).await?;
+            // Beside the question, also where standard output is a file.
+            console::prompt(&format!("{}\n", sanitize(&toml)));
             let answer = self.prompter.ask_now("This is the contract", PROMPT).await;
             match answer.as_deref().map(str::trim) {
                 Some("y" | "yes") => return Ok(contract),

@@ -1,6 +1,7 @@
 //! `pintle worker`: keeps tasks going that no other process has, or those that an engine asks about.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::ProcessEnv;
@@ -53,12 +54,12 @@ pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<E
         return super::engine::serve(address, &args, desk, interrupts).await;
     }
     Console::new().write("keeping the tasks of the store going\n").await?;
-    let kept = tokio::select! {
-        failed = keep(&desk) => failed,
-        () = interrupts.first_signal() => Ok(()),
-    };
+    tokio::select! {
+        never = keep(&desk) => match never {},
+        () = interrupts.first_signal() => {}
+    }
     desk.close().await;
-    kept.map(|()| Exit::Done)
+    Ok(Exit::Done)
 }
 
 /// Rejects flags that are about one task.
@@ -68,14 +69,19 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Attends to each task of the store that has not ended.
-async fn keep(desk: &Arc<Desk>) -> Result<(), Failure> {
+async fn keep(desk: &Arc<Desk>) -> Infallible {
     let filter = Filter::default().with_property(KIND, KIND_TASK);
     // Those that have ended, or cannot go on here, are looked at once.
     let mut known: HashSet<SessionId> = HashSet::new();
     let mut attending = JoinSet::new();
+    let mut is_away = false;
     loop {
         let listed = desk.store().list(&filter, &Page::default()).await;
-        for summary in listed.or_failed("cannot list the tasks")? {
+        let was_away = std::mem::replace(&mut is_away, listed.is_err());
+        if let (Err(error), false) = (&listed, was_away) {
+            console::notice(&format!("the tasks cannot be listed, which is tried again: {error}"));
+        }
+        for summary in listed.into_iter().flatten() {
             if known.insert(summary.id.clone()) {
                 let host = InProcess::new(Arc::clone(desk), summary.id.clone());
                 attending.spawn(async move { (summary.id, host.attend().await) });

@@ -10,6 +10,7 @@ use pintle_workflow::report::Report;
 use pintle_workflow::repository::UserRepository;
 use pintle_workflow::task::{Input, Outcome, Task};
 use pintle_workflow::{HostError, LocalHost};
+use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
@@ -48,35 +49,34 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let format = run.output;
     let places = TaskPlaces { args: run, process_env: process_env.clone() };
     let performers = TaskPerformers::new(sessions.clone(), places, Arc::clone(&machine));
+    // Until the handlers are installed, a signal ends the process, also while it reads standard input.
+    let wanted = wanted(&args, &sessions).await?;
     let interrupts = Interrupts::listen()?;
     let prompter = Prompter::from_process(console::style(process_env), process_env.principal(), false);
-    let mut host = match &args.task {
-        Some(prefix) => {
-            let id = find(&sessions, prefix).await?;
-            LocalHost::open(sessions.store(), &id).await.map_err(|error| host_failure(&error, &id))?
+    let id = match &wanted {
+        Wanted::Task(id) => id.clone(),
+        Wanted::Contract(_) | Wanted::Goal(_) => SessionId::generate(),
+    };
+    let base = |given| interrupts.race(base(given, &args, &machine, &directory, &id));
+    let host = match wanted {
+        Wanted::Task(id) => LocalHost::open(sessions.store(), &id).await,
+        Wanted::Contract(contract) => {
+            let base = base(Some(&contract)).await?;
+            let contract = contract.with_base(base);
+            LocalHost::create(sessions.store(), id.clone(), contract).await
         }
-        None => {
-            let id = SessionId::generate();
-            let given = given(&args)?;
-            if given.is_none() {
-                draft::require_somebody(args.yes)?;
-            }
-            let base = base(given.as_ref(), &args, &machine, &directory, &id).await?;
-            let contract = match given {
-                Some(contract) => contract.with_base(base),
-                None => {
-                    let goal = prompt_source::read(&args.run.prompt)?;
-                    let asking = Asking { prompter: &prompter, interrupts: &interrupts, process_env };
-                    let drafted = asking.contract(&performers.of(&id)?, base, &goal, args.yes).await?;
-                    drafted.with_candidates(plans(&args))
-                }
-            };
-            let created = LocalHost::create(sessions.store(), id.clone(), contract).await;
-            created.map_err(|error| host_failure(&error, &id))?
+        Wanted::Goal(goal) => {
+            let candidates = plans(&args);
+            let asking = Asking { prompter: &prompter, interrupts: &interrupts, candidates, process_env };
+            let contract = asking.contract(&performers.of(&id)?, base(None).await?, &goal, args.yes).await?;
+            LocalHost::create(sessions.store(), id.clone(), contract).await
         }
     };
-    let id = host.id().clone();
+    let mut host = host.map_err(|error| host_failure(&error, &id))?;
     console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
+    if format == OutputFormat::StreamJson {
+        Console::new().write(&identity(&id)?).await?;
+    }
     let performer = Arc::new(performers.of(&id)?);
     let (stop, inputs) = (CancellationToken::new(), host.inputs());
     let shown = host.task().clone();
@@ -107,7 +107,10 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     };
     match ended {
         Ok(outcome) => {
-            performer.clean().await.or_failed("the files of the task cannot be removed")?;
+            // The outcome is on record, and what stays behind does not change it.
+            if let Err(error) = performer.clean().await {
+                console::notice(&format!("the files of the task cannot be removed: {error}"));
+            }
             end(&sessions, &id, &outcome, format).await
         }
         Err(HostError::Stopped) => {
@@ -147,6 +150,9 @@ async fn hand_over(
         }
     };
     console::notice(&format!("task {id}"));
+    if args.run.output != OutputFormat::Text {
+        Console::new().write(&identity(&id)?).await?;
+    }
     super::engine::hand_over(url, &id).await
 }
 
@@ -166,6 +172,32 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
         Some((flag, _)) => Err(Failure::usage(format!("`pintle task run` takes no {flag}"))),
         None => Ok(()),
     }
+}
+
+/// Task that the flags ask for.
+enum Wanted {
+    /// One that is on record.
+    Task(SessionId),
+    /// A new one with this contract.
+    Contract(Box<Contract>),
+    /// A new one whose contract is to be drafted.
+    Goal(String),
+}
+
+async fn wanted(args: &RunTaskArgs, sessions: &Sessions) -> Result<Wanted, Failure> {
+    if let Some(prefix) = &args.task {
+        return Ok(Wanted::Task(find(sessions, prefix).await?));
+    }
+    if let Some(contract) = given(args)? {
+        return Ok(Wanted::Contract(Box::new(contract)));
+    }
+    draft::require_somebody(args.yes)?;
+    Ok(Wanted::Goal(prompt_source::read(&args.run.prompt)?))
+}
+
+/// Returns the line that names the task to a program.
+fn identity(id: &SessionId) -> Result<String, Failure> {
+    crate::render::json_line(&json!({"task": {"id": id.as_str()}}))
 }
 
 /// Returns the contract of the flags; `None` if they have a goal alone.
@@ -268,19 +300,20 @@ async fn end(
     format: OutputFormat,
 ) -> Result<Exit, Failure> {
     let task = super::read(sessions, id).await?;
-    let report = Report::of(&task);
+    let report = Report::of(&task).with_id(id);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
         OutputFormat::Json | OutputFormat::StreamJson => crate::render::json_line(&report)?,
     };
     Console::new().write(&text).await?;
-    match outcome {
+    let exit = match outcome {
         Outcome::Done(_) => {
             console::notice(&format!("`pintle task apply {id} --branch NAME` takes the change over"));
-            Ok(Exit::Done)
+            return Ok(Exit::Done);
         }
-        Outcome::Limit { .. } => Err(Failure::silent(Exit::LimitReached)),
-        Outcome::Aborted { .. } => Err(Failure::silent(Exit::Interrupted)),
-        Outcome::Blocked(_) | Outcome::Failed { .. } | _ => Err(Failure::silent(Exit::Failed)),
-    }
+        Outcome::Limit { .. } => Exit::LimitReached,
+        Outcome::Aborted { .. } => Exit::Interrupted,
+        Outcome::Blocked(_) | Outcome::Failed { .. } | _ => Exit::Failed,
+    };
+    Err(Failure::silent(exit).already_in_output())
 }

@@ -1,9 +1,10 @@
 //! Words and decisions of people. They are kept until a process has the task open.
 
 use pintle_agent::SessionId;
+use pintle_store::StoreError;
 use pintle_workflow::repository::remove_directory;
 use pintle_workflow::task::{Decision, Signal};
-use pintle_workflow::{LocalHost, post_signal};
+use pintle_workflow::{HostError, LocalHost, post_signal};
 
 use super::{files_of, find, host_failure, read};
 use crate::args::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
@@ -27,12 +28,19 @@ pub(super) async fn steer(args: SteerTaskArgs, process_env: &ProcessEnv) -> Resu
 pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    let Some(gate) = read(&sessions, &id).await?.wants().gate else {
+    let task = read(&sessions, &id).await?;
+    let Some(gate) = task.wants().gate else {
         return Err(Failure::usage(format!("task {id} does not wait for a decision")));
     };
     let is_approved = args.decision == TaskDecision::Approve;
     if is_approved && args.words.is_some() {
         return Err(Failure::usage("--words is for `refuse`: expected none with `approve`"));
+    }
+    if args.words.is_some() && !task.is_changed_by_words(gate) {
+        let problem = "--words: the contract names the anchor, and words change only one that a model wrote";
+        return Err(Failure::usage(problem).with_hint(
+            "`refuse` without words ends the task; `approve` lets it go on, and `pintle task steer` tells its candidates",
+        ));
     }
     let decision = Decision { gate, is_approved, words: args.words };
     post(&sessions, &id, &Signal::Decide(decision), process_env).await
@@ -45,8 +53,12 @@ pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Re
     if sessions.is_live(&id).await {
         return Ok(Exit::Done);
     }
-    let opened = LocalHost::open(sessions.store(), &id).await;
-    let mut host = opened.map_err(|error| host_failure(&error, &id))?;
+    let mut host = match LocalHost::open(sessions.store(), &id).await {
+        Ok(host) => host,
+        // A process has opened it meanwhile, which takes what was posted.
+        Err(HostError::Store(StoreError::InUse { .. })) => return Ok(Exit::Done),
+        Err(error) => return Err(host_failure(&error, &id)),
+    };
     host.settle().await.map_err(|error| host_failure(&error, &id))?;
     let machine = process_env.local_environment(&process_env.directory(None)?)?;
     let files = files_of(&id, process_env)?;

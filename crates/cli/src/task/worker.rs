@@ -38,8 +38,15 @@ const TASK: &str = "task";
 #[derive(Debug)]
 pub(super) struct TaskWorker {
     places: TaskPlaces,
-    /// Sessions that work now.
-    working: Mutex<BTreeMap<String, SessionHandle>>,
+    /// Sessions that work now, or are being opened.
+    working: Mutex<BTreeMap<String, Working>>,
+}
+
+#[derive(Debug)]
+enum Working {
+    /// It is being opened, with these words of people.
+    Opening(Vec<String>),
+    Open(SessionHandle),
 }
 
 impl TaskWorker {
@@ -101,7 +108,14 @@ impl TaskWorker {
             (true, None) => Some("Give your last answer once more.".to_owned()),
         };
         let events = session.tree_events();
-        self.working().insert(assignment.session.clone(), session.handle());
+        let handle = session.handle();
+        let said = self.working().insert(assignment.session.clone(), Working::Open(handle.clone()));
+        if let Some(Working::Opening(words)) = said {
+            for words in words {
+                // Fails only for a session that has ended.
+                let _ = handle.steer(&words).await;
+            }
+        }
         let unanswered = CancellationToken::new();
         let work = converse(
             &session,
@@ -116,7 +130,6 @@ impl TaskWorker {
             ended = unless_looping(work, &session, &assignment.message) => Some(ended),
             () = cancel.cancelled() => None,
         };
-        self.working().remove(&assignment.session);
         // The run stays unfinished, for the process that resumes the session.
         session.suspend().await;
         let spent = spent(events, &assignment.message, model).await;
@@ -130,7 +143,7 @@ impl TaskWorker {
         Ok(Worked::new(end_of(outcome.status), spent).with_answer(answer).with_error(error))
     }
 
-    fn working(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, SessionHandle>> {
+    fn working(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Working>> {
         self.working.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,15 +151,23 @@ impl TaskWorker {
 #[async_trait]
 impl Worker for TaskWorker {
     async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError> {
-        self.try_work(assignment, cancel).await.map_err(|failure| worker_error(&failure))
+        let session = assignment.session.clone();
+        self.working().insert(session.clone(), Working::Opening(assignment.words.clone()));
+        let worked = self.try_work(assignment, cancel).await;
+        self.working().remove(&session);
+        worked.map_err(|failure| worker_error(&failure))
     }
 
     async fn steer(&self, session: &str, text: &str) -> bool {
-        let handle = self.working().get(session).cloned();
-        match handle {
-            Some(handle) => handle.steer(text).await.is_ok(),
-            None => false,
-        }
+        let handle = match self.working().get_mut(session) {
+            Some(Working::Open(handle)) => handle.clone(),
+            Some(Working::Opening(words)) => {
+                words.push(text.to_owned());
+                return true;
+            }
+            None => return false,
+        };
+        handle.steer(text).await.is_ok()
     }
 }
 

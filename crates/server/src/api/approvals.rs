@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
-use pintle_agent::{ApprovalRequest, Decision, PendingApproval, PostedInput, SessionHandle, SessionId};
+use pintle_agent::{ApprovalRequest, Decision, PendingApproval, PostedInput, SessionId};
 use pintle_llm::Fingerprint;
 use pintle_store::{Filter, Page, StoredJournal};
 use schemars::JsonSchema;
@@ -159,29 +159,38 @@ impl ApprovalView {
 }
 
 impl App {
-    fn handle_of(&self, found: &Found) -> Option<SessionHandle> {
-        self.hub.live(&found.root)?.handle.of_session(&found.summary.id)
-    }
-
     /// Returns the calls that wait in the session and below it.
     async fn approvals(&self, found: &Found) -> Result<Vec<ApprovalView>, Problem> {
-        if let Some(handle) = self.handle_of(found) {
+        let live = self.hub.live(&found.root);
+        if let Some(live) = &live
+            && let Some(handle) = live.handle.of_session(&found.summary.id)
+        {
             let waiting = handle.tree_approvals();
-            return Ok(waiting.iter().map(|(id, request)| ApprovalView::of_request(id, request)).collect());
+            let mut approvals: Vec<_> =
+                waiting.iter().map(|(id, request)| ApprovalView::of_request(id, request)).collect();
+            // A decision is kept until the call is prepared.
+            if approvals.is_empty() && live.asks_anew() {
+                approvals.extend(self.recorded_approvals(&found.summary.id).await?);
+            }
+            return Ok(approvals);
         }
         let store = self.hub.store.as_ref();
         let mut approvals = Vec::new();
         let mut sessions = vec![found.summary.clone()];
         while let Some(summary) = sessions.pop() {
             if summary.properties.contains_key(StoredJournal::PENDING_APPROVALS) {
-                let replay = self.replay(&summary.id).await?;
-                let pending = replay.pending_approvals().into_iter();
-                approvals.extend(pending.map(|pending| ApprovalView::of_record(&summary.id, pending)));
+                approvals.extend(self.recorded_approvals(&summary.id).await?);
             }
             let below = Filter::default().with_parent(summary.id);
             sessions.extend(store.list(&below, &Page::of(MAX_SUBAGENTS)).await?);
         }
         Ok(approvals)
+    }
+
+    /// Returns the calls of a session that wait according to its record.
+    async fn recorded_approvals(&self, id: &SessionId) -> Result<Vec<ApprovalView>, Problem> {
+        let pending = self.replay(id).await?.pending_approvals().into_iter();
+        Ok(pending.map(|pending| ApprovalView::of_record(id, pending)).collect())
     }
 }
 

@@ -16,6 +16,7 @@ use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +27,7 @@ use crate::{
 };
 
 /// Time limit of each wait in a test.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Host of scripted sessions.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub(super) struct TestHost {
     pub(super) store: FileStore,
     /// Commands that ran, in order.
     pub(super) ran: Arc<Mutex<Vec<String>>>,
+    /// Whether calls are being prepared until it is `false` again.
+    pub(super) holds: Arc<watch::Sender<bool>>,
     asks: bool,
 }
 
@@ -44,11 +47,14 @@ struct TestControls(Mutex<SessionSettings>);
 #[derive(Debug)]
 struct TestGate {
     asks: bool,
+    holds: watch::Receiver<bool>,
 }
 
 #[async_trait]
 impl Gate for TestGate {
     async fn check(&self, call: &PreparedCall) -> Verdict {
+        // Fails only without the host.
+        let _ = self.holds.clone().wait_for(|holds| !holds).await;
         if self.asks && call.effect() != pintle_tools::Effect::Read {
             Verdict::ask("it changes something")
         } else {
@@ -80,7 +86,7 @@ impl TestHost {
         let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
         Session::builder(models, ProviderProfile::anthropic("claude-opus-4-6"), self.environment())
             .config(SessionConfig::default().with_retry(quick))
-            .gate(TestGate { asks: self.asks })
+            .gate(TestGate { asks: self.asks, holds: self.holds.subscribe() })
     }
 
     /// An environment whose `sleep` never returns; everything else prints its command.
@@ -189,7 +195,9 @@ pub(super) struct Setup {
 
 impl Setup {
     pub(super) fn new(adapter: FakeAdapter) -> Self {
-        let limits = ServerLimits::default().with_drain(Duration::from_millis(50));
+        let mut limits = ServerLimits::default().with_drain(Duration::from_millis(50));
+        // A server that waited for the end of a body would take longer than a test waits for its end.
+        limits.body_time = 5 * PATIENCE;
         Self { adapter, asks: false, tokens: None, limits, audit: None }
     }
 
@@ -216,7 +224,8 @@ impl Setup {
     pub(super) async fn start(self) -> Fixture {
         let directory = tempfile::tempdir().unwrap();
         let store = FileStore::open(directory.path()).unwrap();
-        let host = TestHost { adapter: Arc::new(self.adapter), store, ran: Arc::default(), asks: self.asks };
+        let (adapter, holds) = (Arc::new(self.adapter), Arc::new(watch::Sender::new(false)));
+        let host = TestHost { adapter, store, ran: Arc::default(), holds, asks: self.asks };
         let mut fixture = Fixture {
             host,
             address: ([127, 0, 0, 1], 0).into(),

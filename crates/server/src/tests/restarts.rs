@@ -26,6 +26,31 @@ async fn a_call_that_waits_is_decided_on_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_call_can_be_decided_on_while_it_is_prepared_anew() {
+    let adapter = scripted().message(runs("c1", "make")).answer("Made.");
+    let mut fixture = Setup::new(adapter).asking().start().await;
+    let id = fixture.create_with("Make it").await;
+    let mut stream = fixture.follow(&id, None).await;
+    stream.until_kind("APPROVAL_REQUESTED").await;
+    let path = format!("/v1/sessions/{id}/approvals");
+    let asked = fixture.get(&path).await.json();
+    fixture.host.holds.send_replace(true);
+    fixture.restart().await;
+    assert_eq!(fixture.get(&format!("/v1/sessions/{id}")).await.json()["live"], json!(true));
+    let again = fixture.get(&path).await.json();
+    for part in ["call_id", "fingerprint", "arguments"] {
+        assert_eq!(again["approvals"][0][part], asked["approvals"][0][part], "{again}");
+    }
+    let body = json!({"fingerprint": again["approvals"][0]["fingerprint"], "decision": "approve"});
+    let decided = fixture.post(&format!("{path}/c1"), &body).await;
+    assert_eq!(decided.status, 202, "{decided:?}");
+    fixture.host.holds.send_replace(false);
+    fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    assert_eq!(*fixture.host.ran.lock().unwrap(), ["make"]);
+    assert_eq!(fixture.get(&path).await.json(), json!({"approvals": []}));
+}
+
+#[tokio::test]
 async fn sessions_that_rest_are_not_opened_by_a_restart() {
     let mut fixture = Setup::new(scripted().answer("Hello.")).start().await;
     let id = fixture.create_with("Hello").await;

@@ -38,6 +38,40 @@ async fn any_number_may_ask_and_each_step_begins_once() {
     assert!(matches!(wrong, HostError::Contract(_)), "{wrong:?}");
 }
 
+#[tokio::test]
+async fn a_task_that_has_ended_makes_room_once_its_files_are_gone() {
+    let store = Arc::new(MemoryStore::new());
+    let performer = Arc::new(Scripted::default().with_cleaning(Duration::from_millis(100)));
+    let desk = Desk::new(store, Arc::new(OnePerformer(performer.clone()))).with_max_tasks(1);
+    let desk = Arc::new(desk);
+    for number in 0..3 {
+        let id = SessionId::new(format!("t{number}"));
+        desk.create(&id, contract()).await.unwrap();
+        assert_eq!(attended(&desk, &id).await, Ending::Done);
+    }
+    desk.close().await;
+    assert_eq!(performer.cleaned(), 3);
+}
+
+#[tokio::test]
+async fn a_task_whose_process_died_before_its_contract_was_on_record_gets_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let stores: [Arc<dyn SessionStore>; 2] =
+        [Arc::new(MemoryStore::new()), Arc::new(FileStore::open(directory.path()).unwrap())];
+    for store in stores {
+        let id = SessionId::new("t");
+        let summary = pintle_store::Summary::new(id.clone(), pintle_agent::Timestamp::from_millis(0));
+        store.create(summary).await.unwrap().close().await.unwrap();
+        let performer = Arc::new(Scripted::default());
+        let desk = desk(store, &performer);
+        for _ in 0..2 {
+            desk.create(&id, contract()).await.unwrap();
+        }
+        assert_eq!(attended(&desk, &id).await, Ending::Done);
+        desk.close().await;
+    }
+}
+
 /// The report is that of one process which ran the task as a whole.
 #[tokio::test]
 async fn the_report_is_that_of_the_whole_task() {

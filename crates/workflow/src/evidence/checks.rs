@@ -21,9 +21,8 @@ pub(super) fn judge(
     let (before, now) = (Observation::of(before), Observation::of(now));
     let mut problems: Vec<String> =
         now.problems.iter().map(|problem| format!("its results are wrong: {problem}")).collect();
-    let ended =
-        |end: &&End| matches!(end, End::Killed(_) | End::TimedOut | End::NotRun(_) | End::Exited(126 | 127));
-    problems.extend(now.ends.iter().filter(ended).map(|end| format!("it {}", end.describe())));
+    let cut_short = now.ends.iter().filter(|end| end.is_cut_short() || matches!(end, End::Exited(126 | 127)));
+    problems.extend(cut_short.map(|end| format!("it {}", end.describe())));
     if check.results.is_some() && !now.has_tests {
         problems.push("it has no results of tests".to_owned());
     }
@@ -47,6 +46,15 @@ pub(super) fn judge(
         flaky: of(Stability::Flaky),
         failing_before: still_failing.map(|(test, _)| test.clone()).collect(),
     })
+}
+
+/// Returns why runs on the base say too little for a check that compares with them, in words.
+pub(crate) fn incomparable(check: &Check, before: &[CommandRun]) -> Option<String> {
+    if check.pass != Pass::NoWorse {
+        return None;
+    }
+    let cut_short = before.iter().find(|run| run.end.is_cut_short());
+    cut_short.map(|run| format!("it {}", run.end.describe()))
 }
 
 /// Compares single tests.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::anchor::AnchorFacts;
 use crate::contract::{AnchorPlan, Check, Pass, Scope};
-use crate::facts_for_tests::{added, diff, modified, plain, run};
+use crate::facts_for_tests::{added, diff, modified, plain, results, run};
 use crate::results::ResultsFormat;
 
 fn contract() -> Contract {
@@ -105,6 +105,7 @@ fn each_step_finds_what_it_is_for() {
         with(&|facts| facts.anchor[1] = run(1, "-new")),
         with(&|facts| facts.anchor = vec![run(0, "+other"), run(0, "+other")]),
         with(&|facts| facts.anchor = vec![run(0, "?new"), run(0, "?new")]),
+        with(&|facts| facts.anchor = vec![CommandRun::new(End::TimedOut).with_tests(results("+new"))]),
         with(&|facts| drop(facts.checks.remove("tests"))),
         with(&|facts| drop(facts.checks.insert("lints".to_owned(), vec![plain(0), plain(1)]))),
         with(&|facts| drop(facts.checks.insert("lints".to_owned(), vec![CommandRun::new(End::TimedOut)]))),
@@ -132,6 +133,7 @@ fn each_step_finds_what_it_is_for() {
     - anchor: `new` passes only sometimes
     - anchor: `new` does not run
     - anchor: `new` is skipped
+    - anchor: it did not end in its time
     - check tests: it was not run
     - check lints: it exited with 1
     - check lints: it did not end in its time
@@ -148,6 +150,21 @@ fn each_step_finds_what_it_is_for() {
     - check tests: it has no results of tests
     - check tests: `a`, `b` passed before and does not run any more
     ");
+}
+
+#[test]
+fn runs_on_the_base_that_were_cut_short_are_no_measure() {
+    let check = Check::new("tests", "make test").with_results(ResultsFormat::Tap);
+    let cut_short = CommandRun::new(End::TimedOut).with_tests(results("+a"));
+    for (pass, last, expected) in [
+        (Pass::NoWorse, cut_short.clone(), Some("it did not end in its time")),
+        (Pass::NoWorse, run(1, "+a -b"), None),
+        // What ran before does not matter.
+        (Pass::Success, cut_short, None),
+    ] {
+        let found = incomparable(&check.clone().with_pass(pass), &[run(0, "+a +b"), last]);
+        assert_eq!(found.as_deref(), expected, "{pass:?}");
+    }
 }
 
 #[test]

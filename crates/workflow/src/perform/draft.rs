@@ -41,11 +41,12 @@ impl RepositoryPerformer {
         repository.clone_to(&place.root, repository.base()).await?;
         let mut drafted = Drafted { session: format!("{}-draft", self.task), spent: Spent::default() };
         let mut problems = None::<String>;
-        for _ in 0..ATTEMPTS {
+        for number in 1..=ATTEMPTS {
             let assignment = Assignment {
                 session: drafted.session.clone(),
                 task: self.task.clone(),
-                message: prompts::draft(text, problems.as_deref()),
+                message: prompts::draft(text, number, problems.as_deref()),
+                words: Vec::new(),
                 place: place.clone(),
                 model: None,
                 effort: None,

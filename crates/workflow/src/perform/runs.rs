@@ -75,13 +75,19 @@ impl<'a> Runs<'a> {
         Self { place, open, blobs, cancel }
     }
 
-    /// Ends everything that runs here.
-    pub(super) async fn close(self) -> Result<(), StepError> {
-        Ok(self.open.environment().cleanup().await?)
+    /// Runs a command several times, one after the other, and ends everything that runs here, also after a failure. A command that
+    /// does not end is not tried again.
+    pub(super) async fn repeat_and_close(
+        self,
+        line: Line<'_>,
+        times: usize,
+    ) -> Result<Vec<CommandRun>, StepError> {
+        let seen = self.repeat(line, times).await;
+        self.open.environment().cleanup().await?;
+        seen
     }
 
-    /// Runs a command several times, one after the other. One that does not end is not tried again.
-    pub(super) async fn repeat(&self, line: Line<'_>, times: usize) -> Result<Vec<CommandRun>, StepError> {
+    async fn repeat(&self, line: Line<'_>, times: usize) -> Result<Vec<CommandRun>, StepError> {
         let mut runs = Vec::with_capacity(times);
         for _ in 0..times {
             let run = self.run(line).await?;
@@ -94,8 +100,7 @@ impl<'a> Runs<'a> {
         Ok(runs)
     }
 
-    /// Runs a command once.
-    pub(super) async fn run(&self, line: Line<'_>) -> Result<CommandRun, StepError> {
+    async fn run(&self, line: Line<'_>) -> Result<CommandRun, StepError> {
         if let Some(report) = line.report
             && let Err(reason) = self.remove_report(report).await
         {

@@ -10,10 +10,14 @@ use crate::spent::Spent;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Candidate {
     attempts: Vec<Attempt>,
-    /// Number of times that a review or a person has sent it back.
+    /// Number of times that a review has sent it back.
     sent_back: u32,
-    /// Words of people since its newest attempt began.
+    /// Number of times that a person has.
+    refused: u32,
+    /// Words of people for its next attempt.
     pub(super) words: Vec<String>,
+    /// Words that an attempt which has begun was given: its message stays the same when it begins again.
+    given: Option<Vec<String>>,
     /// Reason why it does not go on.
     out: Option<String>,
     spent: Spent,
@@ -93,6 +97,18 @@ impl Candidate {
         u32::try_from(self.attempts.len()).unwrap_or(u32::MAX).max(1)
     }
 
+    /// Returns whether an attempt before this one has ended by itself or at a limit, so that its session knows the goal.
+    #[must_use]
+    pub(crate) fn knows_goal(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.work.is_some())
+    }
+
+    /// Returns whether it is out since its budget is used up.
+    pub(super) fn is_at_limit(&self) -> bool {
+        let newest = self.attempts.last().and_then(|attempt| attempt.work.as_ref());
+        self.out.is_some() && newest.is_some_and(|work| work.end == WorkEnd::Limit)
+    }
+
     /// Returns whether it works, or is judged.
     pub(super) fn is_going(&self) -> bool {
         self.out.is_none() && self.proof().is_none()
@@ -127,12 +143,18 @@ impl Candidate {
             }
             newest.sent_back.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
         }
-        self.words.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
+        let words = self.given.as_ref().unwrap_or(&self.words);
+        words.iter().for_each(|words| lines.push_str(&format!("- {words}\n")));
         (!lines.is_empty()).then_some(lines)
     }
 
+    /// Begins an attempt. What people say from now on reaches its session, or else the next attempt.
+    pub(super) fn begin(&mut self) {
+        self.given = Some(std::mem::take(&mut self.words));
+    }
+
     pub(super) fn worked(&mut self, facts: WorkFacts) {
-        self.words.clear();
+        self.given = None;
         self.attempts.push(Attempt { work: Some(facts), ..Attempt::default() });
     }
 
@@ -166,6 +188,9 @@ impl Candidate {
     pub(super) fn failed(&mut self, finding: Finding, contract: &Contract) {
         let is_begun = self.attempts.last().is_some_and(|attempt| attempt.verdict.is_none());
         if !is_begun {
+            // No session may have had them.
+            let given = self.given.take().unwrap_or_default();
+            self.words.splice(0..0, given);
             self.attempts.push(Attempt::default());
         }
         if let Some(newest) = self.attempts.last_mut() {
@@ -196,11 +221,11 @@ impl Candidate {
 
     /// Sends it back with what a person said.
     pub(super) fn send_back(&mut self, words: String, contract: &Contract) {
-        self.sent_back += 1;
+        self.refused += 1;
         if let Some(newest) = self.attempts.last_mut() {
             newest.sent_back = vec![words];
         }
-        if self.sent_back > contract.review.rounds.saturating_add(contract.attempts) {
+        if self.refused > contract.review.rounds.saturating_add(contract.attempts) {
             self.out = Some("it was refused too often".to_owned());
         }
     }
@@ -211,6 +236,6 @@ impl Candidate {
     }
 
     fn most_attempts(&self, contract: &Contract) -> u32 {
-        contract.attempts.saturating_add(self.sent_back)
+        contract.attempts.saturating_add(self.sent_back).saturating_add(self.refused)
     }
 }

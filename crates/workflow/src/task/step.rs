@@ -57,6 +57,8 @@ pub enum Order {
     Anchor {
         /// Problems of the last proposal.
         feedback: Option<String>,
+        /// Limits.
+        limits: WorkLimits,
     },
     /// Work on the goal.
     Work {
@@ -72,6 +74,19 @@ pub enum Order {
         /// Limits.
         limits: WorkLimits,
     },
+}
+
+impl Order {
+    /// Returns the limits of its session, if it has one.
+    #[must_use]
+    pub fn limits(&self) -> Option<WorkLimits> {
+        match self {
+            Self::Anchor { limits, .. } | Self::Work { limits, .. } | Self::Review { limits } => {
+                Some(*limits)
+            }
+            Self::Baseline | Self::Evidence => None,
+        }
+    }
 }
 
 /// Limits of a session that works for a task: its share of what is left.

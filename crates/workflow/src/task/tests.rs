@@ -276,6 +276,85 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
 }
 
 #[test]
+fn a_share_that_a_step_under_way_holds_is_given_to_no_other() {
+    let budget = TaskBudget { usd: Some(10.0), tokens: Some(1_000), minutes: None };
+    let contract =
+        contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]).with_attempts(3);
+    let mut played = Played::new(contract);
+    let Order::Baseline = played.task.wants().steps[0].order else { unreachable!() };
+    played.finish(played.task.wants().steps[0].id.clone(), baseline(), 0.0);
+    let [anchoring] = &played.task.wants().steps[..] else { unreachable!() };
+    assert_eq!(anchoring.order.limits().unwrap().usd, Some(10.0), "a session that proposes has a limit, too");
+    played.finish(anchoring.id.clone(), anchor(1), 0.0);
+    let ids: Vec<StepId> = played.task.wants().steps.into_iter().map(|step| step.id).collect();
+    for id in &ids {
+        assert!(played.task.take(Input::Began(id.clone())));
+    }
+    let spent = Spent { usd: 4.9, tokens: 400, ..Spent::default() };
+    let (step, found) = (ids[0].clone(), Found::Failed { reason: "no".to_owned() });
+    played.task.take(Input::Finished(Box::new(StepResult { step, found, spent })));
+    let limits: Vec<_> = played.task.wants().steps.iter().map(|step| step.order.limits().unwrap()).collect();
+    let usd: Vec<f64> = limits.iter().map(|limits| limits.usd.unwrap()).collect();
+    assert!((usd[0] - 0.1).abs() < 1e-9 && (usd[1] - 5.0).abs() < 1e-9, "{usd:?}");
+    assert_eq!(limits.iter().map(|limits| limits.tokens.unwrap()).collect::<Vec<_>>(), [90, 490]);
+}
+
+#[test]
+fn a_task_whose_candidates_stop_at_their_limits_is_at_its_limit() {
+    let budget = TaskBudget { usd: Some(1.0), minutes: Some(60), ..TaskBudget::default() };
+    let mut played = Played::new(contract().with_budget(budget));
+    played.play(|step| match step.id.kind {
+        StepKind::Work => (worked(WorkEnd::Limit), 0.9),
+        StepKind::Evidence => (evidence(3, 1), 0.0),
+        _ => (right(step).0, 0.0),
+    });
+    assert_eq!(played.end(), "Limit { limit: Usd, best: None }");
+}
+
+#[test]
+fn words_reach_the_attempt_that_begins_next_and_change_none_that_has_begun() {
+    let said = |task: &Task| match &task.wants().steps[0].order {
+        Order::Work { feedback, .. } => feedback.clone(),
+        order => panic!("{order:?}"),
+    };
+    let steer = |task: &mut Task, text: &str| {
+        task.take(Input::Said(Signal::Steer { candidate: Some(0), text: text.to_owned() }));
+    };
+    let mut played = Played::new(contract().with_attempts(4));
+    steer(&mut played.task, "early");
+    for found in [baseline(), anchor(1)] {
+        played.finish(played.task.wants().steps[0].id.clone(), found, 0.0);
+    }
+    let step = played.task.wants().steps[0].id.clone();
+    played.task.take(Input::Began(step.clone()));
+    steer(&mut played.task, "late");
+    assert_eq!(said(&played.task).unwrap(), "- early\n", "the message stays that which was sent");
+    played.finish(step, Found::Failed { reason: "the disk is full".to_owned() }, 0.0);
+    let first = "- work: work failed: the disk is full\n- early\n- late\n";
+    assert_eq!(said(&played.task).unwrap(), first, "a session may never have read them");
+    assert!(!played.task.candidates()[0].knows_goal());
+    played.finish(played.task.wants().steps[0].id.clone(), worked(WorkEnd::Finished), 0.0);
+    assert!(played.task.candidates()[0].knows_goal());
+    steer(&mut played.task, "between");
+    played.finish(played.task.wants().steps[0].id.clone(), evidence(3, 1), 0.0);
+    assert_eq!(said(&played.task).unwrap(), "- check tests: it exited with 1\n- between\n");
+}
+
+#[test]
+fn a_refusal_of_a_person_leaves_the_review_its_rounds() {
+    let mut played = Played::new(contract().with_gate(Gate::Result));
+    played.play(right);
+    assert!(played.decide(Gate::Result, false, Some("shorter")));
+    played.play(|step| match (step.id.kind, step.id.attempt) {
+        (StepKind::Review, 2) => (review(&["a fault"]), 0.0),
+        _ => right(step),
+    });
+    assert!(played.decide(Gate::Result, true, None));
+    assert_eq!(played.end(), "done by 0");
+    assert_eq!(played.task.candidates()[0].attempts().len(), 3);
+}
+
+#[test]
 fn people_decide_steer_and_cancel() {
     let gates = contract().with_gate(Gate::Anchor).with_gate(Gate::Result);
     let mut played = Played::new(gates.clone());
@@ -285,7 +364,10 @@ fn people_decide_steer_and_cancel() {
     assert!(!played.decide(Gate::Result, true, None), "it is about something else");
     assert!(played.decide(Gate::Anchor, false, Some("test zero as well")));
     let [step] = &played.task.wants().steps[..] else { unreachable!() };
-    assert_eq!(step.order, Order::Anchor { feedback: Some("test zero as well".to_owned()) });
+    assert_eq!(
+        step.order,
+        Order::Anchor { feedback: Some("test zero as well".to_owned()), limits: WorkLimits::default() }
+    );
     played.play(right);
     assert!(played.decide(Gate::Anchor, true, None));
     assert!(

@@ -79,7 +79,7 @@ struct DecideBody {
     place: Option<u64>,
     /// The decision.
     decision: GateDecision,
-    /// Required changes, with `refuse`; a refusal without words ends the task.
+    /// Required changes, with `refuse`; a refusal without words ends the task. An anchor that the contract names takes none.
     #[serde(default)]
     words: Option<String>,
 }
@@ -187,13 +187,20 @@ async fn decide(
         let detail = "the task does not wait at this gate: it was decided on, or another one is open";
         return Err(Problem::new(CONFLICT, detail));
     };
+    if words.is_some() && !recorded.task.is_changed_by_words(gate) {
+        let detail = "`words`: the contract names the anchor, and words change only one that a model wrote";
+        return Err(Problem::new(INVALID, detail));
+    }
     // It stays open until a process takes the decision.
     let ticket = Fingerprint::of_text(format_args!("{gate:?} at {place}"));
     if !app.hub.decides_first(&id, GATE, ticket, &key.input_id()) {
         return Err(Problem::new(CONFLICT, "somebody else has decided on this gate"));
     }
-    app.tell_task(&id, &key, &Signal::Decide(Decision { gate, is_approved, words })).await?;
-    Ok(accepted())
+    let told = app.tell_task(&id, &key, &Signal::Decide(Decision { gate, is_approved, words })).await;
+    if told.is_err() {
+        app.hub.undecided(&id, GATE, ticket, &key.input_id());
+    }
+    told.map(|()| accepted())
 }
 
 async fn cancel(
